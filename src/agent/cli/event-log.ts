@@ -1,0 +1,105 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { z } from 'zod';
+import { type LogConditions, type LogEntry, LogQuery, LogTail } from '../../protocol/index.ts';
+import { openEventLogs } from '../event-logs/open-event-logs.ts';
+
+/** Exactly what the server would see, here. */
+
+interface Conditions {
+  level?: string;
+  source?: string;
+  id?: string;
+  text?: string;
+  since?: string;
+  until?: string;
+  json: boolean;
+}
+
+export function addEventLog(program: Command): void {
+  const command = program
+    .command('eventlog')
+    .description('the event logs of this machine, as the server sees them');
+
+  command
+    .command('list')
+    .description('which logs there are')
+    .option('--json', 'one JSON object a line', false)
+    .action(async ({ json }: { json: boolean }) => {
+      const reader = await openEventLogs();
+      for (const log of await reader.list(interrupted())) {
+        if (json) console.log(JSON.stringify(log));
+        else {
+          console.log(
+            `${log.name.padEnd(32)} ${String(log.recordCount).padStart(10)} records  last written ${log.lastWriteTime || 'never'}`,
+          );
+        }
+      }
+    });
+
+  withConditions(command.command('show <name>').description('entries, newest first'))
+    .option('-n, --limit <count>', 'how many', '20')
+    .option('--page <number>', 'which page of them', '1')
+    .action(async (name: string, options: Conditions & { limit: string; page: string }) => {
+      const query = checked(LogQuery, {
+        name,
+        ...conditionsOf(options),
+        page: Number(options.page),
+        limit: Number(options.limit),
+      });
+      const entries = (await openEventLogs()).query(query, interrupted());
+      for await (const entry of entries) print(entry, options.json);
+    });
+
+  withConditions(command.command('tail <name>').description('new entries as they come, until Ctrl+C')).action(
+    async (name: string, options: Conditions) => {
+      const query = checked(LogTail, { name, ...conditionsOf(options) });
+      for await (const entry of (await openEventLogs()).tail(query, interrupted())) {
+        print(entry, options.json);
+      }
+    },
+  );
+}
+
+function withConditions(command: Command): Command {
+  return command
+    .option('--level <levels>', 'any of information, warning, error, critical, verbose, separated by commas')
+    .option('--source <name>', 'where the entry comes from')
+    .option('--id <number>', 'event id')
+    .option('--text <text>', 'part of the message')
+    .option('--since <time>', 'at or after, ISO 8601')
+    .option('--until <time>', 'at or before, ISO 8601')
+    .option('--json', 'one JSON object a line', false);
+}
+
+function conditionsOf(options: Conditions): { [K in keyof LogConditions]?: unknown } {
+  const { level, source, id, text, since, until } = options;
+  const given = {
+    level: level?.split(','),
+    source,
+    eventId: id === undefined ? undefined : Number(id),
+    text,
+    startTime: since,
+    endTime: until,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new InvalidArgumentError(
+    parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'),
+  );
+}
+
+/** Ctrl+C ends the reading, and what it reads with. */
+function interrupted(): AbortSignal {
+  const controller = new AbortController();
+  process.once('SIGINT', () => controller.abort());
+  return controller.signal;
+}
+
+function print(entry: LogEntry, json: boolean): void {
+  if (json) console.log(JSON.stringify(entry));
+  else console.log(`${entry.timeCreated}  ${entry.level.padEnd(11)}  ${entry.source}: ${entry.message}`);
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import type { ConnectionState } from '../connection.ts';
+import { defaultDataDir, loadCredentials } from '../credentials.ts';
+import { endWith } from '../life.ts';
+import { runAgent } from '../run-agent.ts';
+import { runningAgent } from '../status-file.ts';
+import { NOT_ENROLLED } from './status.ts';
+
+export function addRun(program: Command): void {
+  program
+    .command('run')
+    .description('stay connected to the server, in the foreground')
+    .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
+    .option('--json', 'one JSON object a line', false)
+    .option('--parent-watch', 'end when the process that started this one ends', false)
+    .action(
+      async ({ dataDir, json, parentWatch }: { dataDir: string; json: boolean; parentWatch: boolean }) => {
+        const credentials = await loadCredentials(dataDir);
+        if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
+        const other = await runningAgent(dataDir);
+        if (other !== undefined) {
+          throw new Error(`An agent for this folder is already running (process ${other.pid}).`);
+        }
+        const say = json ? sayJson : sayText;
+        const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say) });
+        endWith({ parentWatch }, () => agent.stop());
+      },
+    );
+}
+
+/** A heartbeat is no news. */
+function changesOnly(say: (state: ConnectionState) => void): (state: ConnectionState) => void {
+  let last = '';
+  return (state) => {
+    const news = state.state === 'connected' ? `connected ${state.since}` : JSON.stringify(state);
+    if (news !== last) say(state);
+    last = news;
+  };
+}
+
+function sayJson(state: ConnectionState): void {
+  console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.state', ...state }));
+}
+
+function sayText(state: ConnectionState): void {
+  const time = new Date().toLocaleTimeString();
+  if (state.state === 'waiting') {
+    const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
+    console.log(`${time}  ${state.reason}; next try in ${seconds} s`);
+  } else {
+    console.log(`${time}  ${state.state}`);
+  }
+}

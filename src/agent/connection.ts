@@ -1,0 +1,217 @@
+import { io, type Socket } from 'socket.io-client';
+import {
+  AGENT_NAMESPACE,
+  CommandCancel,
+  CommandFrame,
+  HUB_PATH,
+  HeartbeatAck,
+  HubReconnect,
+  PROTOCOL_VERSION,
+  Refusal,
+  type AgentHandshake,
+  type CommandResult,
+  type CommandRows,
+  type ErrorAck,
+  type Heartbeat,
+} from '../protocol/index.ts';
+import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from './back-off.ts';
+import type { AnswerChannel, CommandRunner } from './command-runner.ts';
+
+/** How the agent stands with its server, for people and for the status file. */
+export type ConnectionState =
+  | { state: 'connecting' }
+  | { state: 'connected'; since: string; lastHeartbeatAt: string | null }
+  | { state: 'waiting'; nextTryAt: string; reason: string }
+  | { state: 'stopped' };
+
+export interface ConnectionOptions {
+  server: string;
+  handshake: Omit<AgentHandshake, 'protocol'>;
+  runner: CommandRunner;
+  heartbeat: () => Promise<Heartbeat>;
+  onState: (state: ConnectionState) => void;
+  /** Between 0 and 1, for tests. */
+  random?: () => number;
+  /** How long the hub may take to acknowledge (default 10 s). */
+  ackMs?: number;
+}
+
+type Ack = (answer: { ok: true } | ErrorAck) => void;
+
+const CONNECT_MS = 15_000;
+const ACK_MS = 10_000;
+const MISSED_HEARTBEATS = 2;
+const RESEND_MS = 500;
+
+/** Keeps one connection to the hub: comes back after each loss, when it should, and tells of the machine meanwhile. */
+export class AgentConnection {
+  readonly #options: ConnectionOptions;
+  readonly #random: () => number;
+  readonly #ackMs: number;
+  #socket: Socket | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
+  #heartbeatTimer: NodeJS.Timeout | undefined;
+  #failedTries = 0;
+  #missedHeartbeats = 0;
+  #notice: HubReconnect | undefined;
+  #stopped = false;
+  #connectedSince = '';
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#ackMs = options.ackMs ?? ACK_MS;
+  }
+
+  start(): void {
+    this.#connect();
+  }
+
+  /** Cancels what runs, closes the connection and stays away. */
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#retryTimer);
+    clearTimeout(this.#heartbeatTimer);
+    this.#options.runner.cancelAll();
+    this.#socket?.disconnect();
+    this.#options.onState({ state: 'stopped' });
+  }
+
+  #connect(): void {
+    this.#options.onState({ state: 'connecting' });
+    const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
+      path: HUB_PATH,
+      transports: ['websocket'],
+      // When to come back is decided here: by what the hub said, and with a spread that suits a fleet.
+      reconnection: false,
+      forceNew: true,
+      timeout: CONNECT_MS,
+      auth: { ...this.#options.handshake, protocol: PROTOCOL_VERSION } satisfies AgentHandshake,
+    });
+    this.#socket = socket;
+    this.#notice = undefined;
+
+    socket.on('connect', () => {
+      this.#failedTries = 0;
+      this.#missedHeartbeats = 0;
+      this.#connectedSince = new Date().toISOString();
+      this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
+      this.#heartbeatIn(0, socket);
+    });
+    socket.on('connect_error', (error: Error & { data?: unknown }) => {
+      socket.disconnect();
+      const refusal = Refusal.safeParse(error.data);
+      this.#failedTries += 1;
+      if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
+      else this.#wait(reconnectDelay(this.#failedTries, this.#random), `not reached: ${error.message}`);
+    });
+    socket.on('disconnect', (reason) => {
+      clearTimeout(this.#heartbeatTimer);
+      this.#options.runner.cancelAll();
+      if (this.#notice !== undefined) {
+        this.#wait(askedDelay(this.#notice.afterMs, this.#random), `sent away: ${this.#notice.reason}`);
+      } else this.#wait(reconnectDelay(this.#failedTries++, this.#random), `connection lost: ${reason}`);
+    });
+    socket.on('command', (message: unknown, ack?: Ack) => {
+      const frame = CommandFrame.safeParse(message);
+      if (!frame.success) return ack?.(refused('The command is not of the agreed form.'));
+      ack?.({ ok: true });
+      // Every failure of a command ends in its result; without a connection there is nobody to tell.
+      void this.#options.runner.run(frame.data, channelOver(socket, this.#ackMs)).catch(() => {});
+    });
+    socket.on('command:cancel', (message: unknown, ack?: Ack) => {
+      const cancel = CommandCancel.safeParse(message);
+      if (!cancel.success) return ack?.(refused('The cancellation is not of the agreed form.'));
+      ack?.({ ok: true });
+      this.#options.runner.cancel(cancel.data.id);
+    });
+    socket.on('hub:reconnect', (message: unknown, ack?: Ack) => {
+      const notice = HubReconnect.safeParse(message);
+      if (!notice.success) return ack?.(refused('The notice is not of the agreed form.'));
+      ack?.({ ok: true });
+      this.#notice = notice.data;
+      // The hub closes the connection; if it does not come to that, we do.
+      setTimeout(() => socket.disconnect(), 1000).unref();
+    });
+  }
+
+  #waitAfterRefusal({ code, retryAfterMs }: Refusal, message: string): void {
+    const onlyPeopleCanMend =
+      code === 'UNAUTHENTICATED' ||
+      code === 'DECOMMISSIONED' ||
+      code === 'PROTOCOL_UNSUPPORTED' ||
+      code === 'TENANT_INACTIVE';
+    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), `${code}: ${message}`);
+    else if (onlyPeopleCanMend) {
+      this.#wait(refusedDelay(this.#failedTries, this.#random), `${code}: ${message}`);
+    } else this.#wait(reconnectDelay(this.#failedTries, this.#random), `${code}: ${message}`);
+  }
+
+  #wait(ms: number, reason: string): void {
+    if (this.#stopped) return;
+    clearTimeout(this.#retryTimer);
+    this.#options.onState({ state: 'waiting', nextTryAt: new Date(Date.now() + ms).toISOString(), reason });
+    this.#retryTimer = setTimeout(() => this.#connect(), ms);
+  }
+
+  #heartbeatIn(ms: number, socket: Socket): void {
+    clearTimeout(this.#heartbeatTimer);
+    this.#heartbeatTimer = setTimeout(() => {
+      this.#beat(socket).then(
+        (nextInMs) => {
+          if (socket.connected) this.#heartbeatIn(heartbeatDelay(nextInMs, this.#random), socket);
+        },
+        () => this.#heartbeatMissed(socket),
+      );
+    }, ms);
+  }
+
+  async #beat(socket: Socket): Promise<number> {
+    const heartbeat = await this.#options.heartbeat();
+    const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
+    this.#missedHeartbeats = 0;
+    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: answer.at });
+    return answer.nextInMs;
+  }
+
+  /** A hub that does not answer twice is not there, whatever the socket says. */
+  #heartbeatMissed(socket: Socket): void {
+    if (!socket.connected) return;
+    this.#missedHeartbeats += 1;
+    if (this.#missedHeartbeats >= MISSED_HEARTBEATS) socket.disconnect();
+    else this.#heartbeatIn(1000, socket);
+  }
+}
+
+const refused = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
+
+/** Sends again until the hub has it or the connection is gone. */
+function channelOver(socket: Socket, ackMs: number): AnswerChannel {
+  const deliver = async (event: string, message: CommandRows | CommandResult) => {
+    while (socket.connected) {
+      try {
+        const answer = (await socket.timeout(ackMs).emitWithAck(event, message)) as {
+          ok: boolean;
+          error?: { code: string };
+        };
+        if (answer.ok) return;
+        // The hub will not take it however often it comes.
+        if (answer.error?.code !== 'DEVICE_BUSY') throw new HubRefused(answer.error?.code ?? 'unknown');
+      } catch (error) {
+        if (error instanceof HubRefused) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, RESEND_MS));
+    }
+    throw new Error('the connection ended before the hub had the answer');
+  };
+  return {
+    rows: (frame) => deliver('command:rows', frame),
+    result: (result) => deliver('command:result', result),
+  };
+}
+
+class HubRefused extends Error {
+  constructor(code: string) {
+    super(`the hub refused a message: ${code}`);
+  }
+}

@@ -1,0 +1,38 @@
+import { homedir, platform } from 'node:os';
+import path from 'node:path';
+import { z } from 'zod';
+import { readPrivateJson, writePrivateJson } from './private-file.ts';
+
+/** What enrollment gave this machine: whose server it reports to, as which device, with which token. */
+export const Credentials = z.object({
+  server: z.url(),
+  deviceId: z.string(),
+  orgId: z.string(),
+  siteId: z.string(),
+  token: z.string(),
+  heartbeatSeconds: z.number().positive(),
+  enrolledAt: z.string(),
+});
+export type Credentials = z.infer<typeof Credentials>;
+
+const fileIn = (dataDir: string) => path.join(dataDir, 'credentials.json');
+
+export async function saveCredentials(dataDir: string, credentials: Credentials): Promise<void> {
+  await writePrivateJson(fileIn(dataDir), credentials);
+}
+
+/** `undefined` where the machine is not enrolled. */
+export async function loadCredentials(dataDir: string): Promise<Credentials | undefined> {
+  const kept = await readPrivateJson(fileIn(dataDir));
+  return kept === undefined ? undefined : Credentials.parse(kept);
+}
+
+/** Where the agent keeps its files unless told otherwise. */
+export function defaultDataDir(): string {
+  const given = process.env['MUSTER_AGENT_DIR'];
+  if (given !== undefined && given !== '') return given;
+  if (platform() === 'win32') {
+    return path.join(process.env['ProgramData'] ?? String.raw`C:\ProgramData`, 'muster-agent');
+  }
+  return process.getuid?.() === 0 ? '/var/lib/muster-agent' : path.join(homedir(), '.muster-agent');
+}

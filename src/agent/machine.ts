@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile, statfs } from 'node:fs/promises';
+import os from 'node:os';
+import { promisify } from 'node:util';
+import type {
+  Architecture,
+  EnrollRequest,
+  Hardware,
+  Heartbeat,
+  Metrics,
+  Network,
+  OsType,
+} from '../protocol/index.ts';
+import { AGENT_VERSION } from './version.ts';
+
+/** What the agent can say about the machine it runs on, with nothing but Node and a few of the system's own files. */
+
+const run = promisify(execFile);
+const COMMAND_MS = 5000;
+
+export function osType(): OsType {
+  const name = os.platform();
+  if (name === 'win32') return 'windows';
+  return name === 'darwin' ? 'macos' : 'linux';
+}
+
+function architecture(): Architecture {
+  const name = os.arch();
+  return name === 'arm64' ? 'arm64' : name === 'ia32' ? 'x86' : 'x64';
+}
+
+/** The distribution's own words where there are any, such as "Debian GNU/Linux 12 (bookworm)". */
+async function osVersion(): Promise<string> {
+  const release = await contentOf('/etc/os-release');
+  const pretty = /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(release ?? '')?.[1];
+  return pretty ?? os.version();
+}
+
+/** Names the machine without giving its own id away: the same after every new enrollment. */
+export async function machineId(): Promise<string | undefined> {
+  const raw = await rawMachineId();
+  return raw === undefined
+    ? undefined
+    : createHash('sha256').update(`muster-agent machine id:${raw}`).digest('hex');
+}
+
+async function rawMachineId(): Promise<string | undefined> {
+  switch (osType()) {
+    case 'linux':
+      return (await contentOf('/etc/machine-id'))?.trim() || undefined;
+    case 'macos':
+      return /"IOPlatformUUID" = "([^"]+)"/.exec(
+        await outputOf('ioreg', ['-rd1', '-c', 'IOPlatformExpertDevice']),
+      )?.[1];
+    default:
+      return /MachineGuid\s+REG_SZ\s+(\S+)/.exec(
+        await outputOf('reg', [
+          'query',
+          String.raw`HKLM\SOFTWARE\Microsoft\Cryptography`,
+          '/v',
+          'MachineGuid',
+        ]),
+      )?.[1];
+  }
+}
+
+export async function describeMachine(): Promise<Omit<EnrollRequest, 'enrollmentKey'>> {
+  const id = await machineId();
+  return {
+    hostname: os.hostname(),
+    osType: osType(),
+    osVersion: await osVersion(),
+    osBuild: os.release(),
+    architecture: architecture(),
+    agentVersion: AGENT_VERSION,
+    hardware: await hardware(),
+    network: network(),
+    ...(id === undefined ? {} : { machineId: id }),
+  };
+}
+
+async function hardware(): Promise<Hardware> {
+  const cpus = os.cpus();
+  const disk = await diskSpace();
+  const details = {
+    manufacturer: (await contentOf('/sys/class/dmi/id/sys_vendor'))?.trim(),
+    model: (await contentOf('/sys/class/dmi/id/product_name'))?.trim(),
+    cpuModel: cpus[0]?.model.trim(),
+  };
+  return {
+    ...Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined && value !== '')),
+    cpuCores: Math.max(cpus.length, 1),
+    ramTotalMb: Math.round(os.totalmem() / 2 ** 20),
+    ...(disk === undefined ? {} : { diskTotalGb: Math.round(disk.total / 2 ** 30) }),
+  };
+}
+
+function network(): Network {
+  const [first] = externalAddresses().filter(({ family }) => family === 'IPv4');
+  return first === undefined ? {} : { ipAddress: first.address, macAddress: first.mac };
+}
+
+function externalAddresses(): os.NetworkInterfaceInfo[] {
+  return Object.values(os.networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal }) => !internal);
+}
+
+/** Load is measured between two heartbeats, so it takes an object that remembers. */
+export class MachineReporter {
+  #lastCpu = cpuTimes();
+  #osVersion: Promise<string> | undefined;
+
+  async heartbeat(): Promise<Heartbeat> {
+    this.#osVersion ??= osVersion();
+    return {
+      at: new Date().toISOString(),
+      agentVersion: AGENT_VERSION,
+      osVersion: await this.#osVersion,
+      osBuild: os.release(),
+      uptimeSeconds: Math.round(os.uptime()),
+      metrics: await this.#metrics(),
+      ipAddresses: externalAddresses()
+        .map(({ address }) => address.replace(/%.*$/, ''))
+        .slice(0, 64),
+    };
+  }
+
+  async #metrics(): Promise<Metrics> {
+    const now = cpuTimes();
+    const total = now.total - this.#lastCpu.total;
+    const idle = now.idle - this.#lastCpu.idle;
+    this.#lastCpu = now;
+    const disk = await diskSpace();
+    return {
+      cpuPercent: percent(total === 0 ? 0 : 1 - idle / total),
+      ramPercent: percent(1 - os.freemem() / os.totalmem()),
+      diskPercent: percent(disk === undefined || disk.total === 0 ? 0 : 1 - disk.free / disk.total),
+    };
+  }
+}
+
+function cpuTimes(): { total: number; idle: number } {
+  let total = 0;
+  let idle = 0;
+  for (const { times } of os.cpus()) {
+    total += times.user + times.nice + times.sys + times.idle + times.irq;
+    idle += times.idle;
+  }
+  return { total, idle };
+}
+
+const percent = (share: number) => Math.min(100, Math.max(0, Math.round(share * 1000) / 10));
+
+async function diskSpace(): Promise<{ total: number; free: number } | undefined> {
+  try {
+    const { blocks, bavail, bsize } = await statfs(osType() === 'windows' ? String.raw`C:\ `.trim() : '/');
+    return { total: blocks * bsize, free: bavail * bsize };
+  } catch {
+    // Some file systems tell nothing about their size.
+    return undefined;
+  }
+}
+
+async function contentOf(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch {
+    // Not on this system, or not for this user.
+    return undefined;
+  }
+}
+
+async function outputOf(command: string, args: string[]): Promise<string> {
+  try {
+    return (await run(command, args, { timeout: COMMAND_MS, maxBuffer: 1_000_000 })).stdout;
+  } catch {
+    // Without an answer the machine enrolls as a new device.
+    return '';
+  }
+}

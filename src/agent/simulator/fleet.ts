@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { z } from 'zod';
+import { CommandRunner } from '../command-runner.ts';
+import { AgentConnection } from '../connection.ts';
+import { Credentials } from '../credentials.ts';
+import { enroll, EnrollmentError, EXIT } from '../enroll.ts';
+import { eventLogHandlers } from '../event-logs/handlers.ts';
+import { readPrivateJson, writePrivateJson } from '../private-file.ts';
+import { fraction } from './random.ts';
+import { SyntheticLogs } from './synthetic-logs.ts';
+import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
+
+/** What the fleet tells whoever started it. */
+export type FleetEvent =
+  | { event: 'fleet.enrolled'; done: number; total: number }
+  | { event: 'fleet.connected'; devices: number; tookMs: number }
+  | { event: 'fleet.stopped' };
+
+export interface FleetOptions {
+  server: string;
+  /** Devices are spread over the keys by their shares. */
+  keys: readonly { key: string; share: number }[];
+  devices: number;
+  dataDir: string;
+  tell: (event: FleetEvent) => void;
+}
+
+/** Which machines have enrolled; kept, so that a second start finds the same fleet. */
+const FleetFile = z.object({ fleetId: z.string(), devices: z.record(z.string(), Credentials) });
+type FleetFile = z.infer<typeof FleetFile>;
+
+const ENROLLING_AT_ONCE = 8;
+const CONNECTING_AT_ONCE = 50;
+const ENROLL_TRIES = 10;
+
+/** Many agents in one process: the connection and the command runner of the real one, with made-up machines behind. */
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #connections: AgentConnection[] = [];
+  #stopped = false;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const startedAt = Date.now();
+    const { devices } = this.#options;
+    const indexes = Array.from({ length: devices }, (_value, index) => index);
+    const fleet = await this.#enrolled(indexes);
+    await inParallel(indexes, CONNECTING_AT_ONCE, (index) => this.#connected(index, fleet));
+    if (!this.#stopped) {
+      this.#options.tell({ event: 'fleet.connected', devices, tookMs: Date.now() - startedAt });
+    }
+  }
+
+  stop(): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    for (const connection of this.#connections) connection.stop();
+    this.#options.tell({ event: 'fleet.stopped' });
+  }
+
+  async #enrolled(indexes: number[]): Promise<FleetFile> {
+    const { dataDir, devices, tell } = this.#options;
+    const file = path.join(dataDir, 'fleet.json');
+    const kept = FleetFile.safeParse(await readPrivateJson(file));
+    const fleet: FleetFile = kept.success ? kept.data : { fleetId: randomUUID(), devices: {} };
+    const missing = indexes.filter((index) => fleet.devices[index] === undefined);
+    let done = devices - missing.length;
+    await inParallel(missing, ENROLLING_AT_ONCE, async (index) => {
+      if (this.#stopped) return;
+      fleet.devices[index] = await this.#enroll(index, fleet.fleetId);
+      done += 1;
+      if (done % 100 === 0 || done === devices) tell({ event: 'fleet.enrolled', done, total: devices });
+    });
+    if (missing.length > 0) await writePrivateJson(file, fleet);
+    return fleet;
+  }
+
+  async #enroll(index: number, fleetId: string): Promise<Credentials> {
+    const request = { ...describeSynthetic(index, fleetId), enrollmentKey: this.#keyFor(index) };
+    for (let tries = 1; ; tries++) {
+      try {
+        return await enroll(this.#options.server, request);
+      } catch (error) {
+        const mayPass =
+          error instanceof EnrollmentError &&
+          (error.exitCode === EXIT.notReached || error.retryAfterMs !== undefined);
+        if (!mayPass || tries === ENROLL_TRIES || this.#stopped) throw error;
+        await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? 500 * tries));
+      }
+    }
+  }
+
+  #keyFor(index: number): string {
+    const { keys } = this.#options;
+    const total = keys.reduce((sum, { share }) => sum + share, 0);
+    let at = fraction(index, 99) * total;
+    return (keys.find(({ share }) => (at -= share) < 0) ?? keys[0])?.key ?? '';
+  }
+
+  /** Resolves with the first connection. */
+  async #connected(index: number, fleet: FleetFile): Promise<void> {
+    const credentials = fleet.devices[index];
+    if (this.#stopped || credentials === undefined) return;
+    const runner = new CommandRunner(eventLogHandlers(new SyntheticLogs(index)));
+    const { agentVersion } = syntheticHeartbeat(index, Date.now());
+    await new Promise<void>((resolve) => {
+      const connection = new AgentConnection({
+        server: this.#options.server,
+        handshake: {
+          token: credentials.token,
+          agentVersion,
+          capabilities: runner.capabilities,
+          bootId: `${fleet.fleetId}-${index}`,
+        },
+        runner,
+        heartbeat: async () => syntheticHeartbeat(index, Date.now()),
+        onState: ({ state }) => {
+          if (state === 'connected' || state === 'stopped') resolve();
+        },
+      });
+      this.#connections.push(connection);
+      connection.start();
+    });
+  }
+}
+
+async function inParallel<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const waiting = items.values();
+  const worker = async () => {
+    for (const item of waiting) await work(item);
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}

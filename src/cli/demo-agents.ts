@@ -1,0 +1,150 @@
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { z } from 'zod';
+import { startAgentProgram, type ChildProgram } from './child-program.ts';
+import type { DemoClient } from './demo-client.ts';
+import { readJson, type DemoKey } from './demo-data.ts';
+
+/** The demo's agents: real programs on the real protocol, each started as a process of its own. */
+
+interface Parts {
+  url: string;
+  dataDir: string;
+  /** Told of each program as soon as it runs, so that it can be ended whatever comes next. */
+  started: (child: ChildProgram) => void;
+}
+
+const FLEET_PATIENCE_MS = 120_000;
+const AGENT_PATIENCE_MS = 30_000;
+
+export async function startDemoFleet(options: Parts & { keysFile: string; devices: number }): Promise<void> {
+  const { url, dataDir, keysFile, devices } = options;
+  const logFile = path.join(dataDir, 'fleet.log');
+  const connected = signal();
+  const fleet = startAgentProgram(
+    [
+      'simulate',
+      '--server',
+      url,
+      '--keys-file',
+      keysFile,
+      '--devices',
+      String(devices),
+      '--data-dir',
+      path.join(dataDir, 'fleet'),
+      '--parent-watch',
+    ],
+    {
+      logFile,
+      onLine: (line) => {
+        if (line.includes('"fleet.connected"')) connected.raise();
+      },
+    },
+  );
+  options.started(fleet);
+  await within(
+    FLEET_PATIENCE_MS,
+    connected.raised,
+    fleet,
+    `The simulated agents did not connect; see ${logFile}`,
+  );
+}
+
+/** This machine's device, and a log of it that has something in it. */
+export interface DemoMachine {
+  deviceId: string;
+  hostname: string;
+  logName: string;
+}
+
+const Credentials = z.object({ server: z.string(), deviceId: z.string() });
+const Logs = z.object({
+  data: z.array(z.object({ name: z.string(), recordCount: z.number(), lastWriteTime: z.string() })),
+});
+const DeviceStatus = z.object({ status: z.string() });
+
+export async function startThisMachine(
+  options: Parts & { keys: DemoKey[]; client: DemoClient },
+): Promise<DemoMachine> {
+  const { url, dataDir, client } = options;
+  const agentDir = path.join(dataDir, 'agent');
+  const logFile = path.join(dataDir, 'agent.log');
+  const deviceId = await enrolled({ url, agentDir, logFile, keys: options.keys });
+  const agent = startAgentProgram(['run', '--data-dir', agentDir, '--json', '--parent-watch'], { logFile });
+  options.started(agent);
+  const online = async () => {
+    while ((await client.get(`/devices/${deviceId}`, DeviceStatus)).status !== 'online') await pause(100);
+  };
+  await within(
+    AGENT_PATIENCE_MS,
+    online(),
+    agent,
+    `The agent of this machine did not connect; see ${logFile}`,
+  );
+  const { data: logs } = await client.get(`/system-tools/devices/${deviceId}/eventlogs`, Logs);
+  return { deviceId, hostname: hostname(), logName: mostTelling(logs) };
+}
+
+/** Enrolls by the ordinary route, once; again when the server's address has changed since. The same machine stays the
+ * same device. */
+async function enrolled(options: {
+  url: string;
+  agentDir: string;
+  logFile: string;
+  keys: DemoKey[];
+}): Promise<string> {
+  const { url, agentDir, logFile } = options;
+  const file = path.join(agentDir, 'credentials.json');
+  const known = Credentials.safeParse(await readJson(file));
+  if (known.success && known.data.server === url) return known.data.deviceId;
+  const [key] = options.keys;
+  if (key === undefined) throw new Error('there is no site to enroll this machine in');
+  const enrolling = startAgentProgram(['enroll', '--server', url, '--key', key.key, '--data-dir', agentDir], {
+    logFile,
+  });
+  const code = await enrolling.ended;
+  if (code !== 0) throw new Error(`this machine could not be enrolled (exit code ${code}); see ${logFile}`);
+  return Credentials.parse(await readJson(file)).deviceId;
+}
+
+const TELLING = ['system', 'syslog', 'messages', 'dpkg.log'];
+
+/** A log that says something on most machines, else the one that was written last. */
+function mostTelling(logs: z.infer<typeof Logs>['data']): string {
+  const filled = logs
+    .filter((log) => log.recordCount > 0)
+    .sort((a, b) => (a.lastWriteTime < b.lastWriteTime ? 1 : -1));
+  const known = TELLING.map((name) => filled.find((log) => log.name.toLowerCase() === name)).find(
+    (log) => log !== undefined,
+  );
+  return (known ?? filled[0])?.name ?? 'System';
+}
+
+function signal(): { raise: () => void; raised: Promise<void> } {
+  let raise = () => {};
+  const raised = new Promise<void>((resolve) => {
+    raise = resolve;
+  });
+  return { raise, raised };
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** Waits for what a program is to bring about, but not past its end or the patience. */
+async function within(
+  ms: number,
+  wanted: Promise<void>,
+  child: ChildProgram,
+  otherwise: string,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const failed = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), ms);
+    void child.ended.then(() => reject(new Error(otherwise)));
+  });
+  try {
+    await Promise.race([wanted, failed]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

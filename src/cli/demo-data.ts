@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { demoState, DEMO_PEOPLE, seedDemo, type DemoEmail } from '../../seeds/demo.ts';
+import type { Config } from '../config.ts';
+import { removeCluster } from '../platform/db/embedded/index.ts';
+import { withSystem } from '../platform/db/transaction.ts';
+import { createLogger } from '../platform/logger.ts';
+import { writePrivate } from '../platform/secrets/own-files.ts';
+import type { Server } from '../server.ts';
+import { StartRefused } from '../start-failure.ts';
+import type { DemoClient } from './demo-client.ts';
+
+/** What the demo keeps in its data folder, all of it readable by its own user only. */
+
+export type DemoPeople = Record<DemoEmail, { email: DemoEmail; password: string; is: string }>;
+
+/** Enrolls machines into one site; the share says how many of the simulated devices go there. */
+export interface DemoKey {
+  siteId: string;
+  key: string;
+  share: number;
+}
+
+export async function makeDataFolder(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true });
+    await writePrivate(path.join(dataDir, '.writable'), '');
+    await rm(path.join(dataDir, '.writable'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new StartRefused(
+      `The data folder ${dataDir} cannot be written (${code}). Let this user write it, or choose another one with DATA_DIR.`,
+    );
+  }
+}
+
+/** Deletes what earlier demos made. Refuses while one runs. */
+export async function removeDemo(config: Config): Promise<void> {
+  if (config.database.kind === 'external') {
+    throw new StartRefused(
+      'The demo deletes its own embedded database only; the one in DATABASE_URL is yours.',
+    );
+  }
+  await removeCluster({ dataDir: config.dataDir, log: createLogger('silent') });
+  await rm(config.dataDir, { recursive: true, force: true });
+}
+
+/** Seeds an empty database, keeps one that holds the demo, and stays away from any other. */
+export async function ensureSeed(server: Server, config: Config): Promise<DemoPeople> {
+  const file = path.join(config.dataDir, 'demo-passwords.json');
+  const { pool } = server.database;
+  const state = await withSystem(pool, 'look whether the demo is there', demoState);
+  if (state === 'other') {
+    throw new StartRefused(
+      'The database in DATABASE_URL holds other data than the demo. Give the demo an empty one.',
+    );
+  }
+  if (state === 'empty') {
+    const made = Object.fromEntries(
+      DEMO_PEOPLE.map(({ email }) => [email, randomBytes(12).toString('base64url')]),
+    );
+    await writePrivate(file, `${JSON.stringify(made, null, 2)}\n`);
+    await withSystem(pool, 'fill the empty demo', (tx) => seedDemo(tx, made as Record<DemoEmail, string>));
+  }
+  const passwords = z.record(z.string(), z.string()).parse(await readJson(file));
+  const people = DEMO_PEOPLE.map(({ email, is }) => [email, { email, is, password: passwords[email] ?? '' }]);
+  return Object.fromEntries(people) as DemoPeople;
+}
+
+const Keys = z.array(z.object({ siteId: z.string(), key: z.string(), share: z.number() }));
+const SiteList = z.object({
+  data: z.array(z.object({ id: z.string(), orgId: z.string(), name: z.string() })),
+});
+
+/** One key a site, made through REST at the first start and kept for a later one with more devices. */
+export async function ensureKeys(
+  client: DemoClient,
+  config: Config,
+): Promise<{ keys: DemoKey[]; file: string }> {
+  const file = path.join(config.dataDir, 'demo-enrollment-keys.json');
+  const kept = await readJson(file);
+  if (kept !== undefined) return { keys: Keys.parse(kept), file };
+  const { data: sites } = await client.get('/orgs/sites', SiteList);
+  const keys: DemoKey[] = [];
+  for (const [index, { id: siteId, orgId, name }] of sites.entries()) {
+    const { key } = await client.post(
+      '/enrollment-keys',
+      { orgId, siteId, name: `Demo: ${name}` },
+      z.object({ key: z.string() }),
+    );
+    // Sites differ in size.
+    keys.push({ siteId, key, share: 10 + (index % 3) * 10 });
+  }
+  await writePrivate(file, `${JSON.stringify(keys, null, 2)}\n`);
+  return { keys, file };
+}
+
+/** `undefined` where there is no such file. */
+export async function readJson(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as unknown;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+import type { DemoMachine } from './demo-agents.ts';
+import type { DemoPeople } from './demo-data.ts';
+
+/** What the demo tells the person who started it. */
+
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
+export function showStep(step: string, ms: number): void {
+  say(`  ✔ ${step.padEnd(52)} ${(ms / 1000).toFixed(1).padStart(5)} s`);
+}
+
+/** Runs a step and shows it with its time. */
+export async function timed<T>(step: string, work: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const result = await work();
+  showStep(step, performance.now() - startedAt);
+  return result;
+}
+
+export function showBlock(demo: {
+  url: string;
+  dataDir: string;
+  clusterDir: string | undefined;
+  people: DemoPeople;
+  machine: DemoMachine;
+  readyAfterMs: number;
+}): void {
+  const { url, people, machine } = demo;
+  const api = `${url}/api/v1`;
+  const admin = people['admin@demo.example'];
+  const logName = encodeURIComponent(machine.logName);
+  const rows = Object.values(people).map(
+    ({ email, password, is }) => `    ${email.padEnd(22)} ${password.padEnd(18)} ${is}`,
+  );
+  say(`
+Muster is running (${(demo.readyAfterMs / 1000).toFixed(1)} s). Everything here is on this machine only.
+
+  REST API       ${api}
+  API reference  ${url}/docs   sockets: ${url}/docs/sockets
+  Health         ${url}/health/ready   metrics: ${url}/metrics
+
+  Sign in as
+${rows.join('\n')}
+
+  Try it, in another terminal:
+
+  1. Sign in
+TOKEN=$(curl -s ${api}/auth/login -H 'content-type: application/json' -d '{"email":"${admin.email}","password":"${admin.password}"}' | node -pe 'JSON.parse(require("fs").readFileSync(0)).tokens.accessToken')
+
+  2. List devices
+curl -s "${api}/devices?limit=5" -H "authorization: Bearer $TOKEN"
+
+  3. The newest entries of "${machine.logName}" of this machine (${machine.hostname}), read live by its agent
+curl -s "${api}/system-tools/devices/${machine.deviceId}/eventlogs/${logName}/events?limit=5" -H "authorization: Bearer $TOKEN"
+
+  Data folder    ${demo.dataDir}${demo.clusterDir === undefined ? '' : `   database: ${demo.clusterDir}`}
+  Ctrl+C ends all of it. "npm run demo -- reset" starts over.
+`);
+}

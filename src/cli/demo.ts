@@ -1,0 +1,94 @@
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { Command } from 'commander';
+import { destination } from 'pino';
+import { z } from 'zod';
+import { readConfig, type Config } from '../config.ts';
+import { createLogger } from '../platform/logger.ts';
+import { runServer } from '../run-server.ts';
+import { sayWhyAndExit, StartRefused } from '../start-failure.ts';
+import type { ChildProgram } from './child-program.ts';
+import { startDemoFleet, startThisMachine } from './demo-agents.ts';
+import { signInTo } from './demo-client.ts';
+import { ensureKeys, ensureSeed, makeDataFolder, removeDemo } from './demo-data.ts';
+import { showBlock, showStep, timed } from './demo-output.ts';
+
+/** `npm run demo`: a whole Muster with something to look at, on this machine, from nothing. */
+
+const Devices = z.coerce.number().int().min(0).max(20_000);
+
+try {
+  const program = new Command('npm run demo --')
+    .argument('[action]', '"reset" deletes what earlier demos made, then starts', 'start')
+    .option('--devices <number>', 'how many simulated devices', '120')
+    .parse();
+  const [action = 'start'] = program.args;
+  const devices = Devices.safeParse(program.opts<{ devices: string }>().devices);
+  if (!devices.success) throw new StartRefused('--devices must be a whole number from 0 to 20000.');
+  if (action !== 'start' && action !== 'reset') {
+    throw new StartRefused(`The demo knows no "${action}", only "reset".`);
+  }
+  await demo({ devices: devices.data, reset: action === 'reset' });
+} catch (error) {
+  sayWhyAndExit(error);
+}
+
+async function demo({ devices, reset }: { devices: number; reset: boolean }): Promise<void> {
+  const startedAt = performance.now();
+  // A folder below the usual one, so that it never mixes with the data of `npm start`.
+  const config = readConfig({ defaults: { DATA_DIR: './data/demo' } });
+  const { dataDir } = config;
+  await assertPortFree(config);
+  if (reset) await timed('Earlier demo deleted', () => removeDemo(config));
+  await makeDataFolder(dataDir);
+
+  const log = createLogger(
+    config.logLevel,
+    destination({ dest: path.join(dataDir, 'server.log'), mode: 0o600, sync: false }),
+  );
+  const server = await runServer({ config, log, onStep: showStep });
+  const programs: ChildProgram[] = [];
+  const stopPrograms = async () => {
+    process.stdout.write('\nEnding: agents, server, database …\n');
+    await Promise.all(programs.map((child) => child.stop()));
+  };
+  server.closeOnSignals(stopPrograms);
+
+  try {
+    const people = await timed('Demo data: 1 provider, 3 customers, 7 sites', () =>
+      ensureSeed(server, config),
+    );
+    const client = await signInTo(server.url, people['admin@demo.example']);
+    const keys = await timed('Enrollment keys, one a site', () => ensureKeys(client, config));
+    const parts = { url: server.url, dataDir, started: (child: ChildProgram) => void programs.push(child) };
+    if (devices > 0) {
+      await timed(`${devices} simulated agents enrolled and connected`, () =>
+        startDemoFleet({ ...parts, keysFile: keys.file, devices }),
+      );
+    }
+    const machine = await timed('This machine enrolled and connected', () =>
+      startThisMachine({ ...parts, keys: keys.keys, client }),
+    );
+    showBlock({
+      url: server.url,
+      dataDir,
+      clusterDir: server.embedded?.clusterDir,
+      people,
+      machine,
+      readyAfterMs: performance.now() - startedAt,
+    });
+  } catch (error) {
+    await stopPrograms();
+    await server.close();
+    throw error;
+  }
+}
+
+/** Looked at before anything is made: a taken port is the likeliest thing to stand in the way. */
+async function assertPortFree({ host, port }: Config): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
+}

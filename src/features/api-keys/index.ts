@@ -1,0 +1,2 @@
+export { createApiKeyCallers } from './api-key-callers.ts';
+export { apiKeyRoutes } from './api-key.routes.ts';

@@ -1,0 +1,1 @@
+export { auditTrail } from './audit-trail.ts';

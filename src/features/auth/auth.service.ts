@@ -1,0 +1,149 @@
+import type { z } from 'zod';
+import type { Context, PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { verifyPassword } from '../../platform/secrets/passwords.ts';
+import { accessibleOrganizationIds } from '../organizations/index.ts';
+import { findUserByEmail, User } from '../users/index.ts';
+import { ACCESS_TOKEN_SECONDS, type AccessTokens } from './access-token.ts';
+import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './auth.schema.ts';
+import { assertAddressAllowed } from './ip-allowlist.ts';
+import type { MfaVerification } from './mfa.schema.ts';
+import { wrongCode, type SecondFactor } from './mfa.service.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
+import {
+  endSession,
+  loadCaller,
+  openSession,
+  rotateRefreshToken,
+  type SessionCaller,
+  sessionOf,
+} from './session.service.ts';
+
+/** An answer that comes with a refresh token, which travels as a cookie and never in the body. */
+interface WithRefreshToken<T> {
+  answer: T;
+  refreshToken: string;
+}
+
+export type AuthService = ReturnType<typeof authService>;
+
+export function authService({
+  accessTokens,
+  secondFactor,
+  limits,
+}: {
+  accessTokens: AccessTokens;
+  secondFactor: SecondFactor;
+  limits: SignInLimits;
+}) {
+  const tokensFor = (caller: SessionCaller): Tokens => ({
+    accessToken: accessTokens.issue(caller),
+    expiresInSeconds: ACCESS_TOKEN_SECONDS,
+  });
+
+  /** The end of every way to sign in: a session, and the answer that tells of it. */
+  const signIn = async (
+    tx: Tx,
+    ctx: PublicContext,
+    user: User,
+    strength: { mfa: boolean },
+  ): Promise<WithRefreshToken<SignedIn>> => {
+    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, strength);
+    await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
+    const caller = await loadCaller(tx, sessionId);
+    // Refused here, the session is rolled back with all the rest.
+    assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+    const { id, email, name, mfaEnabled } = user;
+    return {
+      answer: { user: { id, email, name, mfaEnabled }, tokens: tokensFor(caller), mfaRequired: false },
+      refreshToken,
+    };
+  };
+
+  return {
+    /** One generic refusal, and equal work, whether the person is unknown, disabled or mistyped. */
+    async login(
+      ctx: PublicContext,
+      { email, password }: LoginRequest,
+    ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
+      const uncount = await limits.beforeTry(email, ctx.client.ip, ctx.withSystem);
+      const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
+      // Hashing takes a while, so it happens outside of any transaction.
+      const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
+      if (user === undefined || !fits) {
+        ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
+        throw new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+      }
+      await uncount();
+      return ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
+        if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false });
+        const tempToken = await secondFactor.challenge(tx, user.id);
+        return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
+      });
+    },
+
+    /** The second half of a sign-in. */
+    async verifySecondFactor(
+      ctx: PublicContext,
+      input: MfaVerification,
+    ): Promise<WithRefreshToken<SignedIn>> {
+      return secondFactor.meet(ctx, input, async (tx, userId) => {
+        const user = await User.query(tx).findById(userId);
+        if (user?.status !== 'active') throw wrongCode();
+        return signIn(tx, ctx, user, { mfa: true });
+      });
+    },
+
+    async refresh(
+      ctx: PublicContext,
+      presented: string | undefined,
+    ): Promise<WithRefreshToken<{ tokens: Tokens }>> {
+      const refused = new AppError('unauthenticated', 'The session has ended. Sign in again.');
+      if (presented === undefined) throw refused;
+      const rotation = await ctx.withSystem('trade a refresh token', async (tx) => {
+        const result = await rotateRefreshToken(tx, presented);
+        if (result.outcome !== 'rotated') return result;
+        const caller = await loadCaller(tx, result.sessionId);
+        assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+        return { ...result, caller };
+      });
+      if (rotation.outcome === 'reused') {
+        ctx.log.warn({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.refresh_token_reused');
+      }
+      if (!('caller' in rotation)) throw refused;
+      return { answer: { tokens: tokensFor(rotation.caller) }, refreshToken: rotation.refreshToken };
+    },
+
+    /** Ends the session of the cookie and of the access token. Signing out twice is no error. */
+    async logout(
+      ctx: PublicContext,
+      presented: { refreshToken: string | undefined; accessToken: string | undefined },
+    ): Promise<{ success: true }> {
+      const { refreshToken, accessToken } = presented;
+      await ctx.withSystem('end a session', async (tx) => {
+        const sessions = [
+          refreshToken === undefined ? undefined : await sessionOf(tx, refreshToken),
+          accessToken === undefined ? undefined : accessTokens.sessionOf(accessToken),
+        ];
+        for (const sessionId of sessions) {
+          if (sessionId !== undefined) await endSession(tx, sessionId, 'signed_out');
+        }
+      });
+      return { success: true };
+    },
+  };
+}
+
+export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
+  const { caller } = ctx;
+  return {
+    user: { id: caller.userId, email: caller.email, name: caller.name },
+    scope: caller.scope,
+    ...(caller.partnerId === null ? {} : { partnerId: caller.partnerId }),
+    ...(caller.orgId === null ? {} : { orgId: caller.orgId }),
+    role: { id: caller.roleId, name: caller.roleName },
+    permissions: [...caller.permissions].sort(),
+    accessibleOrgIds: await accessibleOrganizationIds(ctx),
+  };
+}

@@ -1,0 +1,42 @@
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import type { Caller } from '../../platform/context.ts';
+import type { Authenticator } from '../../platform/http/authentication.ts';
+import { TOKEN_PREFIX } from '../../platform/secrets/tokens.ts';
+import type { AccessTokens } from './access-token.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { AppError } from '../../platform/errors.ts';
+import { assertAddressAllowed } from './ip-allowlist.ts';
+import { loadCaller } from './session.service.ts';
+
+/** Who a bearer token belongs to, for the HTTP pipeline and the dashboard sockets alike. */
+export function createAuthenticator({
+  db,
+  accessTokens,
+  apiKeys,
+  log,
+}: {
+  db: Db;
+  accessTokens: AccessTokens;
+  apiKeys: { authenticate(key: string): Promise<Caller> };
+  log: Logger;
+}): Authenticator {
+  const callerOf = async (bearer: string): Promise<Caller> => {
+    if (bearer.startsWith(TOKEN_PREFIX.apiKey)) return apiKeys.authenticate(bearer);
+    const { sid } = accessTokens.verify(bearer);
+    return withSystem(db, 'find the caller behind a session', (tx) => loadCaller(tx, sid));
+  };
+  return {
+    async authenticate(bearer, client) {
+      const caller = await callerOf(bearer).catch(failClosed);
+      assertAddressAllowed(caller, client, log, 'request');
+      return caller;
+    },
+  };
+}
+
+/** Rights that cannot be read, the address list among them, are not taken for granted (SPEC 5.8). */
+function failClosed(error: unknown): never {
+  if (error instanceof AppError) throw error;
+  throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 1000 });
+}

@@ -1,0 +1,11 @@
+export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './access-token.ts';
+export { SignedIn } from './auth.schema.ts';
+export { passwordFault } from './password-rules.ts';
+export { refreshCookie } from './refresh-cookie.ts';
+export { authRoutes } from './auth.routes.ts';
+export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
+export { authService, type AuthService } from './auth.service.ts';
+export { createAuthenticator } from './authenticator.ts';
+export { mfaRoutes } from './mfa.routes.ts';
+export { createSecondFactor, type SecondFactor } from './mfa.service.ts';
+export { type Holder, loadHolder, openSession } from './session.service.ts';

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+
+const Code = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(20)
+  .describe('Six digits of the authenticator app, or a recovery code.');
+const CurrentPassword = z.string().min(1, 'must not be empty').max(128, 'must have at most 128 characters');
+
+export const MfaVerification = z.object({ tempToken: z.string().min(1).max(100), code: Code });
+export type MfaVerification = z.infer<typeof MfaVerification>;
+
+export const MfaSetup = z.object({ currentPassword: CurrentPassword });
+export type MfaSetup = z.infer<typeof MfaSetup>;
+
+export const MfaSecret = z.object({
+  secret: z.string().describe('Base32, for typing in.'),
+  otpAuthUrl: z.string().describe('For a QR code.'),
+  recoveryCodes: z.array(z.string()),
+});
+export type MfaSecret = z.infer<typeof MfaSecret>;
+
+export const MfaEnabling = z.object({ code: Code });
+export type MfaEnabling = z.infer<typeof MfaEnabling>;
+
+export const MfaConfirmation = z.object({ currentPassword: CurrentPassword, code: Code });
+export type MfaConfirmation = z.infer<typeof MfaConfirmation>;
+
+export const RecoveryCodes = z.object({ recoveryCodes: z.array(z.string()) });

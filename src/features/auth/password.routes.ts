@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type AnyRoute } from '../../platform/http/route.ts';
+import {
+  AcceptInvitation,
+  ForgottenPassword,
+  InvitationPreview,
+  InvitationToken,
+  LoginResponse,
+  PasswordChange,
+  PasswordReset,
+  Sessions,
+} from './auth.schema.ts';
+import { endOtherSessions, endOwnSession, listOwnSessions } from './own-sessions.ts';
+import {
+  acceptInvitation,
+  changePassword,
+  forgotPassword,
+  previewInvitation,
+  resetPassword,
+  type PasswordParts,
+} from './password.service.ts';
+import type { RefreshCookie } from './refresh-cookie.ts';
+
+const Success = z.object({ success: z.literal(true) });
+
+/** How people come to a password, change it and end their sessions. */
+export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): AnyRoute[] {
+  return [
+    route({
+      method: 'post',
+      path: '/auth/invite/preview',
+      summary: 'Who is invited, and where to',
+      access: 'public',
+      body: InvitationToken,
+      response: InvitationPreview,
+      errors: ['not_found'],
+      handler: ({ ctx, body }) => previewInvitation(ctx, body.token),
+    }),
+    route({
+      method: 'post',
+      path: '/auth/accept-invite',
+      summary: 'Accept an invitation and sign in',
+      description:
+        'Sets the password of a new account; an account that has one proves it. Sets the refresh cookie `svc_refresh`.',
+      access: 'public',
+      body: AcceptInvitation,
+      response: LoginResponse,
+      errors: ['not_found', 'unauthenticated', 'partner_inactive'],
+      handler: async ({ ctx, body, reply }) => {
+        const result = await acceptInvitation(ctx, body, parts);
+        if ('refreshToken' in result) cookie.set(reply, result.refreshToken);
+        return result.answer;
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/auth/forgot-password',
+      summary: 'Ask for a link to set a new password',
+      description: 'Answers the same whether or not someone has the address.',
+      access: 'public',
+      body: ForgottenPassword,
+      response: Success,
+      errors: ['rate_limited'],
+      handler: ({ ctx, body }) => forgotPassword(ctx, body.email, parts),
+    }),
+    route({
+      method: 'post',
+      path: '/auth/reset-password',
+      summary: 'Set a new password by the link in the mail',
+      description: 'Ends all sessions.',
+      access: 'public',
+      body: PasswordReset,
+      response: Success,
+      handler: ({ ctx, body }) => resetPassword(ctx, body),
+    }),
+    route({
+      method: 'post',
+      path: '/auth/change-password',
+      summary: 'Change one’s own password',
+      description: 'Ends all other sessions.',
+      access: 'person',
+      transaction: false,
+      body: PasswordChange,
+      response: Success,
+      errors: ['conflict'],
+      handler: ({ ctx, body }) => changePassword(ctx, body),
+    }),
+    route({
+      method: 'get',
+      path: '/auth/sessions',
+      summary: 'Where one is signed in',
+      access: 'person',
+      response: Sessions,
+      handler: ({ ctx }) => listOwnSessions(ctx),
+    }),
+    route({
+      method: 'delete',
+      path: '/auth/sessions/:id',
+      summary: 'End one of one’s own sessions',
+      access: 'person',
+      params: IdParams,
+      response: Success,
+      handler: ({ ctx, params }) => endOwnSession(ctx, params.id),
+    }),
+    route({
+      method: 'delete',
+      path: '/auth/sessions',
+      summary: 'End all of one’s own sessions but this one',
+      access: 'person',
+      response: z.object({ success: z.literal(true), ended: z.number().int() }),
+      handler: ({ ctx }) => endOtherSessions(ctx),
+    }),
+  ];
+}

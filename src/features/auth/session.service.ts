@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import type { Caller, ClientInfo } from '../../platform/context.ts';
+import type { Scope } from '../../platform/db/tenant-scope.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
+
+export const REFRESH_DAYS = 7;
+/** Two tabs may refresh at once, or an answer may be lost on its way; after this the old token means theft. */
+const REUSE_GRACE_SECONDS = 10;
+
+interface MembershipRow {
+  credential_id: string;
+  user_id: string;
+  email: string;
+  name: string;
+  mfa: boolean;
+  scope: Scope;
+  role_id: string;
+  role_name: string;
+  permissions: string[];
+  partner_id: string | null;
+  partner_status: string | null;
+  org_id: string | null;
+  org_access: 'all' | 'selected' | 'none' | null;
+  selected_org_ids: string[] | null;
+  ip_allowlist: string[] | null;
+}
+
+/**
+ * Everything about a credential's holder in one query: a person belongs to one scope, and what they may see is
+ * read afresh each time. No row: the credential, the person or the membership is gone.
+ * @param credential  a query by one parameter for `id, user_id, mfa`
+ */
+const holderSql = (credential: string) => `
+  with c as (${credential})
+  select c.id as credential_id, u.id as user_id, u.email, u.name, c.mfa and u.mfa_enabled as mfa, r.scope, r.id as role_id, r.name as role_name,
+    r.permissions, p.id as partner_id, p.status as partner_status, o.id as org_id, pu.org_access,
+    case when pu.org_access = 'selected' then
+      array(select id from organizations where partner_id = p.id and id = any(pu.org_ids) and deleted_at is null)
+    end as selected_org_ids,
+    case when pu.user_id is not null then p.settings #> '{security,ipAllowlist}' end as ip_allowlist
+  from c
+  join users u on u.id = c.user_id and u.status = 'active'
+  left join system_users su on su.user_id = u.id
+  left join partner_users pu on pu.user_id = u.id and su.user_id is null
+  left join organization_users ou on ou.user_id = u.id and su.user_id is null and pu.user_id is null
+  left join organizations o on o.id = ou.org_id and o.deleted_at is null
+  join partners p on p.id = coalesce(pu.partner_id, o.partner_id) and p.deleted_at is null
+  join roles r on r.id = coalesce(pu.role_id, ou.role_id)
+  union all
+  select c.id, u.id, u.email, u.name, c.mfa and u.mfa_enabled, r.scope, r.id, r.name, r.permissions,
+    null, null, null, null, null, null
+  from c
+  join users u on u.id = c.user_id and u.status = 'active'
+  join system_users su on su.user_id = u.id
+  join roles r on r.id = su.role_id`;
+
+const SESSION_HOLDER_SQL = holderSql(
+  'select id, user_id, mfa from sessions where id = ? and revoked_at is null and expires_at > now()',
+);
+const PERSON_SQL = holderSql('select id, id as user_id, false as mfa from users where id = ?');
+
+/** A caller who came by a session. */
+export interface SessionCaller extends Caller {
+  sessionId: string;
+}
+
+/** A person's present membership and rights, apart from what they came by. */
+export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
+
+/** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
+export async function loadCaller(tx: Tx, sessionId: string): Promise<SessionCaller> {
+  const { rows } = await tx.raw(SESSION_HOLDER_SQL, [sessionId]);
+  const row = rows[0] as MembershipRow | undefined;
+  if (row === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
+  return { ...holderOf(row), kind: 'user', sessionId: row.credential_id, apiKeyId: null };
+}
+
+/** What a person may do at this moment; `undefined` for one who is disabled or belongs nowhere any more. */
+export async function loadHolder(tx: Tx, userId: string): Promise<Holder | undefined> {
+  const { rows } = await tx.raw(PERSON_SQL, [userId]);
+  const row = rows[0] as MembershipRow | undefined;
+  return row === undefined ? undefined : holderOf(row);
+}
+
+function holderOf(row: MembershipRow): Holder {
+  if (row.partner_status !== null && row.partner_status !== 'active') {
+    throw new AppError('partner_inactive', 'This provider account is not active.');
+  }
+  return {
+    scope: row.scope,
+    userId: row.user_id,
+    email: row.email,
+    name: row.name,
+    partnerId: row.scope === 'partner' ? row.partner_id : null,
+    orgId: row.org_id,
+    orgAccess: row.org_access === 'all' ? 'all' : 'listed',
+    orgIds: row.org_id === null ? (row.selected_org_ids ?? []) : [row.org_id],
+    roleId: row.role_id,
+    roleName: row.role_name,
+    permissions: new Set(row.permissions),
+    mfa: row.mfa,
+    ipAllowlist: row.ip_allowlist ?? [],
+  };
+}
+
+/** A new session (refresh family) and its first refresh token. */
+export async function openSession(
+  tx: Tx,
+  userId: string,
+  client: ClientInfo,
+  { mfa }: { mfa: boolean } = { mfa: false },
+): Promise<{ sessionId: string; refreshToken: string }> {
+  const sessionId = newId();
+  await tx('sessions').insert({
+    id: sessionId,
+    user_id: userId,
+    expires_at: tx.raw(`now() + interval '${REFRESH_DAYS} days'`),
+    mfa,
+    ip_address: client.ip,
+    user_agent: client.userAgent,
+  });
+  return { sessionId, refreshToken: await addRefreshToken(tx, sessionId) };
+}
+
+async function addRefreshToken(tx: Tx, sessionId: string): Promise<string> {
+  const refreshToken = randomBytes(32).toString('base64url');
+  await tx('refresh_tokens').insert({ token_hash: tokenHash(refreshToken), session_id: sessionId });
+  return refreshToken;
+}
+
+export type Rotation =
+  | { outcome: 'rotated'; sessionId: string; refreshToken: string }
+  | { outcome: 'unknown' | 'reused' };
+
+/** Trades a refresh token for the next one. A used one that comes back after the grace revokes its whole family. */
+export async function rotateRefreshToken(tx: Tx, refreshToken: string): Promise<Rotation> {
+  const { rows } = await tx.raw(
+    `select s.id, s.revoked_at is not null or s.expires_at <= now() as ended,
+      t.used_at is not null as used, t.used_at > now() - interval '${REUSE_GRACE_SECONDS} seconds' as in_grace
+    from refresh_tokens t join sessions s on s.id = t.session_id
+    where t.token_hash = ? for update of s`,
+    [tokenHash(refreshToken)],
+  );
+  const family = rows[0] as
+    | { id: string; ended: boolean; used: boolean; in_grace: boolean | null }
+    | undefined;
+  if (family === undefined || family.ended) return { outcome: 'unknown' };
+  if (family.used && family.in_grace !== true) {
+    await endSession(tx, family.id, 'refresh_token_reused');
+    return { outcome: 'reused' };
+  }
+  await tx.raw('update refresh_tokens set used_at = coalesce(used_at, now()) where token_hash = ?', [
+    tokenHash(refreshToken),
+  ]);
+  await tx.raw('update sessions set last_used_at = now() where id = ?', [family.id]);
+  return { outcome: 'rotated', sessionId: family.id, refreshToken: await addRefreshToken(tx, family.id) };
+}
+
+export async function endSession(tx: Tx, sessionId: string, reason: string): Promise<void> {
+  await tx.raw(
+    'update sessions set revoked_at = now(), revoked_reason = ? where id = ? and revoked_at is null',
+    [reason, sessionId],
+  );
+}
+
+/** The session that a refresh token belongs to, if it is known. */
+export async function sessionOf(tx: Tx, refreshToken: string): Promise<string | undefined> {
+  const [row] = await tx('refresh_tokens')
+    .where({ token_hash: tokenHash(refreshToken) })
+    .pluck('session_id');
+  return typeof row === 'string' ? row : undefined;
+}

@@ -1,0 +1,100 @@
+import type { DeviceStore, PresenceRecord } from '../../hub/ports.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
+
+/** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
+export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): DeviceStore {
+  return {
+    async recordPresence(records) {
+      const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
+      // Db's types know no null within an array; the driver does.
+      const column = (read: (record: PresenceRecord) => string | number | null) =>
+        sorted.map(read) as string[];
+      await withSystem(db, 'write presence of many devices', (tx) =>
+        tx.raw(
+          `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+            cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
+          select u.device_id, d.org_id, u.epoch, ?, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
+            u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
+          from unnest(?::uuid[], ?::bigint[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[],
+            ?::real[], ?::real[], ?::real[], ?::bigint[])
+            as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
+          join devices d on d.id = u.device_id
+          order by u.device_id
+          on conflict (device_id) do update set
+            epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
+            reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+            last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+            ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+            disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+            metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds)
+          where p.epoch <= excluded.epoch`,
+          [
+            nodeId,
+            column((r) => r.deviceId),
+            column((r) => r.epoch),
+            column((r) => r.presence.state),
+            column((r) => r.presence.since),
+            column((r) => r.presence.reason),
+            column((r) => r.lastSeenAt),
+            column((r) => r.lastIp),
+            column((r) => r.metrics?.cpuPercent ?? null),
+            column((r) => r.metrics?.ramPercent ?? null),
+            column((r) => r.metrics?.diskPercent ?? null),
+            column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+          ],
+        ),
+      );
+    },
+
+    async recordFacts(facts) {
+      await withSystem(db, 'write what agents say of their machines', (tx) =>
+        tx.raw(
+          `update devices d set
+            agent_version = u."agentVersion", capabilities = u.capabilities,
+            os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
+            watchdog_version = coalesce(u."watchdogVersion", d.watchdog_version),
+            last_user = coalesce(u."lastUser", d.last_user), pending_reboot = coalesce(u."pendingReboot", d.pending_reboot),
+            auto_update = coalesce(u."autoUpdate", d.auto_update), updated_at = now()
+          from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[], "osVersion" text,
+            "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean, "autoUpdate" boolean)
+          where d.id = u."deviceId" and (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version,
+              d.last_user, d.pending_reboot, d.auto_update)
+            is distinct from (u."agentVersion", u.capabilities, coalesce(u."osVersion", d.os_version),
+              coalesce(u."osBuild", d.os_build), coalesce(u."watchdogVersion", d.watchdog_version),
+              coalesce(u."lastUser", d.last_user), coalesce(u."pendingReboot", d.pending_reboot),
+              coalesce(u."autoUpdate", d.auto_update))`,
+          [JSON.stringify(facts)],
+        ),
+      );
+    },
+
+    async markAllLost() {
+      await withSystem(db, 'nothing is connected at start', (tx) =>
+        tx.raw(
+          `update device_presence set state = 'disconnected', reason = 'node_lost', since = now() where state = 'connected'`,
+        ),
+      );
+    },
+
+    async summaries(caller, filter) {
+      return withTenant(db, caller, async (tx) => {
+        if (filter.orgId !== undefined) {
+          const known = await tx('organizations')
+            .where({ id: filter.orgId })
+            .whereRaw(inTenant(caller, 'organizations.id'))
+            .first('id');
+          if (known === undefined) throw new AppError('forbidden', 'Access to this organization denied');
+        }
+        const query = visibleDevices(tx, caller);
+        if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
+        if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
+        return (await selectDevices(query).orderByRaw('lower(d.hostname), d.id')).map(toSummary);
+      });
+    },
+  };
+}

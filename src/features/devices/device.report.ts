@@ -1,0 +1,159 @@
+import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
+import type { Caller } from '../../platform/context.ts';
+import type { Query } from '../../platform/db/pool.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { Device, DeviceSort } from './device.schema.ts';
+
+/** The read side of a device: its record with its presence beside it, in one query. */
+
+/** What the device shows as its status: a decision about it where there is one, else whether it is connected. */
+const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
+  when p.state = 'connected' then 'online' else 'offline' end`;
+
+export interface DeviceRow {
+  id: string;
+  org_id: string;
+  site_id: string;
+  partner_id?: string;
+  hostname: string;
+  display_name: string | null;
+  status: DeviceStatus;
+  os_type: Device['osType'];
+  os_version: string;
+  os_build: string | null;
+  architecture: Device['architecture'];
+  agent_version: string;
+  watchdog_version: string | null;
+  tags: string[];
+  custom_fields: Record<string, unknown>;
+  hardware: Device['hardware'];
+  network: Device['network'];
+  capabilities: string[];
+  auto_update: boolean;
+  enrolled_at: Date;
+  created_at: Date;
+  updated_at: Date;
+  state: Presence['state'] | null;
+  since: Date | null;
+  reason: Presence['reason'] | null;
+  last_seen_at: Date | null;
+  last_ip: string | null;
+  cpu_percent: number | null;
+  ram_percent: number | null;
+  disk_percent: number | null;
+  metrics_at: Date | null;
+}
+
+/** The devices a caller can see that are not decommissioned; add conditions, order and limit. */
+export function visibleDevices(tx: Tx, caller: Caller): Query {
+  return tx('devices as d')
+    .leftJoin(
+      'device_presence as p',
+      (join) => void join.on('p.device_id', 'd.id').andOn('p.org_id', 'd.org_id'),
+    )
+    .whereRaw(inTenant(caller, 'd.org_id'))
+    .where('d.condition', '<>', 'decommissioned');
+}
+
+export const STATUS_IS = (query: Query, status: DeviceStatus) =>
+  query.whereRaw(`${STATUS_SQL} = ?`, [status]);
+
+const SORT_SQL: Record<DeviceSort, string> = {
+  hostname: 'lower(d.hostname)',
+  displayName: 'lower(d.display_name)',
+  status: STATUS_SQL,
+  lastSeenAt: 'p.last_seen_at',
+  enrolledAt: 'd.enrolled_at',
+  osType: 'd.os_type',
+  agentVersion: 'd.agent_version',
+};
+
+export function orderDevices(
+  query: Query<DeviceRow>,
+  sort: DeviceSort,
+  order: 'asc' | 'desc',
+): Query<DeviceRow> {
+  return query.orderByRaw(`${SORT_SQL[sort]} ${order} nulls last, d.id`);
+}
+
+export function selectDevices(query: Query): Query<DeviceRow> {
+  return query.select(
+    'd.*',
+    'p.state',
+    'p.since',
+    'p.reason',
+    'p.last_seen_at',
+    'p.last_ip',
+    'p.cpu_percent',
+    'p.ram_percent',
+    'p.disk_percent',
+    'p.metrics_at',
+    query.client.raw(`${STATUS_SQL} as status`),
+  );
+}
+
+function presenceOf(row: DeviceRow): Presence {
+  if (row.state === null || row.since === null || row.reason === null) {
+    return { state: 'disconnected', since: row.enrolled_at.toISOString(), reason: 'never_seen' };
+  }
+  return { state: row.state, since: row.since.toISOString(), reason: row.reason };
+}
+
+function metricsOf(row: DeviceRow): Metrics | null {
+  const { cpu_percent: cpu, ram_percent: ram, disk_percent: disk } = row;
+  if (cpu === null || ram === null || disk === null) return null;
+  return { cpuPercent: rounded(cpu), ramPercent: rounded(ram), diskPercent: rounded(disk) };
+}
+
+/** Stored in single precision, which would show as 12.300000190734863. */
+const rounded = (value: number) => Math.round(value * 100) / 100;
+
+export function toDevice(row: DeviceRow): Device {
+  const metrics = metricsOf(row);
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    siteId: row.site_id,
+    groupIds: [],
+    hostname: row.hostname,
+    displayName: row.display_name,
+    status: row.status,
+    presence: presenceOf(row),
+    osType: row.os_type,
+    osVersion: row.os_version,
+    osBuild: row.os_build,
+    architecture: row.architecture,
+    agentVersion: row.agent_version,
+    watchdogVersion: row.watchdog_version,
+    enrolledAt: row.enrolled_at.toISOString(),
+    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
+    lastIp: row.last_ip,
+    tags: row.tags,
+    customFields: row.custom_fields,
+    hardware: row.hardware,
+    network: row.network,
+    metrics:
+      metrics === null || row.metrics_at === null ? null : { ...metrics, at: row.metrics_at.toISOString() },
+    autoUpdate: row.auto_update,
+    capabilities: row.capabilities,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  };
+}
+
+export function toSummary(row: DeviceRow): DeviceSummary {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    siteId: row.site_id,
+    hostname: row.hostname,
+    displayName: row.display_name,
+    osType: row.os_type,
+    agentVersion: row.agent_version,
+    status: row.status,
+    presence: presenceOf(row),
+    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
+    metrics: metricsOf(row),
+  };
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import type { DeviceHub } from '../../hub/index.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { Device, DeviceQuery } from './device.schema.ts';
+import { decommissionDevice, listDevices, readDevice } from './device.service.ts';
+
+const SCOPES = ['organization', 'partner', 'system'] as const;
+
+export function deviceRoutes({
+  hub,
+  forgetToken,
+}: {
+  hub: DeviceHub;
+  forgetToken: (deviceId: string) => void;
+}): RouteGroup {
+  return {
+    name: 'Devices',
+    description: 'Managed machines and whether they are connected.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/devices',
+        summary: 'List devices',
+        access: { scopes: SCOPES, permission: 'devices:read' },
+        query: DeviceQuery,
+        response: pageOf(Device),
+        handler: ({ ctx, query }) => listDevices(ctx, query),
+      }),
+      route({
+        method: 'get',
+        path: '/devices/:id',
+        summary: 'Read a device',
+        access: { scopes: SCOPES, permission: 'devices:read' },
+        params: IdParams,
+        response: Device,
+        handler: ({ ctx, params }) => readDevice(ctx, params.id),
+      }),
+      route({
+        method: 'delete',
+        path: '/devices/:id',
+        summary: 'Decommission a device: its token dies and its connection ends',
+        access: { scopes: SCOPES, permission: 'devices:delete' },
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        handler: async ({ ctx, params }) => {
+          ctx.afterCommit(() => forgetToken(params.id));
+          return decommissionDevice(ctx, params.id, hub);
+        },
+        audit: {
+          action: 'device.delete',
+          resource: 'device',
+          note: ({ device }) => ({
+            orgId: device.orgId,
+            resourceId: device.id,
+            resourceName: device.hostname,
+          }),
+        },
+      }),
+    ],
+  };
+}

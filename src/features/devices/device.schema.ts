@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import {
+  Architecture,
+  DeviceStatus,
+  Hardware,
+  Metrics,
+  Network,
+  OsType,
+  Presence,
+} from '../../protocol/index.ts';
+import { JsonColumn, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+export const Device = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    siteId: z.uuid(),
+    groupIds: z.array(z.uuid()),
+    hostname: z.string(),
+    displayName: z.string().nullable(),
+    status: DeviceStatus,
+    presence: Presence,
+    osType: OsType,
+    osVersion: z.string(),
+    osBuild: z.string().nullable(),
+    architecture: Architecture,
+    agentVersion: z.string(),
+    watchdogVersion: z.string().nullable(),
+    enrolledAt: Timestamp,
+    lastSeenAt: Timestamp.nullable(),
+    lastIp: z.string().nullable(),
+    tags: z.array(z.string()),
+    customFields: JsonColumn,
+    hardware: Hardware,
+    network: Network,
+    metrics: Metrics.extend({ at: Timestamp }).nullable(),
+    autoUpdate: z.boolean(),
+    capabilities: z.array(z.string()),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Device' });
+export type Device = z.infer<typeof Device>;
+
+export const DeviceSort = z.enum([
+  'hostname',
+  'displayName',
+  'status',
+  'lastSeenAt',
+  'enrolledAt',
+  'osType',
+  'agentVersion',
+]);
+export type DeviceSort = z.infer<typeof DeviceSort>;
+
+export const DeviceQuery = PageQuery.extend({
+  orgId: z.uuid().optional(),
+  siteId: z.uuid().optional(),
+  status: DeviceStatus.optional(),
+  osType: OsType.optional(),
+  search: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Part of the host name or display name, in any case.'),
+  sort: DeviceSort.default('hostname'),
+  order: z.enum(['asc', 'desc']).default('asc'),
+});
+export type DeviceQuery = z.infer<typeof DeviceQuery>;

@@ -1,0 +1,177 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import type { DeviceSummary, EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
+import { HUB_PATH } from '../../protocol/index.ts';
+import type { PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
+import { issueAgentToken, selectDevices, toSummary, type DeviceRow } from '../devices/index.ts';
+import { firstSiteOf } from '../sites/index.ts';
+
+interface KeyRow {
+  id: string;
+  org_id: string;
+  site_id: string | null;
+  partner_id: string;
+  fault: 'revoked' | 'expired' | 'exhausted' | null;
+  org_status: string;
+  org_deleted: boolean;
+  partner_status: string;
+  partner_max_devices: number | null;
+  org_max_devices: number | null;
+}
+
+const KEY_FAULT = {
+  unknown: 'The enrollment key is not known.',
+  revoked: 'The enrollment key has been revoked.',
+  expired: 'The enrollment key has expired.',
+  exhausted: 'The enrollment key has been used as often as it may be.',
+};
+
+export interface EnrollmentSettings {
+  hub: DeviceHub;
+  heartbeatSeconds: number;
+  forgetToken: (deviceId: string) => void;
+}
+
+/** Trades an enrollment key for a device and its token. The key's use and the device stand or fall together. */
+export async function enroll(
+  ctx: PublicContext,
+  request: EnrollRequest,
+  settings: EnrollmentSettings,
+): Promise<EnrollResponse> {
+  if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
+    throw new AppError('unauthenticated', KEY_FAULT.unknown);
+  }
+
+  const { key, device, token } = await ctx.withSystem(
+    'enroll a device, whose tenant only the key knows',
+    async (tx) => {
+      const key = await takeKey(tx, request.enrollmentKey);
+      const known = await findMachine(tx, key.org_id, request.machineId);
+      if (known?.condition === undefined || known.condition === 'decommissioned') {
+        await assertRoomForDevice(tx, key);
+      }
+      const deviceId = known?.id ?? newId();
+      await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
+      await tx('enrollment_keys').where({ id: key.id }).increment('usage_count', 1);
+      const token = await issueAgentToken(tx, { id: deviceId, orgId: key.org_id });
+      return { key, device: await readSummary(tx, deviceId), token };
+    },
+  );
+
+  settings.forgetToken(device.id);
+  // A connection under the token of before is over.
+  settings.hub.disconnect(device.id);
+  settings.hub.deviceEntered(device, key.partner_id);
+  ctx.log.info({ deviceId: device.id, orgId: device.orgId }, 'device.enrolled');
+  return {
+    agentId: device.id,
+    deviceId: device.id,
+    orgId: device.orgId,
+    siteId: device.siteId,
+    token,
+    config: { heartbeatSeconds: settings.heartbeatSeconds, hubUrl: HUB_PATH },
+  };
+}
+
+/** The key's row, locked: two machines cannot both have its last use. */
+async function takeKey(tx: Tx, key: string): Promise<KeyRow> {
+  const { rows } = await tx.raw(
+    `select k.id, k.org_id, k.site_id, o.partner_id, o.status as org_status, o.deleted_at is not null as org_deleted,
+      o.max_devices as org_max_devices, p.max_devices as partner_max_devices,
+      case when p.deleted_at is not null then 'churned' else p.status end as partner_status,
+      case when k.revoked_at is not null then 'revoked' when k.expires_at <= now() then 'expired'
+        when k.usage_count >= k.max_usage then 'exhausted' end as fault
+    from enrollment_keys k join organizations o on o.id = k.org_id join partners p on p.id = o.partner_id
+    where k.key_hash = ? for update of k`,
+    [tokenHash(key)],
+  );
+  const row = rows[0] as KeyRow | undefined;
+  const fault = row === undefined ? 'unknown' : row.fault;
+  if (row === undefined || fault !== null) {
+    throw new AppError('unauthenticated', KEY_FAULT[fault ?? 'unknown']);
+  }
+  if (row.partner_status !== 'active' || row.org_deleted || !['active', 'trial'].includes(row.org_status)) {
+    throw new AppError('tenant_inactive', 'The organization of this enrollment key is not active.');
+  }
+  return row;
+}
+
+async function findMachine(tx: Tx, orgId: string, machineId: string | undefined) {
+  if (machineId === undefined) return undefined;
+  return tx('devices')
+    .where({ org_id: orgId, machine_id: machineId })
+    .forUpdate()
+    .first<{ id: string; condition: string } | undefined>('id', 'condition');
+}
+
+/** Caps of partner and organization. The rows that carry a cap are locked, so that it holds under concurrency. */
+async function assertRoomForDevice(tx: Tx, key: KeyRow): Promise<void> {
+  const caps = [
+    {
+      table: 'partners',
+      id: key.partner_id,
+      cap: key.partner_max_devices,
+      of: 'provider',
+      where: 'o.partner_id',
+    },
+    { table: 'organizations', id: key.org_id, cap: key.org_max_devices, of: 'organization', where: 'o.id' },
+  ];
+  for (const { table, id, cap, of, where } of caps) {
+    if (cap === null) continue;
+    await tx.raw('select from ?? where id = ? for no key update', [table, id]);
+    const { rows } = await tx.raw(
+      `select count(*)::int as devices from devices d join organizations o on o.id = d.org_id
+      where ?? = ? and d.condition <> 'decommissioned'`,
+      [where, id],
+    );
+    if (Number(rows[0]?.devices) >= cap) {
+      throw new AppError('limit_reached', `The ${of} may have ${cap} devices and has them.`);
+    }
+  }
+}
+
+async function saveDevice(
+  tx: Tx,
+  device: { id: string; isNew: boolean },
+  key: KeyRow,
+  request: EnrollRequest,
+): Promise<void> {
+  const facts = {
+    hostname: request.hostname,
+    os_type: request.osType,
+    os_version: request.osVersion,
+    os_build: request.osBuild ?? null,
+    architecture: request.architecture,
+    agent_version: request.agentVersion,
+    hardware: JSON.stringify(request.hardware ?? {}),
+    network: JSON.stringify(request.network ?? {}),
+    capabilities: request.capabilities ?? [],
+    enrolled_at: new Date(),
+    updated_at: new Date(),
+  };
+  if (device.isNew) {
+    const siteId = key.site_id ?? (await firstSiteOf(tx, key.org_id));
+    await tx('devices').insert({
+      id: device.id,
+      org_id: key.org_id,
+      site_id: siteId,
+      machine_id: request.machineId ?? null,
+      ...facts,
+    });
+    return;
+  }
+  // The same machine again: what people have decided about it stays, but a decommissioned one is back in service.
+  const condition = tx.raw(`case when condition = 'decommissioned' then 'normal' else condition end`);
+  await tx('devices')
+    .where({ id: device.id })
+    .update({ ...facts, condition, ...(key.site_id === null ? {} : { site_id: key.site_id }) });
+}
+
+async function readSummary(tx: Tx, id: string): Promise<DeviceSummary> {
+  const query = tx('devices as d').leftJoin('device_presence as p', 'p.device_id', 'd.id').where('d.id', id);
+  const [row] = (await selectDevices(query)) as [DeviceRow];
+  return toSummary(row);
+}

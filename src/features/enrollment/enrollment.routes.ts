@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import {
+  createEnrollmentKey,
+  listEnrollmentKeys,
+  readEnrollmentKey,
+  revokeEnrollmentKey,
+} from './enrollment-key.service.ts';
+import {
+  CreatedEnrollmentKey,
+  EnrollmentKey,
+  EnrollmentKeyQuery,
+  NewEnrollmentKey,
+} from './enrollment.schema.ts';
+import { enroll, type EnrollmentSettings } from './enroll.service.ts';
+
+const SCOPES = ['organization', 'partner', 'system'] as const;
+
+export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
+  return {
+    name: 'Enrollment',
+    description: 'How machines become devices.',
+    routes: [
+      route({
+        method: 'post',
+        path: '/agents/enroll',
+        summary: 'Trade an enrollment key for a device and its token',
+        description:
+          'Called by the agent. The same `machineId` in the same organization is the same device, with a new token.',
+        access: 'public',
+        body: EnrollRequest,
+        response: EnrollResponse,
+        status: 201,
+        errors: ['unauthenticated', 'tenant_inactive', 'limit_reached'],
+        handler: ({ ctx, body }) => enroll(ctx, body, settings),
+      }),
+      route({
+        method: 'post',
+        path: '/enrollment-keys',
+        summary: 'Create an enrollment key',
+        description: 'The key is in this answer and never again.',
+        access: { scopes: SCOPES, permission: 'agents:write' },
+        body: NewEnrollmentKey,
+        response: CreatedEnrollmentKey,
+        status: 201,
+        handler: ({ ctx, body }) => createEnrollmentKey(ctx, body),
+        audit: {
+          action: 'enrollment_key.create',
+          resource: 'enrollment_key',
+          note: ({ id, name, orgId }) => ({ orgId, resourceId: id, resourceName: name }),
+        },
+      }),
+      route({
+        method: 'get',
+        path: '/enrollment-keys',
+        summary: 'List enrollment keys, newest first',
+        access: { scopes: SCOPES, permission: 'agents:read' },
+        query: EnrollmentKeyQuery,
+        response: pageOf(EnrollmentKey),
+        handler: ({ ctx, query }) => listEnrollmentKeys(ctx, query),
+      }),
+      route({
+        method: 'get',
+        path: '/enrollment-keys/:id',
+        summary: 'Read an enrollment key',
+        access: { scopes: SCOPES, permission: 'agents:read' },
+        params: IdParams,
+        response: EnrollmentKey,
+        handler: ({ ctx, params }) => readEnrollmentKey(ctx, params.id),
+      }),
+      route({
+        method: 'delete',
+        path: '/enrollment-keys/:id',
+        summary: 'Revoke an enrollment key',
+        access: { scopes: SCOPES, permission: 'agents:write' },
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        handler: ({ ctx, params }) => revokeEnrollmentKey(ctx, params.id),
+        audit: {
+          action: 'enrollment_key.revoke',
+          resource: 'enrollment_key',
+          note: ({ key }) => ({ orgId: key.orgId, resourceId: key.id, resourceName: key.name }),
+        },
+      }),
+    ],
+  };
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { Instant } from '../../protocol/index.ts';
+
+export const EnrollmentKey = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    siteId: z.uuid().nullable(),
+    name: z.string(),
+    keyPrefix: z.string().describe('The first characters, to tell keys apart.'),
+    usageCount: z.number().int(),
+    maxUsage: z.number().int().nullable(),
+    expiresAt: Timestamp.nullable(),
+    revokedAt: Timestamp.nullable(),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: 'EnrollmentKey' });
+
+export const NewEnrollmentKey = z.object({
+  orgId: z.uuid(),
+  siteId: z.uuid().optional().describe('Devices go to this site; else to the first of the organization.'),
+  name: z.string().trim().min(1).max(255),
+  maxUsage: z.number().int().min(1).max(1_000_000).optional(),
+  expiresAt: Instant.refine((text) => Date.parse(text) > Date.now(), 'must lie in the future').optional(),
+});
+export type NewEnrollmentKey = z.infer<typeof NewEnrollmentKey>;
+
+/** The key itself is shown in this answer only. */
+export const CreatedEnrollmentKey = z.object({ ...EnrollmentKey.shape, key: z.string() });
+
+export const EnrollmentKeyQuery = PageQuery.extend({ orgId: z.uuid().optional() });
+export type EnrollmentKeyQuery = z.infer<typeof EnrollmentKeyQuery>;

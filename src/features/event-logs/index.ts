@@ -1,0 +1,2 @@
+export { liveLogRoutes } from './live-logs.routes.ts';
+export { liveLogs } from './live-logs.service.ts';

@@ -1,0 +1,92 @@
+import { route, type AnyRoute, type RouteGroup } from '../../platform/http/route.ts';
+import {
+  DeviceParams,
+  EntriesQuery,
+  EntryOne,
+  EntryPage,
+  LogList,
+  LogOne,
+  LogParams,
+  RecordParams,
+} from './event-logs.schema.ts';
+import type { LiveLogs } from './live-logs.service.ts';
+
+const ACCESS = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
+const ERRORS = [
+  'device_offline',
+  'capability_missing',
+  'device_busy',
+  'device_error',
+  'device_timeout',
+] as const;
+
+/** The four questions of SPEC 4.11, which stand under two prefixes; the list has a path of its own under /devices,
+ * where the stored events have the plain one. */
+export function liveLogRoutes({ logs }: { logs: LiveLogs }): RouteGroup {
+  return {
+    name: 'Live event logs',
+    description: 'Read from the device while the caller waits, 30 seconds at most. Nothing is stored.',
+    routes: [
+      ...questions(
+        '/system-tools/devices/:deviceId/eventlogs',
+        '/system-tools/devices/:deviceId/eventlogs',
+        logs,
+      ),
+      ...questions('/devices/:deviceId/eventlogs/live', '/devices/:deviceId/eventlogs', logs),
+    ],
+  };
+}
+
+function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
+  return [
+    route({
+      method: 'get',
+      path: listPath,
+      summary: 'The event logs of a device',
+      access: ACCESS,
+      transaction: false,
+      params: DeviceParams,
+      response: LogList,
+      errors: ERRORS,
+      handler: ({ ctx, params, signal }) => logs.list(ctx, params.deviceId, signal),
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name`,
+      summary: 'One event log of a device, its name in any case',
+      access: ACCESS,
+      transaction: false,
+      params: LogParams,
+      response: LogOne,
+      errors: ERRORS,
+      handler: ({ ctx, params, signal }) => logs.get(ctx, params.deviceId, params.name, signal),
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/events`,
+      summary: 'Entries of an event log, newest first',
+      description:
+        'All conditions are applied on the device. After 30 seconds the answer is 504 with the entries that came, in `details.partial`.',
+      access: ACCESS,
+      transaction: false,
+      params: LogParams,
+      query: EntriesQuery,
+      response: EntryPage,
+      errors: ERRORS,
+      handler: ({ ctx, params, query, signal }) =>
+        logs.entries(ctx, params.deviceId, params.name, query, signal),
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/events/:recordId`,
+      summary: 'One entry of an event log',
+      access: ACCESS,
+      transaction: false,
+      params: RecordParams,
+      response: EntryOne,
+      errors: ERRORS,
+      handler: ({ ctx, params, signal }) =>
+        logs.entry(ctx, params.deviceId, params.name, params.recordId, signal),
+    }),
+  ];
+}

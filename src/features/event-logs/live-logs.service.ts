@@ -1,0 +1,86 @@
+import type { z } from 'zod';
+import { askError, type AskFailure, type DeviceHub, type Question } from '../../hub/index.ts';
+import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
+import type { DetachedContext } from '../../platform/context.ts';
+import { type AppError, notFound } from '../../platform/errors.ts';
+import { readDevice } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import type { EntriesQuery, EntryPage } from './event-logs.schema.ts';
+
+/** Live questions about a device's own logs (SPEC 4.11). Nothing here holds a database connection while it waits. */
+export type LiveLogs = ReturnType<typeof liveLogs>;
+
+export function liveLogs({ hub }: { hub: DeviceHub }) {
+  async function ask<T extends CommandType>(
+    ctx: DetachedContext,
+    deviceId: string,
+    question: Question<T>,
+    partial?: () => unknown,
+  ): Promise<CommandOutput<T>> {
+    await ctx.withTenant(async (tenant) =>
+      assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId),
+    );
+    const outcome = await hub.ask(deviceId, question);
+    if (outcome.ok) return outcome.output;
+    throw failure(outcome, partial);
+  }
+
+  return {
+    async list(ctx: DetachedContext, deviceId: string, signal: AbortSignal) {
+      const { logs } = await ask(ctx, deviceId, { type: 'eventlogs.list', payload: {}, signal });
+      return { data: logs };
+    },
+
+    async get(ctx: DetachedContext, deviceId: string, name: string, signal: AbortSignal) {
+      const { log } = await ask(ctx, deviceId, { type: 'eventlogs.get', payload: { name }, signal });
+      return { data: log };
+    },
+
+    async entries(
+      ctx: DetachedContext,
+      deviceId: string,
+      name: string,
+      query: EntriesQuery,
+      signal: AbortSignal,
+    ): Promise<z.infer<typeof EntryPage>> {
+      const startedAt = performance.now();
+      const entries: LogEntry[] = [];
+      const { scanned, truncated, total } = await ask(
+        ctx,
+        deviceId,
+        {
+          type: 'eventlogs.query',
+          payload: { name, ...query },
+          maxRows: query.limit,
+          onRows: (rows) => void entries.push(...rows),
+          signal,
+        },
+        () => ({ partial: entries }),
+      );
+      return {
+        data: entries,
+        pagination: { page: query.page, limit: query.limit, ...(total === undefined ? {} : { total }) },
+        meta: { scanned, truncated, tookMs: Math.round(performance.now() - startedAt) },
+      };
+    },
+
+    async entry(ctx: DetachedContext, deviceId: string, name: string, recordId: number, signal: AbortSignal) {
+      const { entry } = await ask(ctx, deviceId, {
+        type: 'eventlogs.record',
+        payload: { name, recordId },
+        signal,
+      });
+      return { data: entry };
+    },
+  };
+}
+
+function failure(ended: AskFailure, partial: (() => unknown) | undefined): AppError {
+  if (ended.reason === 'agent') {
+    if (ended.code === AgentErrorCode.logNotFound) return notFound('Event log');
+    if (ended.code === AgentErrorCode.recordNotFound) return notFound('Event log record');
+  }
+  const cutShort =
+    ended.reason === 'timeout' || ended.reason === 'disconnected' || ended.reason === 'node_lost';
+  return askError(ended, cutShort ? partial?.() : undefined);
+}

@@ -1,0 +1,72 @@
+import type { DeviceHub } from '../hub/index.ts';
+import type { RouteGroup } from '../platform/http/route.ts';
+import type { Mailer } from '../platform/mail/mailer.ts';
+import { apiKeyRoutes } from './api-keys/index.ts';
+import {
+  authRoutes,
+  type AuthService,
+  mfaRoutes,
+  type SecondFactor,
+  type SignInLimits,
+} from './auth/index.ts';
+import { deviceRoutes } from './devices/index.ts';
+import { enrollmentRoutes } from './enrollment/index.ts';
+import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { organizationRoutes } from './organizations/index.ts';
+import { partnerRoutes } from './partners/index.ts';
+import { registrationRoutes, type Registration } from './registration/index.ts';
+import { roleRoutes } from './roles/index.ts';
+import { siteRoutes } from './sites/index.ts';
+import { userRoutes } from './users/index.ts';
+
+export interface FeatureParts {
+  auth: AuthService;
+  limits: SignInLimits;
+  registration: Registration;
+  secondFactor: SecondFactor;
+  hub: DeviceHub;
+  mailer: Mailer;
+  /** Where people reach this server, without a slash at the end: for links in mails. */
+  baseUrl: () => string;
+  heartbeatSeconds: number;
+  secureCookies: boolean;
+  /** Whether proxies are configured, without which no address can be relied on. */
+  clientAddressIsKnown: boolean;
+  /** Called when a device's token is revoked or replaced. */
+  forgetToken: (deviceId: string) => void;
+}
+
+/** The whole API at a glance. */
+export function routeTable(parts: FeatureParts): RouteGroup[] {
+  const { hub } = parts;
+  return [
+    authRoutes(parts),
+    mfaRoutes(parts),
+    registrationRoutes(parts),
+    apiKeyRoutes,
+    userRoutes(parts),
+    roleRoutes,
+    partnerRoutes(parts),
+    organizationRoutes,
+    siteRoutes,
+    enrollmentRoutes(parts),
+    deviceRoutes(parts),
+    liveLogRoutes({ logs: liveLogs({ hub }) }),
+  ];
+}
+
+/** The table as data, for documents and contract tests: what its handlers work with is not there. */
+export function routesAsData(): RouteGroup[] {
+  return routeTable({
+    auth: {},
+    limits: {},
+    registration: {},
+    secondFactor: {},
+    hub: {},
+    mailer: {},
+    baseUrl: () => '',
+    heartbeatSeconds: 60,
+    secureCookies: false,
+    forgetToken() {},
+  } as never);
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { JsonColumn, JsonInput, Slug, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { Instant } from '../../protocol/index.ts';
+
+const Type = z.enum(['customer', 'internal']);
+const Status = z.enum(['active', 'suspended', 'trial', 'churned']);
+
+export const Organization = z
+  .object({
+    id: z.uuid(),
+    partnerId: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    type: Type,
+    status: Status,
+    maxDevices: z.number().int().nullable(),
+    settings: JsonColumn,
+    ssoConfig: JsonColumn,
+    contractStart: Timestamp.nullable(),
+    contractEnd: Timestamp.nullable(),
+    billingContact: JsonColumn.nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    deletedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'Organization' });
+
+const fields = {
+  name: text(255),
+  slug: Slug,
+  type: Type.optional(),
+  status: Status.optional(),
+  maxDevices: z.number().int().min(0).max(2_147_483_647).nullable().optional(),
+  settings: JsonInput.optional(),
+  ssoConfig: JsonInput.optional(),
+  contractStart: Instant.nullable().optional(),
+  contractEnd: Instant.nullable().optional(),
+  billingContact: JsonInput.nullable().optional(),
+};
+
+export const NewOrganization = z.strictObject({
+  ...fields,
+  partnerId: z
+    .uuid()
+    .optional()
+    .describe('Required in system scope; in partner scope the own partner, if given.'),
+});
+export type NewOrganization = z.infer<typeof NewOrganization>;
+
+export const OrganizationPatch = z
+  .strictObject({
+    ...fields,
+    partnerId: z.uuid().optional().describe('Cannot be changed: taken only where it is the present one.'),
+  })
+  .partial();
+export type OrganizationPatch = z.infer<typeof OrganizationPatch>;
+
+export const OrganizationQuery = PageQuery.extend({ partnerId: z.uuid().optional() });
+export type OrganizationQuery = z.infer<typeof OrganizationQuery>;
+
+export const OrganizationOrder = z.object({ organizationOrder: z.array(z.uuid()).max(100_000) });
+export type OrganizationOrder = z.infer<typeof OrganizationOrder>;

@@ -1,0 +1,192 @@
+import type { Context } from '../../platform/context.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { extendTenant } from '../../platform/db/transaction.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { Organization } from './organization.model.ts';
+import type { NewOrganization, OrganizationPatch, OrganizationQuery } from './organization.schema.ts';
+
+const accessible = (ctx: Context) =>
+  Organization.query(ctx.tx)
+    .whereNull('organizations.deleted_at')
+    .whereRaw(inTenant(ctx.caller, 'organizations.id'));
+
+/** By name; in the partner's own order where it has chosen one: what that leaves out comes last, as registered. */
+function ordered(ctx: Context, chosen: readonly string[]) {
+  if (chosen.length === 0) return accessible(ctx).orderByRaw('lower(organizations.name), organizations.id');
+  return accessible(ctx)
+    .joinRaw(
+      'left join unnest(?::uuid[]) with ordinality as chosen (id, position) on chosen.id = organizations.id',
+      [[...chosen]],
+    )
+    .select('organizations.*')
+    .orderByRaw('chosen.position nulls last, organizations.created_at, organizations.id');
+}
+
+async function chosenOrder(ctx: Context): Promise<string[]> {
+  if (ctx.caller.scope !== 'partner') return [];
+  const [order] = await ctx
+    .tx('partners')
+    .where({ id: ctx.caller.partnerId })
+    .select<{ chosen: string[] | null }[]>(ctx.tx.raw(`settings -> 'organizationOrder' as chosen`));
+  return order?.chosen ?? [];
+}
+
+export async function listAllOrganizations(ctx: Context) {
+  return { data: await ordered(ctx, await chosenOrder(ctx)) };
+}
+
+export async function listOrganizations(ctx: Context, query: OrganizationQuery) {
+  const organizations = ordered(ctx, await chosenOrder(ctx)).page(query.page - 1, query.limit);
+  if (query.partnerId !== undefined) void organizations.where('organizations.partner_id', query.partnerId);
+  return toPage(query, await organizations);
+}
+
+export async function readOrganization(ctx: Context, id: string): Promise<Organization> {
+  const organization = await accessible(ctx).findById(id);
+  if (organization === undefined) throw notFound('Organization');
+  return organization;
+}
+
+export async function createOrganization(ctx: Context, input: NewOrganization): Promise<Organization> {
+  const partnerId = partnerFor(ctx, input.partnerId);
+  await assertRoomForOrganization(ctx, partnerId);
+  const id = newId();
+  if (ctx.caller.orgAccess === 'listed' && ctx.caller.scope === 'partner') await addToSelection(ctx, id);
+  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...columns(input), id, partnerId }));
+}
+
+export async function updateOrganization(
+  ctx: Context,
+  id: string,
+  { partnerId, ...patch }: OrganizationPatch,
+) {
+  const organization = await readOrganization(ctx, id);
+  if (partnerId !== undefined && partnerId !== organization.partnerId) {
+    throw invalid('body.partnerId', 'cannot be changed');
+  }
+  const changes = columns(patch);
+  const changedFields = Object.keys(changes);
+  if (changedFields.length === 0) throw noFields();
+  const updated = await withOwnSlug(organization.$query(ctx.tx).patchAndFetch(changes));
+  return Object.assign(updated, { changedFields });
+}
+
+/** Soft: the record stays, out of every list; its sites are not touched. */
+export async function deleteOrganization(ctx: Context, id: string) {
+  const organization = await readOrganization(ctx, id);
+  await organization.$query(ctx.tx).patch({ deletedAt: new Date() });
+  return { success: true as const, organization };
+}
+
+/** Stores the order that lists show: unknown and deleted ids are dropped, what is left out is added as registered. */
+export async function orderOrganizations(ctx: Context, wanted: readonly string[]) {
+  const registered = (await accessible(ctx).select('id').orderBy(['created_at', 'id'])).map(({ id }) => id);
+  const known = new Set(registered);
+  const organizationOrder = [...new Set([...wanted.filter((id) => known.has(id)), ...registered])];
+  await ctx
+    .tx('partners')
+    .where({ id: ctx.caller.partnerId })
+    .update({
+      settings: ctx.tx.raw(`jsonb_set(settings, '{organizationOrder}', ?::jsonb)`, [
+        JSON.stringify(organizationOrder),
+      ]),
+      updated_at: new Date(),
+    });
+  return { organizationOrder };
+}
+
+/** Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). */
+export async function assertOrganizationAccess(ctx: Context, ...orgIds: string[]): Promise<void> {
+  const wanted = new Set(orgIds);
+  if (
+    (await accessible(ctx)
+      .findByIds([...wanted])
+      .resultSize()) < wanted.size
+  ) {
+    throw new AppError('forbidden', 'Access to this organization denied');
+  }
+}
+
+/** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
+export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
+  const { status } = await readOrganization(ctx, orgId);
+  if (status === 'suspended' || status === 'churned') {
+    throw new AppError(
+      'tenant_inactive',
+      `This organization is ${status}: its devices report, but cannot be managed.`,
+    );
+  }
+}
+
+/** `null`: all of them. */
+export async function accessibleOrganizationIds(ctx: Context): Promise<string[] | null> {
+  if (ctx.caller.scope === 'system') return null;
+  return (await accessible(ctx).select('id')).map(({ id }) => id);
+}
+
+function partnerFor(ctx: Context, given: string | undefined): string {
+  if (ctx.caller.scope === 'system') {
+    if (given === undefined) {
+      throw invalid('body.partnerId', 'is required', 'partnerId is required for system scope');
+    }
+    return given;
+  }
+  const own = ctx.caller.partnerId;
+  if (own === null) {
+    throw invalid('body.partnerId', 'has no partner', 'Partner context required to create organizations');
+  }
+  if (given !== undefined && given !== own) throw new AppError('forbidden', 'partnerId mismatch');
+  return own;
+}
+
+/** The partner's row is locked where it carries a cap, so that the cap holds however many are created at once. */
+async function assertRoomForOrganization(ctx: Context, partnerId: string): Promise<void> {
+  const partner = await ctx
+    .tx('partners')
+    .where({ id: partnerId })
+    .whereNull('deleted_at')
+    .forNoKeyUpdate()
+    .first<{ max_organizations: number | null } | undefined>('max_organizations');
+  if (partner === undefined) throw notFound('Partner');
+  if (partner.max_organizations === null) return;
+  const [counted] = await ctx
+    .tx('organizations')
+    .where({ partner_id: partnerId })
+    .whereNull('deleted_at')
+    .count<{ count: string }[]>('* as count');
+  if (Number(counted?.count) >= partner.max_organizations) {
+    throw new AppError(
+      'limit_reached',
+      `This provider may have ${partner.max_organizations} organizations and has them.`,
+    );
+  }
+}
+
+/** Whoever sees selected organizations only sees the one they have made as well. */
+async function addToSelection(ctx: Context, orgId: string): Promise<void> {
+  await extendTenant(ctx.tx, ctx.caller, orgId);
+  await ctx
+    .tx('partner_users')
+    .where({ partner_id: ctx.caller.partnerId, user_id: ctx.caller.userId })
+    .update({ org_access: 'selected', org_ids: ctx.tx.raw('array_append(org_ids, ?::uuid)', [orgId]) });
+}
+
+function columns({ contractStart, contractEnd, ...fields }: Omit<OrganizationPatch, 'partnerId'>) {
+  return sentFields({ ...fields, contractStart: asDate(contractStart), contractEnd: asDate(contractEnd) });
+}
+
+function asDate(text: string | null | undefined): Date | null | undefined {
+  return typeof text === 'string' ? new Date(text) : text;
+}
+
+const withOwnSlug = <T>(work: PromiseLike<T>) =>
+  namingConflict(
+    work,
+    'organizations_slug_key',
+    'body.slug',
+    'Another organization of this provider has this slug.',
+  );

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { IdParams } from '../../platform/http/fields.ts';
+import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { NewPartner, OwnPartnerPatch, Partner, PartnerPatch } from './partner.schema.ts';
+import {
+  type AddressSetting,
+  createPartner,
+  deletePartner,
+  listPartners,
+  ownPartnerId,
+  readPartner,
+  updateOwnPartner,
+  updatePartner,
+} from './partner.service.ts';
+
+const SYSTEM = { scopes: ['system'] } as const;
+
+export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
+  name: 'Partners',
+  description: 'The providers, each with its customers (organizations) below.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/orgs/partners/me',
+      summary: 'The partner of the caller',
+      access: { scopes: ['partner'] },
+      response: Partner,
+      handler: ({ ctx }) => readPartner(ctx, ownPartnerId(ctx)),
+    }),
+    route({
+      method: 'patch',
+      path: '/orgs/partners/me',
+      summary: 'Change name, billing address or settings of the own partner',
+      description: 'Settings are merged: only the keys sent are overwritten, `null` takes one out.',
+      access: { scopes: ['partner'], permission: 'organizations:write' },
+      body: OwnPartnerPatch,
+      response: Partner,
+      handler: ({ ctx, body }) => updateOwnPartner(ctx, body, setting),
+      audit: {
+        action: 'partner.settings.update',
+        resource: 'partner',
+        note: ({ id, name, changedFields }) => ({
+          partnerId: id,
+          resourceId: id,
+          resourceName: name,
+          details: { changedFields },
+        }),
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/orgs/partners',
+      summary: 'List partners',
+      access: SYSTEM,
+      query: PageQuery,
+      response: pageOf(Partner),
+      handler: ({ ctx, query }) => listPartners(ctx, query),
+    }),
+    route({
+      method: 'post',
+      path: '/orgs/partners',
+      summary: 'Create a partner',
+      access: SYSTEM,
+      body: NewPartner,
+      response: Partner,
+      status: 201,
+      errors: ['conflict'],
+      handler: ({ ctx, body }) => createPartner(ctx, body, setting),
+      audit: {
+        action: 'partner.create',
+        resource: 'partner',
+        note: ({ id, name }) => ({ partnerId: id, resourceId: id, resourceName: name }),
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/orgs/partners/:id',
+      summary: 'Read a partner',
+      access: SYSTEM,
+      params: IdParams,
+      response: Partner,
+      handler: ({ ctx, params }) => readPartner(ctx, params.id),
+    }),
+    route({
+      method: 'patch',
+      path: '/orgs/partners/:id',
+      summary: 'Change a partner',
+      access: SYSTEM,
+      params: IdParams,
+      body: PartnerPatch,
+      response: Partner,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => updatePartner(ctx, params.id, body, setting),
+      audit: {
+        action: 'partner.update',
+        resource: 'partner',
+        note: ({ id, name, changedFields }) => ({
+          partnerId: id,
+          resourceId: id,
+          resourceName: name,
+          details: { changedFields },
+        }),
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/orgs/partners/:id',
+      summary: 'Delete a partner (soft)',
+      access: SYSTEM,
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      handler: ({ ctx, params }) => deletePartner(ctx, params.id),
+      audit: {
+        action: 'partner.delete',
+        resource: 'partner',
+        note: ({ partner }) => ({
+          partnerId: partner.id,
+          resourceId: partner.id,
+          resourceName: partner.name,
+        }),
+      },
+    }),
+  ],
+});

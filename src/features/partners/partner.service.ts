@@ -1,0 +1,113 @@
+import type { Context } from '../../platform/context.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import { AppError, noFields, notFound } from '../../platform/errors.ts';
+import { addressList, contains } from '../../platform/http/client-address.ts';
+import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
+import { Partner } from './partner.model.ts';
+import type { NewPartner, OwnPartnerPatch, PartnerPatch } from './partner.schema.ts';
+
+const present = (ctx: Context) => Partner.query(ctx.tx).whereNull('deleted_at');
+
+export async function listPartners(ctx: Context, query: PageQuery) {
+  const result = await present(ctx)
+    .orderByRaw('lower(name), id')
+    .page(query.page - 1, query.limit);
+  return toPage(query, result);
+}
+
+export async function readPartner(ctx: Context, id: string): Promise<Partner> {
+  const partner = await present(ctx).findById(id);
+  if (partner === undefined) throw notFound('Partner');
+  return partner;
+}
+
+/** Made by an administrator, a partner is active at once (SPEC 2.1). */
+export async function createPartner(
+  ctx: Context,
+  input: NewPartner,
+  setting: AddressSetting,
+): Promise<Partner> {
+  assertAllowlistFits(ctx, input.settings?.security?.ipAllowlist, setting, { mayShutOutCaller: true });
+  const { settings = {}, ...fields } = input;
+  return withOwnSlug(
+    Partner.query(ctx.tx).insertAndFetch({
+      ...sentFields(fields),
+      settings: mergeSettings({}, settings),
+      status: 'active',
+    }),
+  );
+}
+
+export async function updatePartner(ctx: Context, id: string, patch: PartnerPatch, setting: AddressSetting) {
+  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, setting, { mayShutOutCaller: true });
+  const partner = await lockPartner(ctx, id);
+  return change(ctx, partner, patch);
+}
+
+export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, setting: AddressSetting) {
+  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, setting, {
+    mayShutOutCaller: patch.force === true,
+  });
+  const partner = await lockPartner(ctx, ownPartnerId(ctx));
+  return change(ctx, partner, patch);
+}
+
+/** Soft: the record stays, out of every list; it can be neither changed nor deleted again. */
+export async function deletePartner(ctx: Context, id: string) {
+  const partner = await lockPartner(ctx, id);
+  await partner.$query(ctx.tx).patch({ deletedAt: new Date() });
+  return { success: true as const, partner };
+}
+
+export function ownPartnerId(ctx: Context): string {
+  if (ctx.caller.partnerId === null) throw new AppError('forbidden', 'This needs partner scope.');
+  return ctx.caller.partnerId;
+}
+
+export interface AddressSetting {
+  clientAddressIsKnown: boolean;
+}
+
+/** A list that could not be enforced, or that would shut out the very address it comes from, is not stored. */
+function assertAllowlistFits(
+  ctx: Context,
+  allowlist: readonly string[] | undefined,
+  { clientAddressIsKnown }: AddressSetting,
+  { mayShutOutCaller }: { mayShutOutCaller: boolean },
+): void {
+  if (allowlist === undefined || allowlist.length === 0) return;
+  if (!clientAddressIsKnown) {
+    throw new AppError(
+      'proxy_trust_required',
+      'An IP allowlist needs TRUST_PROXY_HEADERS and TRUSTED_PROXY_CIDRS to be set on the server.',
+    );
+  }
+  const { ip, trusted } = ctx.client;
+  if (!mayShutOutCaller && trusted && !contains(addressList(allowlist), ip)) {
+    throw new AppError(
+      'conflict',
+      `This list does not hold ${ip}, the address you are calling from. Send "force": true to take it all the same.`,
+    );
+  }
+}
+
+/** Settings are read, merged and written, so two changes at once take turns. */
+async function lockPartner(ctx: Context, id: string): Promise<Partner> {
+  const partner = await present(ctx).findById(id).forNoKeyUpdate();
+  if (partner === undefined) throw notFound('Partner');
+  return partner;
+}
+
+async function change(ctx: Context, partner: Partner, { force: _force, ...patch }: PartnerPatch) {
+  const changes = sentFields(patch);
+  if (Object.keys(changes).length === 0) throw noFields();
+  const { settings, ...fields } = changes;
+  const merged = settings === undefined ? {} : { settings: mergeSettings(partner.settings, settings) };
+  const updated = await withOwnSlug(partner.$query(ctx.tx).patchAndFetch({ ...fields, ...merged }));
+  return Object.assign(updated, { changedFields: changedPaths(changes) });
+}
+
+const withOwnSlug = <T>(work: PromiseLike<T>) =>
+  namingConflict(work, 'partners_slug_key', 'body.slug', 'Another partner has this slug.');

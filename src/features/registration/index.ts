@@ -1,0 +1,2 @@
+export { registrationRoutes } from './registration.routes.ts';
+export { createRegistration, type Registration } from './registration.service.ts';

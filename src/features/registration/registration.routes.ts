@@ -1,0 +1,53 @@
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { refreshCookie } from '../auth/index.ts';
+import {
+  NextSteps,
+  PartnerRegistered,
+  PartnerRegistration,
+  UserRegistration,
+} from './registration.schema.ts';
+import type { Registration } from './registration.service.ts';
+
+export function registrationRoutes(parts: {
+  registration: Registration;
+  secureCookies: boolean;
+}): RouteGroup {
+  const { registration } = parts;
+  const cookie = refreshCookie(parts);
+  return {
+    name: 'Registration',
+    description: 'How providers and people come in by themselves, where the server lets them.',
+    routes: [
+      route({
+        method: 'post',
+        path: '/auth/register-partner',
+        summary: 'Register a provider with its first administrator',
+        description:
+          'The provider waits for approval (`pending`). An address that is somebody’s is answered with general next steps. At most 3 an hour from one address.',
+        access: 'public',
+        body: PartnerRegistration,
+        response: PartnerRegistered,
+        status: 201,
+        errors: ['registration_disabled', 'rate_limited', 'unavailable'],
+        handler: async ({ ctx, body, reply }) => {
+          const result = await registration.registerPartner(ctx, body);
+          if (result.refreshToken !== undefined) cookie.set(reply, result.refreshToken);
+          return result.answer;
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/auth/register',
+        summary: 'Register an account, which waits for an invitation',
+        description:
+          'Answers the same whether the address was free or is somebody’s. At most 5 an hour from one address.',
+        access: 'public',
+        body: UserRegistration,
+        response: NextSteps,
+        status: 201,
+        errors: ['registration_disabled', 'rate_limited', 'unavailable'],
+        handler: ({ ctx, body }) => registration.registerUser(ctx, body),
+      }),
+    ],
+  };
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { text } from '../../platform/http/fields.ts';
+import { SignedIn } from '../auth/index.ts';
+
+const Account = {
+  name: text(255),
+  email: z.email().max(255),
+  /** Its strength is looked at apart, where the first rule that it breaks is the answer. */
+  password: z.string().max(1000),
+  acceptTerms: z.literal(true, 'must be true: the terms have to be accepted'),
+};
+
+export const PartnerRegistration = z.object({ companyName: text(255, 2), ...Account });
+export type PartnerRegistration = z.infer<typeof PartnerRegistration>;
+
+export const UserRegistration = z.object(Account);
+export type UserRegistration = z.infer<typeof UserRegistration>;
+
+/** The same whether the address was free or is somebody's. */
+export const NextSteps = z.object({ success: z.literal(true), message: z.string() });
+
+export const PartnerRegistered = z.union([
+  SignedIn.extend({ partner: z.object({ id: z.uuid(), name: z.string(), slug: z.string() }) }),
+  NextSteps,
+]);

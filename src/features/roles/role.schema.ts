@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { SCOPES } from '../../platform/db/tenant-scope.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { isPermission, PERMISSIONS } from './permissions.ts';
+
+export const Role = z
+  .object({
+    id: z.uuid(),
+    scope: z.enum(SCOPES),
+    partnerId: z.uuid().nullable(),
+    orgId: z.uuid().nullable(),
+    name: z.string(),
+    description: z.string().nullable(),
+    permissions: z.array(z.string()),
+    isSystem: z.boolean(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Role' });
+
+const Permission = z
+  .string()
+  .max(100)
+  .refine(isPermission, { error: ({ input }) => `${JSON.stringify(input)} is not a known permission` });
+const Permissions = z
+  .array(Permission)
+  .max(PERMISSIONS.length)
+  .transform((list) => [...new Set(list)].sort());
+const name = z.string().trim().min(1).max(100);
+const description = z.string().trim().max(500).nullable();
+
+export const NewRole = z.object({
+  name,
+  description: description.optional(),
+  scope: z.enum(SCOPES).optional().describe('Whom it is for; the caller’s own scope when left out.'),
+  permissions: Permissions,
+});
+export type NewRole = z.infer<typeof NewRole>;
+
+export const RoleChange = z
+  .object({ name: name.optional(), description: description.optional(), permissions: Permissions.optional() })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), {
+    path: ['name'],
+    error: 'nothing to change: send name, description or permissions',
+  });
+export type RoleChange = z.infer<typeof RoleChange>;
+
+export const RoleQuery = PageQuery.extend({ scope: z.enum(SCOPES).optional() });
+export type RoleQuery = z.infer<typeof RoleQuery>;
+
+export const PermissionCatalog = z.object({
+  data: z.array(z.object({ resource: z.string(), actions: z.array(z.string()) })),
+  permissions: z.array(z.string()).describe('Everything that a role can hold, wildcards included.'),
+});

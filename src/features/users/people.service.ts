@@ -1,0 +1,99 @@
+import type { Context } from '../../platform/context.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Page } from '../../platform/http/pagination.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import {
+  assertAdministratorRemains,
+  assertMayChange,
+  changeMembership,
+  grantFor,
+  isAdministrator,
+  lockAdministrators,
+  removeMembership,
+} from './membership.ts';
+import { readPerson, selectPeople, visiblePeople, type Person } from './person.ts';
+import { User } from './user.model.ts';
+import { endSessionsOf } from './user-sessions.ts';
+import type { OwnChange, RoleAssignment, UserChange, UserQuery } from './user.schema.ts';
+
+export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<Person>> {
+  const matching = visiblePeople(ctx);
+  if (query.orgId !== undefined) {
+    await assertOrganizationAccess(ctx, query.orgId);
+    void matching.where('m.org_id', query.orgId);
+  }
+  if (query.status !== undefined) void matching.where('u.status', query.status);
+  if (query.search !== undefined) {
+    const pattern = `%${query.search.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+    void matching.where(
+      (either) => void either.whereILike('u.name', pattern).orWhereILike('u.email', pattern),
+    );
+  }
+  const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
+  const page = matching
+    .orderByRaw('lower(u.name), u.id')
+    .offset((query.page - 1) * query.limit)
+    .limit(query.limit);
+  return {
+    data: await selectPeople(page),
+    pagination: { page: query.page, limit: query.limit, total: Number(counted?.count ?? 0) },
+  };
+}
+
+export const readSelf = (ctx: Context) => readPerson(ctx, ctx.caller.userId);
+
+export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Person> {
+  await User.query(ctx.tx).findById(ctx.caller.userId).patch({ name });
+  return readSelf(ctx);
+}
+
+export async function changePerson(ctx: Context, id: string, change: UserChange): Promise<Person> {
+  await changing(ctx, id, async (person) => {
+    const status = change.status === 'active' && !person.hasPassword ? 'invited' : change.status;
+    await User.query(ctx.tx)
+      .findById(id)
+      .patch({ name: change.name ?? person.name, status: status ?? person.status });
+    if (status === 'disabled') await endSessionsOf(ctx.tx, id, 'user_disabled');
+  });
+  return readPerson(ctx, id);
+}
+
+/** Takes a person out of where they belong. The account stays, and can be invited elsewhere. */
+export async function removePerson(ctx: Context, id: string): Promise<{ success: true; person: Person }> {
+  const person = await changing(ctx, id, async (person) => {
+    // Ended while the person is still the caller's to see.
+    await endSessionsOf(ctx.tx, id, 'user_removed');
+    await removeMembership(ctx, person);
+  });
+  return { success: true, person };
+}
+
+export async function assignRole(ctx: Context, id: string, wanted: RoleAssignment) {
+  const before = await changing(ctx, id, async (person) => {
+    const { roleId, orgIds } = person;
+    const now = { roleId, orgAccess: person.orgAccess ?? ('none' as const), orgIds };
+    await changeMembership(ctx, person, await grantFor(ctx, person, wanted, now));
+  });
+  return { ...(await readPerson(ctx, id)), before };
+}
+
+/**
+ * One change of one person, who is answered as they were before. Who may do it, and that an administrator is left,
+ * are settled around it.
+ */
+async function changing(
+  ctx: Context,
+  id: string,
+  change: (person: Person) => Promise<void>,
+): Promise<Person> {
+  const seen = await readPerson(ctx, id);
+  await lockAdministrators(ctx, seen);
+  const person = await readPerson(ctx, id);
+  if (person.scope !== seen.scope || person.partnerId !== seen.partnerId || person.orgId !== seen.orgId) {
+    throw new AppError('conflict', 'Someone else has just moved this person. Try again.');
+  }
+  await assertMayChange(ctx, person);
+  await change(person);
+  if (isAdministrator(person)) await assertAdministratorRemains(ctx, person);
+  return person;
+}

@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { invite, resendInvitation, type InvitationParts } from './invitation.service.ts';
+import {
+  assignRole,
+  changePerson,
+  changeSelf,
+  listPeople,
+  readSelf,
+  removePerson,
+} from './people.service.ts';
+import { readPerson, type Person } from './person.ts';
+import {
+  Invited,
+  NewInvitation,
+  OwnChange,
+  Resend,
+  RoleAssignment,
+  User,
+  UserChange,
+  UserQuery,
+} from './user.schema.ts';
+
+const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
+
+const about = ({ id, email, orgId, partnerId }: Person) => ({
+  orgId,
+  partnerId,
+  resourceId: id,
+  resourceName: email,
+});
+
+export function userRoutes(parts: InvitationParts): RouteGroup {
+  return {
+    name: 'Users',
+    description: 'People, where they belong and what they may do there.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/users',
+        summary: 'List people, by name',
+        access: may('users:read'),
+        query: UserQuery,
+        response: pageOf(User),
+        handler: ({ ctx, query }) => listPeople(ctx, query),
+      }),
+      route({
+        method: 'get',
+        path: '/users/me',
+        summary: 'Read one’s own record',
+        access: 'signed-in',
+        response: User,
+        handler: ({ ctx }) => readSelf(ctx),
+      }),
+      route({
+        method: 'patch',
+        path: '/users/me',
+        summary: 'Change one’s own name',
+        access: 'signed-in',
+        body: OwnChange,
+        response: User,
+        handler: ({ ctx, body }) => changeSelf(ctx, body),
+        audit: {
+          action: 'user.update',
+          resource: 'user',
+          note: (person, { body }) => ({ ...about(person), details: body }),
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/users/invite',
+        summary: 'Invite someone',
+        description:
+          'Into the caller’s partner or organization, or into an accessible one by `orgId`. An account that belongs nowhere is linked, and accepts with the password it has.',
+        access: may('users:invite'),
+        body: NewInvitation,
+        response: Invited,
+        status: 201,
+        errors: ['conflict'],
+        handler: ({ ctx, body }) => invite(ctx, body, parts),
+        audit: {
+          action: 'user.invite',
+          resource: 'user',
+          note: (person) => ({
+            ...about(person),
+            details: { roleId: person.roleId, orgAccess: person.orgAccess, orgIds: person.orgIds },
+          }),
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/users/resend-invite',
+        summary: 'Send an invitation again',
+        description: 'With a new link; the one before stops working.',
+        access: may('users:invite'),
+        body: Resend,
+        response: Invited,
+        errors: ['not_found', 'conflict'],
+        handler: ({ ctx, body }) => resendInvitation(ctx, body.userId, parts),
+        audit: { action: 'user.invite', resource: 'user', note: (person) => about(person) },
+      }),
+      route({
+        method: 'get',
+        path: '/users/:id',
+        summary: 'Read a person',
+        access: may('users:read'),
+        params: IdParams,
+        response: User,
+        handler: ({ ctx, params }) => readPerson(ctx, params.id),
+      }),
+      route({
+        method: 'patch',
+        path: '/users/:id',
+        summary: 'Rename, disable or enable a person',
+        description: 'Disabling ends their sessions. The last administrator cannot be disabled.',
+        access: may('users:write'),
+        params: IdParams,
+        body: UserChange,
+        response: User,
+        errors: ['conflict'],
+        handler: ({ ctx, params, body }) => changePerson(ctx, params.id, body),
+        audit: {
+          action: 'user.update',
+          resource: 'user',
+          note: (person, { body }) => ({ ...about(person), details: body }),
+        },
+      }),
+      route({
+        method: 'delete',
+        path: '/users/:id',
+        summary: 'Remove a person from their partner or organization',
+        description: 'The account stays. The last administrator cannot be removed.',
+        access: may('users:delete'),
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        errors: ['conflict'],
+        handler: ({ ctx, params }) => removePerson(ctx, params.id),
+        audit: { action: 'user.delete', resource: 'user', note: ({ person }) => about(person) },
+      }),
+      route({
+        method: 'post',
+        path: '/users/:id/role',
+        summary: 'Give a person another role',
+        description: 'Nobody gives more than they hold. Counts from the person’s next request on.',
+        access: may('users:write'),
+        params: IdParams,
+        body: RoleAssignment,
+        response: User,
+        errors: ['conflict'],
+        handler: ({ ctx, params, body }) => assignRole(ctx, params.id, body),
+        audit: {
+          action: 'user.permission.change',
+          resource: 'user',
+          note: ({ before, ...person }) => ({
+            ...about(person),
+            details: { before: rights(before), after: rights(person) },
+          }),
+        },
+      }),
+    ],
+  };
+}
+
+const rights = ({ roleId, roleName, orgAccess, orgIds }: Person) => ({ roleId, roleName, orgAccess, orgIds });

@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { SCOPES } from '../../platform/db/tenant-scope.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+const OrgAccess = z.enum(['all', 'selected', 'none']);
+const Status = z.enum(['active', 'invited', 'disabled']);
+
+export const User = z
+  .object({
+    id: z.uuid(),
+    email: z.string(),
+    name: z.string(),
+    status: Status,
+    mfaEnabled: z.boolean(),
+    scope: z.enum(SCOPES),
+    partnerId: z.uuid().nullable(),
+    orgId: z.uuid().nullable(),
+    roleId: z.uuid(),
+    roleName: z.string(),
+    orgAccess: OrgAccess.nullable().describe('Of people of a partner; null for others.'),
+    orgIds: z.array(z.uuid()).describe('Used when orgAccess is selected.'),
+    lastLoginAt: Timestamp.nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'User' });
+
+export const UserQuery = PageQuery.extend({
+  search: z.string().trim().max(255).optional().describe('Part of the name or the address.'),
+  orgId: z.uuid().optional().describe('The people of this organization only.'),
+  status: Status.optional(),
+});
+export type UserQuery = z.infer<typeof UserQuery>;
+
+const name = z.string().trim().min(1).max(255);
+
+export const OwnChange = z.object({ name });
+export type OwnChange = z.infer<typeof OwnChange>;
+
+export const UserChange = z
+  .object({ name: name.optional(), status: z.enum(['active', 'disabled']).optional() })
+  .refine(({ name, status }) => name !== undefined || status !== undefined, {
+    path: ['name'],
+    error: 'nothing to change: send name or status',
+  });
+export type UserChange = z.infer<typeof UserChange>;
+
+const access = {
+  orgAccess: OrgAccess.optional().describe('For people of a partner: which organizations they may act in.'),
+  orgIds: z.array(z.uuid()).max(1000).optional().describe('Used when orgAccess is selected.'),
+};
+
+export const RoleAssignment = z.object({ roleId: z.uuid(), ...access });
+export type RoleAssignment = z.infer<typeof RoleAssignment>;
+
+export const NewInvitation = z.object({
+  email: z.email('must be an e-mail address').max(255),
+  name,
+  roleId: z.uuid(),
+  ...access,
+  orgId: z.uuid().optional().describe('Invites into this organization, rather than into the partner.'),
+});
+export type NewInvitation = z.infer<typeof NewInvitation>;
+
+export const Invited = z.object({
+  id: z.uuid(),
+  email: z.string(),
+  name: z.string(),
+  status: Status,
+  roleId: z.uuid(),
+  inviteUrl: z.string().describe('Also sent by mail. Works once, for 7 days.'),
+});
+
+export const Resend = z.object({ userId: z.uuid() });

@@ -1,0 +1,55 @@
+import type {
+  CommandCancel,
+  CommandFrame,
+  CommandResult,
+  CommandRows,
+  CommandType,
+  Heartbeat,
+  HeartbeatAck,
+  HubReconnect,
+  PresenceReason,
+} from '../protocol/index.ts';
+import type { AskFailure, AskOutcome } from './ask.ts';
+
+/** What a device's actor is told, and the little it needs to do its work. */
+
+/** The device's side of the connection, as the actor needs it. */
+export interface DeviceLink {
+  sendCommand(frame: CommandFrame): void;
+  sendCancel(message: CommandCancel): void;
+  /** Says when to come back and ends the connection. */
+  close(notice: HubReconnect | undefined): void;
+}
+
+export interface PendingAsk {
+  id: string;
+  type: CommandType;
+  payload: unknown;
+  deadline: number;
+  maxRows: number;
+  onRows(rows: unknown[]): void;
+  settle(outcome: AskOutcome): void;
+}
+
+export type ActorMessage =
+  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck) => void }
+  | { kind: 'ask'; ask: PendingAsk }
+  | { kind: 'rows'; rows: CommandRows }
+  | { kind: 'result'; result: CommandResult };
+
+/** What has its turn before anything else. */
+export type Urgent =
+  | { kind: 'cancel'; id: string; failure: AskFailure }
+  | { kind: 'claimed'; epoch: number }
+  | { kind: 'superseded'; epoch: number }
+  | { kind: 'link_closed' }
+  | { kind: 'silent' }
+  | { kind: 'grace_over' }
+  | { kind: 'stop'; notice: HubReconnect | undefined; presence: PresenceReason | undefined };
+
+export interface ActorLimits {
+  heartbeatMs: number;
+  /** How long a closed connection may take to come back before the device counts as offline. */
+  graceMs: number;
+  maxAsks: number;
+}

@@ -1,0 +1,168 @@
+import type { DefaultEventsMap, Server, Socket } from 'socket.io';
+import type { z } from 'zod';
+import {
+  DASHBOARD_EVENTS,
+  DASHBOARD_NAMESPACE,
+  DashboardHandshake,
+  type DashboardToHub,
+  type DeviceSummary,
+  type ErrorAck,
+  type HubToDashboard,
+} from '../protocol/index.ts';
+import type { Caller, ClientInfo } from '../platform/context.ts';
+import { holds } from '../platform/context.ts';
+import { AppError } from '../platform/errors.ts';
+import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
+import type { Logger } from '../platform/logger.ts';
+import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
+import type { DeviceStore, People } from './ports.ts';
+
+interface SocketData {
+  token: string;
+  caller: Caller;
+}
+type DashboardSocket = Socket<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
+
+/** Rights are read again this often; a person who lost or changed theirs is cut off and comes back with the new ones. */
+const RECHECK_MS = 15_000;
+const MAX_SUBSCRIPTIONS = 20;
+
+export function serveDashboards(
+  io: Server,
+  parts: {
+    people: People;
+    proxyTrust: ProxyTrust;
+    store: DeviceStore;
+    feed: DashboardFeed;
+    log: Logger;
+    /** The stored state of devices with what is known live laid over it. */
+    refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
+    recheckMs?: number;
+  },
+): void {
+  const namespace = io.of(DASHBOARD_NAMESPACE);
+
+  namespace.use((socket: DashboardSocket, next) => {
+    const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
+    if (!handshake.success) {
+      return next(refusal(new AppError('unauthenticated', 'Send an access token as auth.token.')));
+    }
+    parts.people.authenticate(handshake.data.token, clientOf(socket, parts.proxyTrust)).then(
+      (caller) => {
+        socket.data = { token: handshake.data.token, caller };
+        next(
+          holds(caller.permissions, 'devices:read')
+            ? undefined
+            : refusal(new AppError('forbidden', 'This needs the permission devices:read.')),
+        );
+      },
+      (error: unknown) => next(refusal(error)),
+    );
+  });
+
+  namespace.on('connection', (socket: DashboardSocket) => {
+    const subscriptions = new Map<string, Subscription>();
+    const recheck = setInterval(() => {
+      stillTheSame(socket, parts.people, parts.proxyTrust).then(
+        (same) => same || socket.disconnect(true),
+        (error: unknown) => parts.log.warn({ err: error }, 'hub.dashboard_recheck_failed'),
+      );
+    }, parts.recheckMs ?? RECHECK_MS);
+    socket.on('disconnect', () => {
+      clearInterval(recheck);
+      for (const subscription of subscriptions.values()) parts.feed.remove(subscription);
+    });
+
+    const handle = {
+      async 'devices:subscribe'(message: unknown) {
+        const filter = parse(DASHBOARD_EVENTS['devices:subscribe'], message);
+        if (subscriptions.size >= MAX_SUBSCRIPTIONS) {
+          throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
+        }
+        const { caller } = socket.data;
+        const subscription = new Subscription({
+          caller,
+          filter,
+          send: (delta) => void socket.emit('devices:delta', delta),
+        });
+        // Before the first state is read, so that nothing falls between the two.
+        subscriptions.set(subscription.id, subscription);
+        parts.feed.add(subscription);
+        try {
+          const devices = parts.refreshed(await parts.store.summaries(caller, filter));
+          return { ok: true, subscriptionId: subscription.id, ...subscription.start(devices), devices };
+        } catch (error) {
+          subscriptions.delete(subscription.id);
+          parts.feed.remove(subscription);
+          throw error;
+        }
+      },
+      async 'devices:unsubscribe'(message: unknown) {
+        const { subscriptionId } = parse(DASHBOARD_EVENTS['devices:unsubscribe'], message);
+        const subscription = subscriptions.get(subscriptionId);
+        if (subscription !== undefined) parts.feed.remove(subscription);
+        subscriptions.delete(subscriptionId);
+        return { ok: true };
+      },
+    };
+
+    socket.onAny((event: string, ...args: unknown[]) => {
+      const last = args.at(-1);
+      const answer = typeof last === 'function' ? (last as (value: unknown) => void) : () => {};
+      if (!Object.hasOwn(handle, event)) {
+        return answer(errorAck(new AppError('not_found', 'There is no such event.')));
+      }
+      handle[event as keyof typeof handle](args[0]).then(answer, (error: unknown) => {
+        if (!(error instanceof AppError)) {
+          parts.log.error({ err: error, socketEvent: event }, 'hub.dashboard_event_failed');
+        }
+        answer(errorAck(error));
+      });
+    });
+  });
+}
+
+async function stillTheSame(socket: DashboardSocket, people: People, trust: ProxyTrust): Promise<boolean> {
+  const { token, caller } = socket.data;
+  try {
+    const now = await people.authenticate(token, clientOf(socket, trust));
+    return rights(now) === rights(caller);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'unavailable') return true;
+    if (error instanceof AppError) return false;
+    throw error;
+  }
+}
+
+function rights(caller: Caller): string {
+  const { scope, partnerId, orgAccess, orgIds, roleId, permissions } = caller;
+  return JSON.stringify([scope, partnerId, orgAccess, [...orgIds].sort(), roleId, [...permissions].sort()]);
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new AppError(
+    'validation_failed',
+    `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
+  );
+}
+
+function errorAck(error: unknown): ErrorAck {
+  const known =
+    error instanceof AppError ? error : new AppError('internal', 'Something went wrong on the server.');
+  return { ok: false, error: { code: known.wireCode, message: known.message } };
+}
+
+function refusal(error: unknown): Error {
+  const { error: body } = errorAck(error);
+  return Object.assign(new Error(body.message), { data: body });
+}
+
+function clientOf({ handshake, request }: DashboardSocket, trust: ProxyTrust): ClientInfo {
+  return {
+    ...clientAddress({ peer: request.socket.remoteAddress, headers: handshake.headers }, trust),
+    userAgent: handshake.headers['user-agent'] ?? null,
+  };
+}

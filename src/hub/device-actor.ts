@@ -1,0 +1,352 @@
+import type {
+  CommandResult,
+  CommandRows,
+  Heartbeat,
+  HubReconnect,
+  Presence,
+  PresenceReason,
+} from '../protocol/index.ts';
+import { AgentErrorCode, COMMANDS, rowSchema } from '../protocol/index.ts';
+import type { ActorLimits, ActorMessage, DeviceLink, PendingAsk, Urgent } from './actor-messages.ts';
+import type { AskFailure, AskOutcome } from './ask.ts';
+import { Mailbox } from './mailbox.ts';
+import type { AgentIdentity, DeviceFacts, PresenceRecord } from './ports.ts';
+
+/** Where the actor tells of itself. */
+export interface ActorEvents {
+  presence(record: PresenceRecord, identity: AgentIdentity): void;
+  facts(facts: DeviceFacts): void;
+  /** The actor has reached `gone`. */
+  gone(actor: DeviceActor): void;
+  failed(error: unknown, actor: DeviceActor): void;
+}
+
+const MAILBOX_CAPACITY = 256;
+
+/** A connection that was replaced by a newer one of the same device has no reason to hurry back. */
+export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' };
+
+interface OpenAsk extends PendingAsk {
+  rowsTaken: number;
+}
+
+/** One device's connection: the only place that decides about it. Everything that happens to it is a message. */
+export class DeviceActor {
+  readonly identity: AgentIdentity;
+  state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
+  epoch = 0;
+  lastHeardAt: number;
+  connectedSince: number;
+
+  readonly #link: DeviceLink;
+  readonly #events: ActorEvents;
+  readonly #limits: ActorLimits;
+  readonly #mailbox: Mailbox<ActorMessage | Urgent>;
+  readonly #capabilities: ReadonlySet<string>;
+  readonly #ip: string;
+  #asks: Map<string, OpenAsk> | undefined;
+  #agentVersion: string;
+  #facts = '';
+  #heartbeat: Heartbeat | undefined;
+  #graceTimer: NodeJS.Timeout | undefined;
+  #linkOpen = true;
+  #supersededBy = 0;
+
+  constructor(options: {
+    identity: AgentIdentity;
+    link: DeviceLink;
+    events: ActorEvents;
+    limits: ActorLimits;
+    agentVersion: string;
+    capabilities: readonly string[];
+    ip: string;
+    /** From the connection before, when this one follows it within the grace. */
+    connectedSince: number | undefined;
+    now: number;
+  }) {
+    this.identity = options.identity;
+    this.#link = options.link;
+    this.#events = options.events;
+    this.#limits = options.limits;
+    this.#agentVersion = options.agentVersion;
+    this.#capabilities = new Set(options.capabilities);
+    this.#ip = options.ip;
+    this.lastHeardAt = options.now;
+    this.connectedSince = options.connectedSince ?? options.now;
+    this.#mailbox = new Mailbox((message) => this.#turn(message), MAILBOX_CAPACITY);
+    this.#mailbox.hold();
+  }
+
+  get deviceId(): string {
+    return this.identity.deviceId;
+  }
+  get depth(): number {
+    return this.#mailbox.depth;
+  }
+  get openAsks(): number {
+    return this.#asks?.size ?? 0;
+  }
+  /** Whether a device is there to answer, as far as is known. */
+  get isConnected(): boolean {
+    return this.#linkOpen && (this.state === 'online' || this.state === 'starting');
+  }
+  /** Whether presence still shows the device as connected: also for the grace after its link closed. */
+  get countsAsConnected(): boolean {
+    return this.state === 'online';
+  }
+
+  /** False when the mailbox is full or the actor is gone. */
+  tell(message: ActorMessage): boolean {
+    return this.state !== 'gone' && this.#mailbox.post(message);
+  }
+  /** Notes that the device said something, whatever it was. */
+  heard(at: number): void {
+    this.lastHeardAt = at;
+  }
+  /** Ends a question, be it open on the device or still waiting for its turn. */
+  cancel(id: string, failure: AskFailure): void {
+    this.#mailbox.postUrgent({ kind: 'cancel', id, failure });
+  }
+  claimed(epoch: number): void {
+    this.#mailbox.postUrgent({ kind: 'claimed', epoch });
+  }
+  /** Another node has claimed the device. Which claim is the newer one, the epochs say. */
+  superseded(epoch: number): void {
+    this.#mailbox.postUrgent({ kind: 'superseded', epoch });
+  }
+  linkClosed(): void {
+    this.#mailbox.postUrgent({ kind: 'link_closed' });
+  }
+  /** Nothing was heard for too long although the socket is open. */
+  silent(): void {
+    this.#mailbox.postUrgent({ kind: 'silent' });
+  }
+  /** @param presence  what the device's presence becomes; `undefined` leaves it to whoever takes over */
+  stop(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
+    this.#mailbox.postUrgent({ kind: 'stop', notice, presence });
+  }
+
+  #turn(message: ActorMessage | Urgent): void {
+    if (this.state === 'gone') {
+      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+      return;
+    }
+    try {
+      this.#handle(message);
+    } catch (error) {
+      // The actor ends, with every question that is open; the agent comes back to a fresh one.
+      this.#events.failed(error, this);
+      this.#end({ afterMs: 1000, reason: 'actor_failed' }, 'socket_closed');
+    }
+  }
+
+  #handle(message: ActorMessage | Urgent): void {
+    switch (message.kind) {
+      case 'heartbeat':
+        return this.#onHeartbeat(message);
+      case 'ask':
+        return this.#onAsk(message.ask);
+      case 'rows':
+        return this.#onRows(message.rows);
+      case 'result':
+        return this.#onResult(message.result);
+      case 'cancel':
+        return this.#onCancel(message.id, message.failure);
+      case 'claimed':
+        return this.#onClaimed(message.epoch);
+      case 'superseded':
+        this.#supersededBy = Math.max(this.#supersededBy, message.epoch);
+        // While its own claim is under way, nobody knows yet which is the newer.
+        if (this.state !== 'starting' && this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined);
+        return;
+      case 'link_closed':
+        return this.#onLinkClosed();
+      case 'silent':
+        return this.#end({ afterMs: 1000, reason: 'heartbeat_missed' }, 'heartbeat_missed');
+      case 'grace_over':
+        return this.#end(undefined, 'socket_closed');
+      case 'stop':
+        return this.#end(message.notice, message.presence);
+      default:
+        return message satisfies never;
+    }
+  }
+
+  #onClaimed(epoch: number): void {
+    this.epoch = epoch;
+    if (epoch < this.#supersededBy) return this.#end(SUPERSEDED, undefined);
+    this.state = 'online';
+    this.#reportPresence('connected', this.connectedSince);
+    this.#reportFacts();
+    this.#mailbox.release();
+  }
+
+  #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
+    this.lastHeardAt = at;
+    this.#heartbeat = heartbeat;
+    this.#agentVersion = heartbeat.agentVersion;
+    ack({ ok: true, at: new Date(at).toISOString(), nextInMs: this.#limits.heartbeatMs, upgrade: [] });
+    this.#reportPresence('connected', this.connectedSince);
+    this.#reportFacts();
+  }
+
+  #onAsk(ask: PendingAsk): void {
+    if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
+    if (!this.#capabilities.has(ask.type)) return ask.settle({ ok: false, reason: 'capability_missing' });
+    this.#asks ??= new Map();
+    if (this.#asks.size >= this.#limits.maxAsks) return ask.settle({ ok: false, reason: 'busy' });
+    this.#asks.set(ask.id, { ...ask, rowsTaken: 0 });
+    this.#link.sendCommand({
+      id: ask.id,
+      type: ask.type,
+      payload: ask.payload,
+      epoch: this.epoch,
+      deadline: new Date(ask.deadline).toISOString(),
+      attempt: 1,
+    });
+  }
+
+  #onRows(frame: CommandRows): void {
+    const ask = this.#asks?.get(frame.id);
+    // Late rows of a query that is over: the agent has been told, or will find out with its result.
+    if (ask === undefined || frame.rows.length === 0) return;
+    const parsed = rowSchema(ask.type)?.array().safeParse(frame.rows);
+    if (parsed?.success !== true) {
+      return this.#abort(ask, {
+        reason: 'agent',
+        code: 'INVALID_ROWS',
+        message: 'The agent sent rows that are not of the agreed form.',
+      });
+    }
+    ask.rowsTaken += frame.rows.length;
+    if (ask.rowsTaken > ask.maxRows) {
+      return this.#abort(ask, {
+        reason: 'agent',
+        code: 'TOO_MANY_ROWS',
+        message: 'The agent sent more rows than were asked for.',
+      });
+    }
+    ask.onRows(parsed.data);
+  }
+
+  #onResult(result: CommandResult): void {
+    const ask = this.#asks?.get(result.id);
+    if (ask === undefined || result.epoch !== this.epoch) return;
+    this.#asks?.delete(ask.id);
+    if (result.status === 'cancelled') return ask.settle({ ok: false, reason: 'cancelled' });
+    if (result.status === 'failed') return ask.settle(failureOf(result));
+    const output = COMMANDS[ask.type].output.safeParse(result.output);
+    if (output.success) return ask.settle({ ok: true, output: output.data });
+    ask.settle({
+      ok: false,
+      reason: 'agent',
+      code: 'INVALID_OUTPUT',
+      message: 'The agent sent an answer that is not of the agreed form.',
+    });
+  }
+
+  #onCancel(id: string, failure: AskFailure): void {
+    const open = this.#asks?.get(id);
+    if (open !== undefined) return this.#abort(open, failure);
+    const waiting = this.#mailbox.withdraw((message) => message.kind === 'ask' && message.ask.id === id);
+    if (waiting?.kind === 'ask') waiting.ask.settle({ ok: false, ...failure });
+  }
+
+  #abort(ask: OpenAsk, failure: AskFailure): void {
+    this.#asks?.delete(ask.id);
+    ask.settle({ ok: false, ...failure });
+    this.#link.sendCancel({ id: ask.id });
+  }
+
+  #onLinkClosed(): void {
+    if (!this.#linkOpen) return;
+    this.#linkOpen = false;
+    this.#failAsks({ reason: 'disconnected' });
+    if (this.state === 'starting') return this.#end(undefined, undefined);
+    this.#graceTimer = setTimeout(
+      () => this.#mailbox.postUrgent({ kind: 'grace_over' }),
+      this.#limits.graceMs,
+    );
+  }
+
+  #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
+    const wasOnline = this.state === 'online';
+    this.state = 'draining';
+    clearTimeout(this.#graceTimer);
+    this.#failAsks({ reason: 'disconnected' });
+    for (const message of this.#mailbox.drain()) {
+      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+    }
+    const wasOpen = this.#linkOpen;
+    this.#linkOpen = false;
+    if (wasOnline && presence !== undefined) this.#reportPresence(presence, Date.now());
+    this.state = 'gone';
+    this.#events.gone(this);
+    if (wasOpen) this.#closeLink(notice);
+  }
+
+  /** Last of all, and a link that does not even close keeps nothing from its end. */
+  #closeLink(notice: HubReconnect | undefined): void {
+    try {
+      this.#link.close(notice);
+    } catch (error) {
+      this.#events.failed(error, this);
+    }
+  }
+
+  #failAsks(failure: AskFailure): void {
+    const open = [...(this.#asks?.values() ?? [])];
+    this.#asks = undefined;
+    for (const ask of open) ask.settle({ ok: false, ...failure });
+  }
+
+  #reportPresence(reason: PresenceReason, since: number): void {
+    const presence: Presence = {
+      state: reason === 'connected' ? 'connected' : 'disconnected',
+      since: new Date(since).toISOString(),
+      reason,
+    };
+    this.#events.presence(
+      {
+        deviceId: this.deviceId,
+        epoch: this.epoch,
+        presence,
+        lastSeenAt: new Date(this.lastHeardAt).toISOString(),
+        lastIp: this.#ip,
+        metrics: this.#heartbeat?.metrics ?? null,
+        uptimeSeconds: this.#heartbeat?.uptimeSeconds ?? null,
+      },
+      this.identity,
+    );
+  }
+
+  /** What the agent says of the machine changes rarely: it is written when it does. */
+  #reportFacts(): void {
+    const { osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
+      this.#heartbeat ?? {};
+    const facts = {
+      deviceId: this.deviceId,
+      agentVersion: this.#agentVersion,
+      capabilities: [...this.#capabilities].sort(),
+      osVersion,
+      osBuild,
+      watchdogVersion,
+      lastUser,
+      pendingReboot,
+      autoUpdate,
+    };
+    const fingerprint = JSON.stringify(facts);
+    if (fingerprint === this.#facts) return;
+    this.#facts = fingerprint;
+    this.#events.facts(facts);
+  }
+}
+
+function failureOf(result: CommandResult): AskOutcome {
+  const { code, message } = result.error ?? {
+    code: AgentErrorCode.failed,
+    message: 'The agent gave no reason.',
+  };
+  if (code === AgentErrorCode.capabilityMissing) return { ok: false, reason: 'capability_missing' };
+  return { ok: false, reason: 'agent', code, message };
+}

@@ -1,0 +1,262 @@
+import type { Server as HttpServer } from 'node:http';
+import type { CommandType, DeviceSummary } from '../protocol/index.ts';
+import type { NodeBus } from '../platform/cluster/node-bus.ts';
+import { InProcessCluster } from '../platform/cluster/node-bus.ts';
+import type { ProxyTrust } from '../platform/http/client-address.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { ActorRegistry } from './actor-registry.ts';
+import { serveAgents } from './agent-transport.ts';
+import type { AskOutcome, Question } from './ask.ts';
+import { DashboardFeed, statusAfter, type DevicePatch } from './dashboard-feed.ts';
+import { serveDashboards } from './dashboard-transport.ts';
+import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
+import type { ActorLimits } from './actor-messages.ts';
+import { InProcessDirectory, type Directory } from './directory.ts';
+import type { AgentCredentials, DeviceStore, People } from './ports.ts';
+import { PresenceWriter } from './presence-writer.ts';
+import { Router, type HubMessage } from './router.ts';
+import { createSocketServer } from './socket-server.ts';
+
+export { askError, type AskFailure, type AskOutcome, type Question } from './ask.ts';
+export type { DevicePatch } from './dashboard-feed.ts';
+
+/** The live side, as features see it. */
+export interface DeviceHub {
+  /** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
+  ask<T extends CommandType>(deviceId: string, question: Question<T>): Promise<AskOutcome<T>>;
+  /** A device came into being, or came back: subscribers in whose scope it is see it enter. */
+  deviceEntered(device: DeviceSummary, partnerId: string): void;
+  deviceChanged(deviceId: string, patch: DevicePatch): void;
+  /** A device is gone for good: its connection ends and subscribers see it leave. */
+  deviceLeft(deviceId: string): void;
+  /** Ends the connection, so that the agent comes back with what is now valid. */
+  disconnect(deviceId: string): void;
+}
+
+export interface Hub extends DeviceHub {
+  start(): Promise<void>;
+  /** Refuses newcomers and sends the connected away, spread over time. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+  readonly connected: number;
+}
+
+export interface HubOptions {
+  httpServer: HttpServer;
+  store: DeviceStore;
+  credentials: AgentCredentials;
+  people: People;
+  heartbeatSeconds: number;
+  /** Whose word counts on where a dashboard connects from. */
+  proxyTrust: ProxyTrust;
+  log: Logger;
+  metrics: Metrics;
+  /** The cluster: in one process where they are left out. */
+  bus?: NodeBus<HubMessage>;
+  directory?: Directory;
+  nodeId: string;
+  /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
+  graceMs?: number;
+  dashboardRecheckMs?: number;
+}
+
+const MAX_ASKS_A_DEVICE = 8;
+/** A device is silent after so many heartbeats that did not come. */
+const MISSED_HEARTBEATS = 2.5;
+const SWEEP_MS = 1000;
+/** How fast drained agents come back, at most; they spread themselves over the time it takes. */
+const RETURNS_A_SECOND = 200;
+const DRAIN_ASKS_MS = 3000;
+
+export function createHub(options: HubOptions): Hub {
+  const { log, metrics, store } = options;
+  const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
+  const directory = options.directory ?? new InProcessDirectory();
+  const registry = new ActorRegistry();
+  const writer = new PresenceWriter(store, log);
+  const feed = new DashboardFeed();
+  const router = new Router({ registry, directory, bus, log });
+  const limits: ActorLimits = {
+    heartbeatMs: options.heartbeatSeconds * 1000,
+    graceMs: options.graceMs ?? 5000,
+    maxAsks: MAX_ASKS_A_DEVICE,
+  };
+  const meters = hubMetrics(metrics, registry, feed, writer);
+  let draining = false;
+
+  const events: ActorEvents = {
+    presence(record) {
+      writer.presence(record);
+      const { presence, lastSeenAt, metrics: measured } = record;
+      feed.changed(record.deviceId, {
+        presence,
+        lastSeenAt,
+        ...(measured === null ? {} : { metrics: measured }),
+      });
+    },
+    facts: (facts) => writer.facts(facts),
+    gone(actor) {
+      registry.remove(actor);
+      directory
+        .release(actor.deviceId, actor.epoch)
+        .catch((error: unknown) => log.warn({ err: error }, 'hub.release_failed'));
+    },
+    failed: (error, actor) => log.error({ err: error, deviceId: actor.deviceId }, 'hub.actor_failed'),
+  };
+
+  const claim = async (actor: DeviceActor) => {
+    const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
+    if (previous !== undefined && previous.nodeId !== bus.nodeId) {
+      await bus.send(previous.nodeId, { kind: 'superseded', deviceId: actor.deviceId, epoch });
+    }
+    // A connection that ended meanwhile has nobody to give its claim up for it.
+    if (actor.state === 'gone') await directory.release(actor.deviceId, epoch);
+    else actor.claimed(epoch);
+  };
+
+  const io = createSocketServer(options.httpServer);
+  serveAgents(io, {
+    credentials: options.credentials,
+    log,
+    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+    onBadMessage: () => meters.badMessages.inc(),
+    connected({ identity, handshake, link, ip }) {
+      const before = registry.get(identity.deviceId);
+      const actor = new DeviceActor({
+        identity,
+        link,
+        events,
+        limits,
+        agentVersion: handshake.agentVersion,
+        capabilities: handshake.capabilities,
+        ip,
+        connectedSince: before?.countsAsConnected === true ? before.connectedSince : undefined,
+        now: Date.now(),
+      });
+      registry.put(actor);
+      before?.stop(SUPERSEDED, undefined);
+      claim(actor).catch((error: unknown) => {
+        log.warn({ err: error, deviceId: actor.deviceId }, 'hub.claim_failed');
+        actor.stop({ afterMs: 5000, reason: 'actor_failed' }, undefined);
+      });
+      return actor;
+    },
+  });
+  serveDashboards(io, {
+    people: options.people,
+    proxyTrust: options.proxyTrust,
+    store,
+    feed,
+    log,
+    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry)),
+    ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
+  });
+
+  // One sweep for all devices instead of a timer each.
+  const sweep = setInterval(() => {
+    const silentSince = Date.now() - limits.heartbeatMs * MISSED_HEARTBEATS;
+    for (const actor of registry.values()) {
+      if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
+    }
+  }, SWEEP_MS);
+
+  return {
+    async ask(deviceId, question) {
+      const startedAt = performance.now();
+      const outcome = await router.ask(deviceId, question);
+      const ended = outcome.ok ? 'answered' : outcome.reason;
+      meters.asks.inc({ type: question.type, outcome: ended });
+      meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
+      return outcome;
+    },
+    deviceEntered: (device, partnerId) => feed.entered(withLivePresence(device, registry), partnerId),
+    deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
+    deviceLeft(deviceId) {
+      feed.left(deviceId);
+      registry.get(deviceId)?.stop({ afterMs: 3_600_000, reason: 'decommissioned' }, 'socket_closed');
+    },
+    disconnect(deviceId) {
+      registry.get(deviceId)?.stop(undefined, 'socket_closed');
+    },
+    get connected() {
+      return registry.size;
+    },
+    start: () => store.markAllLost(),
+    async drain() {
+      draining = true;
+      const deadline = Date.now() + DRAIN_ASKS_MS;
+      while (Date.now() < deadline && [...registry.values()].some((actor) => actor.openAsks > 0)) {
+        await pause(50);
+      }
+      const spreadMs = 1000 + (registry.size / RETURNS_A_SECOND) * 1000;
+      for (const actor of registry.values()) {
+        actor.stop(
+          { afterMs: Math.round(1000 + Math.random() * spreadMs), reason: 'draining' },
+          'socket_closed',
+        );
+      }
+      await pause(20);
+    },
+    async close() {
+      draining = true;
+      clearInterval(sweep);
+      router.close();
+      for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
+      await io.close();
+      await writer.close();
+      await bus.close();
+    },
+  };
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** The database is written behind, so what an actor knows is newer. */
+function withLivePresence(device: DeviceSummary, registry: ActorRegistry): DeviceSummary {
+  const actor = registry.get(device.id);
+  if (actor?.countsAsConnected !== true) return device;
+  const presence = {
+    state: 'connected',
+    since: new Date(actor.connectedSince).toISOString(),
+    reason: 'connected',
+  } as const;
+  return {
+    ...device,
+    presence,
+    status: statusAfter(device.status, { presence }),
+    lastSeenAt: new Date(actor.lastHeardAt).toISOString(),
+  };
+}
+
+function hubMetrics(metrics: Metrics, registry: ActorRegistry, feed: DashboardFeed, writer: PresenceWriter) {
+  metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
+  metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
+    let depth = 0;
+    for (const actor of registry.values()) depth += actor.depth;
+    return depth;
+  });
+  metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
+  metrics.gauge(
+    'muster_presence_unwritten',
+    'Devices whose latest state is not in the database yet.',
+    () => writer.pending,
+  );
+  return {
+    asks: metrics.counter('muster_live_queries_total', 'Live questions to devices, by how they ended.', [
+      'type',
+      'outcome',
+    ]),
+    askSeconds: metrics.histogram(
+      'muster_live_query_seconds',
+      'Time until a live question ended.',
+      ['type'],
+      [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30],
+    ),
+    badMessages: metrics.counter(
+      'muster_bad_agent_messages_total',
+      'Messages from agents that were refused.',
+      [],
+    ),
+  };
+}

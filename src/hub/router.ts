@@ -1,0 +1,230 @@
+import { z } from 'zod';
+import { COMMAND_TYPES, type CommandType } from '../protocol/index.ts';
+import type { NodeBus } from '../platform/cluster/node-bus.ts';
+import { newId } from '../platform/ids.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { ActorRegistry } from './actor-registry.ts';
+import { ASK_TIMEOUT_MS, type AskFailure, type AskOutcome, type Question } from './ask.ts';
+import type { Directory } from './directory.ts';
+
+/** What nodes say to each other. Parsed on arrival: the bus is not trusted. */
+const AskFrame = z.object({
+  kind: z.literal('ask'),
+  id: z.string(),
+  deviceId: z.string(),
+  type: z.enum(COMMAND_TYPES),
+  payload: z.unknown(),
+  deadline: z.number(),
+  maxRows: z.number(),
+});
+const Failure = z.union([
+  z.object({
+    reason: z.enum([
+      'offline',
+      'disconnected',
+      'busy',
+      'timeout',
+      'cancelled',
+      'node_lost',
+      'capability_missing',
+    ]),
+  }),
+  z.object({ reason: z.literal('agent'), code: z.string(), message: z.string() }),
+]);
+const HubMessage = z.discriminatedUnion('kind', [
+  AskFrame,
+  z.object({ kind: z.literal('rows'), id: z.string(), rows: z.array(z.unknown()) }),
+  z.object({ kind: z.literal('answer'), id: z.string(), output: z.unknown() }),
+  z.object({ kind: z.literal('failure'), id: z.string(), failure: Failure }),
+  z.object({ kind: z.literal('cancel'), id: z.string(), deviceId: z.string(), failure: Failure }),
+  z.object({ kind: z.literal('superseded'), deviceId: z.string(), epoch: z.number() }),
+]);
+export type HubMessage = z.infer<typeof HubMessage>;
+type AskFrame = z.infer<typeof AskFrame>;
+
+interface Waiting {
+  nodeId: string;
+  deviceId: string;
+  onRows(rows: unknown[]): void;
+  settle(outcome: AskOutcome): void;
+}
+
+const NO_ROWS_LIMIT = 100_000;
+/** How much longer than the deadline an asker waits for the holder's own time-out to come back. */
+const TRAVEL_MS = 500;
+
+/** Brings a question to the node that holds the device: here, elsewhere, or nowhere, which is said at once. */
+export class Router {
+  readonly #registry: ActorRegistry;
+  readonly #directory: Directory;
+  readonly #bus: NodeBus<HubMessage>;
+  readonly #log: Logger;
+  readonly #remote = new Map<string, Waiting>();
+  #closed = false;
+
+  constructor(parts: {
+    registry: ActorRegistry;
+    directory: Directory;
+    bus: NodeBus<HubMessage>;
+    log: Logger;
+  }) {
+    this.#registry = parts.registry;
+    this.#directory = parts.directory;
+    this.#bus = parts.bus;
+    this.#log = parts.log;
+    parts.bus.onMessage((from, message) => this.#receive(from, message));
+    parts.bus.onNodeLost((nodeId) => this.#nodeLost(nodeId));
+  }
+
+  /** Questions to devices on other nodes that are not answered yet. */
+  get waiting(): number {
+    return this.#remote.size;
+  }
+
+  /** Ends this node's questions to others: their answers would come to nobody. */
+  close(): void {
+    this.#closed = true;
+    for (const [id, { nodeId, deviceId }] of this.#remote) {
+      this.#say(nodeId, { kind: 'cancel', id, deviceId, failure: { reason: 'cancelled' } });
+      this.#settleRemote(id, { ok: false, reason: 'node_lost' });
+    }
+  }
+
+  async ask<T extends CommandType>(deviceId: string, question: Question<T>): Promise<AskOutcome<T>> {
+    const { signal } = question;
+    const cancelled = () => signal?.aborted === true;
+    if (cancelled()) return { ok: false, reason: 'cancelled' };
+    if (this.#closed) return { ok: false, reason: 'node_lost' };
+    const timeoutMs = Math.min(question.timeoutMs ?? ASK_TIMEOUT_MS, ASK_TIMEOUT_MS);
+    const frame: AskFrame = {
+      kind: 'ask',
+      id: newId(),
+      deviceId,
+      type: question.type,
+      payload: question.payload,
+      deadline: Date.now() + timeoutMs,
+      maxRows: question.maxRows ?? NO_ROWS_LIMIT,
+    };
+    const onRows = (rows: unknown[]) => question.onRows?.(rows as never[]);
+    const local = this.#registry.get(deviceId);
+    const holder = local === undefined ? await this.#directory.find(deviceId) : undefined;
+    if (local === undefined && (holder === undefined || holder.nodeId === this.#bus.nodeId)) {
+      return { ok: false, reason: 'offline' };
+    }
+    // The holder was looked up meanwhile; an abort that has been tells no listener.
+    if (cancelled()) return { ok: false, reason: 'cancelled' };
+    return new Promise((resolve) => {
+      const cancel = (failure: AskFailure) => {
+        if (holder === undefined) this.#registry.get(deviceId)?.cancel(frame.id, failure);
+        else this.#cancelRemote(frame, holder.nodeId, failure);
+      };
+      const timer = setTimeout(
+        () => cancel({ reason: 'timeout' }),
+        holder === undefined ? timeoutMs : timeoutMs + TRAVEL_MS,
+      );
+      const onAbort = () => cancel({ reason: 'cancelled' });
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const settle = (outcome: AskOutcome) => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        // The actor parsed the output by the schema of this very type.
+        resolve(outcome as AskOutcome<T>);
+      };
+      if (holder === undefined) this.#askHere(frame, onRows, settle);
+      else this.#askThere(frame, holder.nodeId, onRows, settle);
+    });
+  }
+
+  #askHere(frame: AskFrame, onRows: (rows: unknown[]) => void, settle: (outcome: AskOutcome) => void): void {
+    const actor = this.#registry.get(frame.deviceId);
+    if (actor === undefined) return settle({ ok: false, reason: 'offline' });
+    const { id, type, payload, deadline, maxRows } = frame;
+    if (!actor.tell({ kind: 'ask', ask: { id, type, payload, deadline, maxRows, onRows, settle } })) {
+      settle({ ok: false, reason: actor.state === 'gone' ? 'offline' : 'busy' });
+    }
+  }
+
+  #askThere(
+    frame: AskFrame,
+    nodeId: string,
+    onRows: (rows: unknown[]) => void,
+    settle: (outcome: AskOutcome) => void,
+  ): void {
+    this.#remote.set(frame.id, { nodeId, deviceId: frame.deviceId, onRows, settle });
+    this.#bus.send(nodeId, frame).then(
+      (delivered) => {
+        if (!delivered) this.#settleRemote(frame.id, { ok: false, reason: 'offline' });
+      },
+      () => this.#settleRemote(frame.id, { ok: false, reason: 'node_lost' }),
+    );
+  }
+
+  #cancelRemote(frame: AskFrame, nodeId: string, failure: AskFailure): void {
+    if (!this.#remote.has(frame.id)) return;
+    this.#say(nodeId, { kind: 'cancel', id: frame.id, deviceId: frame.deviceId, failure });
+    this.#settleRemote(frame.id, { ok: false, ...failure });
+  }
+
+  #settleRemote(id: string, outcome: AskOutcome): void {
+    const waiting = this.#remote.get(id);
+    this.#remote.delete(id);
+    waiting?.settle(outcome);
+  }
+
+  #receive(from: string, raw: unknown): void {
+    const parsed = HubMessage.safeParse(raw);
+    if (!parsed.success) {
+      this.#log.warn({ from }, 'hub.bus_message_refused');
+      return;
+    }
+    const message = parsed.data;
+    switch (message.kind) {
+      case 'ask':
+        return this.#answerFor(from, message);
+      case 'cancel':
+        this.#registry.get(message.deviceId)?.cancel(message.id, message.failure);
+        return;
+      case 'rows':
+        this.#remote.get(message.id)?.onRows(message.rows);
+        return;
+      case 'answer':
+        // Parsed by the schema of its command on the node that holds the device.
+        return this.#settleRemote(message.id, { ok: true, output: message.output as never });
+      case 'failure':
+        return this.#settleRemote(message.id, { ok: false, ...message.failure });
+      case 'superseded':
+        this.#registry.get(message.deviceId)?.superseded(message.epoch);
+        return;
+      default:
+        return message satisfies never;
+    }
+  }
+
+  #answerFor(asker: string, frame: AskFrame): void {
+    const timer = setTimeout(
+      () => this.#registry.get(frame.deviceId)?.cancel(frame.id, { reason: 'timeout' }),
+      Math.max(0, frame.deadline - Date.now()),
+    );
+    this.#askHere(
+      frame,
+      (rows) => this.#say(asker, { kind: 'rows', id: frame.id, rows }),
+      (outcome) => {
+        clearTimeout(timer);
+        if (outcome.ok) this.#say(asker, { kind: 'answer', id: frame.id, output: outcome.output });
+        else this.#say(asker, { kind: 'failure', id: frame.id, failure: outcome });
+      },
+    );
+  }
+
+  #say(to: string, message: HubMessage): void {
+    this.#bus
+      .send(to, message)
+      .catch((error: unknown) => this.#log.warn({ err: error, to }, 'hub.bus_send_failed'));
+  }
+
+  #nodeLost(nodeId: string): void {
+    for (const [id, waiting] of this.#remote) {
+      if (waiting.nodeId === nodeId) this.#settleRemote(id, { ok: false, reason: 'node_lost' });
+    }
+  }
+}

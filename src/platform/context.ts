@@ -1,0 +1,64 @@
+import type { Logger } from './logger.ts';
+import type { TenantScope } from './db/tenant-scope.ts';
+import type { Tx } from './db/transaction.ts';
+
+/** A signed-in person, or a program that acts for one by an API key. */
+export interface Caller extends TenantScope {
+  kind: 'user' | 'api_key';
+  /** Of an API key: the person who made it. */
+  userId: string;
+  /** Null for an API key. */
+  sessionId: string | null;
+  /** Null for a person. */
+  apiKeyId: string | null;
+  email: string;
+  name: string;
+  orgId: string | null;
+  roleId: string;
+  roleName: string;
+  permissions: ReadonlySet<string>;
+  mfa: boolean;
+  /** Addresses that the partner's people may come from; empty: any. */
+  ipAllowlist: readonly string[];
+}
+
+/** Where a request came from. */
+export interface ClientInfo {
+  ip: string;
+  /** Whether that is surely the client's address, and not a proxy's or a made-up one. */
+  trusted: boolean;
+  userAgent: string | null;
+}
+
+interface BaseContext {
+  requestId: string;
+  log: Logger;
+  client: ClientInfo;
+}
+
+/** First argument of every service function that works within a caller's tenant. */
+export interface Context extends BaseContext {
+  caller: Caller;
+  tx: Tx;
+  /** Runs once the transaction is committed: what others hear must not be rolled back. */
+  afterCommit(task: () => void | Promise<void>): void;
+}
+
+/** For work that waits for something else than the database: it opens short transactions of its own. */
+export interface DetachedContext extends BaseContext {
+  caller: Caller;
+  withTenant<T>(work: (ctx: Context) => PromiseLike<T>): Promise<T>;
+}
+
+/** For routes that nobody has signed in to. */
+export interface PublicContext extends BaseContext {
+  withSystem: WithSystem;
+}
+
+export type WithSystem = <T>(why: string, work: (tx: Tx) => PromiseLike<T>) => Promise<T>;
+
+/** Whether the caller's role holds a permission such as `sites:write`. */
+export function holds(permissions: ReadonlySet<string>, permission: string): boolean {
+  const [resource] = permission.split(':');
+  return permissions.has(permission) || permissions.has('*:*') || permissions.has(`${resource}:*`);
+}

@@ -1,0 +1,35 @@
+import { Model, snakeCaseMappers, type ModelOptions, type Pojo, type QueryContext } from 'objection';
+import { newId } from '../ids.ts';
+
+/**
+ * Base of every model. It is never bound to a pool (no `Model.knex()`): a query that is not given a transaction
+ * throws instead of running without a tenant.
+ */
+export class BaseModel extends Model {
+  declare id: string;
+  declare createdAt: Date;
+  declare updatedAt: Date;
+
+  /** Set to false on tables without `updated_at`. */
+  static hasUpdatedAt = true;
+
+  static override columnNameMappers = snakeCaseMappers();
+  static override useLimitInFirst = true;
+
+  override $beforeInsert(_context: QueryContext): void {
+    this.id ??= newId();
+  }
+
+  override $beforeUpdate(_options: ModelOptions, _context: QueryContext): void {
+    if ((this.constructor as typeof BaseModel).hasUpdatedAt) this.updatedAt = new Date();
+  }
+
+  /** As answers carry it: times in ISO 8601. */
+  override $formatJson(json: Pojo): Pojo {
+    const formatted = super.$formatJson(json);
+    for (const [key, value] of Object.entries(formatted)) {
+      if (value instanceof Date) formatted[key] = value.toISOString();
+    }
+    return formatted;
+  }
+}

@@ -1,0 +1,66 @@
+import type { Knex } from 'knex';
+import type { Logger } from '../logger.ts';
+import { migrate, pendingMigrations } from './migrations.ts';
+import { openPool, openSession } from './pool.ts';
+import { assertSafeRole, provisionAppRole } from './roles.ts';
+
+export interface Database {
+  /** For requests of people. */
+  pool: Knex;
+  /** For the live side, so that a storm of agents leaves people their connections. */
+  hubPool: Knex;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** The owner's connection; absent where the operator migrates by other means. */
+  ownerUrl: string | undefined;
+  appUrl: string;
+  autoMigrate: boolean;
+  poolSize: number;
+  log: Logger;
+}
+
+export class PendingMigrationsError extends Error {
+  constructor(names: string[]) {
+    super(
+      `The database lacks ${names.join(', ')}. Apply them with "npx knex migrate:latest", or start with AUTO_MIGRATE=true.`,
+    );
+    this.name = 'PendingMigrationsError';
+  }
+}
+
+/** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { ownerUrl, appUrl, log } = options;
+  if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, appUrl, log);
+
+  const pool = openPool(appUrl, { max: options.poolSize, name: 'muster' });
+  const hubPool = openPool(appUrl, { max: Math.max(2, Math.ceil(options.poolSize / 2)), name: 'muster-hub' });
+  const close = async () => {
+    await Promise.all([pool.destroy(), hubPool.destroy()]);
+  };
+  try {
+    // The role first: one that may see nothing would find every migration missing.
+    await assertSafeRole(pool);
+    const pending = await pendingMigrations(pool);
+    if (pending.length > 0) throw new PendingMigrationsError(pending);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { pool, hubPool, close };
+}
+
+async function migrateAsOwner(ownerUrl: string, appUrl: string, log: Logger): Promise<void> {
+  const owner = openSession(ownerUrl, 'muster-migrate');
+  const lockSession = openSession(ownerUrl, 'muster-migrate-lock');
+  try {
+    const applied = await migrate(owner, lockSession);
+    if (applied.length > 0) log.info({ applied }, 'database.migrated');
+    await provisionAppRole(owner, appUrl);
+  } finally {
+    await owner.destroy();
+    await lockSession.destroy();
+  }
+}

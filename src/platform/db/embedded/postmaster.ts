@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, type FileHandle, open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Account } from './account.ts';
+import { type Binaries, program } from './binaries.ts';
+import { EmbeddedPostgresError } from './errors.ts';
+import { readIfThere } from './location.ts';
+import { cleanEnvironment, isPostmasterOf, lastLines, processState, run, workingDir } from './processes.ts';
+
+const zombiePatienceMs = 3000;
+const portPatienceMs = 30_000;
+const fastShutdownMs = 15_000;
+const immediateShutdownMs = 10_000;
+
+/** The Postgres that runs on this cluster. Waits for a dead one that its parent has not yet taken note of. */
+export async function runningPostmaster(
+  clusterDir: string,
+): Promise<{ pid: number; port: number } | undefined> {
+  const begun = Date.now();
+  for (;;) {
+    const lines = (await readIfThere(join(clusterDir, 'postmaster.pid')))?.split('\n');
+    if (lines === undefined) return undefined;
+    const pid = Number(lines[0]);
+    const port = Number(lines[3]);
+    const state = pid > 0 ? await processState(pid) : 'gone';
+    if (state === 'gone') return undefined;
+    const ours = state === 'alive' && (await isPostmasterOf(pid, clusterDir));
+    if (ours && port > 0) return { pid, port };
+    const waited = Date.now() - begun;
+    // In a container whose pid 1 takes note of nobody, a zombie stays for ever.
+    if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
+      await disownPidFile(clusterDir, lines);
+      return undefined;
+    }
+    if (waited > portPatienceMs) {
+      throw new EmbeddedPostgresError(
+        'start_failed',
+        `The Postgres of ${clusterDir} (pid ${pid}) is starting and names no port. Look into server.log in that folder, or end that process.`,
+      );
+    }
+    await delay(100);
+  }
+}
+
+/** What the server says of itself in the cluster: starting, ready, stopping. Undefined: nothing, or it is another's. */
+export async function postmasterStatus(server: {
+  clusterDir: string;
+  pid: number;
+}): Promise<string | undefined> {
+  const lines = (await readIfThere(join(server.clusterDir, 'postmaster.pid')))?.split('\n') ?? [];
+  return Number(lines[0]) === server.pid ? lines[7]?.trim() : undefined;
+}
+
+// Postgres does not start while the pid in this file is alive, whatever process has it by now; only its own parent's,
+// ours, does not count. Rather that than removing the file: its check for shared memory still in use stays in force.
+async function disownPidFile(clusterDir: string, lines: string[]): Promise<void> {
+  const file = await openInCluster(clusterDir, 'postmaster.pid', constants.O_WRONLY | constants.O_TRUNC);
+  try {
+    await file.writeFile([String(process.pid), ...lines.slice(1)].join('\n'));
+  } finally {
+    await file.close();
+  }
+}
+
+interface Launch {
+  clusterDir: string;
+  binaries: Binaries;
+  account: Account | undefined;
+  port: number;
+  durable: boolean;
+}
+
+export interface Launched {
+  pid: number;
+  /** Settles when the process ends, with how it ended. */
+  ended: Promise<string>;
+  hasEnded(): boolean;
+}
+
+/** Starts a Postgres that belongs to no terminal and outlives us, however we end. */
+export async function launch(wanted: Launch): Promise<Launched> {
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND } = constants;
+  const log = await openInCluster(wanted.clusterDir, logName, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+  try {
+    if (wanted.account !== undefined) await log.chown(wanted.account.uid, wanted.account.gid);
+    const child = spawn(join(wanted.binaries.dir, program('postgres')), settings(wanted), {
+      ...wanted.account,
+      cwd: workingDir,
+      env: cleanEnvironment(),
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+      windowsHide: true,
+    });
+    await once(child, 'spawn');
+    let over = false;
+    const ended = new Promise<string>((resolve) => {
+      child.once('exit', (code, signal) => {
+        over = true;
+        resolve(code === null ? `signal ${signal ?? 'unknown'}` : `exit code ${code}`);
+      });
+    });
+    child.unref();
+    return { pid: child.pid ?? 0, ended, hasEnded: () => over };
+  } finally {
+    await log.close();
+  }
+}
+
+const logName = 'server.log';
+
+function settings({ clusterDir, port, durable }: Launch): string[] {
+  const values: Record<string, string | number> = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: 100,
+    shared_buffers: '64MB',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    cluster_name: 'muster',
+    logging_collector: 'off',
+    // Statements and the details of errors hold customers' data, which has no place in a log file.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+  };
+  return ['-D', clusterDir, ...Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+}
+
+// The cluster belongs to another user than root, who must not lead root to some other file by a link.
+async function openInCluster(clusterDir: string, name: string, flags: number): Promise<FileHandle> {
+  return open(join(clusterDir, name), flags | (constants.O_NOFOLLOW ?? 0), 0o600);
+}
+
+export async function readLog(clusterDir: string): Promise<string> {
+  return readFile(join(clusterDir, logName), 'utf8').catch(() => '');
+}
+
+/** Disconnects everyone and waits until the process is gone. */
+export async function shutDown(
+  server: { pid: number; clusterDir: string; binaries: Binaries },
+  log: Logger,
+): Promise<void> {
+  const { pid, clusterDir } = server;
+  const begun = Date.now();
+  const gone = async (): Promise<boolean> =>
+    (await processState(pid)) !== 'alive' || !(await isPostmasterOf(pid, clusterDir));
+  if (process.platform === 'win32') {
+    // A signal would be a kill there; only pg_ctl knows how to ask.
+    const pgCtl = join(server.binaries.dir, program('pg_ctl'));
+    await run(pgCtl, ['stop', '-D', clusterDir, '-m', 'fast', '-w', '-t', '15']);
+    return;
+  }
+  for (const [signal, patience] of [
+    ['SIGINT', fastShutdownMs],
+    ['SIGQUIT', immediateShutdownMs],
+  ] as const) {
+    if (await gone()) return;
+    process.kill(pid, signal);
+    const deadline = Date.now() + patience;
+    while (Date.now() < deadline) {
+      if (await gone()) {
+        log.info({ clusterDir, signal, ms: Date.now() - begun }, 'postgres stopped');
+        return;
+      }
+      await delay(20);
+    }
+    log.warn({ clusterDir, pid, signal }, 'postgres slow to stop');
+  }
+  const lines = lastLines(await readLog(clusterDir));
+  throw new EmbeddedPostgresError(
+    'start_failed',
+    `The Postgres of ${clusterDir} (pid ${pid}) does not stop: ${lines}`,
+  );
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Knex } from 'knex';
+import type pg from 'pg';
+
+/** The name of a migration is its file name: `0003_identity.sql`. */
+interface SqlMigration {
+  name: string;
+  sql: string;
+  sha256: string;
+}
+
+export class EditedMigrationError extends Error {
+  readonly files: string[];
+
+  constructor(files: string[]) {
+    super(
+      `Migration ${files.join(', ')} was changed or removed after it had been applied to this database. ` +
+        'Restore the file as it was released; a change to the schema is a new file.',
+    );
+    this.name = 'EditedMigrationError';
+    this.files = files;
+  }
+}
+
+/** The folder of SQL files, beside `src` in a checkout and beside `dist` in an image. */
+export const MIGRATIONS_DIR = findMigrations(path.dirname(fileURLToPath(import.meta.url)));
+
+function findMigrations(here: string): string {
+  const root = here.slice(0, here.lastIndexOf(`${path.sep}src${path.sep}`));
+  return path.join(root.endsWith(`${path.sep}dist`) ? path.dirname(root) : root, 'migrations');
+}
+
+/** Knex's port for migrations, over SQL files. Forward only: rolling back is starting the earlier release. */
+export class SqlMigrationSource implements Knex.MigrationSource<SqlMigration> {
+  readonly #directory: string;
+
+  constructor(directory = MIGRATIONS_DIR) {
+    this.#directory = directory;
+  }
+
+  async getMigrations(): Promise<SqlMigration[]> {
+    return readMigrations(this.#directory);
+  }
+
+  getMigrationName(migration: SqlMigration): string {
+    return migration.name;
+  }
+
+  async getMigration(migration: SqlMigration): Promise<Knex.Migration> {
+    return {
+      async up(knex) {
+        // By the driver itself: Knex takes question marks for bindings, and those behind a backslash for its own.
+        const connection = (await knex.client.acquireConnection()) as pg.ClientBase;
+        await connection.query(migration.sql);
+        await knex('muster_migration_checksums').insert({ name: migration.name, sha256: migration.sha256 });
+      },
+      async down() {
+        throw new Error('Migrations go forward only. To roll back, start the earlier release.');
+      },
+    };
+  }
+}
+
+async function readMigrations(directory: string): Promise<SqlMigration[]> {
+  const names = (await readdir(directory)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(path.join(directory, name), 'utf8');
+      return { name, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+}
+
+/** Held for as long as its connection lives, so a server that dies lets the next one in. */
+const MIGRATION_LOCK = 0x6d_75_73_74; // "must"
+
+/**
+ * What stands before every run, by the server and by the Knex command line alike: waits for whoever is migrating,
+ * frees Knex's own lock if a killed process left it, and refuses when an applied file was edited. It comes before
+ * anything of Knex, which makes its tables without asking whether someone else is making them.
+ * @param session  a connection that stays open until the run is over, and the lock with it
+ */
+export async function prepareMigrations(session: Knex, directory = MIGRATIONS_DIR): Promise<void> {
+  await session.raw(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+  await session.raw(`create table if not exists muster_migration_checksums (
+    name text primary key, sha256 char(64) not null, applied_at timestamptz(3) not null default now())`);
+  // Under our lock nobody else migrates: a Knex lock that is set belongs to a process that is gone.
+  if (await session.schema.hasTable('knex_migrations_lock')) {
+    await session('knex_migrations_lock').update({ is_locked: 0 });
+  }
+  await assertUnedited(session, await readMigrations(directory));
+}
+
+async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<void> {
+  const applied = await session<{ name: string; sha256: string }>('muster_migration_checksums').select();
+  const current = new Map(files.map((file) => [file.name, file.sha256]));
+  const edited = applied.filter((row) => current.get(row.name) !== row.sha256).map((row) => row.name);
+  if (edited.length > 0) throw new EditedMigrationError(edited.sort());
+}
+
+/**
+ * Applies what is pending and answers the names applied.
+ * @param lockSession  a pool of one connection, since the lock belongs to it
+ */
+export async function migrate(owner: Knex, lockSession: Knex, directory = MIGRATIONS_DIR): Promise<string[]> {
+  await prepareMigrations(lockSession, directory);
+  const [, applied] = (await owner.migrate.latest({
+    migrationSource: new SqlMigrationSource(directory),
+  })) as [number, SqlMigration[] | string[]];
+  return applied.map((migration) => (typeof migration === 'string' ? migration : migration.name));
+}
+
+/** What a server may know with the rights of the serving role: pending files, after a check that none was edited. */
+export async function pendingMigrations(db: Knex, directory = MIGRATIONS_DIR): Promise<string[]> {
+  const files = await readMigrations(directory);
+  const { rows } = await db.raw(`select to_regclass('muster_migration_checksums') is not null as present`);
+  if (rows[0]?.present !== true) return files.map((file) => file.name);
+  await assertUnedited(db, files);
+  const applied = new Set(await db('muster_migration_checksums').pluck('name'));
+  return files.map((file) => file.name).filter((name) => !applied.has(name));
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+
+/** Building blocks of request and response schemas. */
+
+/** A time of the database in an answer: ISO 8601, UTC, milliseconds. */
+export const Timestamp = z.preprocess(
+  (value) => (value instanceof Date ? value.toISOString() : value),
+  z.iso.datetime(),
+);
+
+export const IdParams = z.object({ id: z.uuid() });
+
+/** Free-form JSON object of a record, as answers carry it. */
+export const JsonColumn = z.record(z.string(), z.unknown());
+
+/** What Postgres cannot store, or would store as something else. */
+const isUnstorable = (value: string) => value.includes('\0') || /\p{Surrogate}/u.test(value);
+const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
+
+/** Text that is stored exactly as it was sent, and is not blank. */
+export const text = (max: number, min = 1) =>
+  z
+    .string()
+    .min(min)
+    .max(max)
+    .refine((value) => min === 0 || value.trim() !== '', 'must not be blank')
+    .refine((value) => !isUnstorable(value), UNSTORABLE_RULE);
+
+const MAX_JSON_DEPTH = 32;
+
+/** Free-form JSON object in a request: any depth a person would write, every text storable. */
+export const JsonInput = z.record(z.string(), z.unknown()).superRefine((value, context) => {
+  const waiting: { value: unknown; path: (string | number)[] }[] = [{ value, path: [] }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { value: inner, path } = next;
+    const issue = jsonFault(inner, path.length);
+    if (issue !== undefined) return context.addIssue({ code: 'custom', path, message: issue });
+    if (typeof inner !== 'object' || inner === null) continue;
+    for (const [key, child] of Object.entries(inner)) {
+      if (isUnstorable(key)) return context.addIssue({ code: 'custom', path, message: UNSTORABLE_RULE });
+      waiting.push({ value: child, path: [...path, key] });
+    }
+  }
+});
+
+function jsonFault(value: unknown, depth: number): string | undefined {
+  if (depth > MAX_JSON_DEPTH) return `must not be nested deeper than ${MAX_JSON_DEPTH} levels`;
+  return typeof value === 'string' && isUnstorable(value) ? UNSTORABLE_RULE : undefined;
+}
+
+/** Part of an address. Case is kept; what would have to be escaped in a URL is not taken. */
+export const Slug = text(100).regex(
+  /^[\w~.-]+$/,
+  'must have letters, digits, dashes, dots, tildes or underscores only',
+);
+
+/** An IANA time zone by name, such as Europe/Lisbon or UTC; a bare offset such as +01:00 is none. */
+export const TimeZone = z
+  .string()
+  .max(50)
+  .refine(isTimeZone, 'must be an IANA time zone, such as Europe/Lisbon or UTC');
+
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    // Newer releases of Node take offsets for zones; the letter in front rules those out.
+    Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

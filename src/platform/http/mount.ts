@@ -1,0 +1,194 @@
+import { parse as parseCookies } from 'cookie';
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import type { Db } from '../db/pool.ts';
+import { z } from 'zod';
+import type { Caller, Context, DetachedContext, PublicContext } from '../context.ts';
+import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
+import { AppError, noFields, notFound } from '../errors.ts';
+import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
+import { validationError } from './error-body.ts';
+import { requestState, type RequestState } from './request-state.ts';
+import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
+
+/** Writes an audit entry in the transaction of the deed. */
+export interface AuditTrail {
+  record(tx: Tx, entry: AuditEntry): Promise<void>;
+}
+export interface AuditEntry extends AuditNote {
+  action: string;
+  resourceType: string;
+  caller: Caller;
+  state: RequestState;
+}
+
+export interface Pipeline {
+  db: Db;
+  authenticator: Authenticator;
+  audit: AuditTrail;
+}
+
+const BODY_LIMIT = 100_000;
+
+/** Mounts the table. Every row passes the same steps in the same order, and this is the only place they are in. */
+export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router {
+  const router = express.Router({ caseSensitive: true });
+  for (const { routes } of groups) {
+    for (const row of routes) {
+      const json = express.json({ limit: row.bodyLimit ?? BODY_LIMIT, strict: false, type: () => true });
+      // Who is asking is settled before a byte of the body is read.
+      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), json, handle(row, pipeline));
+    }
+  }
+  return router;
+}
+
+function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
+  return async (request, _response, next) => {
+    const state = requestState(request);
+    state.route = row.path;
+    if (row.access !== 'public') {
+      state.caller = await signIn(request, state.client, pipeline.authenticator);
+      authorize(state.caller, row.access);
+    }
+    next();
+  };
+}
+
+/** A body of another type is refused by name, rather than read as an empty one. */
+function jsonOnly(row: AnyRoute): RequestHandler {
+  return (request, _response, next) => {
+    const hasBody =
+      request.headers['transfer-encoding'] !== undefined ||
+      Number(request.headers['content-length'] ?? 0) > 0;
+    if (row.body !== undefined && hasBody && !request.is('json')) {
+      next(
+        new AppError(
+          'unsupported_media_type',
+          'The body must be JSON: send "Content-Type: application/json".',
+        ),
+      );
+      return;
+    }
+    next();
+  };
+}
+
+function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
+  return async (request, response) => {
+    const state = requestState(request);
+    const input = {
+      ...parseInput(row, request),
+      signal: abortSignal(response),
+      bearer: bearerToken(request),
+      cookies: parseCookies(request.headers.cookie ?? ''),
+      reply: pendingReply(),
+    };
+    const answer = await answerOf(row, state, input, pipeline);
+
+    input.reply.apply(response);
+    response.status(row.status ?? 200).json(answer);
+  };
+}
+
+type Input = ReturnType<typeof parseInput> & {
+  signal: AbortSignal;
+  cookies: Record<string, string | undefined>;
+  bearer: string | undefined;
+  reply: ReturnType<typeof pendingReply>;
+};
+
+async function answerOf(
+  row: AnyRoute,
+  state: RequestState,
+  input: Input,
+  pipeline: Pipeline,
+): Promise<unknown> {
+  const { caller } = state;
+  const base = { requestId: state.requestId, log: state.log, client: state.client };
+  if (caller === undefined) {
+    const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
+    return row.response.parse(await row.handler({ ...input, ctx }));
+  }
+  const inTransaction = async <T>(work: (ctx: Context) => PromiseLike<T>): Promise<T> => {
+    const afterwards: (() => void | Promise<void>)[] = [];
+    const result = await withTenant(pipeline.db, caller, (tx) =>
+      work({ ...base, caller, tx, afterCommit: (task) => void afterwards.push(task) }),
+    );
+    for (const task of afterwards) await task();
+    return result;
+  };
+  if (!row.transaction) {
+    const ctx: DetachedContext = { ...base, caller, withTenant: inTransaction };
+    return row.response.parse(await row.handler({ ...input, ctx }));
+  }
+  return inTransaction(async (ctx) => {
+    const raw = await row.handler({ ...input, ctx });
+    const parsed = row.response.parse(raw);
+    if (row.audit !== undefined) {
+      const note = row.audit.note(raw, input);
+      await pipeline.audit.record(ctx.tx, {
+        ...note,
+        action: row.audit.action,
+        resourceType: row.audit.resource,
+        caller,
+        state,
+      });
+    }
+    return parsed;
+  });
+}
+
+/** For a patch of which every field may be left out: whether the body has any that the schema knows. */
+function names(schema: z.ZodType, body: unknown): boolean {
+  if (!(schema instanceof z.ZodObject) || typeof body !== 'object' || body === null) return true;
+  const fields: Record<string, z.ZodType> = schema.shape;
+  if (Object.values(fields).some((field) => !field.safeParse(undefined).success)) return true;
+  return Object.keys(body).some((key) => Object.hasOwn(fields, key));
+}
+
+/** Path, query and body, parsed. A path that cannot be (a malformed id) names nothing: 404. All other issues: 400. */
+function parseInput(row: AnyRoute, request: Request): { params: unknown; query: unknown; body: unknown } {
+  const params = row.params?.safeParse(request.params);
+  if (params?.success === false) throw notFound('Resource');
+  const query = row.query?.safeParse(request.query);
+  if (row.method === 'patch' && row.body !== undefined && !names(row.body, request.body)) throw noFields();
+  const body = row.body?.safeParse(request.body ?? {});
+  const issues: z.core.$ZodIssue[] = [];
+  if (query?.success === false) issues.push(...at('query', query.error.issues));
+  if (body?.success === false) issues.push(...at('body', body.error.issues));
+  if (issues.length > 0) throw validationError(issues);
+  return { params: params?.data, query: query?.data, body: body?.data };
+}
+
+function at(place: string, issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {
+  return issues.map((issue) => ({ ...issue, path: [place, ...issue.path] }));
+}
+
+function abortSignal(response: Response): AbortSignal {
+  const controller = new AbortController();
+  response.on('close', () => {
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}
+
+/** Collects headers and cookies until the answer is sure. */
+function pendingReply(): Reply & { apply(response: Response): void } {
+  const pending: ((response: Response) => void)[] = [];
+  return {
+    header: (name, value) => void pending.push((response) => response.setHeader(name, value)),
+    cookie: (name: string, value: string, options: CookieOptions) =>
+      void pending.push((response) =>
+        response.cookie(name, value, {
+          httpOnly: true,
+          sameSite: 'strict',
+          secure: options.secure,
+          path: options.path,
+          maxAge: options.maxAgeMs,
+        }),
+      ),
+    apply(response) {
+      for (const step of pending) step(response);
+    },
+  };
+}

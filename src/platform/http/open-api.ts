@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import type { AppError, ErrorCode } from '../errors.ts';
+import { ERROR_STATUS, wireCode } from '../errors.ts';
+import { ErrorBody } from './error-body.ts';
+import { refusesKeys } from './authentication.ts';
+import type { AnyRoute, RouteGroup } from './route.ts';
+
+type Json = Record<string, unknown>;
+
+/** The OpenAPI 3.1 document of the table. */
+export function openApi(
+  groups: readonly RouteGroup[],
+  info: { title: string; version: string; description: string },
+): Json {
+  const components: Json = {};
+  const errorSchema = schemaOf(ErrorBody, 'output', components);
+  const paths: Record<string, Json> = {};
+  for (const group of groups) {
+    for (const row of group.routes) {
+      const path = row.path.replaceAll(/:(\w+)/g, '{$1}');
+      (paths[path] ??= {})[row.method] = operation(row, group.name, components, errorSchema);
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info,
+    servers: [{ url: '/api/v1' }],
+    tags: groups.map(({ name, description }) => ({ name, description })),
+    paths,
+    components: {
+      schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An access token from POST /auth/login, or an API key (`mstr_…`) from POST /api-keys.',
+        },
+      },
+    },
+  };
+}
+
+function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Json): Json {
+  const result: Json = {
+    operationId: `${row.method}${row.path.replaceAll(/[^a-zA-Z0-9]+(\w)?/g, (_match, next: string | undefined) => next?.toUpperCase() ?? '')}`,
+    summary: row.summary,
+    tags: [tag],
+    description: [row.description, accessText(row)].filter(Boolean).join('\n\n'),
+    security: row.access === 'public' ? [] : [{ bearer: [] }],
+    parameters: [
+      ...parameters(row.params, 'path', components),
+      ...parameters(row.query, 'query', components),
+    ],
+    responses: {
+      [String(row.status ?? 200)]: {
+        description: 'Done.',
+        content: { 'application/json': { schema: schemaOf(row.response, 'output', components) } },
+      },
+      ...errorResponses(row, errorSchema),
+    },
+  };
+  if (row.body !== undefined) {
+    result['requestBody'] = {
+      required: true,
+      content: { 'application/json': { schema: schemaOf(row.body, 'input', components) } },
+    };
+  }
+  return result;
+}
+
+function accessText(row: AnyRoute): string {
+  if (row.access === 'public') return 'Needs no sign-in.';
+  const { access } = row;
+  const sentences: string[] = [];
+  if (typeof access === 'string') sentences.push('For everyone who is signed in.');
+  else {
+    sentences.push(`Scope: ${access.scopes.join(', ')}.`);
+    if (access.permission !== undefined) sentences.push(`Permission: \`${access.permission}\`.`);
+    if (access.mfa === true) sentences.push('The session must have been opened with a second factor.');
+  }
+  if (refusesKeys(access)) sentences.push('API keys are refused.');
+  return sentences.join(' ');
+}
+
+function errorResponses(row: AnyRoute, schema: Json): Json {
+  const codes = new Set<ErrorCode>(row.errors);
+  if (row.query !== undefined || row.body !== undefined) codes.add('validation_failed');
+  if (row.access !== 'public') codes.add('unauthenticated').add('forbidden');
+  if (row.access !== 'public' && !refusesKeys(row.access)) codes.add('rate_limited');
+  if (typeof row.access === 'object' && row.access.mfa === true) codes.add('mfa_required');
+  if (row.params !== undefined) codes.add('not_found');
+  const byStatus = new Map<AppError['status'], string[]>();
+  for (const code of codes) {
+    const status = ERROR_STATUS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), wireCode(code)]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, names]) => [
+      String(status),
+      {
+        description: names.map((name) => `\`${name}\``).join(', '),
+        content: { 'application/json': { schema } },
+      },
+    ]),
+  );
+}
+
+function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', components: Json): Json[] {
+  if (schema === undefined) return [];
+  const object = schemaOf(schema, 'input', components) as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
+  return Object.entries(object.properties ?? {}).map(([name, { description, ...property }]) => ({
+    name,
+    in: place,
+    required: place === 'path' || (object.required?.includes(name) ?? false),
+    ...(description === undefined ? {} : { description }),
+    schema: property,
+  }));
+}
+
+/** JSON Schema of a zod object. Schemas that have an id are lifted into `components` and referred to. */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: Json): Json {
+  const {
+    $schema: _dialect,
+    $defs,
+    id,
+    ...own
+  } = z.toJSONSchema(schema, { target: 'draft-2020-12', io, unrepresentable: 'any' }) as Json;
+  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
+    const { id: _id, ...rest } = definition;
+    components[name] ??= lift(rest);
+  }
+  const lifted = lift(own) as Json;
+  if (typeof id !== 'string') return lifted;
+  components[id] ??= lifted;
+  return { $ref: `#/components/schemas/${id}` };
+}
+
+function lift(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(lift);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === '$ref' && typeof inner === 'string'
+        ? inner.replace('#/$defs/', '#/components/schemas/')
+        : lift(inner),
+    ]),
+  );
+}

@@ -1,0 +1,93 @@
+import { timingSafeEqual } from 'node:crypto';
+import { Router } from 'express';
+import type { Metrics } from '../metrics.ts';
+import { AppError } from '../errors.ts';
+import { bearerToken } from './authentication.ts';
+import { requestState } from './request-state.ts';
+
+/** Answers whether a part works; a part that this deployment does without is `not_configured`. */
+export type Check = (() => Promise<boolean>) | 'not_configured';
+type CheckState = 'ok' | 'failed' | 'not_configured';
+
+/** Health for balancers and people: alive, ready, and what is not. Open to everyone, so it names no detail. */
+export function healthRoutes(
+  version: string,
+  checks: Record<string, Check>,
+  isDraining: () => boolean,
+): Router {
+  const router = Router();
+  const startedAt = Date.now();
+  const probe = sharedProbe(checks);
+
+  router.get('/health', (request, response) => {
+    requestState(request).route = '/health';
+    response.json({ status: 'ok', version, uptime: Math.round((Date.now() - startedAt) / 1000) });
+  });
+  router.get('/health/live', (request, response) => {
+    requestState(request).route = '/health/live';
+    response.json({ status: 'ok' });
+  });
+  router.get('/health/ready', async (request, response) => {
+    requestState(request).route = '/health/ready';
+    const results = await probe();
+    const ready = !isDraining() && Object.values(results).every((state) => state !== 'failed');
+    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', checks: results });
+  });
+  return router;
+}
+
+const PROBE_MS = 3000;
+const PROBE_KEPT_MS = 1000;
+
+/** One probe at a time however many ask, each check bounded: readiness must not add to an overload. */
+function sharedProbe(checks: Record<string, Check>): () => Promise<Record<string, CheckState>> {
+  let current: Promise<Record<string, CheckState>> | undefined;
+  const run = async () => {
+    const entries = await Promise.all(
+      Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
+    );
+    setTimeout(() => (current = undefined), PROBE_KEPT_MS).unref();
+    return Object.fromEntries(entries);
+  };
+  return async () => (current ??= run());
+}
+
+async function stateOf(check: Check): Promise<CheckState> {
+  if (check === 'not_configured') return check;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), PROBE_MS);
+  });
+  try {
+    return (await Promise.race([check(), late])) ? 'ok' : 'failed';
+  } catch {
+    // A failing check is the answer here; what failed is logged where it is used.
+    return 'failed';
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Prometheus text, for loopback or the holder of the token. */
+export function metricsRoute(metrics: Metrics, token: string | undefined): Router {
+  const router = Router();
+  router.get('/metrics', async (request, response) => {
+    requestState(request).route = '/metrics';
+    const { ip } = requestState(request).client;
+    const local = ip === '::1' || ip.startsWith('127.');
+    if (!local && !(token !== undefined && sameText(bearerToken(request) ?? '', token))) {
+      throw new AppError(
+        'forbidden',
+        'Metrics are read from loopback, or with METRICS_TOKEN as bearer token.',
+      );
+    }
+    response.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+  return router;
+}
+
+function sameText(given: string, expected: string): boolean {
+  const a = Buffer.from(given);
+  const b = Buffer.from(expected);
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { Request, RequestHandler } from 'express';
+import type { Caller, ClientInfo } from '../context.ts';
+import type { Logger } from '../logger.ts';
+import type { Metrics } from '../metrics.ts';
+import { clientAddress, type ProxyTrust } from './client-address.ts';
+
+/** What the first step of the pipeline knows of a request, for all that follow. */
+export interface RequestState {
+  requestId: string;
+  log: Logger;
+  client: ClientInfo;
+  /** The pattern of the route that took it, for metrics; never the raw path. */
+  route: string;
+  /** Set once the caller is known; stays unset on public routes. */
+  caller?: Caller;
+}
+
+const states = new WeakMap<object, RequestState>();
+
+export function requestState(request: Request): RequestState {
+  const state = states.get(request);
+  if (state === undefined) throw new Error('the request did not pass through beginRequest');
+  return state;
+}
+
+const REQUEST_ID = /^[\w.:-]{1,100}$/;
+
+/** First step: request id in and out, log, metrics. */
+export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): RequestHandler {
+  return (request, response, next) => {
+    const startedAt = performance.now();
+    const offered = request.get('x-request-id');
+    const requestId = offered !== undefined && REQUEST_ID.test(offered) ? offered : randomUUID();
+    const state: RequestState = {
+      requestId,
+      log,
+      client: {
+        ...clientAddress({ peer: request.socket.remoteAddress, headers: request.headers }, trust),
+        userAgent: request.get('user-agent')?.slice(0, 500) ?? null,
+      },
+      route: 'unmatched',
+    };
+    states.set(request, state);
+    response.setHeader('X-Request-Id', requestId);
+    response.on('close', () => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      const status = response.writableFinished ? String(response.statusCode) : 'aborted';
+      metrics.httpRequests.inc({ method: request.method, route: state.route, status });
+      metrics.httpDuration.observe({ method: request.method, route: state.route }, seconds);
+      log.debug(
+        { requestId, method: request.method, route: state.route, status, ms: Math.round(seconds * 1000) },
+        'http.answered',
+      );
+    });
+    next();
+  };
+}

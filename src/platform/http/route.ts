@@ -1,0 +1,138 @@
+import type { z } from 'zod';
+import type { Context, DetachedContext, PublicContext } from '../context.ts';
+import type { Scope } from '../db/tenant-scope.ts';
+import type { ErrorCode } from '../errors.ts';
+
+/**
+ * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
+ * only, as for whatever manages passwords, sessions and keys.
+ */
+export type Access =
+  | 'public'
+  | 'signed-in'
+  | 'person'
+  | {
+      scopes: readonly Scope[];
+      permission?: string;
+      /** API keys are refused. */
+      person?: true;
+      /** The session must have been opened with a second factor. */
+      mfa?: true;
+    };
+
+type ContextFor<A extends Access, T extends boolean> = A extends 'public'
+  ? PublicContext
+  : T extends false
+    ? DetachedContext
+    : Context;
+
+type Parsed<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S> : undefined;
+
+/** What an answer carries beside its body. Applied when the answer is sent, so a rolled-back one sets nothing. */
+export interface Reply {
+  header(name: string, value: string): void;
+  cookie(name: string, value: string, options: CookieOptions): void;
+}
+export interface CookieOptions {
+  path: string;
+  maxAgeMs: number;
+  secure: boolean;
+}
+
+export interface HandlerInput<A extends Access, T extends boolean, P, Q, B> {
+  ctx: ContextFor<A, T>;
+  params: P;
+  query: Q;
+  body: B;
+  /** Aborted when the client goes away before it has its answer. */
+  signal: AbortSignal;
+  reply: Reply;
+  cookies: Readonly<Record<string, string | undefined>>;
+  /** The bearer token as sent, also on public routes, where it is not checked. */
+  bearer: string | undefined;
+}
+
+/** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
+export interface AuditNote {
+  orgId?: string | null;
+  partnerId?: string | null;
+  resourceId?: string;
+  resourceName?: string;
+  details?: Record<string, unknown>;
+}
+
+interface RouteBase<A extends Access, P, Q, B, R> {
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** Below /api/v1, in Express form: `/orgs/sites/:id`. */
+  path: string;
+  summary: string;
+  description?: string;
+  access: A;
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** Largest body in bytes (default 100 kB). */
+  bodyLimit?: number;
+  status?: 200 | 201 | 202;
+  /** Codes beside those that every route of its kind can answer, for the documentation. */
+  errors?: readonly ErrorCode[];
+  response: R;
+}
+
+export interface RouteDeclaration<
+  A extends Access,
+  T extends boolean,
+  P extends z.ZodType | undefined,
+  Q extends z.ZodType | undefined,
+  B extends z.ZodType | undefined,
+  R extends z.ZodType,
+  H extends z.input<R>,
+> extends RouteBase<A, P, Q, B, R> {
+  /** False for routes that wait for a device or do no database work in one piece: see `DetachedContext`. */
+  transaction?: T;
+  /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
+  handler(input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>>): PromiseLike<H> | H;
+  /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
+   * types the note. */
+  audit?: {
+    action: string;
+    resource: string;
+    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote;
+  };
+}
+
+/** The element of the route table. Its schemas and handler agree by construction in `route`; here they are erased. */
+export interface AnyRoute
+  extends RouteBase<Access, z.ZodType | undefined, z.ZodType | undefined, z.ZodType | undefined, z.ZodType> {
+  transaction: boolean;
+  audit?: {
+    action: string;
+    resource: string;
+    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote;
+  };
+  handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown>): unknown;
+}
+
+/** Declares one endpoint: from this row come routing, authorisation, validation, types, OpenAPI, audit and tests. */
+export function route<
+  const A extends Access,
+  R extends z.ZodType,
+  P extends z.ZodType | undefined = undefined,
+  Q extends z.ZodType | undefined = undefined,
+  B extends z.ZodType | undefined = undefined,
+  T extends boolean = A extends 'public' ? false : true,
+  H extends z.input<R> = z.input<R>,
+>(declaration: RouteDeclaration<A, T, P, Q, B, R, H>): AnyRoute {
+  // The one cast that erases a row's types so that rows of all shapes can stand in one array.
+  return {
+    ...declaration,
+    transaction: declaration.transaction ?? declaration.access !== 'public',
+  } as unknown as AnyRoute;
+}
+
+/** A feature's rows under the heading that the documentation gives them. */
+export interface RouteGroup {
+  name: string;
+  description: string;
+  routes: readonly AnyRoute[];
+}

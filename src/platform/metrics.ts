@@ -1,0 +1,62 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+/** The process's Prometheus metrics. One instance a server, never prom-client's global registry, so that tests can
+ * run several servers side by side. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  // Process and heap figures, and the event-loop lag with its percentiles.
+  collectDefaultMetrics({ register: registry });
+  return {
+    registry,
+    httpRequests: new Counter({
+      name: 'http_requests_total',
+      help: 'Requests answered, by route pattern and status.',
+      labelNames: ['method', 'route', 'status'] as const,
+      registers,
+    }),
+    httpDuration: new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time to answer, by route pattern.',
+      labelNames: ['method', 'route'] as const,
+      buckets: [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30],
+      registers,
+    }),
+    /** A gauge that is read when it is scraped. */
+    gauge(name: string, help: string, read: () => number): void {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read());
+        },
+      });
+    },
+    /** The same with one label. */
+    labelledGauge(name: string, help: string, label: string, read: () => Record<string, number>): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          for (const [value, count] of Object.entries(read())) this.set({ [label]: value }, count);
+        },
+      });
+    },
+    counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+      return new Counter({ name, help, labelNames: [...labelNames], registers });
+    },
+    histogram<L extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly L[],
+      buckets: number[],
+    ): Histogram<L> {
+      return new Histogram({ name, help, labelNames: [...labelNames], buckets, registers });
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { hash, hashRaw, verify } from '@node-rs/argon2';
+
+/** argon2id (the library's default) at OWASP's minimum: 19 MiB, two passes, one lane; about 25 ms of one core. */
+const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+/** A hash nobody knows the password of: checked against for unknown users, so that they take as long as known ones. */
+let decoy: Promise<string> | undefined;
+
+export async function hashPassword(password: string): Promise<string> {
+  return limited(() => hash(password, PARAMETERS));
+}
+
+/** Whether the password fits the hash; equal work where there is no hash. */
+export async function verifyPassword(
+  passwordHash: string | null | undefined,
+  password: string,
+): Promise<boolean> {
+  decoy ??= hashPassword('no one has this password');
+  const known = passwordHash ?? (await decoy);
+  const fits = await limited(() => verify(known, password));
+  return fits && passwordHash != null;
+}
+
+/** A hash that can be looked up, as it comes out the same each time: for short codes, under a salt of their holder. */
+export async function hashWithSalt(code: string, salt: Uint8Array): Promise<string> {
+  return (await limited(() => hashRaw(code, { ...PARAMETERS, salt }))).toString('hex');
+}
+
+/** Each hash takes a worker thread and 19 MiB, so few run at once and the rest wait their turn. */
+const MAX_AT_ONCE = 3;
+let running = 0;
+const waiting: (() => void)[] = [];
+
+async function limited<T>(work: () => Promise<T>): Promise<T> {
+  if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running++;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) running--;
+    else next();
+  }
+}

@@ -1,0 +1,50 @@
+import type { Db } from '../db/pool.ts';
+import { withSystem } from '../db/transaction.ts';
+import { sealContext, type Sealer } from './sealed.ts';
+
+/** A column that holds sealed secrets, and the one that names the row in its seal. */
+export interface SealedColumn {
+  table: string;
+  column: string;
+  id: string;
+}
+
+export interface ResealCount {
+  /** All sealed values of the column. */
+  seen: number;
+  /** Those that were under an old key, and now are under the newest. */
+  resealed: number;
+}
+
+const BATCH = 200;
+
+/** Seals every value of a column with the newest key. Values that change meanwhile are left to whoever changed them. */
+export async function resealColumn(
+  db: Db,
+  sealer: Sealer,
+  { table, column, id }: SealedColumn,
+): Promise<ResealCount> {
+  const count: ResealCount = { seen: 0, resealed: 0 };
+  let after: string | undefined;
+  for (;;) {
+    const rows = await withSystem(db, 'seal secrets with the newest key', async (tx) => {
+      const { rows: batch } = await tx.raw(
+        `select ??::text as id, ?? as sealed from ?? where ?? is not null and (?::uuid is null or ?? > ?::uuid)
+        order by ?? limit ${BATCH} for update`,
+        [id, column, table, column, after ?? null, id, after ?? null, id] as string[],
+      );
+      const found = batch as { id: string; sealed: string }[];
+      for (const row of found) {
+        if (!sealer.isStale(row.sealed)) continue;
+        const context = sealContext(table, column, row.id);
+        const { text } = sealer.open(row.sealed, context);
+        await tx(table).where(id, row.id).update(column, sealer.seal(text, context));
+        count.resealed++;
+      }
+      return found;
+    });
+    count.seen += rows.length;
+    after = rows.at(-1)?.id;
+    if (rows.length < BATCH) return count;
+  }
+}

@@ -1,0 +1,45 @@
+import { createHash, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * Tokens that a program carries: a prefix that says what it opens, 40 random base62 characters (238 bits) and a
+ * checksum, so that a mistyped one is refused without asking the database. Only the SHA-256 is stored: with that much
+ * randomness a slow hash would protect nothing.
+ */
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const RANDOM_LENGTH = 40;
+const CHECKSUM_LENGTH = 6;
+
+export const TOKEN_PREFIX = { agent: 'magt_', enrollmentKey: 'menr_', apiKey: 'mstr_' } as const;
+export type TokenKind = keyof typeof TOKEN_PREFIX;
+
+export function newToken(kind: TokenKind): string {
+  let body = '';
+  for (let i = 0; i < RANDOM_LENGTH; i++) body += ALPHABET[randomInt(ALPHABET.length)];
+  return TOKEN_PREFIX[kind] + body + checksum(body);
+}
+
+/** Whether the text has the form and checksum of such a token. Says nothing about whether it is known. */
+export function isWellFormed(kind: TokenKind, token: string): boolean {
+  const prefix = TOKEN_PREFIX[kind];
+  if (!token.startsWith(prefix) || token.length !== prefix.length + RANDOM_LENGTH + CHECKSUM_LENGTH) {
+    return false;
+  }
+  const body = token.slice(prefix.length, prefix.length + RANDOM_LENGTH);
+  return /^[0-9A-Za-z]+$/.test(body) && token.endsWith(checksum(body));
+}
+
+/** What is stored and looked up: 64 hexadecimal digits. */
+export function tokenHash(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+function checksum(body: string): string {
+  let value = crc32(body);
+  let text = '';
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
+    text = ALPHABET[value % ALPHABET.length] + text;
+    value = Math.floor(value / ALPHABET.length);
+  }
+  return text;
+}

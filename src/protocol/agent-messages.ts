@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import { Instant } from './primitives.ts';
+
+/** Socket messages between agent and hub, both ways (namespace `/agents`). */
+
+export const AgentHandshake = z.object({
+  token: z.string().min(1).max(200),
+  protocol: z.number().int(),
+  agentVersion: z.string().min(1).max(50),
+  capabilities: z.array(z.string().min(1).max(64)).max(100),
+  bootId: z.string().min(1).max(100).describe('Changes with each start of the agent program.'),
+});
+export type AgentHandshake = z.infer<typeof AgentHandshake>;
+
+export const RefusalCode = z.enum([
+  'UNAUTHENTICATED',
+  'DECOMMISSIONED',
+  'TENANT_INACTIVE',
+  'BUSY',
+  'DRAINING',
+  'PROTOCOL_UNSUPPORTED',
+]);
+export type RefusalCode = z.infer<typeof RefusalCode>;
+
+/** What `connect_error` carries in `data`. */
+export const Refusal = z.object({
+  code: RefusalCode,
+  retryAfterMs: z.number().int().nonnegative().optional(),
+});
+export type Refusal = z.infer<typeof Refusal>;
+
+const Percent = z.number().min(0).max(100);
+
+export const Metrics = z.object({ cpuPercent: Percent, ramPercent: Percent, diskPercent: Percent });
+export type Metrics = z.infer<typeof Metrics>;
+
+export const Heartbeat = z.object({
+  at: Instant,
+  agentVersion: z.string().min(1).max(50),
+  watchdogVersion: z.string().max(50).optional(),
+  osVersion: z.string().max(200).optional(),
+  osBuild: z.string().max(100).optional(),
+  uptimeSeconds: z.number().nonnegative().optional(),
+  metrics: Metrics.optional(),
+  ipAddresses: z
+    .array(z.union([z.ipv4(), z.ipv6()]))
+    .max(64)
+    .optional(),
+  lastUser: z.string().max(255).optional(),
+  pendingReboot: z.boolean().optional(),
+  autoUpdate: z.boolean().optional(),
+});
+export type Heartbeat = z.infer<typeof Heartbeat>;
+
+export const Upgrade = z.object({
+  component: z.string(),
+  version: z.string(),
+  url: z.url(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  size: z.number().int().positive().optional(),
+});
+
+export const AgentConfig = z.object({ heartbeatSeconds: z.number().int().positive() });
+export type AgentConfig = z.infer<typeof AgentConfig>;
+
+export const ErrorAck = z.object({
+  ok: z.literal(false),
+  error: z.object({ code: z.string(), message: z.string() }),
+});
+export type ErrorAck = z.infer<typeof ErrorAck>;
+export const OkAck = z.object({ ok: z.literal(true) });
+export type OkAck = z.infer<typeof OkAck>;
+
+export const HeartbeatAck = OkAck.extend({
+  at: z.string(),
+  nextInMs: z.number().int().positive(),
+  upgrade: z.array(Upgrade),
+  config: AgentConfig.optional().describe('Present where it changed since the last heartbeat.'),
+});
+export type HeartbeatAck = z.infer<typeof HeartbeatAck>;
+
+const CommandId = z.string().min(1).max(64);
+const Epoch = z.number().int().nonnegative();
+
+export const CommandFrame = z.object({
+  id: CommandId,
+  type: z.string(),
+  payload: z.unknown(),
+  epoch: Epoch.describe('The claim under which it is sent; an answer under another one is ignored.'),
+  deadline: Instant,
+  attempt: z.number().int().positive(),
+});
+export type CommandFrame = z.infer<typeof CommandFrame>;
+
+export const CommandProgress = z.object({
+  id: CommandId,
+  seq: z.number().int().nonnegative(),
+  phase: z.string().max(50),
+  percent: Percent.optional(),
+  done: z.number().nonnegative().optional(),
+  total: z.number().nonnegative().optional(),
+  rate: z.number().nonnegative().optional(),
+  etaSeconds: z.number().nonnegative().optional(),
+  message: z.string().max(1000).optional(),
+});
+export type CommandProgress = z.infer<typeof CommandProgress>;
+
+/** At most this many rows in one frame, so that a frame stays well under the hub's message limit. */
+export const ROWS_PER_FRAME = 100;
+
+export const CommandRows = z.object({
+  id: CommandId,
+  seq: z.number().int().nonnegative(),
+  rows: z.array(z.unknown()).max(ROWS_PER_FRAME),
+  scanned: z.number().int().nonnegative().optional(),
+  done: z.boolean(),
+});
+export type CommandRows = z.infer<typeof CommandRows>;
+
+export const CommandResult = z.object({
+  id: CommandId,
+  epoch: Epoch,
+  status: z.enum(['succeeded', 'failed', 'cancelled']),
+  output: z.unknown().optional(),
+  error: z.object({ code: z.string().max(100), message: z.string().max(2000) }).optional(),
+  startedAt: Instant,
+  finishedAt: Instant,
+});
+export type CommandResult = z.infer<typeof CommandResult>;
+
+export const CommandCancel = z.object({ id: CommandId });
+export type CommandCancel = z.infer<typeof CommandCancel>;
+
+export const UpdateStatus = z.object({
+  component: z.string().max(50),
+  targetVersion: z.string().max(50),
+  phase: z.enum([
+    'downloading',
+    'verifying',
+    'installing',
+    'restarting',
+    'completed',
+    'failed',
+    'rolled_back',
+  ]),
+  error: z.string().max(2000).optional(),
+});
+export type UpdateStatus = z.infer<typeof UpdateStatus>;
+
+export const HubReconnect = z.object({
+  afterMs: z.number().int().nonnegative(),
+  reason: z.enum([
+    'draining',
+    'superseded',
+    'decommissioned',
+    'protocol_violation',
+    'heartbeat_missed',
+    'actor_failed',
+  ]),
+});
+export type HubReconnect = z.infer<typeof HubReconnect>;
+
+/** The largest message the hub takes from an agent, in bytes; a larger one ends the connection. */
+export const AGENT_MESSAGE_MAX_BYTES = 1_000_000;
+
+export const AGENT_EVENTS = {
+  heartbeat: Heartbeat,
+  'command:progress': CommandProgress,
+  'command:rows': CommandRows,
+  'command:result': CommandResult,
+  'update:status': UpdateStatus,
+} as const;
+export type AgentEvent = keyof typeof AGENT_EVENTS;
+
+type Ack<T> = (answer: T | ErrorAck) => void;
+
+/** Events an agent sends, as Socket.IO's typed event map. */
+export interface AgentToHub {
+  heartbeat: (message: Heartbeat, ack: Ack<HeartbeatAck>) => void;
+  'command:progress': (message: CommandProgress, ack: Ack<OkAck>) => void;
+  'command:rows': (message: CommandRows, ack: Ack<OkAck>) => void;
+  'command:result': (message: CommandResult, ack: Ack<OkAck>) => void;
+  'update:status': (message: UpdateStatus, ack: Ack<OkAck>) => void;
+}
+
+/** Events the hub sends. */
+export interface HubToAgent {
+  command: (frame: CommandFrame, ack: Ack<OkAck>) => void;
+  'command:cancel': (message: CommandCancel, ack: Ack<OkAck>) => void;
+  'hub:reconnect': (message: HubReconnect, ack: Ack<OkAck>) => void;
+}

@@ -1,0 +1,101 @@
+import type { Config } from './config.ts';
+import { ownSecret } from './platform/secrets/own-files.ts';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/db/embedded/index.ts';
+import type { Logger } from './platform/logger.ts';
+import { startServer, type Server } from './server.ts';
+
+export interface RunningServer extends Server {
+  embedded: EmbeddedPostgres | undefined;
+  /** SIGINT and SIGTERM end everything in order; a second one, or too long a wait, ends it at once. */
+  closeOnSignals(before?: () => Promise<void>): void;
+}
+
+export interface RunOptions {
+  config: Config;
+  log: Logger;
+  /** Told of each step as it is done, with its time. */
+  onStep?: (step: string, ms: number) => void;
+}
+
+const FORCE_AFTER_MS = 25_000;
+
+/** The server with whatever it needs to stand on: the embedded Postgres, unless a database is configured. */
+export async function runServer({ config, log, onStep = () => {} }: RunOptions): Promise<RunningServer> {
+  let since = performance.now();
+  const step = (name: string) => {
+    onStep(name, Math.round(performance.now() - since));
+    since = performance.now();
+  };
+  const embedded =
+    config.database.kind === 'embedded'
+      ? await startEmbeddedPostgres({ dataDir: config.dataDir, log })
+      : undefined;
+  if (embedded !== undefined) step(`Postgres (embedded${embedded.adopted ? ', adopted' : ''})`);
+  try {
+    const server = await startServer({ config, ...(await surroundings(config, embedded)), log });
+    step('Server: migrations, hub and REST');
+    const close = async () => {
+      await server.close();
+      await embedded?.stop();
+    };
+    return { ...server, embedded, close, closeOnSignals: (before) => closeOnSignals(log, before, close) };
+  } catch (error) {
+    await embedded?.stop();
+    throw error;
+  }
+}
+
+/** Where the database is, and the secrets: of the environment, or of the data folder on the embedded default. */
+export async function surroundings(config: Config, embedded: EmbeddedPostgres | undefined) {
+  if (config.database.kind === 'external') {
+    // `readConfig` refuses an external database without the two secrets.
+    return {
+      database: config.database,
+      jwtSecret: config.jwtSecret ?? '',
+      secretKeys: { current: config.encryptionKey ?? '', old: config.oldEncryptionKeys },
+    };
+  }
+  if (embedded === undefined) throw new Error('the embedded database was not started');
+  const appUrl = new URL(embedded.ownerUrl);
+  appUrl.username = 'svc_app';
+  appUrl.password = await ownSecret(config.dataDir, 'svc-app-password');
+  return {
+    database: { ownerUrl: embedded.ownerUrl, appUrl: appUrl.href },
+    jwtSecret: config.jwtSecret ?? (await ownSecret(config.dataDir, 'jwt-secret')),
+    secretKeys: {
+      current: config.encryptionKey ?? (await ownSecret(config.dataDir, 'secret-encryption-key')),
+      old: config.oldEncryptionKeys,
+    },
+  };
+}
+
+function closeOnSignals(
+  log: Logger,
+  before: (() => Promise<void>) | undefined,
+  close: () => Promise<void>,
+): void {
+  let closing = false;
+  const end = (signal: NodeJS.Signals) => {
+    if (closing) {
+      log.warn({ signal }, 'server.forced');
+      process.exit(130);
+    }
+    closing = true;
+    log.info({ signal }, 'server.closing');
+    setTimeout(() => {
+      log.error({}, 'server.close_took_too_long');
+      process.exit(1);
+    }, FORCE_AFTER_MS).unref();
+    Promise.resolve(before?.())
+      .then(close)
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ err: error }, 'server.close_failed');
+          process.exit(1);
+        },
+      );
+  };
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
+}

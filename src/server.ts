@@ -1,0 +1,233 @@
+import { createServer, type Server as HttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import express from 'express';
+import helmet from 'helmet';
+import type { Config } from './config.ts';
+import { auditTrail } from './features/audit/index.ts';
+import { createApiKeyCallers } from './features/api-keys/index.ts';
+import {
+  authService,
+  createAccessTokens,
+  createAuthenticator,
+  createSecondFactor,
+  signInLimits,
+} from './features/auth/index.ts';
+import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
+import { routeTable } from './features/index.ts';
+import { createRegistration } from './features/registration/index.ts';
+import { createFirstAdmin } from './features/users/index.ts';
+import { createHub, type Hub } from './hub/index.ts';
+import { openDatabase, type Database } from './platform/db/database.ts';
+import { pendingMigrations } from './platform/db/migrations.ts';
+import { poolState } from './platform/db/pool.ts';
+import { assertSafeRole } from './platform/db/roles.ts';
+import { withSystem } from './platform/db/transaction.ts';
+import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
+import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
+import { docsRoutes } from './platform/http/docs.ts';
+import { mount } from './platform/http/mount.ts';
+import { openApi } from './platform/http/open-api.ts';
+import { healthRoutes, metricsRoute } from './platform/http/operations.ts';
+import { beginRequest } from './platform/http/request-state.ts';
+import { newId } from './platform/ids.ts';
+import type { Logger } from './platform/logger.ts';
+import { createMailer } from './platform/mail/mailer.ts';
+import { createMetrics, type Metrics } from './platform/metrics.ts';
+import { createSealer, type SecretKeys } from './platform/secrets/sealed.ts';
+import { API_INFO, SOCKET_DOCS, VERSION } from './api-info.ts';
+
+export interface ServerOptions {
+  config: Config;
+  /** Where the database is: of the configuration, or the embedded one that `main` has started. */
+  database: { ownerUrl: string | undefined; appUrl: string };
+  jwtSecret: string;
+  secretKeys: SecretKeys;
+  log: Logger;
+  /** For tests, which have no patience. */
+  hub?: { graceMs?: number; dashboardRecheckMs?: number };
+}
+
+export interface Server {
+  /** http://127.0.0.1:3000, with the port that was really taken. */
+  url: string;
+  hub: Hub;
+  database: Database;
+  /** Ordered end: no newcomers, agents sent away, requests finished, presence written, pools closed. */
+  close(): Promise<void>;
+}
+
+/** Builds every part by hand, in order, and listens. What is started is ended again when a later step fails. */
+export async function startServer({
+  config,
+  database: urls,
+  jwtSecret,
+  secretKeys,
+  log,
+  hub: hubTiming,
+}: ServerOptions): Promise<Server> {
+  const nodeId = config.nodeId ?? `${hostname()}-${newId().slice(-8)}`;
+  const metrics = createMetrics();
+  const database = await openDatabase({
+    ...urls,
+    autoMigrate: config.autoMigrate,
+    poolSize: config.databasePoolSize,
+    log,
+  });
+  const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
+  const httpServer = createServer();
+  let hub: Hub | undefined;
+  try {
+    if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
+
+    const accessTokens = createAccessTokens(jwtSecret);
+    const apiKeys = createApiKeyCallers({ db: database.pool, log });
+    const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
+    const limits = signInLimits();
+    const secondFactor = createSecondFactor({ sealer: createSealer(secretKeys) });
+    const proxyTrust: ProxyTrust = {
+      proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
+      cfConnectingIp: config.trustCfConnectingIp,
+    };
+    const credentials = new CachedAgentCredentials(database.hubPool);
+    hub = createHub({
+      httpServer,
+      nodeId,
+      store: createDeviceStore({ db: database.hubPool, nodeId }),
+      credentials,
+      people: authenticator,
+      heartbeatSeconds: config.heartbeatSeconds,
+      proxyTrust,
+      log,
+      metrics,
+      ...hubTiming,
+    });
+    let draining = false;
+    let url = '';
+    const routes = routeTable({
+      auth: authService({ accessTokens, secondFactor, limits }),
+      limits,
+      registration: createRegistration({ accessTokens, isEnabled: config.registrationEnabled }),
+      secondFactor,
+      hub,
+      mailer,
+      baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),
+      heartbeatSeconds: config.heartbeatSeconds,
+      secureCookies: config.secureCookies,
+      clientAddressIsKnown: proxyTrust.proxies !== undefined,
+      forgetToken: (deviceId) => credentials.forget(deviceId),
+    });
+    const api = mount(routes, {
+      db: database.pool,
+      authenticator: apiKeys.limited(authenticator),
+      audit: auditTrail,
+    });
+    const document = openApi(routes, API_INFO);
+    const health = healthRoutes(VERSION, readinessChecks(database), () => draining);
+    databaseMetrics(metrics, database);
+
+    const app = express();
+    app.disable('etag');
+    app.set('query parser', 'simple');
+    app.use(beginRequest(log, metrics, proxyTrust));
+    app.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+    app.use(health);
+    app.use(metricsRoute(metrics, config.metricsToken));
+    app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_DOCS }));
+    app.use('/api/v1', health);
+    app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
+    app.use('/api/v1', api);
+    app.use(unknownRoute);
+    app.use(errorHandler);
+    // Socket.IO has already taken its path; all else is Express'.
+    httpServer.on('request', app);
+
+    await hub.start();
+    url = await listen(httpServer, config);
+    log.info({ url, nodeId, version: VERSION }, 'server.listening');
+
+    return {
+      url,
+      hub,
+      database,
+      async close() {
+        draining = true;
+        await hub?.drain();
+        const closed = new Promise((resolve) => httpServer.close(resolve));
+        httpServer.closeIdleConnections();
+        await hub?.close();
+        await closed;
+        await apiKeys.close();
+        await mailer.close();
+        await database.close();
+        log.info({}, 'server.closed');
+      },
+    };
+  } catch (error) {
+    await hub?.close();
+    httpServer.close();
+    await database.close();
+    throw error;
+  }
+}
+
+/** The reference page needs inline styles; nothing may come from elsewhere. */
+const CONTENT_SECURITY_POLICY = {
+  useDefaults: false,
+  directives: {
+    'default-src': ["'self'"],
+    'style-src': ["'self'", "'unsafe-inline'"],
+    'img-src': ["'self'", 'data:'],
+    'object-src': ["'none'"],
+    'base-uri': ["'none'"],
+    'frame-ancestors': ["'none'"],
+  },
+};
+
+async function makeFirstAdmin(
+  database: Database,
+  admin: { email: string; password: string },
+  log: Logger,
+): Promise<void> {
+  const made = await withSystem(database.pool, 'first administrator of an empty database', (tx) =>
+    createFirstAdmin(tx, admin),
+  );
+  if (made) log.info({ email: admin.email }, 'server.first_admin_created');
+}
+
+function readinessChecks({ pool }: Database) {
+  return {
+    database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
+    redis: 'not_configured' as const,
+    migrations: async () => (await pendingMigrations(pool)).length === 0,
+    isolation: async () => assertSafeRole(pool).then(() => true),
+  };
+}
+
+function databaseMetrics(metrics: Metrics, { pool, hubPool }: Database): void {
+  metrics.labelledGauge(
+    'muster_database_connections',
+    'Connections for requests, by what they do.',
+    'state',
+    () => poolState(pool),
+  );
+  metrics.labelledGauge(
+    'muster_database_hub_connections',
+    'Connections of the live side, by what they do.',
+    'state',
+    () => poolState(hubPool),
+  );
+}
+
+async function listen(server: HttpServer, { host, port }: Config): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
+  return `http://${family === 'IPv6' && shown.includes(':') ? `[${shown}]` : shown}:${taken}`;
+}

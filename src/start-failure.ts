@@ -1,0 +1,47 @@
+import { ConfigError } from './config.ts';
+import { PendingMigrationsError } from './platform/db/database.ts';
+import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
+import { EditedMigrationError } from './platform/db/migrations.ts';
+import { UnsafeDatabaseError } from './platform/db/roles.ts';
+import { SealBrokenError } from './platform/secrets/sealed.ts';
+
+/** A start that a person can mend, told in one line. */
+export class StartRefused extends Error {}
+
+/** Failures of a start that an operator can mend: they are told in their own words, without a stack. */
+const KNOWN = [
+  StartRefused,
+  ConfigError,
+  EmbeddedPostgresError,
+  EditedMigrationError,
+  PendingMigrationsError,
+  UnsafeDatabaseError,
+  SealBrokenError,
+];
+
+export function startFailureText(error: unknown): string {
+  if (KNOWN.some((kind) => error instanceof kind)) return (error as Error).message;
+  const { code, port, address, message } = error as NodeJS.ErrnoException & {
+    port?: number;
+    address?: string;
+  };
+  if (code === 'EADDRINUSE') {
+    return `Port ${port} on ${address} is taken. Choose another one with PORT, such as PORT=3001`;
+  }
+  if (code === 'EACCES' && port !== undefined) {
+    return `Port ${port} needs more rights than this user has. Choose one above 1023.`;
+  }
+  if (code === 'EADDRNOTAVAIL') return `This machine has no address ${address}. Set HOST to one that it has.`;
+  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND') {
+    return `The database does not answer: ${message}. Check DATABASE_URL.`;
+  }
+  if (code === '28P01' || code === '28000') {
+    return `The database refuses the sign-in: ${message}. Check DATABASE_URL and the password of svc_app.`;
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+export function sayWhyAndExit(error: unknown): never {
+  process.stderr.write(`Muster did not start. ${startFailureText(error)}\n`);
+  process.exit(1);
+}

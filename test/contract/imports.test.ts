@@ -1,0 +1,218 @@
+import { expect } from 'chai';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Graph, buildGraph } from './import-graph.ts';
+import * as rules from './import-rules.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+function filesBelow(folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesBelow(path) : [path.split(sep).join('/')];
+  });
+}
+
+function projectGraph(): Graph {
+  const own = ['src', 'seeds'].flatMap(filesBelow).filter((path) => path.endsWith('.ts'));
+  if (existsSync(join(root, 'knexfile.ts'))) own.push('knexfile.ts');
+  const sources = new Map(own.map((path) => [path, readFileSync(join(root, path), 'utf8')]));
+  return buildGraph(sources, (path) => existsSync(join(root, path)));
+}
+
+/** The same files, counted by someone else. */
+function countedByGit(): number {
+  const list = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src'], {
+    cwd: root,
+  });
+  const files = list
+    .toString('utf8')
+    .split('\n')
+    .filter((path) => path.endsWith('.ts'));
+  return files.filter((path) => existsSync(join(root, path))).length;
+}
+
+function countedByNode(): number {
+  const entries = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  return entries.filter((path) => path.endsWith('.ts')).length;
+}
+
+describe('imports', () => {
+  const graph = projectGraph();
+  const none = (faults: string[]): void => {
+    expect(faults, `\n${faults.join('\n')}\n`).to.deep.equal([]);
+  };
+
+  it('are known of every file below src, and all lead somewhere', () => {
+    const seen = [...graph.keys()].filter((path) => path.startsWith('src/')).length;
+    expect(seen).to.be.greaterThan(0);
+    expect(seen).to.equal(existsSync(join(root, '.git')) ? countedByGit() : countedByNode());
+    none(rules.unresolved(graph));
+  });
+
+  it('go from main to server to features to hub to platform, never back', () => {
+    none([...rules.strayFiles(graph), ...rules.wrongDirection(graph)]);
+  });
+
+  it('bring nothing but zod into the protocol, and zod and Node into the configuration', () => {
+    none(rules.wrongPackages(graph));
+  });
+
+  it('reach a feature, and the hub, through its door only', () => {
+    none(rules.aroundTheDoor(graph));
+  });
+
+  it('keep express, socket.io, ioredis and knex each in one place', () => {
+    none(rules.awayFromHome(graph));
+  });
+
+  it('leave the environment to the configuration and the agent', () => {
+    none(rules.environmentReaders(graph));
+  });
+
+  it('never lead back to where they come from', () => {
+    none(rules.cycles(graph));
+  });
+});
+
+describe('import rules', () => {
+  const plant = (files: Record<string, string>): Graph => {
+    return buildGraph(new Map(Object.entries(files)), (path) => path.endsWith('.json'));
+  };
+  /** A file that imports, and what it imports, which is empty. */
+  const pair = (from: string, statement: string, to: string): Graph => plant({ [from]: statement, [to]: '' });
+
+  it('see every way of importing', () => {
+    const { imports } = [
+      ...plant({
+        'src/agent/a.ts': `import './b.ts'; import type { B } from './b.ts'; import { type C } from './b.ts';
+          export * from './b.ts'; export { d } from './b.ts'; export type { E } from './b.ts';
+          await import('./b.ts'); await import(\`./b.ts\`); type F = import('./b.ts').F; require('./b.ts');`,
+        'src/agent/b.ts': '',
+      }).values(),
+    ][0] ?? { imports: [] };
+    expect(imports.map(({ target }) => target)).to.deep.equal(Array(10).fill('src/agent/b.ts'));
+    expect(imports.filter(({ typeOnly }) => typeOnly)).to.have.length(4);
+  });
+
+  const upward: [string, string, string][] = [
+    ['src/platform/db/pool.ts', `import '../../features/sites/index.ts'`, 'src/features/sites/index.ts'],
+    ['src/platform/ids.ts', `import type { A } from '../protocol/index.ts'`, 'src/protocol/index.ts'],
+    ['src/platform/ids.ts', `export { a } from '../config.ts'`, 'src/config.ts'],
+    ['src/hub/index.ts', `await import('../features/index.ts')`, 'src/features/index.ts'],
+    ['src/features/sites/index.ts', `import '../../server.ts'`, 'src/server.ts'],
+    ['src/features/sites/index.ts', `import '../../config.ts'`, 'src/config.ts'],
+    ['src/server.ts', `import './main.ts'`, 'src/main.ts'],
+    ['src/main.ts', `import './agent/main.ts'`, 'src/agent/main.ts'],
+    ['src/protocol/a.ts', `import '../platform/ids.ts'`, 'src/platform/ids.ts'],
+    ['src/agent/a.ts', `type A = import('../platform/ids.ts').A`, 'src/platform/ids.ts'],
+    ['src/dashboard/a.ts', `import '../features/sites/site.schema.ts'`, 'src/features/sites/site.schema.ts'],
+    [
+      'src/dashboard/a.ts',
+      `import type { A } from '../features/sites/index.ts'`,
+      'src/features/sites/index.ts',
+    ],
+    ['src/config.ts', `import './platform/ids.ts'`, 'src/platform/ids.ts'],
+  ];
+  for (const [from, statement, to] of upward) {
+    it(`find ${from} with ${statement}`, () => {
+      expect(rules.wrongDirection(pair(from, statement, to))).to.deep.equal([`${from} → ${to}`]);
+    });
+  }
+
+  it('allow what goes down, the protocol, and types of schemas for the dashboard', () => {
+    const graph = plant({
+      'src/main.ts': `import './server.ts'; import './config.ts'; import manifest from '../package.json'`,
+      'src/server.ts': `import './features/index.ts'; import './hub/registry.ts'`,
+      'src/cli/demo.ts': `import '../server.ts'`,
+      'src/features/index.ts': `import './sites/index.ts'`,
+      'src/features/sites/index.ts': `import '../../hub/ports.ts'; import './site.schema.ts'; import '../users/index.ts'`,
+      'src/features/sites/site.schema.ts': `import 'zod'`,
+      'src/features/users/index.ts': '',
+      'src/hub/registry.ts': `import '../platform/ids.ts'; import '../protocol/index.ts'`,
+      'src/hub/ports.ts': '',
+      'src/platform/ids.ts': '',
+      'src/protocol/index.ts': `import 'zod'`,
+      'src/config.ts': `import 'zod'; import 'node:fs'; process.env`,
+      'src/dashboard/main.ts': `import type { Site } from '../features/sites/site.schema.ts'`,
+      'knexfile.ts': `import type { Knex } from 'knex'; import './src/config.ts'`,
+    });
+    for (const rule of Object.values(rules).filter((rule) => rule !== rules.zoneOf)) {
+      expect((rule as (graph: Graph) => string[])(graph)).to.deep.equal([]);
+    }
+  });
+
+  it('find a file that belongs to no part', () => {
+    expect(rules.strayFiles(plant({ 'src/utils/a.ts': '', 'src/other.ts': '' }))).to.have.length(2);
+  });
+
+  it('find another package in the protocol or the configuration', () => {
+    const graph = plant({ 'src/protocol/a.ts': `import 'node:fs'`, 'src/config.ts': `import 'pino'` });
+    expect(rules.wrongPackages(graph)).to.deep.equal(['src/protocol/a.ts → node:fs', 'src/config.ts → pino']);
+  });
+
+  it('find a way around the door of a feature or the hub', () => {
+    const from = 'src/features/sites/site.service.ts';
+    for (const to of ['src/features/users/user.model.ts', 'src/hub/router.ts']) {
+      const statement = `import type { A } from '../../../${to}'`;
+      expect(rules.aroundTheDoor(pair(from, statement, to))).to.deep.equal([`${from} → ${to}`]);
+    }
+  });
+
+  it('find a way around the doors in the list of all features', () => {
+    const graph = pair(
+      'src/features/index.ts',
+      `import './users/user.routes.ts'`,
+      'src/features/users/user.routes.ts',
+    );
+    expect(rules.aroundTheDoor(graph)).to.have.length(1);
+  });
+
+  it('find a package away from its home, by a deep path and as a type too', () => {
+    for (const name of ['express', 'socket.io', 'ioredis', 'knex']) {
+      const graph = plant({ 'src/features/a/index.ts': `import type { A } from '${name}/lib/deep.js'` });
+      expect(rules.awayFromHome(graph)).to.have.length(1);
+    }
+  });
+
+  it('find every way to the environment', () => {
+    const ways = [
+      'process.env.PORT',
+      `process['env']`,
+      'globalThis.process.env',
+      'const { env } = process',
+      `import { env } from 'node:process'`,
+      `import process from 'process'`,
+    ];
+    for (const text of ways) {
+      expect(rules.environmentReaders(plant({ 'src/hub/a.ts': text })), text).to.have.length(1);
+    }
+    expect(rules.environmentReaders(plant({ 'src/hub/a.ts': '// process.env\nprocess.pid' }))).to.deep.equal(
+      [],
+    );
+  });
+
+  it('find a cycle, through types and from any length, and show the way', () => {
+    const graph = plant({
+      'src/hub/a.ts': `import './b.ts'`,
+      'src/hub/b.ts': `import type { C } from './c.ts'`,
+      'src/hub/c.ts': `export * from './a.ts'; import './c.ts'`,
+      'src/hub/d.ts': `import './a.ts'`,
+    });
+    expect(rules.cycles(graph)).to.deep.equal(['src/hub/a.ts → src/hub/b.ts → src/hub/c.ts → src/hub/a.ts']);
+    expect(rules.cycles(plant({ 'src/hub/a.ts': `import './a.ts'` }))).to.deep.equal([
+      'src/hub/a.ts → src/hub/a.ts',
+    ]);
+  });
+
+  it('find an import that leads nowhere, and one that is computed', () => {
+    const graph = plant({
+      'src/hub/a.ts': `import './missing.ts'; import './b.js'; await import(name)`,
+      'src/hub/b.ts': '',
+    });
+    expect(rules.unresolved(graph)).to.have.length(3);
+  });
+});

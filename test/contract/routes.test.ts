@@ -1,0 +1,226 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { API_INFO } from '../../src/api-info.ts';
+import { routesAsData } from '../../src/features/index.ts';
+import type { Scope } from '../../src/platform/db/tenant-scope.ts';
+import { refusesKeys } from '../../src/platform/http/authentication.ts';
+import { openApi } from '../../src/platform/http/open-api.ts';
+import type { AnyRoute } from '../../src/platform/http/route.ts';
+import { newId } from '../../src/platform/ids.ts';
+import { buildPerson, buildTenant, type Person } from '../support/factories.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+/** What every row of the route table owes, asked of the running server. */
+
+const groups = routesAsData();
+const rows = groups.flatMap(({ routes }) => routes);
+
+const filled = (row: AnyRoute, id = newId()) =>
+  row.path.replaceAll(/:(\w+)/g, (_match, name: string) =>
+    /id$/i.test(name) && name !== 'recordId' ? id : '1',
+  );
+
+const hasId = (row: AnyRoute) => /:(id|deviceId)\b/.test(row.path);
+const openTo = (row: AnyRoute, scope: Scope) =>
+  typeof row.access === 'string' || row.access.scopes.includes(scope);
+
+describe('every route', () => {
+  let app: TestApp;
+  let people: Record<Scope, Person>;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let apiKey: string;
+
+  before(async () => {
+    app = await createTestApp();
+    tenant = await buildTenant(app);
+    people = {
+      system: await buildPerson(app, { scope: 'system' }),
+      partner: tenant.admin,
+      organization: await buildPerson(app, { scope: 'organization', orgId: tenant.orgId }),
+    };
+    const made = await app.call('POST', '/api-keys', {
+      token: tenant.admin.token,
+      body: { name: 'Contract', scopes: ['*:*'], rateLimit: 1_000_000 },
+    });
+    apiKey = made.body.key;
+  });
+  after(async () => app.close());
+
+  const ask = (row: AnyRoute, token?: string, where = filled(row)) =>
+    app.call(row.method.toUpperCase(), where, { token, ...(row.body === undefined ? {} : { body: {} }) });
+
+  for (const row of rows) {
+    describe(`${row.method.toUpperCase()} ${row.path}`, () => {
+      if (row.access !== 'public') {
+        it('answers 401 without a token, and with a wrong one', async () => {
+          for (const token of [undefined, 'nonsense', `${people.partner.token.slice(0, -2)}xx`]) {
+            const { status, body } = await ask(row, token);
+            expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+            expect(body.requestId).to.be.a('string');
+          }
+        });
+
+        const { access } = row;
+        if (refusesKeys(access)) {
+          it('answers 403 to an API key, whatever its scopes', async () => {
+            const { status, body } = await ask(row, apiKey);
+            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+          });
+        } else if (openTo(row, 'partner')) {
+          it('lets an API key in', async () => {
+            expect((await ask(row, apiKey)).status).to.be.oneOf([200, 201, 202, 400, 404, 409]);
+          });
+        }
+
+        for (const scope of ['system', 'partner', 'organization'] as const) {
+          if (openTo(row, scope)) continue;
+          it(`answers 403 in ${scope} scope`, async () => {
+            const { status, body } = await ask(row, people[scope].token);
+            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+          });
+        }
+
+        if (typeof row.access === 'object' && row.access.permission !== undefined) {
+          it('answers 403 without the permission', async () => {
+            const scope = (['organization', 'partner'] as const).find((candidate) => openTo(row, candidate))!;
+            const membership = {
+              role: await emptyRole(app, scope),
+              orgId: tenant.orgId,
+              partnerId: tenant.partnerId,
+            };
+            const powerless = await buildPerson(app, { scope, ...membership });
+            const { status, body } = await ask(row, powerless.token);
+            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+            expect(body.error).to.contain((row.access as { permission: string }).permission);
+          });
+        }
+
+        if (hasId(row)) {
+          it('answers 404 for what does not exist, and for what cannot be an id', async () => {
+            const scope = (['partner', 'system', 'organization'] as const).find((candidate) =>
+              openTo(row, candidate),
+            )!;
+            // A body that does not do is told of first, so there the features ask for what does not exist.
+            const unknown = row.body === undefined ? [newId()] : [];
+            for (const id of [...unknown, 'not-a-uuid', "1' or '1'='1", '%00']) {
+              const { status, body } = await ask(
+                row,
+                people[scope].token,
+                filled(row, encodeURIComponent(id)),
+              );
+              expect([status, body.code], id).to.deep.equal([404, 'NOT_FOUND']);
+            }
+          });
+        }
+      }
+
+      if (row.body !== undefined) {
+        const scope = (['partner', 'system'] as const).find((candidate) => openTo(row, candidate))!;
+        const empty = row.body.safeParse({});
+        if (empty.success) {
+          it('changes nothing by an empty body', async () => {
+            const { status } = await ask(row, people[scope].token);
+            expect(status).to.be.oneOf([400, 404]);
+          });
+        } else {
+          it('answers 400 to an empty body, naming each field that is missing', async () => {
+            const { status, body } = await ask(row, people[scope].token);
+            expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
+            // A patch of which every field may be left out says so in the specification's words (SPEC 7).
+            if (row.method === 'patch' && body.error === 'no fields provided') return;
+            const missing = empty.error.issues.map((issue) => `body.${issue.path.join('.')}`);
+            expect(body.details.map((issue: { path: string }) => issue.path)).to.deep.equal(missing);
+          });
+        }
+
+        it('answers malformed JSON, another type and too large a body with the error body', async () => {
+          const send = (options: object) =>
+            app.call(row.method.toUpperCase(), filled(row), { token: people[scope].token, ...options });
+          const malformed = await send({ rawBody: '{"a":' });
+          expect([malformed.status, malformed.body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
+          const form = await send({
+            rawBody: 'a=1',
+            headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          });
+          expect([form.status, form.body.code]).to.deep.equal([415, 'UNSUPPORTED_MEDIA_TYPE']);
+          const large = await send({
+            rawBody: JSON.stringify({ padding: 'x'.repeat((row.bodyLimit ?? 100_000) + 1) }),
+          });
+          expect([large.status, large.body.code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
+        });
+      }
+
+      if (row.query !== undefined) {
+        it('survives an SQL fragment, a NUL and an array in every query parameter', async () => {
+          const scope = (['partner', 'system'] as const).find((candidate) => openTo(row, candidate))!;
+          const { properties = {} } = z.toJSONSchema(row.query!, { io: 'input', unrepresentable: 'any' });
+          for (const name of Object.keys(properties)) {
+            for (const value of ["'; drop table devices; --", '%', '\u0000', 'x&' + name + '=y']) {
+              const query = value.startsWith('x&')
+                ? `${name}=${value}`
+                : `${name}=${encodeURIComponent(value)}`;
+              const { status } = await ask(row, people[scope].token, `${filled(row)}?${query}`);
+              expect(status, `${name}=${value}`).to.be.oneOf([200, 400, 403, 404]);
+            }
+          }
+        });
+      }
+    });
+  }
+
+  it('answers with the error body where there is none', async () => {
+    for (const where of ['/nope', '/devices/x/y/z', '/%']) {
+      const { status, body } = await app.call('GET', where, { token: people.system.token });
+      expect([status, body.code], where).to.deep.equal([404, 'NOT_FOUND']);
+    }
+  });
+
+  it('takes a request id and makes one where none or an unfit one is sent', async () => {
+    const given = await app.call('GET', '/auth/me', { headers: { 'x-request-id': 'trace-1' } });
+    expect(given.headers.get('x-request-id')).to.equal('trace-1');
+    expect(given.body.requestId).to.equal('trace-1');
+    const unfit = await app.call('GET', '/auth/me', { headers: { 'x-request-id': 'a b\tc' } });
+    expect(unfit.headers.get('x-request-id')).to.match(/^[0-9a-f-]{36}$/);
+  });
+
+  it('has logged nothing of all this as an error', () => {
+    expect(app.log.filter(({ level }) => level === 'error')).to.deep.equal([]);
+  });
+});
+
+describe('the OpenAPI document', () => {
+  const document = openApi(groups, API_INFO);
+
+  it('equals the committed one (npm run docs writes it)', async () => {
+    const committed = await readFile(path.join(import.meta.dirname, '../../docs/openapi.json'), 'utf8');
+    expect(JSON.parse(committed)).to.deep.equal(JSON.parse(JSON.stringify(document)));
+  });
+
+  it('has every route, with an operation id of its own', () => {
+    const operations = Object.values(
+      document['paths'] as Record<string, Record<string, { operationId: string }>>,
+    ).flatMap((methods) => Object.values(methods));
+    expect(operations).to.have.length(rows.length);
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(rows.length);
+  });
+
+  it('refers only to schemas that it holds', () => {
+    const text = JSON.stringify(document);
+    const { schemas } = document['components'] as { schemas: Record<string, unknown> };
+    for (const [, name = ''] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      expect(schemas).to.have.property(name);
+    }
+    expect(text).not.to.contain('$defs');
+  });
+});
+
+async function emptyRole(app: TestApp, scope: 'organization' | 'partner'): Promise<string> {
+  const id = newId();
+  const { withSystem } = await import('../../src/platform/db/transaction.ts');
+  await withSystem(app.server.database.pool, 'test', (tx) =>
+    tx('roles').insert({ id, scope, name: 'Nothing', permissions: [] }),
+  );
+  return id;
+}

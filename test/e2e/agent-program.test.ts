@@ -1,0 +1,213 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { LogEntry, LogMetadata } from '../../src/protocol/index.ts';
+import { agentCommand, startAgent, type AgentProgram } from '../support/agent-program.ts';
+import { eventually } from '../support/eventually.ts';
+import { buildEnrollmentKey, buildTenant } from '../support/factories.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
+
+/** The real agent, as processes, against a real server. */
+describe('the agent program', function () {
+  this.timeout(60_000);
+  let database: TestDatabase;
+  let app: TestApp;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let dataDir: string;
+  const programs: AgentProgram[] = [];
+
+  before(async () => {
+    database = await createTestDatabase();
+    app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1' } });
+    tenant = await buildTenant(app);
+  });
+  after(async () => {
+    await app.close();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    dataDir = await mkdtemp(path.join(tmpdir(), 'muster-agent-'));
+  });
+  afterEach(async () => {
+    for (const { child, ended } of programs.splice(0)) {
+      child.kill('SIGKILL');
+      await ended;
+    }
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const start = (args: string[]) => {
+    const program = startAgent(args);
+    programs.push(program);
+    return program;
+  };
+  const enroll = (key: string, more: string[] = []) =>
+    agentCommand(['enroll', '--server', app.url, '--key', key, '--data-dir', dataDir, ...more]);
+  const get = async (where: string) => (await app.call('GET', where, { token: tenant.admin.token })).body;
+  const status = async () => {
+    const { code, output } = await agentCommand(['status', '--json', '--data-dir', dataDir]);
+    return {
+      code,
+      ...(JSON.parse(output) as { deviceId: string; running: { connection: { state: string } } | null }),
+    };
+  };
+
+  it('enrolls, connects, answers from the real logs of this machine, and ends in order', async () => {
+    expect((await agentCommand(['status', '--data-dir', dataDir])).code).to.equal(2);
+    expect((await agentCommand(['run', '--data-dir', dataDir])).code).to.equal(2);
+
+    const key = await buildEnrollmentKey(app, tenant.orgId);
+    const enrolled = await enroll(key, ['--hostname', 'THIS-ONE']);
+    expect(enrolled.code, enrolled.output).to.equal(0);
+    expect(enrolled.output).not.to.contain(key);
+    const file = path.join(dataDir, 'credentials.json');
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+    expect(await readFile(file, 'utf8')).not.to.contain(key);
+    expect(await status()).to.include({ code: 1, running: null });
+
+    const agent = start(['run', '--data-dir', dataDir]);
+    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    const device = await eventually(
+      () => get(`/devices/${deviceId}`),
+      (body) => body.status === 'online' && body.metrics !== null,
+      5000,
+    );
+    expect(device.hostname).to.equal('THIS-ONE');
+    expect(device.metrics.diskPercent).to.be.within(0.1, 100);
+    expect(device.capabilities).to.include('eventlogs.query');
+    expect((await agentCommand(['run', '--data-dir', dataDir])).output).to.contain('already running');
+
+    const { data: logs } = (await get(`/system-tools/devices/${deviceId}/eventlogs`)) as {
+      data: LogMetadata[];
+    };
+    const log = logs.find(({ recordCount }) => recordCount > 0);
+    expect(log, 'this machine has a log with something in it').not.to.equal(undefined);
+    const base = `/system-tools/devices/${deviceId}/eventlogs/${encodeURIComponent(log!.name.toUpperCase())}`;
+    const page = await get(`${base}/events?limit=3`);
+    expect(page.data.length).to.be.within(1, 3);
+    const [entry] = page.data as LogEntry[];
+    expect((await get(`${base}/events/${entry!.recordId}`)).data).to.deep.equal(entry);
+    expect((await get(`${base}/events/1`)).code).to.equal('NOT_FOUND');
+    expect(
+      (await get(`/system-tools/devices/${deviceId}/eventlogs/..%2F..%2Fetc%2Fpasswd/events`)).code,
+    ).to.equal('NOT_FOUND');
+
+    agent.child.kill('SIGTERM');
+    expect(await agent.ended).to.equal(0);
+    expect(await readdir(dataDir)).not.to.include('status.json');
+    await eventually(
+      () => get(`/devices/${deviceId}`),
+      (body) => body.status === 'offline',
+      5000,
+    );
+  });
+
+  it('tells by its exit code why an enrollment failed', async () => {
+    const spent = await buildEnrollmentKey(app, tenant.orgId, { max_usage: 1, usage_count: 1 });
+    const unknown = await enroll('nonsense');
+    expect([unknown.code, unknown.output.includes('not known')]).to.deep.equal([2, true]);
+    const used = await enroll(spent);
+    expect([used.code, used.output.includes('as often')]).to.deep.equal([2, true]);
+    const nowhere = await agentCommand([
+      'enroll',
+      '--server',
+      'http://127.0.0.1:1',
+      '--key',
+      'x',
+      '--data-dir',
+      dataDir,
+    ]);
+    expect([nowhere.code, nowhere.output.includes('was not reached')]).to.deep.equal([3, true]);
+    const capped = await buildTenant(app);
+    const key = await buildEnrollmentKey(app, capped.orgId);
+    await app.server.database.pool.transaction(async (trx) => {
+      await trx.raw('set local role svc_system');
+      await trx('organizations').where({ id: capped.orgId }).update({ max_devices: 0 });
+    });
+    expect((await enroll(key)).code).to.equal(4);
+    expect(await readdir(dataDir)).to.deep.equal([]);
+  });
+
+  it('comes back by itself after the server was restarted, and says so meanwhile', async () => {
+    await enroll(await buildEnrollmentKey(app, tenant.orgId));
+    const agent = start(['run', '--json', '--data-dir', dataDir]);
+    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    const { port } = new URL(app.url);
+    await app.close();
+    await eventually(status, ({ running }) => running?.connection.state === 'waiting', 5000);
+    app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1', PORT: port } });
+    await eventually(
+      () => get(`/devices/${deviceId}`),
+      (body) => body.status === 'online',
+      20_000,
+    );
+    expect(agent.output()).to.contain('sent away: draining');
+    agent.child.kill('SIGINT');
+    expect(await agent.ended).to.equal(0);
+  });
+
+  it('does not believe the status that a killed agent left behind', async () => {
+    await enroll(await buildEnrollmentKey(app, tenant.orgId));
+    const agent = start(['run', '--data-dir', dataDir]);
+    await eventually(status, ({ code }) => code === 0, 15_000);
+    agent.child.kill('SIGKILL');
+    await agent.ended;
+    expect(await readdir(dataDir)).to.include('status.json');
+    expect(await status()).to.include({ code: 1, running: null });
+  });
+
+  it('simulates a fleet that enrolls by itself, answers, and is the same at the next start', async () => {
+    const keysFile = path.join(dataDir, 'keys.json');
+    await writeFile(
+      keysFile,
+      JSON.stringify([{ key: await buildEnrollmentKey(app, tenant.orgId), share: 1 }]),
+    );
+    const simulate = (devices: number) =>
+      start([
+        'simulate',
+        '--server',
+        app.url,
+        '--keys-file',
+        keysFile,
+        '--devices',
+        String(devices),
+        '--data-dir',
+        path.join(dataDir, 'fleet'),
+      ]);
+    const connected = (fleet: AgentProgram) =>
+      eventually(
+        () => fleet.output(),
+        (text) => text.includes('"fleet.connected"'),
+        20_000,
+      );
+    const online = async () =>
+      (await get(`/devices?orgId=${tenant.orgId}&status=online&limit=100`)).data as {
+        id: string;
+        osType: string;
+      }[];
+
+    const first = simulate(30);
+    await connected(first);
+    const devices = await eventually(online, (list) => list.length === 30, 5000);
+    const windows = devices.find(({ osType }) => osType === 'windows')!;
+
+    const base = `/devices/${windows.id}/eventlogs/System/events`;
+    const two = await get(`${base}?level=error,critical&limit=2&page=2`);
+    const four = await get(`${base}?level=error,critical&limit=4`);
+    expect(two.data).to.deep.equal(four.data.slice(2));
+    expect(new Set(four.data.map(({ level }: LogEntry) => level))).to.satisfy((levels: Set<string>) =>
+      [...levels].every((level) => ['error', 'critical'].includes(level)),
+    );
+    const [entry] = four.data as LogEntry[];
+    expect((await get(`${base}/${entry!.recordId}`)).data).to.deep.equal(entry);
+
+    first.child.kill('SIGTERM');
+    expect(await first.ended).to.equal(0);
+    const second = simulate(30);
+    await connected(second);
+    const again = await eventually(online, (list) => list.length === 30, 5000);
+    expect(again.map(({ id }) => id)).to.have.members(devices.map(({ id }) => id));
+  });
+});

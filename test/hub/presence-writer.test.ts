@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import sinon from 'sinon';
+import type { DeviceFacts, DeviceStore, PresenceRecord } from '../../src/hub/ports.ts';
+import { PresenceWriter } from '../../src/hub/presence-writer.ts';
+import { quietLog } from '../support/quiet-log.ts';
+
+const FLUSH_MS = 500;
+const record = (deviceId: string, epoch: number, uptimeSeconds = 0): PresenceRecord => ({
+  deviceId,
+  epoch,
+  presence: { state: 'connected', since: '2026-01-31T08:00:00.000Z', reason: 'connected' },
+  lastSeenAt: null,
+  lastIp: null,
+  metrics: null,
+  uptimeSeconds,
+});
+const facts = (deviceId: string, agentVersion: string): DeviceFacts => ({
+  deviceId,
+  agentVersion,
+  capabilities: [],
+  osVersion: undefined,
+  osBuild: undefined,
+  watchdogVersion: undefined,
+  lastUser: undefined,
+  pendingReboot: undefined,
+  autoUpdate: undefined,
+});
+
+/** A store whose writes end when and how the test says. */
+function fakeStore() {
+  const batches: PresenceRecord[][] = [];
+  const factBatches: DeviceFacts[][] = [];
+  const stored = new Map<string, PresenceRecord>();
+  const store = {
+    up: true,
+    gate: Promise.resolve(),
+    batches,
+    factBatches,
+    stored,
+    async recordPresence(records: readonly PresenceRecord[]) {
+      await store.gate;
+      if (!store.up) throw new Error('the database is away');
+      batches.push([...records]);
+      for (const one of records) {
+        if ((stored.get(one.deviceId)?.epoch ?? 0) <= one.epoch) stored.set(one.deviceId, one);
+      }
+    },
+    async recordFacts(all: readonly DeviceFacts[]) {
+      if (!store.up) throw new Error('the database is away');
+      factBatches.push([...all]);
+    },
+    markAllLost: async () => {},
+    summaries: async () => [],
+  } satisfies DeviceStore & Record<string, unknown>;
+  return store;
+}
+
+describe('the presence writer', () => {
+  let clock: sinon.SinonFakeTimers;
+  let store: ReturnType<typeof fakeStore>;
+  let writer: PresenceWriter;
+  beforeEach(() => {
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    store = fakeStore();
+    writer = new PresenceWriter(store, quietLog);
+  });
+  afterEach(() => clock.restore());
+
+  it('writes the latest of each device, once, a little later', async () => {
+    for (let i = 1; i <= 50; i++) writer.presence(record(`device-${i % 5}`, 1, i));
+    writer.facts(facts('device-1', '1.0.0'));
+    writer.facts(facts('device-1', '1.1.0'));
+    expect([writer.pending, store.batches.length]).to.deep.equal([6, 0]);
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.batches).to.have.lengthOf(1);
+    expect(store.batches[0]?.map(({ uptimeSeconds }) => uptimeSeconds)).to.have.members([46, 47, 48, 49, 50]);
+    expect(store.factBatches.flat().map(({ agentVersion }) => agentVersion)).to.deep.equal(['1.1.0']);
+    await clock.tickAsync(10 * FLUSH_MS);
+    expect([writer.pending, store.batches.length, clock.countTimers()]).to.deep.equal([0, 1, 0]);
+  });
+
+  it('writes many devices in batches of at most 1000', async () => {
+    for (let i = 0; i < 2500; i++) writer.presence(record(`device-${i}`, 1));
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.batches.map((batch) => batch.length)).to.deep.equal([1000, 1000, 500]);
+    expect(store.stored.size).to.equal(2500);
+  });
+
+  it('keeps the latest while the database is away, and writes it when that is back', async () => {
+    store.up = false;
+    for (let i = 1; i <= 5; i++) {
+      writer.presence(record('device-1', 1, i));
+      writer.presence(record(`device-${i + 1}`, 1, i));
+      writer.facts(facts('device-1', `1.${i}.0`));
+      await clock.tickAsync(FLUSH_MS);
+    }
+    expect([store.batches.length, writer.pending]).to.deep.equal([0, 7]);
+    store.up = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(store.stored.get('device-1')?.uptimeSeconds).to.equal(5);
+    expect([store.stored.size, writer.pending]).to.deep.equal([6, 0]);
+    expect(store.factBatches.flat().map(({ agentVersion }) => agentVersion)).to.deep.equal(['1.5.0']);
+  });
+
+  it('never lets a record of an earlier claim replace one of a later, not even around a write that fails', async () => {
+    writer.presence(record('device-1', 5, 50));
+    writer.presence(record('device-1', 4, 40));
+    let open = () => {};
+    store.gate = new Promise((resolve) => (open = resolve));
+    store.up = false;
+    await clock.tickAsync(FLUSH_MS);
+    // The write is under way, and about to fail.
+    writer.presence(record('device-1', 4, 41));
+    open();
+    await clock.tickAsync(0);
+    store.up = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(store.stored.get('device-1')).to.include({ epoch: 5, uptimeSeconds: 50 });
+  });
+
+  it('writes what still waits when it closes, also behind a write that is under way', async () => {
+    let open = () => {};
+    store.gate = new Promise((resolve) => (open = resolve));
+    writer.presence(record('device-1', 1, 1));
+    await clock.tickAsync(FLUSH_MS);
+    writer.presence(record('device-1', 1, 2));
+    const closing = writer.close();
+    open();
+    await closing;
+    expect(store.stored.get('device-1')?.uptimeSeconds).to.equal(2);
+    expect([writer.pending, clock.countTimers()]).to.deep.equal([0, 0]);
+  });
+
+  it('ends with the newest of each device in the store, however the database comes and goes', async () => {
+    const step = fc.oneof(
+      { weight: 5, arbitrary: fc.record({ device: fc.nat(3), epoch: fc.integer({ min: 1, max: 4 }) }) },
+      { weight: 2, arbitrary: fc.constant('tick' as const) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom('up' as const, 'down' as const, 'slow' as const, 'go' as const),
+      },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        store = fakeStore();
+        writer = new PresenceWriter(store, quietLog);
+        const newest = new Map<string, { epoch: number; count: number }>();
+        let open = () => {};
+        let count = 0;
+        for (const action of steps) {
+          if (action === 'tick') await clock.tickAsync(FLUSH_MS);
+          else if (action === 'up' || action === 'down') store.up = action === 'up';
+          else if (action === 'slow') {
+            open();
+            store.gate = new Promise((resolve) => (open = resolve));
+          } else if (action === 'go') open();
+          else {
+            const deviceId = `device-${action.device}`;
+            count += 1;
+            writer.presence(record(deviceId, action.epoch, count));
+            if (action.epoch >= (newest.get(deviceId)?.epoch ?? 0)) {
+              newest.set(deviceId, { epoch: action.epoch, count });
+            }
+          }
+        }
+        store.up = true;
+        store.gate = Promise.resolve();
+        open();
+        await writer.close();
+        for (const [deviceId, { epoch, count: last }] of newest) {
+          expect(store.stored.get(deviceId), deviceId).to.include({ epoch, uptimeSeconds: last });
+        }
+        expect([writer.pending, clock.countTimers()]).to.deep.equal([0, 0]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,300 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readConfig } from '../../src/config.ts';
+import { Site } from '../../src/features/sites/site.model.ts';
+import { openPool, type Db } from '../../src/platform/db/pool.ts';
+import { UnsafeDatabaseError } from '../../src/platform/db/roles.ts';
+import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
+import { withSystem, withTenant } from '../../src/platform/db/transaction.ts';
+import { newId } from '../../src/platform/ids.ts';
+import { startServer } from '../../src/server.ts';
+import { buildOrganization, buildPartner, buildPerson, buildSite } from '../support/factories.ts';
+import { quietLog } from '../support/quiet-log.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
+
+const tenantOf = (orgId: string): TenantScope => ({
+  scope: 'organization',
+  userId: newId(),
+  partnerId: null,
+  orgAccess: 'listed',
+  orgIds: [orgId],
+});
+
+describe('the start on an unsafe database', () => {
+  let database: TestDatabase;
+  // Roles belong to the whole test cluster, so these have names of their own and go again.
+  const role = `serving_${process.pid}`;
+  const chief = `chief_${process.pid}`;
+  const owner = (sql: string) => asOwner(database.ownerUrl, sql);
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    await owner(`create role ${role} login password 'pw'`);
+    await owner(`create role ${chief} superuser nologin`);
+  });
+  afterEach(async () => {
+    await owner(`reassign owned by ${role}, ${chief} to current_user; drop owned by ${role}, ${chief}`);
+    await owner(`drop role ${role}, ${chief}`);
+    await database.drop();
+  });
+
+  const servingUrl = () => {
+    const url = new URL(database.ownerUrl);
+    url.username = role;
+    url.password = 'pw';
+    return url.href;
+  };
+
+  /** Tries both ways to start, as `role` unless told otherwise, and answers the faults, which must be the same. */
+  async function refusal(appUrl = servingUrl()): Promise<string> {
+    const told: string[] = [];
+    for (const migrates of ['true', 'false']) {
+      try {
+        const server = await startServer({
+          config: readConfig({ environment: { PORT: '0', AUTO_MIGRATE: migrates } }),
+          database: { ownerUrl: database.ownerUrl, appUrl },
+          jwtSecret: 'a-secret-that-only-tests-sign-with',
+          secretKeys: { current: 'a-key-that-only-tests-seal-with', old: [] },
+          log: quietLog,
+        });
+        await server.close();
+        told.push('started');
+      } catch (error) {
+        if (!(error instanceof UnsafeDatabaseError)) throw error;
+        told.push(error.faults.join('; '));
+      }
+    }
+    expect(told[0], 'with and without AUTO_MIGRATE').to.equal(told[1]);
+    return told[0]!;
+  }
+
+  it('goes on where the role is a plain member of svc_app', async () => {
+    await owner(`grant svc_app to ${role}`);
+    expect(await refusal()).to.equal('started');
+  });
+
+  it('is refused to a superuser', async () => {
+    expect(await refusal(database.ownerUrl)).to.include('the serving role "muster" is a superuser');
+  });
+
+  it('is refused to a role that bypasses row level security', async () => {
+    await owner(`grant svc_app to ${role}; alter role ${role} bypassrls`);
+    expect(await refusal()).to.equal(`the serving role "${role}" bypasses row level security`);
+  });
+
+  it('is refused to a role that can become a superuser, even if it has to say so first', async () => {
+    await owner(`grant svc_app to ${role}; grant ${chief} to ${role} with inherit false`);
+    expect(await refusal()).to.equal(
+      `the serving role "${role}" can become ${chief}, which is not bound by it`,
+    );
+  });
+
+  it('is refused to a role that can become one by way of another', async () => {
+    await owner(
+      `grant svc_app to ${role}; alter role ${chief} nosuperuser bypassrls; create role way_${role}`,
+    );
+    await owner(`grant ${chief} to way_${role}; grant way_${role} to ${role}`);
+    expect(await refusal()).to.include(`can become ${chief}`);
+    await owner(`drop role way_${role}`);
+  });
+
+  it('is refused to the owner of a table', async () => {
+    await owner(`grant svc_app to ${role}; alter table sites owner to ${role}`);
+    expect(await refusal()).to.equal(`the serving role "${role}" owns sites`);
+  });
+
+  it('is refused to a role that has no part in svc_app', async () => {
+    expect(await refusal()).to.equal(`the serving role "${role}" is not a member of svc_app`);
+    await owner(`grant svc_app to ${role} with inherit false`);
+    expect(await refusal()).to.equal(`the serving role "${role}" is not a member of svc_app`);
+  });
+
+  it('is refused while a table is open, or closed to everyone but its owner', async () => {
+    await owner('create table left_open (id uuid primary key, org_id uuid)');
+    expect(await refusal(database.appUrl)).to.equal(
+      'table "left_open" is not protected by forced row level security',
+    );
+    await owner('alter table left_open enable row level security');
+    expect(await refusal(database.appUrl)).to.include('left_open');
+    await owner('alter table left_open force row level security');
+    expect(await refusal(database.appUrl)).to.equal('started');
+    await owner('alter table devices no force row level security');
+    expect(await refusal(database.appUrl)).to.include('"devices"');
+  });
+
+  it('names all that is wrong at once', async () => {
+    await owner(
+      `alter role ${role} bypassrls; create table left_open (id uuid); alter table sites owner to ${role}`,
+    );
+    const faults = await refusal();
+    for (const part of ['bypasses', 'owns sites', 'not a member', '"left_open"']) {
+      expect(faults).to.include(part);
+    }
+  });
+});
+
+describe('a transaction of a tenant', () => {
+  let app: TestApp;
+  let db: Db;
+  let partnerId: string;
+  let orgIds: string[];
+
+  before(async () => {
+    app = await createTestApp({ env: { DATABASE_POOL_SIZE: '5' } });
+    // One connection: every transaction gets the one that the last has left.
+    db = openPool(app.database.appUrl, { max: 1, name: 'isolation' });
+    partnerId = await buildPartner(app);
+    orgIds = await Promise.all(Array.from({ length: 20 }, () => buildOrganization(app, partnerId)));
+    await Promise.all(orgIds.map((orgId) => buildSite(app, orgId, { name: `Site of ${orgId}` })));
+  });
+  after(async () => {
+    await db.destroy();
+    await app.close();
+  });
+
+  const session = async () => {
+    const { rows } = await db.raw(`select current_user as role, pg_backend_pid() as pid,
+      coalesce(current_setting('app.org_ids', true), '') as "orgIds",
+      coalesce(current_setting('app.partner_id', true), '') as "partnerId",
+      coalesce(current_setting('app.org_access', true), '') as "orgAccess",
+      coalesce(current_setting('app.user_id', true), '') as "userId"`);
+    return rows[0] as Record<string, unknown>;
+  };
+  const CLEAN = { role: 'svc_app', orgIds: '', partnerId: '', orgAccess: '', userId: '' };
+  const failing = () => Promise.reject(new Error('on purpose'));
+  const siteNames = async (tenant: TenantScope) =>
+    withTenant(db, tenant, (tx) => tx('sites').pluck('name')) as Promise<string[]>;
+
+  it('leaves nothing on its connection, however it ends', async () => {
+    const { pid } = await session();
+    const wide: TenantScope = { scope: 'partner', userId: newId(), partnerId, orgAccess: 'all', orgIds };
+    const system: TenantScope = { ...wide, scope: 'system' };
+    for (const tenant of [tenantOf(orgIds[0]!), wide, system]) {
+      expect((await siteNames(tenant)).length).to.equal(tenant.orgAccess === 'all' ? 20 : 1);
+      expect(await session(), tenant.scope).to.deep.equal({ ...CLEAN, pid });
+      await withTenant(db, tenant, failing).catch(() => {});
+      expect(await session(), tenant.scope).to.deep.equal({ ...CLEAN, pid });
+      await withTenant(db, tenant, (tx) => tx.raw('select 1 / 0')).catch(() => {});
+      expect(await session(), tenant.scope).to.deep.equal({ ...CLEAN, pid });
+    }
+    await withSystem(db, 'test', failing).catch(() => {});
+    expect(await session()).to.deep.equal({ ...CLEAN, pid });
+  });
+
+  it('does not widen the one after it: each sees its own rows on the same connection', async () => {
+    for (const orgId of orgIds.slice(0, 5)) {
+      await withSystem(db, 'test', (tx) => tx('sites').select());
+      expect(await siteNames(tenantOf(orgId))).to.deep.equal([`Site of ${orgId}`]);
+    }
+    expect(await siteNames({ ...tenantOf(newId()), orgIds: [] })).to.deep.equal([]);
+  });
+
+  it('is the only way to a row: without one the pool sees none, and writes none', async () => {
+    for (const table of [
+      'partners',
+      'organizations',
+      'sites',
+      'devices',
+      'users',
+      'audit_logs',
+      'enrollment_keys',
+    ]) {
+      expect(await db(table).select(), table).to.deep.equal([]);
+    }
+    const written = await db('sites')
+      .insert({ id: newId(), org_id: orgIds[0], name: 'Intruder' })
+      .then(
+        () => 'written',
+        (error: Error & { code?: string }) => error.code,
+      );
+    expect(written).to.equal('42501');
+    expect(await db('sites').update({ name: 'Changed' })).to.equal(0);
+  });
+
+  it('is rolled back wholly when its work fails', async () => {
+    const id = newId();
+    const tenant = tenantOf(orgIds[0]!);
+    const failed = withTenant(db, tenant, async (tx) => {
+      await tx('sites').insert({ id, org_id: orgIds[0], name: 'Half done' });
+      expect(await tx('sites').where({ id })).to.have.lengthOf(1);
+      throw new Error('on purpose');
+    });
+    expect(await failed.catch((error: Error) => error.message)).to.equal('on purpose');
+    expect(await withSystem(db, 'test', (tx) => tx('sites').where({ id }))).to.deep.equal([]);
+  });
+
+  it('is what a model needs: without one its query throws', async () => {
+    const query = await Promise.resolve()
+      .then(() => Site.query())
+      .then(
+        () => 'answered',
+        (error: Error) => error.message,
+      );
+    expect(query).to.include('no database connection available for a query');
+    const found = await withTenant(db, tenantOf(orgIds[3]!), (tx) => Site.query(tx));
+    expect(found.map(({ orgId }) => orgId)).to.deep.equal([orgIds[3]]);
+  });
+
+  it('keeps 100 requests at once of 20 organizations apart on 5 connections', async () => {
+    const people = await Promise.all(
+      orgIds.map((orgId) => buildPerson(app, { scope: 'organization', orgId })),
+    );
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, async (_, i) => {
+        const answer = await app.call('GET', '/orgs/sites', { token: people[i % 20]!.token });
+        return { answer, orgId: orgIds[i % 20] };
+      }),
+    );
+    for (const { answer, orgId } of answers) {
+      expect(answer.status).to.equal(200);
+      expect(answer.body.data.map((site: { name: string }) => site.name)).to.deep.equal([`Site of ${orgId}`]);
+    }
+  });
+});
+
+/** Each crosses tenants. A new one is a decision: count it here, after asking whether it must be. */
+const ACROSS_TENANTS: Record<string, number> = {
+  'cli/demo-data.ts': 2,
+  'features/api-keys/api-key-callers.ts': 1,
+  'features/api-keys/key-usage.ts': 1,
+  'features/auth/auth.service.ts': 4,
+  'features/auth/authenticator.ts': 1,
+  'features/auth/mfa.service.ts': 2,
+  'features/auth/password.service.ts': 6,
+  'features/auth/sign-in-limits.ts': 1,
+  'features/devices/agent-credentials.ts': 1,
+  'features/devices/device-store.ts': 3,
+  'features/enrollment/enroll.service.ts': 1,
+  // What public routes are given, as `ctx.withSystem`.
+  'features/registration/registration.service.ts': 2,
+  'platform/http/mount.ts': 1,
+  'platform/secrets/reseal.ts': 1,
+  'server.ts': 1,
+};
+
+describe('the way across tenants', () => {
+  const src = fileURLToPath(new URL('../../src', import.meta.url));
+  const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => ({
+      file: file.split(path.sep).join('/'),
+      text: readFileSync(path.join(src, file), 'utf8'),
+    }));
+
+  it('is taken in the places listed here, and in no other', () => {
+    const found: Record<string, number> = {};
+    for (const { file, text } of sources) {
+      const calls = text.match(/\bwithSystem\(/g)?.length ?? 0;
+      if (calls > 0) found[file] = calls;
+    }
+    expect(found).to.deep.equal(ACROSS_TENANTS);
+  });
+
+  it('is never taken by naming the role', () => {
+    const naming = sources.filter(({ text }) => /set\s+(local\s+|session\s+)?role\b/i.test(text));
+    expect(naming.map(({ file }) => file)).to.deep.equal(['platform/db/transaction.ts']);
+  });
+});

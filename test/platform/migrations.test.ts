@@ -1,0 +1,320 @@
+import { expect } from 'chai';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { readConfig } from '../../src/config.ts';
+import { PendingMigrationsError } from '../../src/platform/db/database.ts';
+import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
+import { EditedMigrationError, migrate, MIGRATIONS_DIR } from '../../src/platform/db/migrations.ts';
+import { openSession } from '../../src/platform/db/pool.ts';
+import { startServer } from '../../src/server.ts';
+import { startFailureText } from '../../src/start-failure.ts';
+import { eventually } from '../support/eventually.ts';
+import { buildDevice, buildTenant } from '../support/factories.ts';
+import { quietLog } from '../support/quiet-log.ts';
+import { createTestApp } from '../support/test-app.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const released = async () => (await readdir(MIGRATIONS_DIR)).filter((name) => name.endsWith('.sql')).sort();
+
+async function fails(work: Promise<unknown>): Promise<Error> {
+  try {
+    await work;
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('it did not fail');
+}
+
+describe('migrations', () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await createTestDatabase({ migrated: false });
+  });
+  afterEach(() => database.drop());
+
+  const owner = <Row extends pg.QueryResultRow>(sql: string, values?: unknown[]) =>
+    asOwner<Row>(database.ownerUrl, sql, values);
+  const recorded = () =>
+    owner<{ name: string; sha256: string }>(
+      'select name, sha256 from muster_migration_checksums order by name',
+    );
+  const start = (env: Record<string, string> = {}) =>
+    startServer({
+      config: readConfig({ environment: { PORT: '0', ...env } }),
+      database,
+      jwtSecret: 'a-secret-that-only-tests-sign-with',
+      secretKeys: { current: 'a-key-that-only-tests-seal-with', old: [] },
+      log: quietLog,
+    });
+  const startAndClose = async (env?: Record<string, string>) => (await start(env)).close();
+
+  /** Applies a folder, as a server does at start. */
+  async function apply(directory = MIGRATIONS_DIR): Promise<string[]> {
+    const session = openSession(database.ownerUrl, 'test-migrate');
+    const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
+    try {
+      return await migrate(session, lockSession, directory);
+    } finally {
+      await session.destroy();
+      await lockSession.destroy();
+    }
+  }
+
+  describe('at start', () => {
+    it('fill an empty database, and each file is recorded with its SHA-256', async () => {
+      await startAndClose();
+      const expected = await Promise.all(
+        (await released()).map(async (name) => ({
+          name,
+          sha256: createHash('sha256')
+            .update(await readFile(path.join(MIGRATIONS_DIR, name)))
+            .digest('hex'),
+        })),
+      );
+      expect(await recorded()).to.deep.equal(expected);
+      const knex = await owner<{ name: string }>('select name from knex_migrations order by id');
+      expect(knex.map(({ name }) => name)).to.deep.equal(await released());
+    });
+
+    it('apply nothing the second time', async () => {
+      await startAndClose();
+      const before = await owner('select * from muster_migration_checksums order by name');
+      await startAndClose();
+      expect(await apply()).to.deep.equal([]);
+      expect(await owner('select * from muster_migration_checksums order by name')).to.deep.equal(before);
+    });
+
+    it('are each applied once when several servers start on one empty database', async () => {
+      const starts = await Promise.allSettled(Array.from({ length: 3 }, () => start()));
+      for (const started of starts) {
+        if (started.status === 'fulfilled') await started.value.close();
+      }
+      expect(
+        starts.flatMap((started) => (started.status === 'rejected' ? [String(started.reason)] : [])),
+      ).to.deep.equal([]);
+      const knex = await owner<{ name: string }>('select name from knex_migrations order by id');
+      expect(knex.map(({ name }) => name)).to.deep.equal(await released());
+      expect(await owner('select is_locked from knex_migrations_lock')).to.deep.equal([{ is_locked: 0 }]);
+    });
+
+    it('are not applied with AUTO_MIGRATE=false: the start is refused and names what is pending', async () => {
+      const empty = await fails(start({ AUTO_MIGRATE: 'false' }));
+      expect(empty).to.be.instanceOf(PendingMigrationsError);
+      for (const name of await released()) expect(empty.message).to.include(name);
+      expect(startFailureText(empty)).to.include('npx knex migrate:latest').and.include('AUTO_MIGRATE=true');
+      const [tables] = await owner<{ count: string }>(
+        `select count(*) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`,
+      );
+      expect(tables?.count).to.equal('0');
+
+      await apply();
+      await startAndClose({ AUTO_MIGRATE: 'false' });
+    });
+  });
+
+  describe('in a folder that changes', () => {
+    let directory: string;
+    beforeEach(async () => {
+      directory = await mkdtemp(path.join(tmpdir(), 'muster-migrations-'));
+      await cp(MIGRATIONS_DIR, directory, { recursive: true });
+    });
+    afterEach(() => rm(directory, { recursive: true }));
+    const file = (name: string) => path.join(directory, name);
+
+    it('stop when an applied file was edited or removed, and name each', async () => {
+      await apply(directory);
+      const [first, second] = await released();
+      const text = await readFile(file(first!), 'utf8');
+      await writeFile(file(first!), `${text}\n-- one more line`);
+      await rm(file(second!));
+      const error = await fails(apply(directory));
+      expect(error).to.be.instanceOf(EditedMigrationError);
+      expect((error as EditedMigrationError).files).to.deep.equal([first, second]);
+      expect(error.message).to.include(first).and.include(second);
+
+      await cp(MIGRATIONS_DIR, directory, { recursive: true });
+      expect(await apply(directory)).to.deep.equal([]);
+    });
+
+    it('stop before anything new is applied when an older file was edited', async () => {
+      await apply(directory);
+      const [first] = await released();
+      await writeFile(file(first!), 'select 1');
+      await writeFile(file('9001_new.sql'), 'create table brand_new (id int)');
+      expect(await fails(apply(directory))).to.be.instanceOf(EditedMigrationError);
+      expect(await owner(`select to_regclass('brand_new') as found`)).to.deep.equal([{ found: null }]);
+    });
+
+    it('are not stopped by the lock that a killed Knex has left', async () => {
+      await apply(directory);
+      await owner('update knex_migrations_lock set is_locked = 1');
+      await writeFile(file('9001_new.sql'), 'create table brand_new (id int)');
+      expect(await apply(directory)).to.deep.equal(['9001_new.sql']);
+    });
+
+    it('stop a server that does not migrate itself, too', async () => {
+      await apply();
+      const [first] = await released();
+      await owner(`update muster_migration_checksums set sha256 = repeat('0', 64) where name = $1`, [first]);
+      const error = await fails(start({ AUTO_MIGRATE: 'false' }));
+      expect(error).to.be.instanceOf(EditedMigrationError);
+      expect(error.message).to.include(first);
+    });
+
+    it('go back wholly when one fails, and are tried again by the next start', async () => {
+      await writeFile(file('9001_good.sql'), 'create table half_way (id int)');
+      await writeFile(file('9002_bad.sql'), 'create table other_half (id int); select 1 / 0');
+      expect((await fails(apply(directory))).message).to.include('division by zero');
+      const [left] = await owner<{ count: string }>(`select count(*) from pg_class where relname in
+        ('half_way', 'other_half', 'partners')`);
+      expect(left?.count).to.equal('0');
+      expect(await recorded()).to.deep.equal([]);
+
+      await writeFile(file('9002_bad.sql'), 'create table other_half (id int)');
+      expect(await apply(directory)).to.deep.equal([...(await released()), '9001_good.sql', '9002_bad.sql']);
+    });
+
+    it('take question marks and several statements as they stand', async () => {
+      await writeFile(
+        file('9001_marks.sql'),
+        `create table marks (body text); insert into marks values ('who? ?? \\? $1'), (($$a?$$));
+         select '{"a":1}'::jsonb ? 'a';`,
+      );
+      await apply(directory);
+      const rows = await owner<{ body: string }>('select body from marks');
+      expect(rows.map(({ body }) => body)).to.deep.equal(['who? ?? \\? $1', 'a?']);
+    });
+
+    it('take no notice of other files', async () => {
+      for (const name of ['README.md', '0001.sql', '9001_draft.sql~', '.9001_hidden.sql']) {
+        await writeFile(file(name), 'this is not SQL');
+      }
+      expect(await apply(directory)).to.deep.equal(await released());
+    });
+  });
+
+  describe('by the Knex command line', () => {
+    const knex = (...args: string[]) => {
+      const child = spawn('npx', ['knex', ...args], {
+        cwd: ROOT,
+        env: {
+          PATH: process.env['PATH'],
+          HOME: process.env['HOME'],
+          NODE_OPTIONS: '--import tsx',
+          DATABASE_URL: database.ownerUrl,
+        },
+      });
+      let output = '';
+      const hear = (chunk: Buffer) => void (output += chunk.toString('utf8'));
+      child.stdout.on('data', hear);
+      child.stderr.on('data', hear);
+      const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
+        child.on('close', (code) => resolve({ code, output }));
+      });
+      return { ended, stop: () => void child.kill() };
+    };
+
+    it('are applied and listed, and a server is content with them', async () => {
+      const latest = await knex('migrate:latest').ended;
+      expect(latest.code, latest.output).to.equal(0);
+      expect(latest.output).to.include(`${(await released()).length} migrations`);
+      expect((await recorded()).map(({ name }) => name)).to.deep.equal(await released());
+
+      const status = await knex('migrate:status').ended;
+      expect(status.code, status.output).to.equal(0);
+      expect(status.output).to.include('No Pending Migration files Found');
+      for (const name of await released()) expect(status.output).to.include(name);
+      await startAndClose({ AUTO_MIGRATE: 'false' });
+    });
+
+    it('wait while someone else migrates', async () => {
+      const other = openSession(database.ownerUrl, 'test-other');
+      await other.raw('select pg_advisory_lock(1836413812)');
+      const latest = knex('migrate:latest');
+      try {
+        await eventually(
+          () =>
+            owner(`select 1 from pg_locks where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())`),
+          (waiting) => waiting.length === 1,
+          10_000,
+        );
+        expect(await owner(`select to_regclass('partners') as found`)).to.deep.equal([{ found: null }]);
+      } finally {
+        await other.destroy();
+      }
+      const { code, output } = await latest.ended;
+      expect(code, output).to.equal(0);
+      expect((await recorded()).length).to.equal((await released()).length);
+    });
+
+    it('refuse to go back, and leave all as it is', async () => {
+      await apply();
+      const down = await knex('migrate:rollback').ended;
+      expect(down.code).to.equal(1);
+      expect(down.output).to.include('forward only');
+      expect((await recorded()).length).to.equal((await released()).length);
+    });
+  });
+});
+
+/**
+ * On a managed Postgres nobody is a superuser: the owner may create roles and databases, and no more. Roles belong
+ * to a whole cluster, and whoever creates one may grant it on, so this needs a cluster where nobody has made ours yet.
+ */
+describe('migrations of an owner who is no superuser', () => {
+  let dataDir: string;
+  let postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+  before(async () => {
+    dataDir = await mkdtemp(path.join(tmpdir(), 'muster-managed-'));
+    await chmod(dataDir, 0o711);
+    postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable: false });
+    await asOwner(postgres.ownerUrl, `create role managed login createrole createdb password 'managed'`);
+  });
+  after(async () => {
+    await postgres.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  async function ownedBy(role: string, name: string): Promise<TestDatabase> {
+    await asOwner(postgres.ownerUrl, `create database ${name} owner ${role}`);
+    const url = (user: string, password: string) =>
+      `postgres://${user}:${password}@${postgres.host}:${postgres.port}/${name}`;
+    return { ownerUrl: url(role, role), appUrl: url('svc_app', 'app-password'), drop: async () => {} };
+  }
+
+  it('make the roles, and the server they leave behind works', async () => {
+    const app = await createTestApp({ database: await ownedBy('managed', 'first') });
+    try {
+      const tenant = await buildTenant(app);
+      const device = await buildDevice(app, tenant.orgId);
+      const seen = await app.call('GET', `/devices/${device.deviceId}`, { token: tenant.admin.token });
+      expect([seen.status, seen.body.id]).to.deep.equal([200, device.deviceId]);
+    } finally {
+      await app.close();
+    }
+  });
+
+  it('need the administrator first where another owner made the roles', async () => {
+    await asOwner(postgres.ownerUrl, `create role other login createrole password 'other'`);
+    const database = await ownedBy('other', 'third');
+    const refused = await fails(createTestApp({ database }));
+    expect(refused.message).to.include('permission denied to grant role "svc_system"');
+
+    await asOwner(postgres.ownerUrl, 'grant svc_app, svc_system to other with admin option');
+    const app = await createTestApp({ database });
+    await app.close();
+  });
+
+  it('go on where the same owner has another Muster database on the cluster', async () => {
+    const app = await createTestApp({ database: await ownedBy('managed', 'second') });
+    await app.close();
+  });
+});

@@ -1,0 +1,156 @@
+import { withSystem, type Tx } from '../../src/platform/db/transaction.ts';
+import { newId } from '../../src/platform/ids.ts';
+import { hashPassword } from '../../src/platform/secrets/passwords.ts';
+import { newToken, tokenHash } from '../../src/platform/secrets/tokens.ts';
+import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import type { TestApp } from './test-app.ts';
+
+/** Rows with every value filled in, so that a test names just what it is about. */
+
+let count = 0;
+const next = () => ++count;
+
+export const PASSWORD = 'Correct-Horse-9';
+let passwordHash: Promise<string> | undefined;
+
+type Row = Record<string, unknown>;
+
+async function insert(app: TestApp, table: string, row: Row): Promise<string> {
+  const id = newId();
+  await withSystem(app.server.database.pool, 'test data', (tx: Tx) => tx(table).insert({ id, ...row }));
+  return id;
+}
+
+export const buildPartner = (app: TestApp, row: Row = {}) =>
+  insert(app, 'partners', {
+    name: `Partner ${next()}`,
+    slug: `partner-${newId()}`,
+    status: 'active',
+    ...row,
+  });
+
+export const buildOrganization = (app: TestApp, partnerId: string, row: Row = {}) =>
+  insert(app, 'organizations', {
+    partner_id: partnerId,
+    name: `Organization ${next()}`,
+    slug: `org-${newId()}`,
+    ...row,
+  });
+
+export const buildSite = (app: TestApp, orgId: string, row: Row = {}) =>
+  insert(app, 'sites', { org_id: orgId, name: `Site ${next()}`, ...row });
+
+export interface Person {
+  id: string;
+  email: string;
+  token: string;
+}
+
+type Membership =
+  | { scope: 'system'; role?: string }
+  | {
+      scope: 'partner';
+      partnerId: string;
+      role?: string;
+      orgAccess?: 'all' | 'selected' | 'none';
+      orgIds?: string[];
+    }
+  | { scope: 'organization'; orgId: string; role?: string };
+
+/** A person with a membership, signed in through the front door. */
+export async function buildPerson(app: TestApp, membership: Membership): Promise<Person> {
+  const email = `person-${next()}-${newId().slice(-6)}@example.com`;
+  passwordHash ??= hashPassword(PASSWORD);
+  const id = await insert(app, 'users', {
+    email,
+    name: `Person ${count}`,
+    password_hash: await passwordHash,
+  });
+  await withSystem(app.server.database.pool, 'test data', async (tx) => {
+    if (membership.scope === 'system') {
+      await tx('system_users').insert({ user_id: id, role_id: membership.role ?? SYSTEM_ROLES.systemAdmin });
+    } else if (membership.scope === 'partner') {
+      const { partnerId, role = SYSTEM_ROLES.partnerAdmin, orgAccess = 'all', orgIds = [] } = membership;
+      await tx('partner_users').insert({
+        partner_id: partnerId,
+        user_id: id,
+        role_id: role,
+        org_access: orgAccess,
+        org_ids: orgIds,
+      });
+    } else {
+      await tx('organization_users').insert({
+        org_id: membership.orgId,
+        user_id: id,
+        role_id: membership.role ?? SYSTEM_ROLES.organizationAdmin,
+      });
+    }
+  });
+  return { id, email, token: await signIn(app, email) };
+}
+
+export async function signIn(app: TestApp, email: string, password = PASSWORD): Promise<string> {
+  const answer = await app.call('POST', '/auth/login', { body: { email, password } });
+  if (answer.status !== 200) throw new Error(`sign-in failed: ${JSON.stringify(answer.body)}`);
+  return answer.body.tokens.accessToken;
+}
+
+/** An enrollment key; the answer is the key itself. */
+export async function buildEnrollmentKey(app: TestApp, orgId: string, row: Row = {}): Promise<string> {
+  const key = newToken('enrollmentKey');
+  await insert(app, 'enrollment_keys', {
+    org_id: orgId,
+    name: 'Test key',
+    key_hash: tokenHash(key),
+    key_prefix: key.slice(0, 10),
+    ...row,
+  });
+  return key;
+}
+
+export const MACHINE = {
+  hostname: 'DESK-1',
+  osType: 'linux',
+  osVersion: 'Debian 12',
+  architecture: 'x64',
+  agentVersion: '1.0.0',
+} as const;
+
+export interface EnrolledDevice {
+  deviceId: string;
+  orgId: string;
+  siteId: string;
+  token: string;
+}
+
+/** A device that came in through the ordinary enrollment route. */
+export async function buildDevice(app: TestApp, orgId: string, machine: Row = {}): Promise<EnrolledDevice> {
+  const enrollmentKey = await buildEnrollmentKey(app, orgId);
+  const answer = await app.call('POST', '/agents/enroll', {
+    body: { ...MACHINE, hostname: `DESK-${next()}`, ...machine, enrollmentKey },
+  });
+  if (answer.status !== 201) {
+    throw new Error(
+      `enrollment failed: ${JSON.stringify([answer.body, app.log.filter((line) => line['level'] === 'error')])}`,
+    );
+  }
+  return answer.body;
+}
+
+/** One partner with one organization, and people of each scope. */
+export async function buildTenant(app: TestApp) {
+  const partnerId = await buildPartner(app);
+  const orgId = await buildOrganization(app, partnerId);
+  const siteId = await buildSite(app, orgId);
+  return {
+    partnerId,
+    orgId,
+    siteId,
+    admin: await buildPerson(app, { scope: 'partner', partnerId }),
+    technician: await buildPerson(app, {
+      scope: 'organization',
+      orgId,
+      role: SYSTEM_ROLES.organizationTechnician,
+    }),
+  };
+}

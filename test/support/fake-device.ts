@@ -1,0 +1,111 @@
+import { io, type Socket } from 'socket.io-client';
+import {
+  COMMAND_TYPES,
+  HUB_PATH,
+  type CommandFrame,
+  type HeartbeatAck,
+  type HubReconnect,
+  type Refusal,
+} from '../../src/protocol/index.ts';
+import type { TestApp } from './test-app.ts';
+
+/** A scripted agent on a real socket: it says what the test tells it to, and remembers what it hears. */
+export interface FakeDevice {
+  socket: Socket;
+  commands: CommandFrame[];
+  cancelled: string[];
+  notices: HubReconnect[];
+  heartbeat(more?: object): Promise<HeartbeatAck>;
+  /** Sends any event and answers its ack. */
+  send(event: string, payload?: unknown): Promise<unknown>;
+  /** The next command that has not been taken yet. */
+  nextCommand(): Promise<CommandFrame>;
+  rows(frame: CommandFrame, rows: unknown[], seq?: number): Promise<unknown>;
+  succeed(frame: CommandFrame, output: unknown): Promise<unknown>;
+  fail(frame: CommandFrame, code: string, message?: string): Promise<unknown>;
+  close(): void;
+}
+
+interface Options {
+  agentVersion?: string;
+  capabilities?: string[];
+  protocol?: number;
+}
+
+export class Refused extends Error {
+  readonly refusal: Refusal | undefined;
+  constructor(message: string, refusal: Refusal | undefined) {
+    super(message);
+    this.refusal = refusal;
+  }
+}
+
+/** Connects, or rejects with `Refused`. */
+export async function connectDevice(
+  app: Pick<TestApp, 'url'>,
+  token: string,
+  options: Options = {},
+): Promise<FakeDevice> {
+  const { agentVersion = '1.0.0', capabilities = [...COMMAND_TYPES], protocol = 1 } = options;
+  const socket = io(`${app.url}/agents`, {
+    path: HUB_PATH,
+    transports: ['websocket'],
+    reconnection: false,
+    forceNew: true,
+    auth: { token, protocol, agentVersion, capabilities, bootId: 'boot-1' },
+  });
+  const commands: CommandFrame[] = [];
+  const cancelled: string[] = [];
+  const notices: HubReconnect[] = [];
+  const waiting: ((frame: CommandFrame) => void)[] = [];
+  socket.on('command', (frame: CommandFrame, ack: (answer: unknown) => void) => {
+    ack({ ok: true });
+    const waiter = waiting.shift();
+    if (waiter === undefined) commands.push(frame);
+    else waiter(frame);
+  });
+  socket.on('command:cancel', ({ id }: { id: string }, ack: (answer: unknown) => void) => {
+    cancelled.push(id);
+    ack({ ok: true });
+  });
+  socket.on('hub:reconnect', (notice: HubReconnect, ack: (answer: unknown) => void) => {
+    notices.push(notice);
+    ack({ ok: true });
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve);
+    socket.once('connect_error', (error: Error & { data?: Refusal }) => {
+      socket.close();
+      reject(new Refused(error.message, error.data));
+    });
+  });
+
+  const send = (event: string, payload?: unknown): Promise<unknown> =>
+    socket.timeout(5000).emitWithAck(event, payload);
+  const finish = (frame: CommandFrame, result: object) =>
+    send('command:result', {
+      id: frame.id,
+      epoch: frame.epoch,
+      startedAt: new Date().toISOString(),
+      finishedAt: new Date().toISOString(),
+      ...result,
+    });
+  return {
+    socket,
+    commands,
+    cancelled,
+    notices,
+    send,
+    heartbeat: (more = {}) =>
+      send('heartbeat', { at: new Date().toISOString(), agentVersion, ...more }) as Promise<HeartbeatAck>,
+    nextCommand: () => {
+      const ready = commands.shift();
+      return ready === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(ready);
+    },
+    rows: (frame, rows, seq = 0) => send('command:rows', { id: frame.id, seq, rows, done: false }),
+    succeed: (frame, output) => finish(frame, { status: 'succeeded', output }),
+    fail: (frame, code, message = 'It failed.') =>
+      finish(frame, { status: 'failed', error: { code, message } }),
+    close: () => void socket.disconnect(),
+  };
+}

@@ -1,0 +1,27 @@
+import { stopTestPostgres } from './test-postgres.ts';
+
+/** Tests start from the embedded default: what the machine happens to offer must not decide what they see. */
+for (const name of [
+  'DATABASE_URL',
+  'DATABASE_URL_APP',
+  'REDIS_URL',
+  'JWT_SECRET',
+  'SECRET_ENCRYPTION_KEY',
+  'APP_ENCRYPTION_KEY',
+  'SECRET_ENCRYPTION_KEYS_OLD',
+  'POSTGRES_PASSWORD',
+  'SVC_APP_DB_PASSWORD',
+  'SVC_ADMIN_EMAIL',
+  'SVC_ADMIN_PASSWORD',
+  'PORT',
+  'HOST',
+  'DATA_DIR',
+]) {
+  delete process.env[name];
+}
+
+export const mochaHooks = {
+  async afterAll() {
+    await stopTestPostgres();
+  },
+};

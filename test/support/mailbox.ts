@@ -1,0 +1,51 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { eventually } from './eventually.ts';
+
+/** The mails that a server without SMTP_URL writes into its data folder. */
+export interface Mailbox {
+  dataDir: string;
+  files(): Promise<string[]>;
+  /** The newest mail to an address, once there are that many. */
+  newest(to: string, count?: number): Promise<string>;
+  remove(): Promise<void>;
+}
+
+export async function createMailbox(): Promise<Mailbox> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-mail-'));
+  const folder = path.join(dataDir, 'mail');
+  const files = async () => {
+    const names = await readdir(folder).catch(() => []);
+    return names
+      .filter((name) => name.endsWith('.eml'))
+      .sort()
+      .map((name) => path.join(folder, name));
+  };
+  const mailsTo = async (to: string) => {
+    const mails = await Promise.all((await files()).map((file) => readFile(file, 'utf8')));
+    return mails.filter((mail) => mail.includes(`To: ${to}`));
+  };
+  return {
+    dataDir,
+    files,
+    async newest(to, count = 1) {
+      const mails = await eventually(
+        () => mailsTo(to),
+        ({ length }) => length >= count,
+      );
+      return decoded(mails.at(-1) ?? '');
+    },
+    remove: () => rm(dataDir, { recursive: true, force: true }),
+  };
+}
+
+/** A long line is folded in quoted-printable. */
+const decoded = (mail: string) =>
+  /quoted-printable/i.test(mail)
+    ? mail
+        .replaceAll(/=\r?\n/g, '')
+        .replaceAll(/=([0-9A-F]{2})/g, (_match, code: string) => String.fromCharCode(parseInt(code, 16)))
+    : mail;
+
+export const tokenIn = (text: string): string => /#token=([\w-]+)/.exec(text)?.[1] ?? '';

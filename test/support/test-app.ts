@@ -1,0 +1,93 @@
+import { readConfig, type Config } from '../../src/config.ts';
+import type { Logger } from '../../src/platform/logger.ts';
+import { startServer, type Server } from '../../src/server.ts';
+import { recordingLog } from './quiet-log.ts';
+import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
+
+/** A whole server on a database of its own, reached as clients reach it. */
+export interface TestApp {
+  url: string;
+  server: Server;
+  database: TestDatabase;
+  log: Record<string, unknown>[];
+  /** Calls the REST interface below /api/v1. */
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export interface CallOptions {
+  token?: string | undefined;
+  body?: unknown;
+  rawBody?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** The parsed JSON; tests look into it as they please. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is whatever the server sent
+  body: any;
+}
+
+export interface TestAppOptions {
+  env?: Record<string, string>;
+  database?: TestDatabase;
+  log?: Logger;
+  graceMs?: number;
+  dashboardRecheckMs?: number;
+}
+
+export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const database = options.database ?? (await createTestDatabase());
+  const recorded = recordingLog();
+  const config: Config = {
+    ...readConfig({
+      environment: {
+        PORT: '0',
+        JWT_SECRET: 'a-secret-that-only-tests-sign-with',
+        SECRET_ENCRYPTION_KEY: 'a-key-that-only-tests-seal-secrets-with',
+        ...options.env,
+      },
+    }),
+  };
+  const { graceMs = 300, dashboardRecheckMs } = options;
+  const server = await startServer({
+    config,
+    database,
+    jwtSecret: config.jwtSecret ?? '',
+    secretKeys: { current: config.encryptionKey ?? '', old: config.oldEncryptionKeys },
+    log: options.log ?? recorded.log,
+    hub: { graceMs, ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }) },
+  });
+  return {
+    url: server.url,
+    server,
+    database,
+    log: recorded.lines,
+    call: (method, path, request) => call(`${server.url}/api/v1${path}`, method, request),
+    async close() {
+      await server.close();
+      if (options.database === undefined) await database.drop();
+    },
+  };
+}
+
+export async function call(url: string, method: string, options: CallOptions = {}): Promise<Answer> {
+  const { token, body, rawBody, headers = {}, signal } = options;
+  const hasBody = body !== undefined || rawBody !== undefined;
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(hasBody ? { 'content-type': 'application/json' } : {}),
+      ...headers,
+    },
+    ...(hasBody ? { body: rawBody ?? JSON.stringify(body) } : {}),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+}
