@@ -73,7 +73,7 @@ export async function startEmbeddedPostgres(
     } else {
       // Kept until the server itself ends it, so that no other Muster takes over a server that is about to stop.
       owned.lock.expectEnd();
-      await shutDown({ pid, clusterDir, binaries: ready.binaries }, log);
+      await shutDown({ ...server, binaries: ready.binaries }, log);
     }
     await owned.lock.release();
   };

@@ -141,13 +141,14 @@ export async function readLog(clusterDir: string): Promise<string> {
 
 /** Disconnects everyone and waits until the process is gone. */
 export async function shutDown(
-  server: { pid: number; clusterDir: string; binaries: Binaries },
+  server: { pid: number; clusterDir: string; binaries: Binaries; hasEnded?: () => boolean },
   log: Logger,
 ): Promise<void> {
-  const { pid, clusterDir } = server;
+  const { pid, clusterDir, hasEnded } = server;
   const begun = Date.now();
+  // A child of ours is gone when we have taken note of its end; before that its pid is still there as a zombie.
   const gone = async (): Promise<boolean> =>
-    (await processState(pid)) !== 'alive' || !(await isPostmasterOf(pid, clusterDir));
+    hasEnded?.() ?? ((await processState(pid)) !== 'alive' || !(await isPostmasterOf(pid, clusterDir)));
   if (process.platform === 'win32') {
     // A signal would be a kill there; only pg_ctl knows how to ask.
     const pgCtl = join(server.binaries.dir, program('pg_ctl'));

@@ -28,6 +28,8 @@ interface Wanted {
 export interface RunningServer extends Server {
   pid: number;
   adopted: boolean;
+  /** Only of a server that is our own child. */
+  hasEnded?: () => boolean;
 }
 
 /** The server of the cluster: the one that runs already, or else a new one. */
@@ -41,7 +43,7 @@ export async function reachServer(wanted: Wanted): Promise<RunningServer> {
     const server = { port, pid: launched.pid, password: wanted.password, clusterDir: wanted.clusterDir };
     try {
       const answered = await answers(server, () => launched.hasEnded(), wanted.log);
-      if (answered) return { ...server, adopted: false };
+      if (answered) return { ...server, adopted: false, hasEnded: launched.hasEnded };
     } catch (error) {
       // Nobody can use it, so nobody will stop it either.
       if (!launched.hasEnded()) process.kill(launched.pid, 'SIGINT');
