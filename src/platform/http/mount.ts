@@ -4,10 +4,11 @@ import type { Db } from '../db/pool.ts';
 import { z } from 'zod';
 import type { Caller, Context, DetachedContext, PublicContext } from '../context.ts';
 import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
-import { AppError, noFields, notFound } from '../errors.ts';
+import { AppError, invalid, noFields, notFound } from '../errors.ts';
 import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
 import { validationError } from './error-body.ts';
 import { ReadyJson } from './ready-json.ts';
+import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
 import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
 
@@ -35,9 +36,8 @@ export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router
   const router = express.Router({ caseSensitive: true });
   for (const { routes } of groups) {
     for (const row of routes) {
-      const json = express.json({ limit: row.bodyLimit ?? BODY_LIMIT, strict: false, type: () => true });
       // Who is asking is settled before a byte of the body is read.
-      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), json, handle(row, pipeline));
+      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), bodyOf(row), handle(row, pipeline));
     }
   }
   return router;
@@ -53,6 +53,29 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     }
     next();
   };
+}
+
+/** The body as it was sent, until its keys are checked. */
+const sent = new WeakMap<object, { buffer: Buffer; encoding: string }>();
+
+function bodyOf(row: AnyRoute): RequestHandler {
+  return express.json({
+    limit: row.bodyLimit ?? BODY_LIMIT,
+    strict: false,
+    type: () => true,
+    verify: (request, _response, buffer, encoding) => void sent.set(request, { buffer, encoding }),
+  });
+}
+
+function assertNoRepeatedKey(request: Request): void {
+  const body = sent.get(request);
+  if (body === undefined) return;
+  sent.delete(request);
+  if (body.encoding !== 'utf-8') {
+    throw new AppError('unsupported_media_type', 'The body must be JSON in UTF-8 (RFC 8259).');
+  }
+  const repeated = repeatedKey(body.buffer.toString());
+  if (repeated !== undefined) throw invalid(`body.${repeated}`, 'must not stand there twice');
 }
 
 /** A body of another type is refused by name, rather than read as an empty one. */
@@ -159,6 +182,7 @@ function names(schema: z.ZodType, body: unknown): boolean {
 
 /** Path, query and body, parsed. A path that cannot be (a malformed id) names nothing: 404. All other issues: 400. */
 function parseInput(row: AnyRoute, request: Request): { params: unknown; query: unknown; body: unknown } {
+  if (row.body !== undefined) assertNoRepeatedKey(request);
   const params = row.params?.safeParse(request.params);
   if (params?.success === false) throw notFound('Resource');
   const query = row.query?.safeParse(request.query);
