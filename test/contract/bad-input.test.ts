@@ -226,8 +226,9 @@ describe('bad input', function () {
         if (dated(field, shape)) for (const value of NO_DATE) await attempt(field, value, `${value}`);
         if (shape.type === 'object') {
           await attempt(field, ['x'], 'an array');
-          for (const text of ['a\0b', 'a\ud800b'])
+          for (const text of ['a\0b', 'a\ud800b']) {
             await attempt(field, { note: { deep: [text] } }, 'such a text in it');
+          }
         }
         if (shape.type === 'array') await attempt(field, { 0: 'x' }, 'an object');
       }
