@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
 import type { Context, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -8,6 +7,7 @@ import { sealContext, type Sealer } from '../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { User } from '../users/index.ts';
 import type { MfaConfirmation, MfaEnabling, MfaSecret, MfaSetup, MfaVerification } from './mfa.schema.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
 import { isTotpCode, newRecoveryCodes, newTotpSecret, otpAuthUrl, recoveryCodeFrom, stepOf } from './totp.ts';
 
 const CHALLENGE_MINUTES = 5;
@@ -27,10 +27,13 @@ export const wrongCode = () => new AppError('unauthenticated', 'The code is wron
 
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
-export function createSecondFactor({ sealer }: { sealer: Sealer }) {
-  /** Guesses at the password or code of a person who is signed in, as with a stolen access token. */
-  const confirmations = new RateLimiterMemory({ points: 10, duration: WINDOW_MINUTES * 60 });
-
+export function createSecondFactor({
+  sealer,
+  limits: { ownSecrets },
+}: {
+  sealer: Sealer;
+  limits: Pick<SignInLimits, 'ownSecrets'>;
+}) {
   async function factorOf(tx: Tx, userId: string): Promise<Factor | undefined> {
     const row = await tx('user_mfa')
       .where({ user_id: userId })
@@ -83,11 +86,7 @@ export function createSecondFactor({ sealer }: { sealer: Sealer }) {
   /** Throws unless the caller knows their password, and the code where one is asked for. */
   async function confirm(ctx: Context, input: { currentPassword?: string; code?: string }): Promise<void> {
     const { userId } = ctx.caller;
-    await confirmations.consume(userId).catch((refused: { msBeforeNext: number }) => {
-      throw new AppError('rate_limited', 'Too many tries. Wait a while.', {
-        retryAfterMs: refused.msBeforeNext,
-      });
-    });
+    await ownSecrets.take(userId);
     if (input.currentPassword !== undefined) {
       const user = await User.query(ctx.tx).findById(userId);
       if (!(await verifyPassword(user?.passwordHash, input.currentPassword))) {
@@ -99,7 +98,7 @@ export function createSecondFactor({ sealer }: { sealer: Sealer }) {
       if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
       if (!(await spend(ctx.tx, userId, factor, input.code))) throw wrongCode();
     }
-    await confirmations.delete(userId);
+    await ownSecrets.forget(userId);
   }
 
   const isEnabled = async (ctx: Context) => (await factorOf(ctx.tx, ctx.caller.userId))?.enabled === true;
