@@ -31,13 +31,13 @@ export function createRegistration({
   const partnersByAddress = limits.limiter('register-partner', { points: 3, seconds: HOUR });
   const usersByAddress = limits.limiter('register-user', { points: 5, seconds: HOUR });
 
-  function assertEnabled(): void {
-    if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
-  }
-
   return {
+    /** Throws `registration_disabled` where people come in by invitation only. */
+    assertEnabled(): void {
+      if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
+    },
+
     async registerPartner(ctx: PublicContext, input: PartnerRegistration) {
-      assertEnabled();
       await partnersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       const made = await unlessTaken(() =>
@@ -79,7 +79,6 @@ export function createRegistration({
 
     /** An account that belongs nowhere yet, and waits for an invitation. */
     async registerUser(ctx: PublicContext, input: UserRegistration) {
-      assertEnabled();
       await usersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       await unlessTaken(() =>
