@@ -17,6 +17,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         description:
           'Nothing is asked for at sign-in until POST /auth/mfa/enable has shown that the app works.',
         access: 'person',
+        transaction: false,
         body: MfaSetup,
         response: MfaSecret,
         errors: ['conflict', 'rate_limited'],
@@ -30,8 +31,9 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         body: MfaEnabling,
         response: Success,
         errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.enable(ctx, body)),
+        prepare: ({ ctx, body }) => secondFactor.proveForEnabling(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.enable(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {
@@ -48,8 +50,9 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         body: MfaConfirmation,
         response: Success,
         errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.disable(ctx, body)),
+        prepare: ({ ctx, body }) => secondFactor.proveForDisabling(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.disable(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {
@@ -66,8 +69,9 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         body: MfaConfirmation,
         response: RecoveryCodes,
         errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.renewRecoveryCodes(ctx, body)),
+        prepare: ({ ctx, body }) => secondFactor.proveForRenewal(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.renewRecoveryCodes(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {
