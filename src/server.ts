@@ -199,9 +199,7 @@ async function makeFirstAdmin(
   admin: { email: string; password: string },
   log: Logger,
 ): Promise<void> {
-  const made = await withSystem(database.pool, 'first administrator of an empty database', (tx) =>
-    createFirstAdmin(tx, admin),
-  );
+  const made = await createFirstAdmin((why, work) => withSystem(database.pool, why, work), admin);
   if (made) log.info({ email: admin.email }, 'server.first_admin_created');
 }
 

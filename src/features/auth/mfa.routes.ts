@@ -20,7 +20,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         transaction: false,
         body: MfaSetup,
         response: MfaSecret,
-        errors: ['conflict', 'rate_limited'],
+        errors: ['conflict', 'rate_limited', 'unavailable'],
         handler: ({ ctx, body }) => secondFactor.setUp(ctx, body),
       }),
       route({
@@ -30,7 +30,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaEnabling,
         response: Success,
-        errors: ['conflict', 'rate_limited'],
+        errors: ['conflict', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => secondFactor.proveForEnabling(ctx, body),
         handler: async ({ ctx, prepared }) => ({
           ...(await secondFactor.enable(ctx, prepared)),
@@ -49,7 +49,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaConfirmation,
         response: Success,
-        errors: ['conflict', 'rate_limited'],
+        errors: ['conflict', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => secondFactor.proveForDisabling(ctx, body),
         handler: async ({ ctx, prepared }) => ({
           ...(await secondFactor.disable(ctx, prepared)),
@@ -68,7 +68,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaConfirmation,
         response: RecoveryCodes,
-        errors: ['conflict', 'rate_limited'],
+        errors: ['conflict', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => secondFactor.proveForRenewal(ctx, body),
         handler: async ({ ctx, prepared }) => ({
           ...(await secondFactor.renewRecoveryCodes(ctx, prepared)),

@@ -46,7 +46,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       access: 'public',
       body: AcceptInvitation,
       response: LoginResponse,
-      errors: ['not_found', 'unauthenticated', 'partner_inactive'],
+      errors: ['not_found', 'unauthenticated', 'partner_inactive', 'rate_limited', 'unavailable'],
       handler: async ({ ctx, body, reply }) => {
         const result = await acceptInvitation(ctx, body, parts);
         if ('refreshToken' in result) cookie.set(reply, result.refreshToken);
@@ -61,7 +61,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       access: 'public',
       body: ForgottenPassword,
       response: Success,
-      errors: ['rate_limited'],
+      errors: ['rate_limited', 'unavailable'],
       handler: ({ ctx, body }) => forgotPassword(ctx, body.email, parts),
     }),
     route({
@@ -83,8 +83,8 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       transaction: false,
       body: PasswordChange,
       response: Success,
-      errors: ['conflict'],
-      handler: ({ ctx, body }) => changePassword(ctx, body),
+      errors: ['conflict', 'rate_limited', 'unavailable'],
+      handler: ({ ctx, body }) => changePassword(ctx, body, parts),
     }),
     route({
       method: 'get',

@@ -13,7 +13,7 @@ import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
   auth: Pick<AuthService, 'login'>;
-  limits: Pick<SignInLimits, 'beforeMail'>;
+  limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
   mailer: Mailer;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
@@ -37,9 +37,11 @@ async function forgetOpenLinks(tx: Tx, userId: string): Promise<void> {
 export async function changePassword(
   ctx: DetachedContext,
   input: PasswordChange,
+  { limits: { ownSecrets } }: Pick<PasswordParts, 'limits'>,
 ): Promise<{ success: true }> {
   const { userId, sessionId } = ctx.caller;
   assertStrong(input.newPassword, 'newPassword');
+  await ownSecrets.take(userId);
   const user = await ctx.withTenant(({ tx }) => User.query(tx).findById(userId).throwIfNotFound());
   if (!(await verifyPassword(user.passwordHash, input.currentPassword))) {
     throw fieldFault('currentPassword', 'The current password is wrong.');
@@ -54,6 +56,7 @@ export async function changePassword(
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
   });
+  await ownSecrets.forget(userId);
   return { success: true };
 }
 
