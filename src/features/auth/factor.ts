@@ -80,8 +80,8 @@ export async function storeRecoveryCodes(tx: Tx, userId: string, { hashes }: Rec
 }
 
 /**
- * A slow hash, unlike that of our tokens: eight characters out of 32 are 40 bits, short enough to be written down and
- * typed. Whoever stole the table would try all of them within minutes with SHA-256 (10¹² codes), and for centuries with
- * this one. With 64 bits and more SHA-256 would do.
+ * A slow hash, unlike that of our tokens: eight characters out of 32 are 40 bits, few enough to be written down and
+ * typed. Whoever stole the table would try all of them (10¹²) in minutes with SHA-256, and in some 800 years of one core
+ * with this one. From 64 bits on SHA-256 would do.
  */
 const hashOf = (code: string, salt: string): Promise<string> => hashWithSalt(code, Buffer.from(salt, 'hex'));

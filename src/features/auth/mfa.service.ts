@@ -173,13 +173,15 @@ export function createSecondFactor({
     ): Promise<T> {
       const hash = tokenHash(tempToken);
       // Counted in a transaction of its own: a wrong code must not take its try back.
-      const attempt = await ctx.withSystem('count a try at a second factor', (tx) => countTry(tx, hash));
+      const attempt = await ctx.withSystem('count a try at a second factor', async (tx) => {
+        const counted = await countTry(tx, hash);
+        return counted && { ...counted, factor: await factorOf(tx, sealer, counted.userId) };
+      });
       if (attempt === undefined) throw wrongCode();
-      const { userId, retryAfterMs } = attempt;
+      const { userId, retryAfterMs, factor } = attempt;
       if (retryAfterMs > 0) {
         throw new AppError('rate_limited', 'Too many tries. Wait a while.', { retryAfterMs });
       }
-      const factor = await ctx.withSystem('read a second factor', (tx) => factorOf(tx, sealer, userId));
       const read = factor?.enabled === true ? await readCode(factor, code) : undefined;
       return ctx.withSystem('finish a sign-in with a second factor', async (tx) => {
         const fits = read !== undefined && (await spend(tx, userId, read));
