@@ -7,6 +7,7 @@ import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
 import { AppError, noFields, notFound } from '../errors.ts';
 import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
 import { validationError } from './error-body.ts';
+import { ReadyJson } from './ready-json.ts';
 import { requestState, type RequestState } from './request-state.ts';
 import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
 
@@ -87,7 +88,9 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const answer = await answerOf(row, state, input, pipeline);
 
     input.reply.apply(response);
-    response.status(row.status ?? 200).json(answer);
+    response.status(row.status ?? 200);
+    if (answer instanceof ReadyJson) response.type('json').send(answer.text);
+    else response.json(answer);
   };
 }
 
@@ -108,12 +111,15 @@ async function answerOf(
   const base = { requestId: state.requestId, log: state.log, client: state.client };
   if (caller === undefined) {
     const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
-    return row.response.parse(await row.handler({ ...input, ctx, prepared: undefined }));
+    return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
   }
   const inTransaction = async <T>(work: (ctx: Context) => PromiseLike<T>): Promise<T> => {
     const afterwards: (() => void | Promise<void>)[] = [];
-    const result = await withTenant(pipeline.db, caller, (tx) =>
-      work({ ...base, caller, tx, afterCommit: (task) => void afterwards.push(task) }),
+    const result = await withTenant(
+      pipeline.db,
+      caller,
+      (tx) => work({ ...base, caller, tx, afterCommit: (task) => void afterwards.push(task) }),
+      { readOnly: row.method === 'get' && row.audit === undefined },
     );
     for (const task of afterwards) await task();
     return result;
@@ -121,11 +127,11 @@ async function answerOf(
   const detached: DetachedContext = { ...base, caller, withTenant: inTransaction };
   const prepared = await row.prepare?.({ ...input, ctx: detached });
   if (!row.transaction) {
-    return row.response.parse(await row.handler({ ...input, ctx: detached, prepared }));
+    return shaped(row, await row.handler({ ...input, ctx: detached, prepared }));
   }
   return inTransaction(async (ctx) => {
     const raw = await row.handler({ ...input, ctx, prepared });
-    const parsed = row.response.parse(raw);
+    const parsed = shaped(row, raw);
     if (row.audit !== undefined) {
       const note = row.audit.note(raw, input);
       await pipeline.audit.record(ctx.tx, {
@@ -138,6 +144,11 @@ async function answerOf(
     }
     return parsed;
   });
+}
+
+/** What the response lists, and nothing else. */
+function shaped(row: AnyRoute, answer: unknown): unknown {
+  return answer instanceof ReadyJson ? answer : row.response.parse(answer);
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */

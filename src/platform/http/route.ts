@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Context, DetachedContext, PublicContext } from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { ReadyJson } from './ready-json.ts';
 
 /**
  * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
@@ -103,7 +104,9 @@ export interface RouteDeclaration<
    * Redis is asked. Whether what it read still holds is the handler's to see. */
   prepare?(input: RequestInput<A, false, Parsed<P>, Parsed<Q>, Parsed<B>>): PromiseLike<X>;
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
-  handler(input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>): PromiseLike<H> | H;
+  handler(
+    input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
+  ): PromiseLike<H | ReadyJson> | H | ReadyJson;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {
