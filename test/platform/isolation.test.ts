@@ -305,6 +305,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/enrollment/enroll.service.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 2,
+  'features/users/user.service.ts': 2,
   'platform/http/mount.ts': 1,
   'platform/secrets/reseal.ts': 1,
   'server.ts': 1,

@@ -47,6 +47,7 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, _response, next) => {
     const state = requestState(request);
     state.route = row.path;
+    row.before?.();
     if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
@@ -133,7 +134,7 @@ async function answerOf(
   const base = { requestId: state.requestId, log: state.log, client: state.client };
   if (caller === undefined) {
     const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
-    return shaped(row, await row.handler({ ...input, ctx }));
+    return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
   }
   const inTransaction = async <T>(work: (ctx: Context) => PromiseLike<T>): Promise<T> => {
     const afterwards: (() => void | Promise<void>)[] = [];
@@ -146,12 +147,13 @@ async function answerOf(
     for (const task of afterwards) await task();
     return result;
   };
+  const detached: DetachedContext = { ...base, caller, withTenant: inTransaction };
+  const prepared = await row.prepare?.({ ...input, ctx: detached });
   if (!row.transaction) {
-    const ctx: DetachedContext = { ...base, caller, withTenant: inTransaction };
-    return shaped(row, await row.handler({ ...input, ctx }));
+    return shaped(row, await row.handler({ ...input, ctx: detached, prepared }));
   }
   return inTransaction(async (ctx) => {
-    const raw = await row.handler({ ...input, ctx });
+    const raw = await row.handler({ ...input, ctx, prepared });
     const parsed = shaped(row, raw);
     if (row.audit !== undefined) {
       const note = row.audit.note(raw, input);
