@@ -13,6 +13,7 @@ import {
   createSecondFactor,
   signInLimits,
 } from './features/auth/index.ts';
+import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
@@ -99,6 +100,7 @@ export async function startServer({
       nodeId,
       store: createDeviceStore({ db: database.hubPool, nodeId }),
       credentials,
+      ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       people: authenticator,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,

@@ -9,6 +9,7 @@ import {
   type SecondFactor,
   type SignInLimits,
 } from './auth/index.ts';
+import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
 import { enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
@@ -51,6 +52,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     siteRoutes,
     enrollmentRoutes(parts),
     deviceRoutes(parts),
+    commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];
 }

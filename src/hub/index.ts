@@ -10,10 +10,11 @@ import { serveAgents } from './agent-transport.ts';
 import type { AskOutcome, Question } from './ask.ts';
 import { DashboardFeed, statusAfter, type DevicePatch } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
+import { CommandDesk } from './command-desk.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import type { ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
-import type { AgentCredentials, DeviceStore, People } from './ports.ts';
+import type { AgentCredentials, CommandLedger, DeviceStore, People } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
@@ -30,6 +31,10 @@ export interface DeviceHub {
   deviceChanged(deviceId: string, patch: DevicePatch): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** There is new work for the device in the ledger. */
+  deliver(deviceId: string): void;
+  /** The device is to stop work that it may have. */
+  cancelCommand(deviceId: string, commandId: string): void;
   /** Ends the connection, so that the agent comes back with what is now valid. */
   disconnect(deviceId: string): void;
 }
@@ -46,6 +51,7 @@ export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
   credentials: AgentCredentials;
+  ledger: CommandLedger;
   people: People;
   heartbeatSeconds: number;
   /** Whose word counts on where a dashboard connects from. */
@@ -76,13 +82,14 @@ export function createHub(options: HubOptions): Hub {
   const registry = new ActorRegistry();
   const writer = new PresenceWriter(store, log);
   const feed = new DashboardFeed();
-  const router = new Router({ registry, directory, bus, log });
+  const desk = new CommandDesk({ ledger: options.ledger, registry, log });
+  const router = new Router({ registry, directory, bus, log, work: (deviceId) => desk.wake(deviceId) });
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
     maxAsks: MAX_ASKS_A_DEVICE,
   };
-  const meters = hubMetrics(metrics, registry, feed, writer);
+  const meters = hubMetrics(metrics, { registry, feed, writer, desk });
   let draining = false;
 
   const events: ActorEvents = {
@@ -96,6 +103,8 @@ export function createHub(options: HubOptions): Hub {
       });
     },
     facts: (facts) => writer.facts(facts),
+    ready: (actor) => desk.wake(actor.deviceId),
+    command: (event, kept) => desk.record(event, kept),
     gone(actor) {
       registry.remove(actor);
       directory
@@ -176,6 +185,8 @@ export function createHub(options: HubOptions): Hub {
       feed.left(deviceId);
       registry.get(deviceId)?.stop({ afterMs: 3_600_000, reason: 'decommissioned' }, 'socket_closed');
     },
+    deliver: (deviceId) => router.deliver(deviceId),
+    cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
     disconnect(deviceId) {
       registry.get(deviceId)?.stop(undefined, 'socket_closed');
     },
@@ -203,6 +214,7 @@ export function createHub(options: HubOptions): Hub {
       clearInterval(sweep);
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
+      await desk.close();
       await io.close();
       await writer.close();
       await bus.close();
@@ -229,7 +241,11 @@ function withLivePresence(device: DeviceSummary, registry: ActorRegistry): Devic
   };
 }
 
-function hubMetrics(metrics: Metrics, registry: ActorRegistry, feed: DashboardFeed, writer: PresenceWriter) {
+function hubMetrics(
+  metrics: Metrics,
+  parts: { registry: ActorRegistry; feed: DashboardFeed; writer: PresenceWriter; desk: CommandDesk },
+) {
+  const { registry, feed, writer, desk } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
     let depth = 0;
@@ -241,6 +257,11 @@ function hubMetrics(metrics: Metrics, registry: ActorRegistry, feed: DashboardFe
     'muster_presence_unwritten',
     'Devices whose latest state is not in the database yet.',
     () => writer.pending,
+  );
+  metrics.gauge(
+    'muster_command_events_unwritten',
+    'What devices said of their work that is not in the ledger yet.',
+    () => desk.unwritten,
   );
   return {
     asks: metrics.counter('muster_live_queries_total', 'Live questions to devices, by how they ended.', [

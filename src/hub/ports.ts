@@ -1,4 +1,12 @@
-import type { Heartbeat, Metrics, Presence, RefusalCode, DeviceSummary } from '../protocol/index.ts';
+import type {
+  CommandProgress,
+  DeviceSummary,
+  DurableCommandType,
+  Heartbeat,
+  Metrics,
+  Presence,
+  RefusalCode,
+} from '../protocol/index.ts';
 import type { Caller, ClientInfo } from '../platform/context.ts';
 
 /** What the hub needs from the features above it. */
@@ -50,6 +58,45 @@ export interface DeviceStore {
     caller: Caller,
     filter: { orgId?: string | undefined; siteId?: string | undefined },
   ): Promise<DeviceSummary[]>;
+}
+
+/** A command of the ledger, marked as sent under this claim. */
+export interface DispatchedCommand {
+  id: string;
+  deviceId: string;
+  type: DurableCommandType;
+  payload: unknown;
+  attempt: number;
+  epoch: number;
+  deadline: string;
+}
+
+/** How a device's work has come on. */
+export type CommandEvent = { id: string; deviceId: string } & (
+  | { kind: 'accepted' }
+  | { kind: 'running'; progress?: Omit<CommandProgress, 'id' | 'seq'> }
+  | { kind: 'finished'; end: CommandEnd }
+);
+export interface CommandEnd {
+  status: 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
+  output?: unknown;
+  error?: { code: string; message: string };
+}
+
+/** Durable work: what is in it is done once, whatever dies (DESIGN 4.7). */
+export interface CommandLedger {
+  /**
+   * Takes what the devices may be sent now, in the order it was asked for, and no more than a device works on at once.
+   * What was sent under an earlier claim and never acknowledged is among it again. `cancelled` are those on the device
+   * that are to end.
+   */
+  take(
+    claims: readonly { deviceId: string; epoch: number }[],
+  ): Promise<{ dispatched: DispatchedCommand[]; cancelled: { id: string; deviceId: string }[] }>;
+  /** Events of commands that are not this device's, unknown or over change nothing. */
+  record(events: readonly CommandEvent[]): Promise<void>;
+  /** Ends what waited or took too long. */
+  sweep(): Promise<void>;
 }
 
 export interface People {

@@ -69,6 +69,11 @@ describe('a cluster of three hubs', () => {
           },
         }),
       },
+      ledger: {
+        take: async () => ({ dispatched: [], cancelled: [] }),
+        record: async () => {},
+        sweep: async () => {},
+      },
       people: { authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')) },
       store: {
         recordPresence: async (records) => void written.push(...records),

@@ -89,6 +89,7 @@ function scene(
       actor.tell({
         kind: 'result',
         result: { id, epoch, status: 'succeeded', output, startedAt: AT, finishedAt: AT, ...more },
+        ack: () => {},
       });
     },
     give: (id, rows) => void actor.tell({ kind: 'rows', rows: { id, seq: 0, rows, done: false } }),
@@ -105,6 +106,8 @@ function scene(
       facts: (facts) => void notes.facts.push(facts),
       failed: (error) => void notes.failed.push(error),
       gone: () => void (scened.gone += 1),
+      ready: () => {},
+      command: () => {},
     },
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxAsks: 4 },
     agentVersion: '1.0.0',

@@ -7,6 +7,7 @@ import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../errors.ts';
 import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
 import { validationError } from './error-body.ts';
+import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { ReadyJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
@@ -107,6 +108,10 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       bearer: bearerToken(request),
       cookies: parseCookies(request.headers.cookie ?? ''),
       reply: pendingReply(),
+      once:
+        row.idempotent === true && state.caller !== undefined
+          ? onceOnly(request, state.caller.userId, request.body)
+          : undefined,
     };
     const answer = await answerOf(row, state, input, pipeline);
 
@@ -122,6 +127,7 @@ type Input = ReturnType<typeof parseInput> & {
   cookies: Record<string, string | undefined>;
   bearer: string | undefined;
   reply: ReturnType<typeof pendingReply>;
+  once: OnceOnly | undefined;
 };
 
 async function answerOf(
@@ -153,8 +159,11 @@ async function answerOf(
     return shaped(row, await row.handler({ ...input, ctx: detached, prepared }));
   }
   return inTransaction(async (ctx) => {
+    const before = input.once === undefined ? undefined : await takeKey(ctx.tx, input.once);
+    if (before !== undefined) return before.answer;
     const raw = await row.handler({ ...input, ctx, prepared });
     const parsed = shaped(row, raw);
+    if (input.once !== undefined) await keepAnswer(ctx.tx, input.once, parsed);
     if (row.audit !== undefined) {
       const note = row.audit.note(raw, input);
       await pipeline.audit.record(ctx.tx, {

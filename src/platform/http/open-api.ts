@@ -50,6 +50,7 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     parameters: [
       ...parameters(row.params, 'path', components),
       ...parameters(row.query, 'query', components),
+      ...(row.idempotent === true ? [IDEMPOTENCY_KEY] : []),
     ],
     responses: {
       [String(row.status ?? 200)]: {
@@ -67,6 +68,15 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
   }
   return result;
 }
+
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'The same key with the same request gets the first answer again for 24 hours, and nothing is done twice.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+};
 
 function accessText(row: AnyRoute): string {
   if (row.access === 'public') return 'Needs no sign-in.';
@@ -89,6 +99,7 @@ function errorResponses(row: AnyRoute, schema: Json): Json {
   if (row.access !== 'public' && !refusesKeys(row.access)) codes.add('rate_limited');
   if (typeof row.access === 'object' && row.access.mfa === true) codes.add('mfa_required');
   if (row.params !== undefined) codes.add('not_found');
+  if (row.idempotent === true) codes.add('conflict');
   const byStatus = new Map<AppError['status'], string[]>();
   for (const code of codes) {
     const status = ERROR_STATUS[code];

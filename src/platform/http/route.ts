@@ -83,6 +83,8 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   status?: 200 | 201 | 202;
   /** Throws where this server does not offer the route: before anybody signs in and anything of the body is read. */
   before?(): void;
+  /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
+  idempotent?: true;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;

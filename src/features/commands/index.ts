@@ -1,0 +1,3 @@
+export { createCommandLedger } from './command-ledger.ts';
+export { commandRoutes } from './command.routes.ts';
+export { addCommands } from './command.service.ts';
