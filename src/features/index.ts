@@ -12,6 +12,7 @@ import {
 import { deviceRoutes } from './devices/index.ts';
 import { enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { groupRoutes } from './groups/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
@@ -51,6 +52,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     siteRoutes,
     enrollmentRoutes(parts),
     deviceRoutes(parts),
+    groupRoutes,
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];
 }
