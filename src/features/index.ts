@@ -13,6 +13,7 @@ import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
 import { enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { groupRoutes } from './groups/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
@@ -52,6 +53,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     siteRoutes,
     enrollmentRoutes(parts),
     deviceRoutes(parts),
+    groupRoutes,
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];

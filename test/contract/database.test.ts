@@ -100,10 +100,10 @@ describe('the database', () => {
     }
   });
 
-  it('ties whatever belongs to a site or device to its organization as well', async () => {
+  it('ties whatever belongs to a site, device or group to its organization as well', async () => {
     const keys = await owner<{ definition: string; child: string }>(
       `select conrelid::regclass::text as child, pg_get_constraintdef(oid) as definition from pg_constraint
-      where contype = 'f' and confrelid in ('sites'::regclass, 'devices'::regclass)`,
+      where contype = 'f' and confrelid in ('sites'::regclass, 'devices'::regclass, 'device_groups'::regclass)`,
     );
     expect(keys.length).to.be.greaterThan(2);
     for (const { definition, child } of keys) {

@@ -183,18 +183,16 @@ function asAgreed(type: DurableCommandType, { output, ...end }: Finished): Finis
 
 // Never sent: expired. Sent without a receipt, and its time to begin is over: nobody knows, and it is not sent again.
 const SWEEP = `
-  with late as (
-    select id, case
-      when status = 'queued' then 'expired'
-      else 'timed_out' end as ends_as,
-      case when status = 'queued' then null when status = 'dispatched' then 'no_receipt' else 'no_result' end as why
-    from (
-      (select id, status from commands where status in ('queued', 'dispatched') and expires_at <= now()
-        limit ? for update skip locked)
-      union all
-      (select id, status from commands where status in ('accepted', 'running') and due_at <= now()
-        limit ? for update skip locked)
-    ) as over
+  with unsent as (
+    select id from commands where status in ('queued', 'dispatched') and expires_at <= now()
+    limit ? for update skip locked
+  ),
+  overdue as (
+    select id from commands where status in ('accepted', 'running') and due_at <= now()
+    limit ? for update skip locked
   )
-  update commands c set status = late.ends_as, reason = late.why, finished_at = now()
-  from late where c.id = late.id`;
+  update commands c set
+    status = case when c.status = 'queued' then 'expired' else 'timed_out' end,
+    reason = case c.status when 'queued' then null when 'dispatched' then 'no_receipt' else 'no_result' end,
+    finished_at = now()
+  from (select id from unsent union all select id from overdue) as late where c.id = late.id`;
