@@ -4,7 +4,7 @@ import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
 import { routesAsData } from '../../src/features/index.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
+import { buildDevice, buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
 import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /**
@@ -16,6 +16,7 @@ interface Shape {
   type?: string;
   format?: string;
   enum?: unknown[];
+  const?: unknown;
   anyOf?: Shape[];
   items?: Shape;
   minimum?: number;
@@ -94,7 +95,9 @@ describe('bad input', function () {
     const made = async (path: string, body: Body) =>
       (await app.call('POST', path, { token, body })).body.id as string;
     const other = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
+    const { deviceId } = await buildDevice(app, tenant.orgId);
     ids = {
+      '/devices/:id/commands': deviceId,
       '/orgs/sites/:id': tenant.siteId,
       '/orgs/organizations/:id': tenant.orgId,
       '/orgs/partners/:id': tenant.partnerId,
@@ -140,10 +143,13 @@ describe('bad input', function () {
       scopes: ['devices:read'],
       orgAccess: 'all',
       orgIds: [],
+      deviceIds: [ids['/devices/:id/commands']],
       enrollmentKey: 'set below',
+      payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
     };
     if (Object.hasOwn(known, name)) return known[name];
     const { type, enum: values, anyOf, format, items, minimum, properties = {}, required = [] } = shape;
+    if (shape.const !== undefined) return shape.const;
     if (values !== undefined) return values[0];
     if (anyOf !== undefined) return sample(name, anyOf[0] ?? {});
     if (type === 'integer' || type === 'number') return Math.max(minimum ?? 1, 1);

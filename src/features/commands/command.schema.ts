@@ -86,7 +86,7 @@ export const NewCommand = z
       }
       return z.NEVER;
     }
-    return { type: type as DurableCommandType, payload: parsed.data, ttlSeconds };
+    return { type, payload: parsed.data, ttlSeconds };
   });
 export type NewCommand = z.output<typeof NewCommand>;
 

@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { CommandPayload, DurableCommandType } from '../../protocol/index.ts';
 import { holds, type Context } from '../../platform/context.ts';
+import type { Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
@@ -40,17 +41,16 @@ interface Row {
   finished_at: Date | null;
 }
 
-const commandsOf = (ctx: Context) =>
+const commandsOf = (ctx: Context): Query =>
   ctx
     .tx('commands as c')
     .leftJoin('device_presence as p', 'p.device_id', 'c.device_id')
     .whereRaw(inTenant(ctx.caller, 'c.org_id'));
 
-const COLUMNS = ['c.*'];
 const WAITS = `c.status = 'queued' and p.state is distinct from 'connected' as waits_for_device`;
 
-const select = async (ctx: Context, query: ReturnType<typeof commandsOf>) =>
-  (await query.select(...COLUMNS, ctx.tx.raw(WAITS))) as Row[];
+const select = (ctx: Context, query: ReturnType<typeof commandsOf>): Query<Row> =>
+  query.select('c.*', ctx.tx.raw(WAITS));
 
 function toCommand(row: Row): Command {
   return {

@@ -53,7 +53,10 @@ export type GroupPatch = z.infer<typeof GroupPatch>;
 export const GroupQuery = PageQuery.extend({
   orgId: z.uuid().optional(),
   siteId: z.uuid().optional(),
-  search: z.string().trim().min(1).max(255).optional().describe('Part of the name, in any case.'),
+  search: text(255)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the name, in any case.'),
 });
 export type GroupQuery = z.infer<typeof GroupQuery>;
 
