@@ -13,6 +13,7 @@ import {
   createSecondFactor,
   signInLimits,
 } from './features/auth/index.ts';
+import { createAgentAuthenticator } from './features/agents/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
@@ -120,6 +121,7 @@ export async function startServer({
     const api = mount(routes, {
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
+      agents: createAgentAuthenticator(credentials),
       audit: auditTrail,
     });
     const document = openApi(routes, API_INFO);

@@ -11,7 +11,11 @@ export interface AgentIdentity {
   partnerId: string;
 }
 
-export type Verdict = { ok: true; identity: AgentIdentity } | { ok: false; code: RefusalCode };
+export interface RefusedVerdict {
+  ok: false;
+  code: Extract<RefusalCode, 'UNAUTHENTICATED' | 'DECOMMISSIONED' | 'TENANT_INACTIVE'>;
+}
+export type Verdict = { ok: true; identity: AgentIdentity } | RefusedVerdict;
 
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */

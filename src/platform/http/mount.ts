@@ -2,13 +2,21 @@ import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Db } from '../db/pool.ts';
 import { z } from 'zod';
-import type { Caller, Context, DetachedContext, PublicContext } from '../context.ts';
+import type { AgentCaller, AgentContext, Caller, Context } from '../context.ts';
+import type { TenantScope } from '../db/tenant-scope.ts';
 import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
 import { AppError, noFields, notFound } from '../errors.ts';
-import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
+import {
+  type AgentAuthenticator,
+  type Authenticator,
+  authorize,
+  bearerToken,
+  signIn,
+  signInAgent,
+} from './authentication.ts';
 import { validationError } from './error-body.ts';
 import { requestState, type RequestState } from './request-state.ts';
-import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
+import type { Access, AnyRoute, AuditNote, CookieOptions, HandlerInput, Reply, RouteGroup } from './route.ts';
 
 /** Writes an audit entry in the transaction of the deed. */
 export interface AuditTrail {
@@ -17,13 +25,14 @@ export interface AuditTrail {
 export interface AuditEntry extends AuditNote {
   action: string;
   resourceType: string;
-  caller: Caller;
+  actor: Caller | AgentCaller;
   state: RequestState;
 }
 
 export interface Pipeline {
   db: Db;
   authenticator: Authenticator;
+  agents: AgentAuthenticator;
   audit: AuditTrail;
 }
 
@@ -46,7 +55,8 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, _response, next) => {
     const state = requestState(request);
     state.route = row.path;
-    if (row.access !== 'public') {
+    if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
+    else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
     }
@@ -103,39 +113,61 @@ async function answerOf(
   input: Input,
   pipeline: Pipeline,
 ): Promise<unknown> {
-  const { caller } = state;
+  const { agent, caller } = state;
   const base = { requestId: state.requestId, log: state.log, client: state.client };
-  if (caller === undefined) {
-    const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
-    return row.response.parse(await row.handler({ ...input, ctx }));
+  const answer = async (ctx: AnyContext) => row.response.parse(await row.handler({ ...input, ctx }));
+  if (agent !== undefined) {
+    const within = transactions(pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
+    if (!row.transaction) return answer({ ...base, agent, withTenant: within });
+    return within((ctx) => audited(row, state, input, ctx, pipeline.audit));
   }
-  const inTransaction = async <T>(work: (ctx: Context) => PromiseLike<T>): Promise<T> => {
+  if (caller !== undefined) {
+    const within = transactions(pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
+    if (!row.transaction) return answer({ ...base, caller, withTenant: within });
+    return within((ctx) => audited(row, state, input, ctx, pipeline.audit));
+  }
+  return answer({ ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) });
+}
+
+type AnyContext = HandlerInput<Access, boolean, unknown, unknown, unknown>['ctx'];
+type Opened = Pick<Context, 'tx' | 'afterCommit'>;
+
+/** An agent sees the organization of its device: nothing narrower is cut by the database. */
+function scopeOf({ orgId }: AgentCaller): TenantScope {
+  return { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [orgId] };
+}
+
+/** What opens a transaction of the tenant, and after its commit does what waited for that. */
+function transactions<C>({ db }: Pipeline, scope: TenantScope, contextOf: (opened: Opened) => C) {
+  return async <T>(work: (ctx: C) => PromiseLike<T>): Promise<T> => {
     const afterwards: (() => void | Promise<void>)[] = [];
-    const result = await withTenant(pipeline.db, caller, (tx) =>
-      work({ ...base, caller, tx, afterCommit: (task) => void afterwards.push(task) }),
+    const result = await withTenant(db, scope, (tx) =>
+      work(contextOf({ tx, afterCommit: (task) => void afterwards.push(task) })),
     );
     for (const task of afterwards) await task();
     return result;
   };
-  if (!row.transaction) {
-    const ctx: DetachedContext = { ...base, caller, withTenant: inTransaction };
-    return row.response.parse(await row.handler({ ...input, ctx }));
+}
+
+async function audited(
+  row: AnyRoute,
+  state: RequestState,
+  input: Input,
+  ctx: Context | AgentContext,
+  audit: AuditTrail,
+): Promise<unknown> {
+  const raw = await row.handler({ ...input, ctx });
+  const parsed = row.response.parse(raw);
+  if (row.audit !== undefined) {
+    await audit.record(ctx.tx, {
+      ...row.audit.note(raw, input),
+      action: row.audit.action,
+      resourceType: row.audit.resource,
+      actor: 'agent' in ctx ? ctx.agent : ctx.caller,
+      state,
+    });
   }
-  return inTransaction(async (ctx) => {
-    const raw = await row.handler({ ...input, ctx });
-    const parsed = row.response.parse(raw);
-    if (row.audit !== undefined) {
-      const note = row.audit.note(raw, input);
-      await pipeline.audit.record(ctx.tx, {
-        ...note,
-        action: row.audit.action,
-        resourceType: row.audit.resource,
-        caller,
-        state,
-      });
-    }
-    return parsed;
-  });
+  return parsed;
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */

@@ -1,0 +1,1 @@
+export { createAgentAuthenticator } from './agent-authenticator.ts';
