@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../hub/index.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
+import { agentRoutes } from './agents/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
 import {
   authRoutes,
@@ -50,6 +51,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     organizationRoutes,
     siteRoutes,
     enrollmentRoutes(parts),
+    agentRoutes(parts),
     deviceRoutes(parts),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];

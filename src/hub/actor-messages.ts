@@ -4,6 +4,7 @@ import type {
   CommandResult,
   CommandRows,
   CommandType,
+  ErrorAck,
   Heartbeat,
   HeartbeatAck,
   HubReconnect,
@@ -32,10 +33,16 @@ export interface PendingAsk {
 }
 
 export type ActorMessage =
-  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck) => void }
+  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck | ErrorAck) => void }
   | { kind: 'ask'; ask: PendingAsk }
   | { kind: 'rows'; rows: CommandRows }
   | { kind: 'result'; result: CommandResult };
+
+/** What a message hears whose turn does not come. */
+export const BUSY: ErrorAck = {
+  ok: false,
+  error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
+};
 
 /** What has its turn before anything else. */
 export type Urgent =

@@ -7,8 +7,16 @@ import type {
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode, COMMANDS, rowSchema } from '../protocol/index.ts';
-import type { ActorLimits, ActorMessage, DeviceLink, PendingAsk, Urgent } from './actor-messages.ts';
+import {
+  BUSY,
+  type ActorLimits,
+  type ActorMessage,
+  type DeviceLink,
+  type PendingAsk,
+  type Urgent,
+} from './actor-messages.ts';
 import type { AskFailure, AskOutcome } from './ask.ts';
+import { factsOf, heartbeatAnswer } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import type { AgentIdentity, DeviceFacts, PresenceRecord } from './ports.ts';
 
@@ -128,7 +136,7 @@ export class DeviceActor {
 
   #turn(message: ActorMessage | Urgent): void {
     if (this.state === 'gone') {
-      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+      refuse(message);
       return;
     }
     try {
@@ -185,7 +193,7 @@ export class DeviceActor {
     this.lastHeardAt = at;
     this.#heartbeat = heartbeat;
     this.#agentVersion = heartbeat.agentVersion;
-    ack({ ok: true, at: new Date(at).toISOString(), nextInMs: this.#limits.heartbeatMs, upgrade: [] });
+    ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
     this.#reportPresence('connected', this.connectedSince);
     this.#reportFacts();
   }
@@ -274,9 +282,7 @@ export class DeviceActor {
     this.state = 'draining';
     clearTimeout(this.#graceTimer);
     this.#failAsks({ reason: 'disconnected' });
-    for (const message of this.#mailbox.drain()) {
-      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
-    }
+    for (const message of this.#mailbox.drain()) refuse(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
     if (wasOnline && presence !== undefined) this.#reportPresence(presence, Date.now());
@@ -322,24 +328,20 @@ export class DeviceActor {
 
   /** What the agent says of the machine changes rarely: it is written when it does. */
   #reportFacts(): void {
-    const { osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
-      this.#heartbeat ?? {};
-    const facts = {
-      deviceId: this.deviceId,
-      agentVersion: this.#agentVersion,
-      capabilities: [...this.#capabilities].sort(),
-      osVersion,
-      osBuild,
-      watchdogVersion,
-      lastUser,
-      pendingReboot,
-      autoUpdate,
-    };
+    const { deviceId } = this;
+    const capabilities = [...this.#capabilities].sort();
+    const facts = factsOf({ deviceId, agentVersion: this.#agentVersion, capabilities }, this.#heartbeat);
     const fingerprint = JSON.stringify(facts);
     if (fingerprint === this.#facts) return;
     this.#facts = fingerprint;
     this.#events.facts(facts);
   }
+}
+
+/** Tells whoever waits for its turn that this will not come. */
+function refuse(message: ActorMessage | Urgent): void {
+  if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+  if (message.kind === 'heartbeat') message.ack(BUSY);
 }
 
 function failureOf(result: CommandResult): AskOutcome {

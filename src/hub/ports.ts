@@ -41,11 +41,23 @@ export interface DeviceFacts
   > {
   deviceId: string;
   agentVersion: string;
-  capabilities: readonly string[];
+  /** Undefined where it was not said: what is known stays. */
+  capabilities: readonly string[] | undefined;
+}
+
+/** A heartbeat that came without a connection, written behind: the device counts as online until then. */
+export interface ReportRecord
+  extends Pick<PresenceRecord, 'deviceId' | 'lastIp' | 'metrics' | 'uptimeSeconds'> {
+  until: string;
+  lastSeenAt: string;
 }
 
 export interface DeviceStore {
   recordPresence(records: readonly PresenceRecord[]): Promise<void>;
+  recordReports(records: readonly ReportRecord[]): Promise<void>;
+  /** Which devices report without a connection, and until when (in ms) they count as online; of those asked for also
+   * the connected ones, with `null`. */
+  reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
   recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
   /** Nothing is connected to a hub that only starts: whatever the last run left as connected is lost. */
   markAllLost(): Promise<void>;

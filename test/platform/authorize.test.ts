@@ -35,8 +35,7 @@ describe('who may call a route', () => {
       throw error;
     }
   };
-  const all = (access: PeopleAccess) =>
-    [PERSON, WITH_MFA, KEY].map((caller) => answer(caller, access));
+  const all = (access: PeopleAccess) => [PERSON, WITH_MFA, KEY].map((caller) => answer(caller, access));
 
   it('is everyone who is signed in, or persons only', () => {
     expect(all('signed-in')).to.deep.equal(['allowed', 'allowed', 'allowed']);

@@ -34,10 +34,7 @@ export async function signIn(
 }
 
 /** Whose agent it is. Its token opens only its own device: throws `forbidden` for another one. */
-export async function signInAgent(
-  request: Request,
-  authenticator: AgentAuthenticator,
-): Promise<AgentCaller> {
+export async function signInAgent(request: Request, authenticator: AgentAuthenticator): Promise<AgentCaller> {
   const token = bearerToken(request);
   if (token === undefined) {
     throw new AppError('unauthenticated', 'Send "Authorization: Bearer <agent token>".');

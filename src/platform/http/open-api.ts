@@ -38,7 +38,8 @@ export function openApi(
         agent: {
           type: 'http',
           scheme: 'bearer',
-          description: 'The token of an agent (`magt_…`) from POST /agents/enroll. It opens its own device only.',
+          description:
+            'The token of an agent (`magt_…`) from POST /agents/enroll. It opens its own device only.',
         },
       },
     },
