@@ -121,7 +121,7 @@ export async function startServer({
     const api = mount(routes, {
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
-      agents: createAgentAuthenticator(credentials),
+      agents: createAgentAuthenticator(credentials, hub),
       audit: auditTrail,
     });
     const document = openApi(routes, API_INFO);

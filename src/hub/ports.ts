@@ -15,7 +15,13 @@ export interface RefusedVerdict {
   ok: false;
   code: Extract<RefusalCode, 'UNAUTHENTICATED' | 'DECOMMISSIONED' | 'TENANT_INACTIVE'>;
 }
-export type Verdict = { ok: true; identity: AgentIdentity } | RefusedVerdict;
+export interface GoodVerdict {
+  ok: true;
+  identity: AgentIdentity;
+  /** This was the first use of a new token, which has ended the one before it. */
+  isFirstUse?: true;
+}
+export type Verdict = GoodVerdict | RefusedVerdict;
 
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */

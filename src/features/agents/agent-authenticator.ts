@@ -1,13 +1,19 @@
+import type { DeviceHub } from '../../hub/index.ts';
 import type { AgentCredentials, RefusedVerdict } from '../../hub/ports.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AgentAuthenticator } from '../../platform/http/authentication.ts';
 
 /** Agents over plain HTTP: let in and turned away by the same verdict as at the handshake of a socket. */
-export function createAgentAuthenticator(credentials: AgentCredentials): AgentAuthenticator {
+export function createAgentAuthenticator(
+  credentials: AgentCredentials,
+  hub: Pick<DeviceHub, 'disconnect'>,
+): AgentAuthenticator {
   return {
     async authenticate(bearer) {
       const verdict = await credentials.verify(bearer).catch(notRead);
       if (!verdict.ok) throw refusal(verdict.code);
+      // On a socket the newer connection ends the older one; here nothing else does.
+      if (verdict.isFirstUse === true) hub.disconnect(verdict.identity.deviceId);
       return { kind: 'agent', ...verdict.identity };
     },
   };

@@ -67,7 +67,7 @@ export interface HandlerInput<A extends Access, T extends boolean, P, Q, B> {
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
   /** The bearer token as sent, also on public routes, where it is not checked. */
-  bearer: string | undefined;
+  bearer: A extends 'agent' ? string : string | undefined;
 }
 
 /** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
