@@ -107,7 +107,10 @@ function verdictOn(row: CredentialRow | undefined): Verdict {
  * that no two of them wait for each other, and whoever comes second finds what the first has left.
  * @returns whether this was the first use
  */
-async function confirmToken(tx: Tx, { hash, deviceId }: { hash: string; deviceId: string }): Promise<boolean> {
+async function confirmToken(
+  tx: Tx,
+  { hash, deviceId }: { hash: string; deviceId: string },
+): Promise<boolean> {
   const { rowCount } = await tx.raw(
     `with device as (select id from devices where id = ? for no key update),
       used as (

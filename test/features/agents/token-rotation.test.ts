@@ -162,9 +162,30 @@ describe('the rotation of an agent’s token', () => {
     expect(await valid()).to.deep.equal([]);
   });
 
+  it('meets a new enrollment in the same moment, and only what that gave out is left', async () => {
+    const machineId = 'machine-at-once';
+    device = await buildDevice(app, tenant.orgId, { machineId });
+    for (let round = 0; round < 10; round++) {
+      const next = await staged();
+      const [, again, rotated] = await Promise.all([
+        beat(next),
+        buildDevice(app, tenant.orgId, { machineId }),
+        rotate(),
+      ]);
+      for (const token of [device.token, next, rotated.body.token].filter(Boolean)) {
+        expect(await beat(token), `round ${round}`).to.equal(401);
+      }
+      device = again;
+      expect(await beat(device.token)).to.equal(200);
+    }
+    expect(app.log.filter(({ level }) => level === 'error')).to.deep.equal([]);
+  });
+
   it('gives nothing for a token that has died elsewhere, although this process remembers it', async () => {
     expect(await beat(device.token)).to.equal(200);
-    await inDatabase('update agent_credentials set revoked_at = now() where device_id = ?', [device.deviceId]);
+    await inDatabase('update agent_credentials set revoked_at = now() where device_id = ?', [
+      device.deviceId,
+    ]);
     expect((await rotate()).status).to.equal(401);
   });
 
@@ -202,7 +223,9 @@ describe('the rotation of an agent’s token', () => {
     const reading = credentials.verify(device.token);
     credentials.forget(device.deviceId);
     expect((await reading).ok).to.equal(true);
-    await inDatabase('update agent_credentials set revoked_at = now() where device_id = ?', [device.deviceId]);
+    await inDatabase('update agent_credentials set revoked_at = now() where device_id = ?', [
+      device.deviceId,
+    ]);
     expect((await credentials.verify(device.token)).ok).to.equal(false);
     expect(await credentials.verify(newToken('agent'))).to.deep.equal({ ok: false, code: 'UNAUTHENTICATED' });
   });
