@@ -15,6 +15,7 @@ import {
 } from './features/auth/index.ts';
 import { createAgentAuthenticator } from './features/agents/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
+import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
@@ -108,6 +109,7 @@ export async function startServer({
     const routes = routeTable({
       auth: authService({ accessTokens, secondFactor, limits }),
       limits,
+      enrollLimits: enrollLimits(),
       registration: createRegistration({ accessTokens, isEnabled: config.registrationEnabled }),
       secondFactor,
       hub,

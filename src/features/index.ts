@@ -11,7 +11,7 @@ import {
   type SignInLimits,
 } from './auth/index.ts';
 import { deviceRoutes } from './devices/index.ts';
-import { enrollmentRoutes } from './enrollment/index.ts';
+import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
@@ -23,6 +23,7 @@ import { userRoutes } from './users/index.ts';
 export interface FeatureParts {
   auth: AuthService;
   limits: SignInLimits;
+  enrollLimits: EnrollLimits;
   registration: Registration;
   secondFactor: SecondFactor;
   hub: DeviceHub;
@@ -62,6 +63,7 @@ export function routesAsData(): RouteGroup[] {
   return routeTable({
     auth: {},
     limits: {},
+    enrollLimits: {},
     registration: {},
     secondFactor: {},
     hub: {},

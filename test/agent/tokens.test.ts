@@ -165,6 +165,14 @@ describe('the agent’s tokens', function () {
     expect(await tokens.current()).to.equal(nextToken);
   });
 
+  it('stay two when the new one came while the old one was being taken', async () => {
+    const tokens = new KeptTokens(dataDir, await kept());
+    const token = await tokens.current();
+    await rotateToken(dataDir);
+    await tokens.accepted(token);
+    expect((await kept()).nextToken).to.equal(await tokens.current());
+  });
+
   it('are rotated by themselves after thirty days, once', async () => {
     await rotateOldToken(dataDir, Date.now() + 29 * DAY_MS);
     expect((await kept()).nextToken).to.equal(undefined);
