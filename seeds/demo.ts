@@ -1,6 +1,5 @@
 import type { Tx } from '../src/platform/db/transaction.ts';
 import { newId } from '../src/platform/ids.ts';
-import { hashPassword } from '../src/platform/secrets/passwords.ts';
 import { SYSTEM_ROLES } from '../src/features/users/index.ts';
 
 /** What the demo shows: one provider with three customers at seven sites in four time zones, and people to sign in. */
@@ -50,7 +49,7 @@ export async function demoState(tx: Tx): Promise<'demo' | 'empty' | 'other'> {
 }
 
 /** Fills an empty database. The passwords are the caller's: none stands in the source. */
-export async function seedDemo(tx: Tx, passwords: Record<DemoEmail, string>): Promise<void> {
+export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>): Promise<void> {
   const partnerId = newId();
   await tx('partners').insert({
     id: partnerId,
@@ -73,7 +72,7 @@ export async function seedDemo(tx: Tx, passwords: Record<DemoEmail, string>): Pr
       id: userId,
       email,
       name,
-      password_hash: await hashPassword(passwords[email]),
+      password_hash: passwordHashes[email],
     });
     if (email === 'system@demo.example') {
       await tx('system_users').insert({ user_id: userId, role_id: SYSTEM_ROLES.systemAdmin });

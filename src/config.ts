@@ -41,6 +41,9 @@ const postgresUrl = z
     error: 'must be a URL such as postgres://user:password@127.0.0.1:5432/muster',
   })
   .optional();
+const redisUrl = z
+  .url({ protocol: /^rediss?$/, error: 'must be a URL such as redis://127.0.0.1:6379' })
+  .optional();
 const secret = (bytes: number) =>
   z
     .string()
@@ -76,6 +79,9 @@ const Environment = z.object({
     .min(1)
     .optional()
     .describe('Used for svc_app where the two above are absent.'),
+  REDIS_URL: redisUrl.describe(
+    'Redis, where several servers count limits together. Absent: this one counts by itself.',
+  ),
   DATABASE_POOL_SIZE: whole(10, 1, 500).describe(
     'Connections for requests; the live side has half as many more.',
   ),
@@ -157,6 +163,7 @@ const FROM_FILE = [
   'SMTP_URL',
   'DATABASE_URL',
   'DATABASE_URL_APP',
+  'REDIS_URL',
 ];
 
 export type DatabaseChoice =
@@ -169,6 +176,8 @@ export interface Config {
   dataDir: string;
   database: DatabaseChoice;
   databasePoolSize: number;
+  /** Absent: what Redis does for several processes is done within this one. */
+  redisUrl: string | undefined;
   autoMigrate: boolean;
   /** Absent only on the embedded default, where one is generated. */
   jwtSecret: string | undefined;
@@ -222,6 +231,7 @@ export function readConfig({
     dataDir: path.resolve(env.DATA_DIR),
     database: chooseDatabase(env),
     databasePoolSize: env.DATABASE_POOL_SIZE,
+    redisUrl: env.REDIS_URL,
     autoMigrate: env.AUTO_MIGRATE,
     jwtSecret: env.JWT_SECRET,
     encryptionKey: env.SECRET_ENCRYPTION_KEY ?? env.APP_ENCRYPTION_KEY,

@@ -20,6 +20,8 @@ import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
 import { createHub, type Hub } from './hub/index.ts';
+import { createRateLimits } from './platform/cluster/rate-limits.ts';
+import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
@@ -77,16 +79,18 @@ export async function startServer({
     log,
   });
   const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
+  const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   const httpServer = createServer();
   let hub: Hub | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
     const accessTokens = createAccessTokens(jwtSecret);
-    const apiKeys = createApiKeyCallers({ db: database.pool, log });
+    const rateLimits = createRateLimits(redis);
+    const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
     const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
-    const limits = signInLimits();
-    const secondFactor = createSecondFactor({ sealer: createSealer(secretKeys) });
+    const limits = signInLimits(rateLimits);
+    const secondFactor = createSecondFactor({ sealer: createSealer(secretKeys), limits });
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
@@ -109,8 +113,12 @@ export async function startServer({
     const routes = routeTable({
       auth: authService({ accessTokens, secondFactor, limits }),
       limits,
-      enrollLimits: enrollLimits(),
-      registration: createRegistration({ accessTokens, isEnabled: config.registrationEnabled }),
+      enrollLimits: enrollLimits(rateLimits),
+      registration: createRegistration({
+        accessTokens,
+        limits: rateLimits,
+        isEnabled: config.registrationEnabled,
+      }),
       secondFactor,
       hub,
       mailer,
@@ -127,7 +135,7 @@ export async function startServer({
       audit: auditTrail,
     });
     const document = openApi(routes, API_INFO);
-    const health = healthRoutes(VERSION, readinessChecks(database), () => draining);
+    const health = healthRoutes(VERSION, readinessChecks(database, redis), () => draining);
     databaseMetrics(metrics, database);
 
     const app = express();
@@ -163,6 +171,7 @@ export async function startServer({
         await closed;
         await apiKeys.close();
         await mailer.close();
+        await redis?.close();
         await database.close();
         log.info({}, 'server.closed');
       },
@@ -170,6 +179,7 @@ export async function startServer({
   } catch (error) {
     await hub?.close();
     httpServer.close();
+    await redis?.close();
     await database.close();
     throw error;
   }
@@ -193,16 +203,16 @@ async function makeFirstAdmin(
   admin: { email: string; password: string },
   log: Logger,
 ): Promise<void> {
-  const made = await withSystem(database.pool, 'first administrator of an empty database', (tx) =>
-    createFirstAdmin(tx, admin),
-  );
+  const made = await createFirstAdmin((why, work) => withSystem(database.pool, why, work), admin);
   if (made) log.info({ email: admin.email }, 'server.first_admin_created');
 }
 
-function readinessChecks({ pool }: Database) {
+function readinessChecks({ pool }: Database, redis: RedisConnection | undefined) {
   return {
     database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
-    redis: 'not_configured' as const,
+    // Without Redis agents stay, and people who are signed in work on: a balancer that took this node away for it would
+    // take them all away, from every node at once.
+    redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },
     migrations: async () => (await pendingMigrations(pool)).length === 0,
     isolation: async () => assertSafeRole(pool).then(() => true),
   };

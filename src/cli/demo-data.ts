@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import { removeCluster } from '../platform/db/embedded/index.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import { createLogger } from '../platform/logger.ts';
+import { hashPassword } from '../platform/secrets/passwords.ts';
 import { writePrivate } from '../platform/secrets/own-files.ts';
 import type { Server } from '../server.ts';
 import { StartRefused } from '../start-failure.ts';
@@ -62,7 +63,11 @@ export async function ensureSeed(server: Server, config: Config): Promise<DemoPe
       DEMO_PEOPLE.map(({ email }) => [email, randomBytes(12).toString('base64url')]),
     );
     await writePrivate(file, `${JSON.stringify(made, null, 2)}\n`);
-    await withSystem(pool, 'fill the empty demo', (tx) => seedDemo(tx, made as Record<DemoEmail, string>));
+    const hashed = await Promise.all(
+      Object.entries(made).map(async ([email, password]) => [email, await hashPassword(password)]),
+    );
+    const hashes = Object.fromEntries(hashed) as Record<DemoEmail, string>;
+    await withSystem(pool, 'fill the empty demo', (tx) => seedDemo(tx, hashes));
   }
   const passwords = z.record(z.string(), z.string()).parse(await readJson(file));
   const people = DEMO_PEOPLE.map(({ email, is }) => [email, { email, is, password: passwords[email] ?? '' }]);

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { Instant } from './primitives.ts';
+import { Instant, text } from './primitives.ts';
 
 /** Socket messages between agent and hub, both ways (namespace `/agents`). */
 
 export const AgentHandshake = z.object({
-  token: z.string().min(1).max(200),
+  token: text(200),
   protocol: z.number().int(),
-  agentVersion: z.string().min(1).max(50),
-  capabilities: z.array(z.string().min(1).max(64)).max(100),
-  bootId: z.string().min(1).max(100).describe('Changes with each start of the agent program.'),
+  agentVersion: text(50),
+  capabilities: z.array(text(64)).max(100),
+  bootId: text(100).describe('Changes with each start of the agent program.'),
 });
 export type AgentHandshake = z.infer<typeof AgentHandshake>;
 
@@ -36,17 +36,17 @@ export type Metrics = z.infer<typeof Metrics>;
 
 export const Heartbeat = z.object({
   at: Instant,
-  agentVersion: z.string().min(1).max(50),
-  watchdogVersion: z.string().max(50).optional(),
-  osVersion: z.string().max(200).optional(),
-  osBuild: z.string().max(100).optional(),
+  agentVersion: text(50),
+  watchdogVersion: text(50, 0).optional(),
+  osVersion: text(200, 0).optional(),
+  osBuild: text(100, 0).optional(),
   uptimeSeconds: z.number().nonnegative().optional(),
   metrics: Metrics.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()]))
     .max(64)
     .optional(),
-  lastUser: z.string().max(255).optional(),
+  lastUser: text(255, 0).optional(),
   pendingReboot: z.boolean().optional(),
   autoUpdate: z.boolean().optional(),
 });
@@ -79,7 +79,7 @@ export const HeartbeatAck = OkAck.extend({
 });
 export type HeartbeatAck = z.infer<typeof HeartbeatAck>;
 
-const CommandId = z.string().min(1).max(64);
+const CommandId = text(64);
 const Epoch = z.number().int().nonnegative();
 
 export const CommandFrame = z.object({
@@ -95,13 +95,13 @@ export type CommandFrame = z.infer<typeof CommandFrame>;
 export const CommandProgress = z.object({
   id: CommandId,
   seq: z.number().int().nonnegative(),
-  phase: z.string().max(50),
+  phase: text(50, 0),
   percent: Percent.optional(),
   done: z.number().nonnegative().optional(),
   total: z.number().nonnegative().optional(),
   rate: z.number().nonnegative().optional(),
   etaSeconds: z.number().nonnegative().optional(),
-  message: z.string().max(1000).optional(),
+  message: text(1000, 0).optional(),
 });
 export type CommandProgress = z.infer<typeof CommandProgress>;
 
@@ -122,7 +122,7 @@ export const CommandResult = z.object({
   epoch: Epoch,
   status: z.enum(['succeeded', 'failed', 'cancelled']),
   output: z.unknown().optional(),
-  error: z.object({ code: z.string().max(100), message: z.string().max(2000) }).optional(),
+  error: z.object({ code: text(100, 0), message: text(2000, 0) }).optional(),
   startedAt: Instant,
   finishedAt: Instant,
 });
@@ -132,8 +132,8 @@ export const CommandCancel = z.object({ id: CommandId });
 export type CommandCancel = z.infer<typeof CommandCancel>;
 
 export const UpdateStatus = z.object({
-  component: z.string().max(50),
-  targetVersion: z.string().max(50),
+  component: text(50, 0),
+  targetVersion: text(50, 0),
   phase: z.enum([
     'downloading',
     'verifying',
@@ -143,7 +143,7 @@ export const UpdateStatus = z.object({
     'failed',
     'rolled_back',
   ]),
-  error: z.string().max(2000).optional(),
+  error: text(2000, 0).optional(),
 });
 export type UpdateStatus = z.infer<typeof UpdateStatus>;
 

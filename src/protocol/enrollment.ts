@@ -1,45 +1,40 @@
 import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
-import { Architecture, OsType } from './primitives.ts';
+import { Architecture, OsType, text } from './primitives.ts';
 
 /** How an agent comes by its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
 
 export const Hardware = z
   .object({
-    manufacturer: z.string().max(255),
-    model: z.string().max(255),
-    serialNumber: z.string().max(255),
-    cpuModel: z.string().max(255),
+    manufacturer: text(255, 0),
+    model: text(255, 0),
+    serialNumber: text(255, 0),
+    cpuModel: text(255, 0),
     cpuCores: z.number().int().positive(),
     ramTotalMb: z.number().nonnegative(),
     diskTotalGb: z.number().nonnegative(),
-    gpuModel: z.string().max(255),
+    gpuModel: text(255, 0),
   })
   .partial();
 export type Hardware = z.infer<typeof Hardware>;
 
 export const Network = z
-  .object({ ipAddress: z.string().max(45), publicIp: z.string().max(45), macAddress: z.string().max(17) })
+  .object({ ipAddress: text(45, 0), publicIp: text(45, 0), macAddress: text(17, 0) })
   .partial();
 export type Network = z.infer<typeof Network>;
 
 export const EnrollRequest = z.object({
-  enrollmentKey: z.string().min(1).max(64),
-  hostname: z.string().min(1).max(255),
+  enrollmentKey: text(64),
+  hostname: text(255),
   osType: OsType,
-  osVersion: z.string().min(1).max(200),
-  osBuild: z.string().max(100).optional(),
+  osVersion: text(200),
+  osBuild: text(100, 0).optional(),
   architecture: Architecture,
-  agentVersion: z.string().min(1).max(50),
-  machineId: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .describe('The same machine enrolling again keeps its device.'),
+  agentVersion: text(50),
+  machineId: text(128).optional().describe('The same machine enrolling again keeps its device.'),
   hardware: Hardware.optional(),
   network: Network.optional(),
-  capabilities: z.array(z.string().min(1).max(64)).max(100).optional(),
+  capabilities: z.array(text(64)).max(100).optional(),
 });
 export type EnrollRequest = z.infer<typeof EnrollRequest>;
 

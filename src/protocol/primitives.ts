@@ -9,6 +9,20 @@ export const Instant = z.iso
   .transform((text) => new Date(text).toISOString())
   .meta({ format: 'date-time' });
 
+/**
+ * Text that a database keeps exactly as it was sent: without NUL and without halves of surrogate pairs, which would
+ * make a whole batch of records fail.
+ */
+export const text = (max: number, min = 1) =>
+  z
+    .string()
+    .min(min)
+    .max(max)
+    .refine(
+      (value) => !value.includes('\0') && !/\p{Surrogate}/u.test(value),
+      'must not contain NUL characters or halves of surrogate pairs',
+    );
+
 export const OsType = z.enum(['windows', 'macos', 'linux']);
 export type OsType = z.infer<typeof OsType>;
 

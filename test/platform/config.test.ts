@@ -55,6 +55,7 @@ describe('the configuration', () => {
       METRICS_TOKEN: 'short',
       AGENT_HEARTBEAT_SECONDS: '1.5',
       NODE_ID: 'a node',
+      REDIS_URL: 'http://127.0.0.1:6379',
       SMTP_URL: 'mail.example.com',
       SMTP_FROM: 'nobody',
     });
@@ -71,6 +72,7 @@ describe('the configuration', () => {
       METRICS_TOKEN: 'at least 16 characters',
       AGENT_HEARTBEAT_SECONDS: 'such as 60',
       NODE_ID: '1 to 64 letters',
+      REDIS_URL: 'redis://127.0.0.1:6379',
       SMTP_URL: 'smtp://user:password@mail.example.com:587',
       SMTP_FROM: 'Muster <muster@example.com>',
     };

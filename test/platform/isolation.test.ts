@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config.ts';
 import { Site } from '../../src/features/sites/site.model.ts';
 import { openPool, type Db } from '../../src/platform/db/pool.ts';
+import { runPrepared } from '../../src/platform/db/prepared.ts';
 import { UnsafeDatabaseError } from '../../src/platform/db/roles.ts';
 import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
 import { withSystem, withTenant } from '../../src/platform/db/transaction.ts';
@@ -238,6 +239,41 @@ describe('a transaction of a tenant', () => {
     expect(found.map(({ orgId }) => orgId)).to.deep.equal([orgIds[3]]);
   });
 
+  it('answers a read before its commit, and lets a read change nothing', async () => {
+    const [orgId] = orgIds as [string];
+    const order: string[] = [];
+    let commit: Promise<unknown> = Promise.resolve();
+    await withTenant(
+      db,
+      tenantOf(orgId),
+      async (tx) => {
+        commit = Promise.resolve(tx.executionPromise).then(() => order.push('committed'));
+        await tx('sites');
+      },
+      { readOnly: true },
+    );
+    order.push('answered');
+    await commit;
+    expect(order).to.deep.equal(['answered', 'committed']);
+    const write = withTenant(db, tenantOf(orgId), (tx) => tx('sites').update({ name: 'x' }), {
+      readOnly: true,
+    });
+    const refused = await write.then(
+      () => 'written',
+      (error: Error) => error.message,
+    );
+    expect(refused).to.include('cannot execute UPDATE in a read-only transaction');
+  });
+
+  it('takes no statement when it is over, prepared or not', async () => {
+    const kept = await withTenant(db, tenantOf(orgIds[0]!), async (tx) => tx);
+    const late = await runPrepared(kept, { name: 'late', text: 'select 1' }, []).then(
+      () => 'answered',
+      (error: Error) => error.message,
+    );
+    expect(late).to.include('the transaction was over');
+  });
+
   it('keeps 100 requests at once of 20 organizations apart on 5 connections', async () => {
     const people = await Promise.all(
       orgIds.map((orgId) => buildPerson(app, { scope: 'organization', orgId })),
@@ -261,7 +297,6 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/api-keys/api-key-callers.ts': 1,
   'features/api-keys/key-usage.ts': 1,
   'features/auth/auth.service.ts': 4,
-  'features/auth/authenticator.ts': 1,
   'features/auth/mfa.service.ts': 2,
   'features/auth/password.service.ts': 6,
   'features/auth/sign-in-limits.ts': 1,
@@ -270,6 +305,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/enrollment/enroll.service.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 2,
+  'features/users/user.service.ts': 2,
   'platform/http/mount.ts': 1,
   'platform/secrets/reseal.ts': 1,
   'server.ts': 1,
@@ -291,6 +327,28 @@ describe('the way across tenants', () => {
       if (calls > 0) found[file] = calls;
     }
     expect(found).to.deep.equal(ACROSS_TENANTS);
+  });
+
+  it('is not taken by functions of the database but these', async () => {
+    const database = await createTestDatabase();
+    const found = await asOwner<{ name: string; owner: string; public: boolean }>(
+      database.ownerUrl,
+      `select p.proname as name, p.proowner::regrole::text as owner, has_function_privilege('public', p.oid, 'execute') as public
+      from pg_proc p where p.prosecdef and p.pronamespace = 'public'::regnamespace order by 1`,
+    );
+    await database.drop();
+    expect(found).to.deep.equal(
+      [
+        { name: 'account_for_invitation', public: false },
+        // Answers about the caller's own tenant.
+        { name: 'app_org_ids', public: true },
+        { name: 'person_holder', public: false },
+        { name: 'role_in_use', public: false },
+        { name: 'session_holder', public: false },
+        // Answers with a yes or no.
+        { name: 'site_exists', public: true },
+      ].map((one) => ({ ...one, owner: 'svc_system' })),
+    );
   });
 
   it('is never taken by naming the role', () => {

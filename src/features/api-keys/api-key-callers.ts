@@ -1,4 +1,4 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import type { Caller } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
@@ -27,11 +27,18 @@ export interface ApiKeyCallers {
   close(): Promise<void>;
 }
 
+interface Parts {
+  db: Db;
+  log: Logger;
+  limits: RateLimits;
+}
+
 /** Who acts by an API key. Its maker's rights are read afresh each time, so what they lose their keys lose at once. */
-export function createApiKeyCallers({ db, log }: { db: Db; log: Logger }): ApiKeyCallers {
+export function createApiKeyCallers({ db, log, limits }: Parts): ApiKeyCallers {
   const usage = new KeyUsage(db, log);
-  // Each key has a limit of its own, so this one only counts.
-  const counter = new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: HOUR_SECONDS });
+  // Each key has a limit of its own, so this one only counts. It goes on in each process while Redis is away: a lost
+  // Redis must neither stop every integration nor lift their limits.
+  const counter = limits.counter('api-key', HOUR_SECONDS);
 
   async function authenticate(key: string): Promise<KeyCaller> {
     if (!isWellFormed('apiKey', key)) throw refused();
@@ -46,8 +53,8 @@ export function createApiKeyCallers({ db, log }: { db: Db; log: Logger }): ApiKe
       async authenticate(bearer, client) {
         const caller = await authenticator.authenticate(bearer, client);
         if (!isKeyCaller(caller)) return caller;
-        const { consumedPoints, msBeforeNext } = await counter.consume(caller.apiKeyId).catch(thrownResult);
-        if (consumedPoints > caller.rateLimit) {
+        const { count, msBeforeNext } = await counter.count(caller.apiKeyId);
+        if (count > caller.rateLimit) {
           throw new AppError('rate_limited', `This API key may make ${caller.rateLimit} requests an hour.`, {
             retryAfterMs: msBeforeNext,
           });
@@ -64,12 +71,6 @@ const refused = () => new AppError('unauthenticated', 'The API key is not valid.
 
 const isKeyCaller = (caller: Caller): caller is KeyCaller =>
   caller.kind === 'api_key' && 'rateLimit' in caller;
-
-/** The limiter throws its result where it refuses. */
-function thrownResult(thrown: unknown): RateLimiterRes {
-  if (thrown instanceof RateLimiterRes) return thrown;
-  throw thrown;
-}
 
 async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
   const record = await ApiKey.query(tx)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { Instant } from '../../protocol/index.ts';
 
@@ -35,14 +35,14 @@ const Scopes = z
   .max(100)
   .transform((scopes) => [...new Set(scopes)])
   .meta({ type: 'array', items: { type: 'string' }, description: 'Permissions; none that its maker lacks.' });
-const Name = z.string().trim().min(1).max(255);
+const Name = text(255);
 const ExpiresAt = Instant.refine(
   (text) => Date.parse(text) > Date.now(),
   'must lie in the future',
 ).nullable();
 const RateLimit = z.number().int().min(1).max(1_000_000).describe('Requests an hour; default 1000.');
 
-export const NewApiKey = z.object({
+export const NewApiKey = z.strictObject({
   orgId: z.uuid().optional().describe('The key is good in this organization only.'),
   name: Name,
   scopes: Scopes,
@@ -52,7 +52,7 @@ export const NewApiKey = z.object({
 export type NewApiKey = z.infer<typeof NewApiKey>;
 
 /** What is left out stays as it is. */
-export const ApiKeyChange = z.object({
+export const ApiKeyChange = z.strictObject({
   name: Name.optional(),
   scopes: Scopes.optional(),
   expiresAt: ExpiresAt.optional(),

@@ -27,7 +27,13 @@ export function authRoutes({
         access: 'public',
         body: LoginRequest,
         response: LoginResponse,
-        errors: ['unauthenticated', 'partner_inactive', 'ip_not_allowed_at_sign_in', 'rate_limited'],
+        errors: [
+          'unauthenticated',
+          'partner_inactive',
+          'ip_not_allowed_at_sign_in',
+          'rate_limited',
+          'unavailable',
+        ],
         handler: async ({ ctx, body, reply }) => {
           const result = await auth.login(ctx, body);
           if ('refreshToken' in result) cookie.set(reply, result.refreshToken);

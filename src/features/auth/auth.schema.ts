@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
-import { Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 
 export const LoginRequest = z.object({
-  email: z.string().min(1, 'must not be empty').max(255),
+  email: text(255),
   password: z.string().min(1, 'must not be empty').max(128, 'must have at most 128 characters'),
 });
 export type LoginRequest = z.infer<typeof LoginRequest>;

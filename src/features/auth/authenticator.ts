@@ -1,5 +1,4 @@
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem } from '../../platform/db/transaction.ts';
 import type { Caller } from '../../platform/context.ts';
 import type { Authenticator } from '../../platform/http/authentication.ts';
 import { TOKEN_PREFIX } from '../../platform/secrets/tokens.ts';
@@ -24,7 +23,7 @@ export function createAuthenticator({
   const callerOf = async (bearer: string): Promise<Caller> => {
     if (bearer.startsWith(TOKEN_PREFIX.apiKey)) return apiKeys.authenticate(bearer);
     const { sid } = accessTokens.verify(bearer);
-    return withSystem(db, 'find the caller behind a session', (tx) => loadCaller(tx, sid));
+    return loadCaller(db, sid);
   };
   return {
     async authenticate(bearer, client) {

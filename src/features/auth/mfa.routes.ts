@@ -17,9 +17,10 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         description:
           'Nothing is asked for at sign-in until POST /auth/mfa/enable has shown that the app works.',
         access: 'person',
+        transaction: false,
         body: MfaSetup,
         response: MfaSecret,
-        errors: ['conflict', 'rate_limited'],
+        errors: ['conflict', 'rate_limited', 'unavailable'],
         handler: ({ ctx, body }) => secondFactor.setUp(ctx, body),
       }),
       route({
@@ -29,9 +30,10 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaEnabling,
         response: Success,
-        errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.enable(ctx, body)),
+        errors: ['conflict', 'rate_limited', 'unavailable'],
+        prepare: ({ ctx, body }) => secondFactor.proveForEnabling(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.enable(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {
@@ -47,9 +49,10 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaConfirmation,
         response: Success,
-        errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.disable(ctx, body)),
+        errors: ['conflict', 'rate_limited', 'unavailable'],
+        prepare: ({ ctx, body }) => secondFactor.proveForDisabling(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.disable(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {
@@ -65,9 +68,10 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaConfirmation,
         response: RecoveryCodes,
-        errors: ['conflict', 'rate_limited'],
-        handler: async ({ ctx, body }) => ({
-          ...(await secondFactor.renewRecoveryCodes(ctx, body)),
+        errors: ['conflict', 'rate_limited', 'unavailable'],
+        prepare: ({ ctx, body }) => secondFactor.proveForRenewal(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await secondFactor.renewRecoveryCodes(ctx, prepared)),
           userId: ctx.caller.userId,
         }),
         audit: {

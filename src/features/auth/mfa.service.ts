@@ -1,14 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
-import type { Context, PublicContext } from '../../platform/context.ts';
+import type { Context, DetachedContext, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
-import { hashWithSalt, verifyPassword } from '../../platform/secrets/passwords.ts';
+import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { sealContext, type Sealer } from '../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { User } from '../users/index.ts';
+import {
+  factorOf,
+  newRecoveryCodeSet,
+  type ReadCode,
+  readCode,
+  type RecoveryCodeSet,
+  spend,
+  storeRecoveryCodes,
+} from './factor.ts';
 import type { MfaConfirmation, MfaEnabling, MfaSecret, MfaSetup, MfaVerification } from './mfa.schema.ts';
-import { isTotpCode, newRecoveryCodes, newTotpSecret, otpAuthUrl, recoveryCodeFrom, stepOf } from './totp.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
+import { isTotpCode, newTotpSecret, otpAuthUrl } from './totp.ts';
 
 const CHALLENGE_MINUTES = 5;
 const TRIES_PER_CHALLENGE = 5;
@@ -16,143 +25,132 @@ const TRIES_PER_CHALLENGE = 5;
 const TRIES_PER_WINDOW = 15;
 const WINDOW_MINUTES = 15;
 
-interface Factor {
-  secret: string;
-  recoverySalt: Buffer;
-  enabled: boolean;
-}
-
 /** One refusal, whatever was wrong. */
 export const wrongCode = () => new AppError('unauthenticated', 'The code is wrong, or its time is over.');
+const changedElsewhere = () =>
+  new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
+
+/** What the caller has proved before the transaction. It counts where the password is the same in it, and the code
+ * not spent. */
+export interface Proof {
+  passwordHash: string | null;
+  code: ReadCode | undefined;
+}
+
+export interface Renewal {
+  proof: Proof;
+  fresh: RecoveryCodeSet;
+}
 
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
-export function createSecondFactor({ sealer }: { sealer: Sealer }) {
-  /** Guesses at the password or code of a person who is signed in, as with a stolen access token. */
-  const confirmations = new RateLimiterMemory({ points: 10, duration: WINDOW_MINUTES * 60 });
-
-  async function factorOf(tx: Tx, userId: string): Promise<Factor | undefined> {
-    const row = await tx('user_mfa')
-      .where({ user_id: userId })
-      .first('secret', 'recovery_salt', 'enabled_at');
-    if (row === undefined) return undefined;
-    const context = sealContext('user_mfa', 'secret', userId);
-    const { text, stale } = sealer.open(row.secret, context);
-    if (stale) {
-      await tx('user_mfa')
-        .where({ user_id: userId, secret: row.secret })
-        .update({ secret: sealer.seal(text, context) });
-    }
-    return {
-      secret: text,
-      recoverySalt: Buffer.from(row.recovery_salt, 'hex'),
-      enabled: row.enabled_at !== null,
-    };
-  }
-
-  /** Spends a code, so that it never opens again; of two that bring it at once, one is refused. */
-  async function spend(tx: Tx, userId: string, factor: Factor, code: string): Promise<boolean> {
-    if (isTotpCode(code)) {
-      const step = stepOf(factor.secret, code);
-      if (step === undefined) return false;
-      const taken = await tx('user_mfa')
-        .where({ user_id: userId })
-        .where('last_step', '<', step)
-        .update({ last_step: step, tries: 0 });
-      return taken === 1;
-    }
-    const recoveryCode = recoveryCodeFrom(code);
-    if (recoveryCode === undefined) return false;
-    const hash = await hashWithSalt(recoveryCode, factor.recoverySalt);
-    const taken = await tx('mfa_recovery_codes')
-      .where({ user_id: userId, code_hash: hash })
-      .whereNull('used_at')
-      .update({ used_at: tx.fn.now() });
-    if (taken === 1) await tx('user_mfa').where({ user_id: userId }).update({ tries: 0 });
-    return taken === 1;
-  }
-
-  async function storeRecoveryCodes(tx: Tx, userId: string, salt: Buffer): Promise<string[]> {
-    const codes = newRecoveryCodes();
-    const hashes = await Promise.all(codes.map((code) => hashWithSalt(code, salt)));
-    await tx('mfa_recovery_codes').where({ user_id: userId }).delete();
-    await tx('mfa_recovery_codes').insert(hashes.map((hash) => ({ user_id: userId, code_hash: hash })));
-    return codes;
-  }
-
-  /** Throws unless the caller knows their password, and the code where one is asked for. */
-  async function confirm(ctx: Context, input: { currentPassword?: string; code?: string }): Promise<void> {
+export function createSecondFactor({
+  sealer,
+  limits: { ownSecrets },
+}: {
+  sealer: Sealer;
+  limits: Pick<SignInLimits, 'ownSecrets'>;
+}) {
+  /** Throws unless the caller knows their password and the code, whichever is asked for. Outside of any transaction,
+   * as hashing takes a while. */
+  async function prove(
+    ctx: DetachedContext,
+    wanted: 'enabled' | 'not enabled',
+    input: { currentPassword?: string; code?: string },
+  ): Promise<Proof> {
     const { userId } = ctx.caller;
-    await confirmations.consume(userId).catch((refused: { msBeforeNext: number }) => {
-      throw new AppError('rate_limited', 'Too many tries. Wait a while.', {
-        retryAfterMs: refused.msBeforeNext,
-      });
-    });
-    if (input.currentPassword !== undefined) {
-      const user = await User.query(ctx.tx).findById(userId);
-      if (!(await verifyPassword(user?.passwordHash, input.currentPassword))) {
-        throw new AppError('unauthenticated', 'The password is wrong.');
-      }
+    const { passwordHash, factor } = await ctx.withTenant(async ({ tx }) => ({
+      passwordHash: (await User.query(tx).findById(userId))?.passwordHash ?? null,
+      factor: await factorOf(tx, sealer, userId),
+    }));
+    assertState(factor?.enabled === true, wanted);
+    await ownSecrets.take(userId);
+    if (input.currentPassword !== undefined && !(await verifyPassword(passwordHash, input.currentPassword))) {
+      throw new AppError('unauthenticated', 'The password is wrong.');
     }
-    if (input.code !== undefined) {
-      const factor = await factorOf(ctx.tx, userId);
-      if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
-      if (!(await spend(ctx.tx, userId, factor, input.code))) throw wrongCode();
-    }
-    await confirmations.delete(userId);
+    if (input.code === undefined) return { passwordHash, code: undefined };
+    if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
+    const code = await readCode(factor, input.code);
+    if (code === undefined) throw wrongCode();
+    return { passwordHash, code };
   }
 
-  const isEnabled = async (ctx: Context) => (await factorOf(ctx.tx, ctx.caller.userId))?.enabled === true;
-  const assertEnabled = async (ctx: Context) => {
-    if (!(await isEnabled(ctx))) throw new AppError('conflict', 'No second factor is enabled.');
-  };
-  const assertNotEnabled = async (ctx: Context) => {
-    if (await isEnabled(ctx)) throw new AppError('conflict', 'A second factor is enabled. Disable it first.');
-  };
+  function assertState(enabled: boolean, wanted: 'enabled' | 'not enabled'): void {
+    if (enabled && wanted === 'not enabled') {
+      throw new AppError('conflict', 'A second factor is enabled. Disable it first.');
+    }
+    if (!enabled && wanted === 'enabled') throw new AppError('conflict', 'No second factor is enabled.');
+  }
+
+  /** In the transaction of the deed: what was proved must hold still, and until its end. */
+  async function redeem(
+    ctx: Context,
+    wanted: 'enabled' | 'not enabled',
+    { passwordHash, code }: Proof,
+  ): Promise<void> {
+    const { userId } = ctx.caller;
+    if (code !== undefined && !(await spend(ctx.tx, userId, code))) throw wrongCode();
+    assertState((await factorOf(ctx.tx, sealer, userId))?.enabled === true, wanted);
+    const [person] = await User.query(ctx.tx)
+      .where({ id: userId, password_hash: passwordHash, status: 'active' })
+      .forUpdate();
+    if (person === undefined) throw changedElsewhere();
+    ctx.afterCommit(() => ownSecrets.forget(userId));
+  }
 
   return {
     /** A fresh secret and recovery codes. They count from `enable` on; until then each call replaces the last. */
-    async setUp(ctx: Context, input: MfaSetup): Promise<MfaSecret> {
+    async setUp(ctx: DetachedContext, input: MfaSetup): Promise<MfaSecret> {
       const { userId, email } = ctx.caller;
-      await confirm(ctx, input);
-      await assertNotEnabled(ctx);
+      const proof = await prove(ctx, 'not enabled', input);
       const secret = newTotpSecret();
-      const salt = randomBytes(16);
-      // One that was enabled a moment ago stays, and the insert finds it in its way.
-      await ctx.tx('user_mfa').where({ user_id: userId, enabled_at: null }).delete();
-      await ctx.tx('user_mfa').insert({
-        user_id: userId,
-        secret: sealer.seal(secret, sealContext('user_mfa', 'secret', userId)),
-        recovery_salt: salt.toString('hex'),
+      const fresh = await newRecoveryCodeSet();
+      await ctx.withTenant(async (within) => {
+        const { tx } = within;
+        await redeem(within, 'not enabled', proof);
+        // One that was enabled a moment ago stays, and the insert finds it in its way.
+        await tx('user_mfa').where({ user_id: userId, enabled_at: null }).delete();
+        await tx('user_mfa').insert({
+          user_id: userId,
+          secret: sealer.seal(secret, sealContext('user_mfa', 'secret', userId)),
+          recovery_salt: fresh.salt,
+        });
+        await storeRecoveryCodes(tx, userId, fresh);
       });
-      const recoveryCodes = await storeRecoveryCodes(ctx.tx, userId, salt);
-      return { secret, otpAuthUrl: otpAuthUrl(secret, email), recoveryCodes };
+      return { secret, otpAuthUrl: otpAuthUrl(secret, email), recoveryCodes: fresh.codes };
     },
 
-    async enable(ctx: Context, { code }: MfaEnabling) {
-      await assertNotEnabled(ctx);
+    async proveForEnabling(ctx: DetachedContext, input: MfaEnabling): Promise<Proof> {
       // A recovery code would not show that the app works.
-      if (!isTotpCode(code)) throw wrongCode();
-      await confirm(ctx, { code });
+      return prove(ctx, 'not enabled', { code: isTotpCode(input.code) ? input.code : '' });
+    },
+
+    async enable(ctx: Context, proof: Proof) {
+      await redeem(ctx, 'not enabled', proof);
       await ctx.tx('user_mfa').where({ user_id: ctx.caller.userId }).update({ enabled_at: ctx.tx.fn.now() });
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: true });
       return { success: true as const };
     },
 
-    async disable(ctx: Context, input: MfaConfirmation) {
-      await assertEnabled(ctx);
-      await confirm(ctx, input);
+    proveForDisabling: (ctx: DetachedContext, input: MfaConfirmation) => prove(ctx, 'enabled', input),
+
+    async disable(ctx: Context, proof: Proof) {
+      await redeem(ctx, 'enabled', proof);
       await ctx.tx('user_mfa').where({ user_id: ctx.caller.userId }).delete();
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: false });
       return { success: true as const };
     },
 
-    async renewRecoveryCodes(ctx: Context, input: MfaConfirmation) {
-      await assertEnabled(ctx);
-      await confirm(ctx, input);
-      const factor = await factorOf(ctx.tx, ctx.caller.userId);
-      if (factor === undefined) throw new AppError('conflict', 'No second factor is enabled.');
-      return { recoveryCodes: await storeRecoveryCodes(ctx.tx, ctx.caller.userId, factor.recoverySalt) };
+    async proveForRenewal(ctx: DetachedContext, input: MfaConfirmation): Promise<Renewal> {
+      return { proof: await prove(ctx, 'enabled', input), fresh: await newRecoveryCodeSet() };
+    },
+
+    async renewRecoveryCodes(ctx: Context, { proof, fresh }: Renewal) {
+      const { userId } = ctx.caller;
+      await redeem(ctx, 'enabled', proof);
+      await ctx.tx('user_mfa').where({ user_id: userId }).update({ recovery_salt: fresh.salt });
+      await storeRecoveryCodes(ctx.tx, userId, fresh);
+      return { recoveryCodes: fresh.codes };
     },
 
     /** After a right password: a token that opens a session together with a code. */
@@ -175,16 +173,18 @@ export function createSecondFactor({ sealer }: { sealer: Sealer }) {
     ): Promise<T> {
       const hash = tokenHash(tempToken);
       // Counted in a transaction of its own: a wrong code must not take its try back.
-      const attempt = await ctx.withSystem('count a try at a second factor', (tx) => countTry(tx, hash));
+      const attempt = await ctx.withSystem('count a try at a second factor', async (tx) => {
+        const counted = await countTry(tx, hash);
+        return counted && { ...counted, factor: await factorOf(tx, sealer, counted.userId) };
+      });
       if (attempt === undefined) throw wrongCode();
-      if (attempt.retryAfterMs > 0) {
-        throw new AppError('rate_limited', 'Too many tries. Wait a while.', {
-          retryAfterMs: attempt.retryAfterMs,
-        });
+      const { userId, retryAfterMs, factor } = attempt;
+      if (retryAfterMs > 0) {
+        throw new AppError('rate_limited', 'Too many tries. Wait a while.', { retryAfterMs });
       }
+      const read = factor?.enabled === true ? await readCode(factor, code) : undefined;
       return ctx.withSystem('finish a sign-in with a second factor', async (tx) => {
-        const factor = await factorOf(tx, attempt.userId);
-        const fits = factor?.enabled === true && (await spend(tx, attempt.userId, factor, code));
+        const fits = read !== undefined && (await spend(tx, userId, read));
         const met = await tx('mfa_challenges')
           .where({ token_hash: hash })
           .whereNull('used_at')
@@ -193,7 +193,7 @@ export function createSecondFactor({ sealer }: { sealer: Sealer }) {
           ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.second_factor_refused');
           throw wrongCode();
         }
-        return proceed(tx, attempt.userId);
+        return proceed(tx, userId);
       });
     },
   };

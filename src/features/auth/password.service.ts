@@ -13,7 +13,7 @@ import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
   auth: Pick<AuthService, 'login'>;
-  limits: Pick<SignInLimits, 'beforeMail'>;
+  limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
   mailer: Mailer;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
@@ -37,9 +37,11 @@ async function forgetOpenLinks(tx: Tx, userId: string): Promise<void> {
 export async function changePassword(
   ctx: DetachedContext,
   input: PasswordChange,
+  { limits: { ownSecrets } }: Pick<PasswordParts, 'limits'>,
 ): Promise<{ success: true }> {
   const { userId, sessionId } = ctx.caller;
   assertStrong(input.newPassword, 'newPassword');
+  await ownSecrets.take(userId);
   const user = await ctx.withTenant(({ tx }) => User.query(tx).findById(userId).throwIfNotFound());
   if (!(await verifyPassword(user.passwordHash, input.currentPassword))) {
     throw fieldFault('currentPassword', 'The current password is wrong.');
@@ -54,6 +56,7 @@ export async function changePassword(
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
   });
+  await ownSecrets.forget(userId);
   return { success: true };
 }
 
@@ -94,6 +97,7 @@ const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask
 export async function resetPassword(
   ctx: PublicContext,
   { token, password }: PasswordReset,
+  { mailer }: Pick<PasswordParts, 'mailer'>,
 ): Promise<{ success: true }> {
   assertStrong(password, 'password');
   const standing = { token_hash: tokenHash(token) };
@@ -102,7 +106,7 @@ export async function resetPassword(
   );
   if (known.length === 0) throw deadLink();
   const passwordHash = await hashPassword(password);
-  await ctx.withSystem('reset a password', async (tx) => {
+  const { email, name } = await ctx.withSystem('reset a password', async (tx) => {
     // Deleting is what uses it up: of two at once, one finds it gone.
     const [taken] = await tx('password_resets')
       .where(standing)
@@ -111,11 +115,22 @@ export async function resetPassword(
       .returning<{ user_id: string }[]>('user_id');
     if (taken === undefined) throw deadLink();
     const { user_id: userId } = taken;
-    const changed = await User.query(tx).where({ id: userId, status: 'active' }).patch({ passwordHash });
-    if (changed === 0) throw deadLink();
+    const [person] = await User.query(tx)
+      .where({ id: userId, status: 'active' })
+      .patch({ passwordHash })
+      .returning('*');
+    if (person === undefined) throw deadLink();
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_reset');
+    return person;
   });
+  const text = [
+    `Hello ${name},`,
+    'The password of your Muster account has just been set anew by a link that was sent to this address. You are signed out everywhere.',
+    'API keys that you made go on working. Look through them, and revoke any that you do not know.',
+    'If it was not you who set the password, tell your administrator at once.',
+  ].join('\n\n');
+  mailer.post({ to: email, subject: 'Your password for Muster was set anew', text });
   return { success: true };
 }
 

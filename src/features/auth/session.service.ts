@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Caller, ClientInfo } from '../../platform/context.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -10,12 +12,11 @@ export const REFRESH_DAYS = 7;
 /** Two tabs may refresh at once, or an answer may be lost on its way; after this the old token means theft. */
 const REUSE_GRACE_SECONDS = 10;
 
-interface MembershipRow {
-  credential_id: string;
+interface HolderRow {
   user_id: string;
   email: string;
   name: string;
-  mfa: boolean;
+  mfa_enabled: boolean;
   scope: Scope;
   role_id: string;
   role_name: string;
@@ -28,39 +29,8 @@ interface MembershipRow {
   ip_allowlist: string[] | null;
 }
 
-/**
- * Everything about a credential's holder in one query: a person belongs to one scope, and what they may see is
- * read afresh each time. No row: the credential, the person or the membership is gone.
- * @param credential  a query by one parameter for `id, user_id, mfa`
- */
-const holderSql = (credential: string) => `
-  with c as (${credential})
-  select c.id as credential_id, u.id as user_id, u.email, u.name, c.mfa and u.mfa_enabled as mfa, r.scope, r.id as role_id, r.name as role_name,
-    r.permissions, p.id as partner_id, p.status as partner_status, o.id as org_id, pu.org_access,
-    case when pu.org_access = 'selected' then
-      array(select id from organizations where partner_id = p.id and id = any(pu.org_ids) and deleted_at is null)
-    end as selected_org_ids,
-    case when pu.user_id is not null then p.settings #> '{security,ipAllowlist}' end as ip_allowlist
-  from c
-  join users u on u.id = c.user_id and u.status = 'active'
-  left join system_users su on su.user_id = u.id
-  left join partner_users pu on pu.user_id = u.id and su.user_id is null
-  left join organization_users ou on ou.user_id = u.id and su.user_id is null and pu.user_id is null
-  left join organizations o on o.id = ou.org_id and o.deleted_at is null
-  join partners p on p.id = coalesce(pu.partner_id, o.partner_id) and p.deleted_at is null
-  join roles r on r.id = coalesce(pu.role_id, ou.role_id)
-  union all
-  select c.id, u.id, u.email, u.name, c.mfa and u.mfa_enabled, r.scope, r.id, r.name, r.permissions,
-    null, null, null, null, null, null
-  from c
-  join users u on u.id = c.user_id and u.status = 'active'
-  join system_users su on su.user_id = u.id
-  join roles r on r.id = su.role_id`;
-
-const SESSION_HOLDER_SQL = holderSql(
-  'select id, user_id, mfa from sessions where id = ? and revoked_at is null and expires_at > now()',
-);
-const PERSON_SQL = holderSql('select id, id as user_id, false as mfa from users where id = ?');
+const SESSION_HOLDER = { name: 'session_holder', text: 'select * from session_holder($1)' };
+const PERSON_HOLDER = { name: 'person_holder', text: 'select * from person_holder($1)' };
 
 /** A caller who came by a session. */
 export interface SessionCaller extends Caller {
@@ -71,21 +41,19 @@ export interface SessionCaller extends Caller {
 export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 
 /** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
-export async function loadCaller(tx: Tx, sessionId: string): Promise<SessionCaller> {
-  const { rows } = await tx.raw(SESSION_HOLDER_SQL, [sessionId]);
-  const row = rows[0] as MembershipRow | undefined;
+export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
+  const [row] = await runPrepared<HolderRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]);
   if (row === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
-  return { ...holderOf(row), kind: 'user', sessionId: row.credential_id, apiKeyId: null };
+  return { ...holderOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
 }
 
 /** What a person may do at this moment; `undefined` for one who is disabled or belongs nowhere any more. */
-export async function loadHolder(tx: Tx, userId: string): Promise<Holder | undefined> {
-  const { rows } = await tx.raw(PERSON_SQL, [userId]);
-  const row = rows[0] as MembershipRow | undefined;
+export async function loadHolder(on: Db | Tx, userId: string): Promise<Holder | undefined> {
+  const [row] = await runPrepared<HolderRow>(on, PERSON_HOLDER, [userId]);
   return row === undefined ? undefined : holderOf(row);
 }
 
-function holderOf(row: MembershipRow): Holder {
+function holderOf(row: HolderRow): Holder {
   if (row.partner_status !== null && row.partner_status !== 'active') {
     throw new AppError('partner_inactive', 'This provider account is not active.');
   }
@@ -101,7 +69,7 @@ function holderOf(row: MembershipRow): Holder {
     roleId: row.role_id,
     roleName: row.role_name,
     permissions: new Set(row.permissions),
-    mfa: row.mfa,
+    mfa: false,
     ipAllowlist: row.ip_allowlist ?? [],
   };
 }

@@ -1,6 +1,6 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { WithSystem } from '../../platform/context.ts';
-import { rateLimiter } from '../../platform/cluster/rate-limits.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /** How often a password may be tried: from one address, on one account from one address, on one account from anywhere. */
@@ -10,18 +10,23 @@ const BY_ACCOUNT = { points: 50, seconds: 900 };
 /** Mails to one address, and asked for from one. */
 const MAILS_TO = { points: 3, seconds: 3600 };
 const MAILS_FROM = { points: 20, seconds: 3600 };
+/** Guesses at the password or code of a person who is signed in, as with a stolen access token. */
+const OWN_SECRETS = { points: 10, seconds: 900 };
 
 export type SignInLimits = ReturnType<typeof signInLimits>;
 
-export function signInLimits() {
-  const byAddress = rateLimiter('login-address', BY_ADDRESS);
-  const byBoth = rateLimiter('login-account-address', BY_ACCOUNT_AND_ADDRESS);
-  const byAccount = rateLimiter('login-account', BY_ACCOUNT);
+export function signInLimits(limits: RateLimits) {
+  const byAddress = limits.limiter('login-address', BY_ADDRESS);
+  const byBoth = limits.limiter('login-account-address', BY_ACCOUNT_AND_ADDRESS);
+  const byAccount = limits.limiter('login-account', BY_ACCOUNT);
 
-  const mailsTo = rateLimiter('mail-to', MAILS_TO);
-  const mailsFrom = rateLimiter('mail-from', MAILS_FROM);
+  const mailsTo = limits.limiter('mail-to', MAILS_TO);
+  const mailsFrom = limits.limiter('mail-from', MAILS_FROM);
 
   return {
+    /** By person. Taken before the password or code is looked at, and forgotten once it was right. */
+    ownSecrets: limits.limiter('own-secrets', OWN_SECRETS),
+
     /** Counts a mail that anybody can ask for, whether or not someone has the address. Throws `rate_limited`. */
     async beforeMail(email: string, ip: string): Promise<void> {
       await mailsFrom.take(ip);

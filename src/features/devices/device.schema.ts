@@ -8,7 +8,7 @@ import {
   OsType,
   Presence,
 } from '../../protocol/index.ts';
-import { JsonColumn, Timestamp } from '../../platform/http/fields.ts';
+import { JsonColumn, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const Device = z
@@ -59,11 +59,8 @@ export const DeviceQuery = PageQuery.extend({
   siteId: z.uuid().optional(),
   status: DeviceStatus.optional(),
   osType: OsType.optional(),
-  search: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
+  search: text(100)
+    .transform((part) => part.trim())
     .optional()
     .describe('Part of the host name or display name, in any case.'),
   sort: DeviceSort.default('hostname'),

@@ -1,4 +1,4 @@
-import { rateLimiter } from '../../platform/cluster/rate-limits.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /** Bad keys from one address. */
@@ -8,9 +8,9 @@ const TRIES = { points: 1200, seconds: 3600 };
 
 export type EnrollLimits = ReturnType<typeof enrollLimits>;
 
-export function enrollLimits() {
-  const failures = rateLimiter('enroll-failure', FAILURES);
-  const tries = rateLimiter('enroll-try', TRIES);
+export function enrollLimits(limits: RateLimits) {
+  const failures = limits.limiter('enroll-failure', FAILURES);
+  const tries = limits.limiter('enroll-try', TRIES);
 
   return {
     /**

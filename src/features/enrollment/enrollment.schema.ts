@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { Instant } from '../../protocol/index.ts';
 
@@ -19,10 +19,10 @@ export const EnrollmentKey = z
   })
   .meta({ id: 'EnrollmentKey' });
 
-export const NewEnrollmentKey = z.object({
+export const NewEnrollmentKey = z.strictObject({
   orgId: z.uuid(),
   siteId: z.uuid().optional().describe('Devices go to this site; else to the first of the organization.'),
-  name: z.string().trim().min(1).max(255),
+  name: text(255),
   maxUsage: z.number().int().min(1).max(1_000_000).optional(),
   expiresAt: Instant.refine((text) => Date.parse(text) > Date.now(), 'must lie in the future').optional(),
 });

@@ -9,11 +9,10 @@ import {
   OrganizationPatch,
   OrganizationQuery,
 } from './organization.schema.ts';
+import { listAllOrganizations, listOrganizations } from './organization.list.ts';
 import {
   createOrganization,
   deleteOrganization,
-  listAllOrganizations,
-  listOrganizations,
   orderOrganizations,
   readOrganization,
   updateOrganization,

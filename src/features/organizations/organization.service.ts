@@ -1,49 +1,15 @@
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
-import { toPage } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
+import { reach } from './organization.list.ts';
 import { Organization } from './organization.model.ts';
-import type { NewOrganization, OrganizationPatch, OrganizationQuery } from './organization.schema.ts';
+import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
 
 const accessible = (ctx: Context) =>
-  Organization.query(ctx.tx)
-    .whereNull('organizations.deleted_at')
-    .whereRaw(inTenant(ctx.caller, 'organizations.id'));
-
-/** By name; in the partner's own order where it has chosen one: what that leaves out comes last, as registered. */
-function ordered(ctx: Context, chosen: readonly string[]) {
-  if (chosen.length === 0) return accessible(ctx).orderByRaw('lower(organizations.name), organizations.id');
-  return accessible(ctx)
-    .joinRaw(
-      'left join unnest(?::uuid[]) with ordinality as chosen (id, position) on chosen.id = organizations.id',
-      [[...chosen]],
-    )
-    .select('organizations.*')
-    .orderByRaw('chosen.position nulls last, organizations.created_at, organizations.id');
-}
-
-async function chosenOrder(ctx: Context): Promise<string[]> {
-  if (ctx.caller.scope !== 'partner') return [];
-  const [order] = await ctx
-    .tx('partners')
-    .where({ id: ctx.caller.partnerId })
-    .select<{ chosen: string[] | null }[]>(ctx.tx.raw(`settings -> 'organizationOrder' as chosen`));
-  return order?.chosen ?? [];
-}
-
-export async function listAllOrganizations(ctx: Context) {
-  return { data: await ordered(ctx, await chosenOrder(ctx)) };
-}
-
-export async function listOrganizations(ctx: Context, query: OrganizationQuery) {
-  const organizations = ordered(ctx, await chosenOrder(ctx)).page(query.page - 1, query.limit);
-  if (query.partnerId !== undefined) void organizations.where('organizations.partner_id', query.partnerId);
-  return toPage(query, await organizations);
-}
+  Organization.query(ctx.tx).whereNull('organizations.deleted_at').whereRaw(reach(ctx.caller));
 
 export async function readOrganization(ctx: Context, id: string): Promise<Organization> {
   const organization = await accessible(ctx).findById(id);

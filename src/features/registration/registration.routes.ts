@@ -25,6 +25,7 @@ export function registrationRoutes(parts: {
         description:
           'The provider waits for approval (`pending`). An address that is somebody’s is answered with general next steps. At most 3 an hour from one address.',
         access: 'public',
+        before: () => registration.assertEnabled(),
         body: PartnerRegistration,
         response: PartnerRegistered,
         status: 201,
@@ -42,6 +43,7 @@ export function registrationRoutes(parts: {
         description:
           'Answers the same whether the address was free or is somebody’s. At most 5 an hour from one address.',
         access: 'public',
+        before: () => registration.assertEnabled(),
         body: UserRegistration,
         response: NextSteps,
         status: 201,

@@ -1,5 +1,5 @@
 import type { PublicContext } from '../../platform/context.ts';
-import { rateLimiter } from '../../platform/cluster/rate-limits.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -21,21 +21,23 @@ export type Registration = ReturnType<typeof createRegistration>;
 /** Self-registration (SPEC 4.9). All of it or nothing: no partner is left without its administrator. */
 export function createRegistration({
   accessTokens,
+  limits,
   isEnabled,
 }: {
   accessTokens: AccessTokens;
+  limits: RateLimits;
   isEnabled: boolean;
 }) {
-  const partnersByAddress = rateLimiter('register-partner', { points: 3, seconds: HOUR });
-  const usersByAddress = rateLimiter('register-user', { points: 5, seconds: HOUR });
-
-  function assertEnabled(): void {
-    if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
-  }
+  const partnersByAddress = limits.limiter('register-partner', { points: 3, seconds: HOUR });
+  const usersByAddress = limits.limiter('register-user', { points: 5, seconds: HOUR });
 
   return {
+    /** Throws `registration_disabled` where people come in by invitation only. */
+    assertEnabled(): void {
+      if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
+    },
+
     async registerPartner(ctx: PublicContext, input: PartnerRegistration) {
-      assertEnabled();
       await partnersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       const made = await unlessTaken(() =>
@@ -77,7 +79,6 @@ export function createRegistration({
 
     /** An account that belongs nowhere yet, and waits for an invitation. */
     async registerUser(ctx: PublicContext, input: UserRegistration) {
-      assertEnabled();
       await usersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       await unlessTaken(() =>

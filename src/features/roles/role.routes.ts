@@ -14,6 +14,8 @@ import {
 
 const READ = { scopes: ['organization', 'partner', 'system'], permission: 'users:read' } as const;
 const WRITE = { scopes: ['organization', 'partner', 'system'], permission: 'users:write' } as const;
+/** A wider role gives rights to everyone who holds it, and what gives people rights is for people. */
+const PERSON_WRITE = { ...WRITE, person: true } as const;
 
 interface NotedRole {
   id: string;
@@ -77,7 +79,7 @@ export const roleRoutes: RouteGroup = {
       path: '/roles/:id',
       summary: 'Change a role',
       description: 'Counts for everyone who holds it, from their next request on.',
-      access: WRITE,
+      access: PERSON_WRITE,
       params: IdParams,
       body: RoleChange,
       response: Role,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
-import { Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { isPermission, PERMISSIONS } from './permissions.ts';
 
@@ -27,10 +27,10 @@ const Permissions = z
   .array(Permission)
   .max(PERMISSIONS.length)
   .transform((list) => [...new Set(list)].sort());
-const name = z.string().trim().min(1).max(100);
-const description = z.string().trim().max(500).nullable();
+const name = text(100);
+const description = text(500, 0).nullable();
 
-export const NewRole = z.object({
+export const NewRole = z.strictObject({
   name,
   description: description.optional(),
   scope: z.enum(SCOPES).optional().describe('Whom it is for; the caller’s own scope when left out.'),
@@ -39,7 +39,11 @@ export const NewRole = z.object({
 export type NewRole = z.infer<typeof NewRole>;
 
 export const RoleChange = z
-  .object({ name: name.optional(), description: description.optional(), permissions: Permissions.optional() })
+  .strictObject({
+    name: name.optional(),
+    description: description.optional(),
+    permissions: Permissions.optional(),
+  })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
     path: ['name'],
     error: 'nothing to change: send name, description or permissions',

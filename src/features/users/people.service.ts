@@ -49,6 +49,9 @@ export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Per
 
 export async function changePerson(ctx: Context, id: string, change: UserChange): Promise<Person> {
   await changing(ctx, id, async (person) => {
+    if (change.status === 'active' && person.status === 'disabled' && ctx.caller.kind === 'api_key') {
+      throw new AppError('forbidden', 'An API key cannot enable a person. Sign in as a person.');
+    }
     const status = change.status === 'active' && !person.hasPassword ? 'invited' : change.status;
     await User.query(ctx.tx)
       .findById(id)

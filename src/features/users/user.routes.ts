@@ -25,6 +25,9 @@ import {
 
 const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
 
+/** What gives people rights is for people: a leaked key must not leave somebody behind who outlives it. */
+const personMay = (permission: string) => ({ ...may(permission), person: true as const });
+
 const about = ({ id, email, orgId, partnerId }: Person) => ({
   orgId,
   partnerId,
@@ -74,7 +77,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         summary: 'Invite someone',
         description:
           'Into the caller’s partner or organization, or into an accessible one by `orgId`. An account that belongs nowhere is linked, and accepts with the password it has.',
-        access: may('users:invite'),
+        access: personMay('users:invite'),
         body: NewInvitation,
         response: Invited,
         status: 201,
@@ -94,7 +97,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/resend-invite',
         summary: 'Send an invitation again',
         description: 'With a new link; the one before stops working.',
-        access: may('users:invite'),
+        access: personMay('users:invite'),
         body: Resend,
         response: Invited,
         errors: ['not_found', 'conflict'],
@@ -114,7 +117,8 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         method: 'patch',
         path: '/users/:id',
         summary: 'Rename, disable or enable a person',
-        description: 'Disabling ends their sessions. The last administrator cannot be disabled.',
+        description:
+          'Disabling ends their sessions and stops their API keys. The last administrator cannot be disabled. An API key may disable, and not enable.',
         access: may('users:write'),
         params: IdParams,
         body: UserChange,
@@ -144,7 +148,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/:id/role',
         summary: 'Give a person another role',
         description: 'Nobody gives more than they hold. Counts from the person’s next request on.',
-        access: may('users:write'),
+        access: personMay('users:write'),
         params: IdParams,
         body: RoleAssignment,
         response: User,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
-import { Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 const OrgAccess = z.enum(['all', 'selected', 'none']);
@@ -27,19 +27,22 @@ export const User = z
   .meta({ id: 'User' });
 
 export const UserQuery = PageQuery.extend({
-  search: z.string().trim().max(255).optional().describe('Part of the name or the address.'),
+  search: text(255, 0)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the name or the address.'),
   orgId: z.uuid().optional().describe('The people of this organization only.'),
   status: Status.optional(),
 });
 export type UserQuery = z.infer<typeof UserQuery>;
 
-const name = z.string().trim().min(1).max(255);
+const name = text(255);
 
 export const OwnChange = z.object({ name });
 export type OwnChange = z.infer<typeof OwnChange>;
 
 export const UserChange = z
-  .object({ name: name.optional(), status: z.enum(['active', 'disabled']).optional() })
+  .strictObject({ name: name.optional(), status: z.enum(['active', 'disabled']).optional() })
   .refine(({ name, status }) => name !== undefined || status !== undefined, {
     path: ['name'],
     error: 'nothing to change: send name or status',
@@ -51,10 +54,10 @@ const access = {
   orgIds: z.array(z.uuid()).max(1000).optional().describe('Used when orgAccess is selected.'),
 };
 
-export const RoleAssignment = z.object({ roleId: z.uuid(), ...access });
+export const RoleAssignment = z.strictObject({ roleId: z.uuid(), ...access });
 export type RoleAssignment = z.infer<typeof RoleAssignment>;
 
-export const NewInvitation = z.object({
+export const NewInvitation = z.strictObject({
   email: z.email('must be an e-mail address').max(255),
   name,
   roleId: z.uuid(),

@@ -1,5 +1,7 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { createHash } from 'node:crypto';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { AppError } from '../errors.ts';
+import type { RedisConnection } from './redis.ts';
 
 /** So many points within so many seconds. */
 export interface Limit {
@@ -7,7 +9,7 @@ export interface Limit {
   seconds: number;
 }
 
-/** Counts what may be done only so often. One process counts for itself; several will count together on Redis. */
+/** Refuses what was done too often. Throws `unavailable` while nobody can say how often that was. */
 export interface RateLimiter {
   /** Takes a point, or throws `rate_limited` with the time after which there is one again. */
   take(key: string): Promise<void>;
@@ -18,34 +20,86 @@ export interface RateLimiter {
   forget(key: string): Promise<void>;
 }
 
-export function rateLimiter(name: string, limit: Limit): RateLimiter {
-  const limiter = new RateLimiterMemory({ keyPrefix: name, points: limit.points, duration: limit.seconds });
+/** Only counts: what is too much says whoever asks. Counts in this process alone while Redis is away. */
+export interface Counter {
+  count(key: string): Promise<{ count: number; msBeforeNext: number }>;
+}
+
+/** Makes everything that counts: on Redis, where all nodes count together, or within this process. */
+export interface RateLimits {
+  limiter(name: string, limit: Limit): RateLimiter;
+  counter(name: string, seconds: number): Counter;
+}
+
+export function createRateLimits(redis: RedisConnection | undefined): RateLimits {
+  const inProcess = (name: string, { points, seconds: duration }: Limit) =>
+    new RateLimiterMemory({ keyPrefix: name, points, duration });
+  const onRedis = ({ client }: RedisConnection, name: string, { points, seconds: duration }: Limit) =>
+    new RateLimiterRedis({
+      storeClient: client,
+      rejectIfRedisNotReady: true,
+      keyPrefix: `muster:limit:${name}`,
+      points,
+      duration,
+    });
+  return {
+    limiter: (name, limit) =>
+      refusing(redis === undefined ? inProcess(name, limit) : onRedis(redis, name, limit)),
+    counter(name, seconds) {
+      const limit = { points: Number.MAX_SAFE_INTEGER, seconds };
+      return counting(inProcess(name, limit), redis === undefined ? undefined : onRedis(redis, name, limit));
+    },
+  };
+}
+
+/** Keys are e-mail addresses and the like, which have no business in the store: there they are hashed. */
+const stored = (key: string) => createHash('sha256').update(key).digest('base64url');
+
+function refusing(limiter: RateLimiterMemory | RateLimiterRedis): RateLimiter {
   return {
     async take(key) {
-      try {
-        await limiter.consume(key);
-      } catch (reason) {
-        if (!(reason instanceof RateLimiterRes)) {
-          // The store does not answer: closed rather than open.
-          throw new AppError('unavailable', 'Service temporarily unavailable', {
-            cause: reason,
-            retryAfterMs: 5000,
-          });
-        }
-        throw new AppError('rate_limited', 'Too many attempts. Try again later.', {
-          retryAfterMs: reason.msBeforeNext,
-        });
-      }
-    },
-    async giveBack(key) {
-      await limiter.reward(key);
+      const reason: unknown = await limiter.consume(stored(key)).then(
+        () => undefined,
+        (refused: unknown) => refused,
+      );
+      if (reason === undefined) return;
+      if (!(reason instanceof RateLimiterRes)) throw storeIsAway(reason);
+      throw new AppError('rate_limited', 'Too many attempts. Try again later.', {
+        retryAfterMs: reason.msBeforeNext,
+      });
     },
     async isSpent(key) {
-      const state = await limiter.get(key);
+      const state = await limiter.get(stored(key)).catch((reason: unknown) => {
+        throw storeIsAway(reason);
+      });
       return state !== null && state.remainingPoints <= 0;
     },
+    // What cannot be given back stays taken, until its time is over: nothing fails for it.
+    async giveBack(key) {
+      await limiter.reward(stored(key)).catch(() => undefined);
+    },
     async forget(key) {
-      await limiter.delete(key);
+      await limiter.delete(stored(key)).catch(() => undefined);
+    },
+  };
+}
+
+/** Closed rather than open: a limit that nobody counts would be none. */
+function storeIsAway(cause: unknown): AppError {
+  return new AppError('unavailable', 'Service temporarily unavailable', { cause, retryAfterMs: 5000 });
+}
+
+/**
+ * This process counts along, so that a loss of Redis finds it at what it has seen so far, and not at nothing. While
+ * Redis answers its word counts, which has seen all nodes.
+ */
+function counting(own: RateLimiterMemory, shared: RateLimiterRedis | undefined): Counter {
+  return {
+    async count(key) {
+      const ownResult = await own.consume(stored(key));
+      const result = await shared?.consume(stored(key)).catch(() => undefined);
+      const { consumedPoints, msBeforeNext } = result ?? ownResult;
+      return { count: consumedPoints, msBeforeNext };
     },
   };
 }

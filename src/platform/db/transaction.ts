@@ -1,28 +1,22 @@
 import type { Knex } from 'knex';
+import pg from 'pg';
 import type { TenantScope } from './tenant-scope.ts';
 
 declare const opened: unique symbol;
 /** A transaction that `withTenant` or `withSystem` opened: nothing else makes one, so nothing queries without a scope. */
 export type Tx = Knex.Transaction & { readonly [opened]: true };
 
-/** Opens a transaction that sees what `tenant` may see. */
+/**
+ * Opens a transaction that sees what `tenant` may see.
+ * @param readOnly  refuses writes, and answers before the commit, which then can change nothing any more
+ */
 export async function withTenant<T>(
   db: Knex,
   tenant: TenantScope,
   work: (tx: Tx) => PromiseLike<T>,
+  { readOnly = false }: { readOnly?: boolean } = {},
 ): Promise<T> {
-  return db.transaction(async (trx) => {
-    if (tenant.scope === 'system') {
-      await trx.raw(`set local role svc_system`);
-    } else {
-      await trx.raw(
-        `select set_config('app.user_id', ?, true), set_config('app.partner_id', ?, true),
-          set_config('app.org_access', ?, true), set_config('app.org_ids', ?, true)`,
-        [tenant.userId ?? '', tenant.partnerId ?? '', tenant.orgAccess, `{${tenant.orgIds.join(',')}}`],
-      );
-    }
-    return work(trx as Tx);
-  });
+  return open(db, { sees: tenantSettings(tenant), readOnly }, work);
 }
 
 /**
@@ -30,9 +24,46 @@ export async function withTenant<T>(
  * @param _why  for the reader, and for the contract test that counts these
  */
 export async function withSystem<T>(db: Knex, _why: string, work: (tx: Tx) => PromiseLike<T>): Promise<T> {
-  return db.transaction(async (trx) => {
-    await trx.raw(`set local role svc_system`);
-    return work(trx as Tx);
+  return open(db, { sees: AS_SYSTEM, readOnly: false }, work);
+}
+
+const AS_SYSTEM = 'set local role svc_system';
+
+function tenantSettings(tenant: TenantScope): string {
+  if (tenant.scope === 'system') return AS_SYSTEM;
+  const settings = {
+    'app.user_id': tenant.userId ?? '',
+    'app.partner_id': tenant.partnerId ?? '',
+    'app.org_access': tenant.orgAccess,
+    'app.org_ids': `{${tenant.orgIds.join(',')}}`,
+  };
+  const calls = Object.entries(settings).map(
+    ([name, value]) => `set_config('${name}', ${pg.escapeLiteral(value)}, true)`,
+  );
+  return `select ${calls.join(', ')}`;
+}
+
+/** What Knex's transaction object has beside its documented side: how it sends BEGIN, on the turn after it was made. */
+interface Opening extends PromiseLike<unknown> {
+  begin(connection: unknown): Promise<unknown>;
+  query(connection: unknown, sql: string): Promise<unknown>;
+}
+
+async function open<T>(
+  db: Knex,
+  { sees, readOnly }: { sees: string; readOnly: boolean },
+  work: (tx: Tx) => PromiseLike<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const transaction = db.transaction(async (trx) => {
+      const result = await work(trx as Tx);
+      if (readOnly) resolve(result);
+      return result;
+    }) as Promise<T> & Opening;
+    // One message instead of two. Were it not sent, nothing would be visible: no setting, no rows.
+    transaction.begin = (connection) =>
+      transaction.query(connection, `begin${readOnly ? ' read only' : ''}; ${sees}`);
+    transaction.then(resolve, reject);
   });
 }
 

@@ -2,10 +2,18 @@ import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Db } from '../db/pool.ts';
 import { z } from 'zod';
-import type { AgentCaller, AgentContext, Caller, Context } from '../context.ts';
+import type {
+  AgentCaller,
+  AgentContext,
+  Caller,
+  Context,
+  DetachedAgentContext,
+  DetachedContext,
+  PublicContext,
+} from '../context.ts';
 import type { TenantScope } from '../db/tenant-scope.ts';
 import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
-import { AppError, noFields, notFound } from '../errors.ts';
+import { AppError, invalid, noFields, notFound } from '../errors.ts';
 import {
   type AgentAuthenticator,
   type Authenticator,
@@ -15,8 +23,10 @@ import {
   signInAgent,
 } from './authentication.ts';
 import { validationError } from './error-body.ts';
+import { ReadyJson } from './ready-json.ts';
+import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
-import type { Access, AnyRoute, AuditNote, CookieOptions, HandlerInput, Reply, RouteGroup } from './route.ts';
+import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
 
 /** Writes an audit entry in the transaction of the deed. */
 export interface AuditTrail {
@@ -43,9 +53,8 @@ export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router
   const router = express.Router({ caseSensitive: true });
   for (const { routes } of groups) {
     for (const row of routes) {
-      const json = express.json({ limit: row.bodyLimit ?? BODY_LIMIT, strict: false, type: () => true });
       // Who is asking is settled before a byte of the body is read.
-      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), json, handle(row, pipeline));
+      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), bodyOf(row), handle(row, pipeline));
     }
   }
   return router;
@@ -55,6 +64,7 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, _response, next) => {
     const state = requestState(request);
     state.route = row.path;
+    row.before?.();
     if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
     else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
@@ -62,6 +72,29 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     }
     next();
   };
+}
+
+/** The body as it was sent, until its keys are checked. */
+const sent = new WeakMap<object, { buffer: Buffer; encoding: string }>();
+
+function bodyOf(row: AnyRoute): RequestHandler {
+  return express.json({
+    limit: row.bodyLimit ?? BODY_LIMIT,
+    strict: false,
+    type: () => true,
+    verify: (request, _response, buffer, encoding) => void sent.set(request, { buffer, encoding }),
+  });
+}
+
+function assertNoRepeatedKey(request: Request): void {
+  const body = sent.get(request);
+  if (body === undefined) return;
+  sent.delete(request);
+  if (body.encoding !== 'utf-8') {
+    throw new AppError('unsupported_media_type', 'The body must be JSON in UTF-8 (RFC 8259).');
+  }
+  const repeated = repeatedKey(body.buffer.toString());
+  if (repeated !== undefined) throw invalid(`body.${repeated}`, 'must not stand there twice');
 }
 
 /** A body of another type is refused by name, rather than read as an empty one. */
@@ -96,7 +129,9 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const answer = await answerOf(row, state, input, pipeline);
 
     input.reply.apply(response);
-    response.status(row.status ?? 200).json(answer);
+    response.status(row.status ?? 200);
+    if (answer instanceof ReadyJson) response.type('json').send(answer.text);
+    else response.json(answer);
   };
 }
 
@@ -115,21 +150,24 @@ async function answerOf(
 ): Promise<unknown> {
   const { agent, caller } = state;
   const base = { requestId: state.requestId, log: state.log, client: state.client };
-  const answer = async (ctx: AnyContext) => row.response.parse(await row.handler({ ...input, ctx }));
   if (agent !== undefined) {
-    const within = transactions(pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
-    if (!row.transaction) return answer({ ...base, agent, withTenant: within });
-    return within((ctx) => audited(row, state, input, ctx, pipeline.audit));
+    const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
+    const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
+    const prepared = await row.prepare?.({ ...input, ctx });
+    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
+    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
   }
   if (caller !== undefined) {
-    const within = transactions(pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
-    if (!row.transaction) return answer({ ...base, caller, withTenant: within });
-    return within((ctx) => audited(row, state, input, ctx, pipeline.audit));
+    const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
+    const ctx: DetachedContext = { ...base, caller, withTenant: within };
+    const prepared = await row.prepare?.({ ...input, ctx });
+    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
+    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
   }
-  return answer({ ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) });
+  const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
+  return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
 }
 
-type AnyContext = HandlerInput<Access, boolean, unknown, unknown, unknown>['ctx'];
 type Opened = Pick<Context, 'tx' | 'afterCommit'>;
 
 /** An agent sees the organization of its device: nothing narrower is cut by the database. */
@@ -138,11 +176,19 @@ function scopeOf({ orgId }: AgentCaller): TenantScope {
 }
 
 /** What opens a transaction of the tenant, and after its commit does what waited for that. */
-function transactions<C>({ db }: Pipeline, scope: TenantScope, contextOf: (opened: Opened) => C) {
+function transactions<C>(
+  row: AnyRoute,
+  { db }: Pipeline,
+  scope: TenantScope,
+  contextOf: (opened: Opened) => C,
+) {
   return async <T>(work: (ctx: C) => PromiseLike<T>): Promise<T> => {
     const afterwards: (() => void | Promise<void>)[] = [];
-    const result = await withTenant(db, scope, (tx) =>
-      work(contextOf({ tx, afterCommit: (task) => void afterwards.push(task) })),
+    const result = await withTenant(
+      db,
+      scope,
+      (tx) => work(contextOf({ tx, afterCommit: (task) => void afterwards.push(task) })),
+      { readOnly: row.method === 'get' && row.audit === undefined },
     );
     for (const task of afterwards) await task();
     return result;
@@ -152,12 +198,12 @@ function transactions<C>({ db }: Pipeline, scope: TenantScope, contextOf: (opene
 async function audited(
   row: AnyRoute,
   state: RequestState,
-  input: Input,
-  ctx: Context | AgentContext,
+  input: Input & { ctx: Context | AgentContext; prepared: unknown },
   audit: AuditTrail,
 ): Promise<unknown> {
-  const raw = await row.handler({ ...input, ctx });
-  const parsed = row.response.parse(raw);
+  const { ctx } = input;
+  const raw = await row.handler(input);
+  const parsed = shaped(row, raw);
   if (row.audit !== undefined) {
     await audit.record(ctx.tx, {
       ...row.audit.note(raw, input),
@@ -170,6 +216,11 @@ async function audited(
   return parsed;
 }
 
+/** What the response lists, and nothing else. */
+function shaped(row: AnyRoute, answer: unknown): unknown {
+  return answer instanceof ReadyJson ? answer : row.response.parse(answer);
+}
+
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */
 function names(schema: z.ZodType, body: unknown): boolean {
   if (!(schema instanceof z.ZodObject) || typeof body !== 'object' || body === null) return true;
@@ -180,6 +231,7 @@ function names(schema: z.ZodType, body: unknown): boolean {
 
 /** Path, query and body, parsed. A path that cannot be (a malformed id) names nothing: 404. All other issues: 400. */
 function parseInput(row: AnyRoute, request: Request): { params: unknown; query: unknown; body: unknown } {
+  if (row.body !== undefined) assertNoRepeatedKey(request);
   const params = row.params?.safeParse(request.params);
   if (params?.success === false) throw notFound('Resource');
   const query = row.query?.safeParse(request.query);

@@ -5,9 +5,12 @@ import { AppError } from '../errors.ts';
 import { bearerToken } from './authentication.ts';
 import { requestState } from './request-state.ts';
 
-/** Answers whether a part works; a part that this deployment does without is `not_configured`. */
-export type Check = (() => Promise<boolean>) | 'not_configured';
-type CheckState = 'ok' | 'failed' | 'not_configured';
+/**
+ * Answers whether a part works; a part that this deployment does without is `not_configured`. A `spare` one is missed
+ * but not needed: without it the node is `ready` all the same, and says `unavailable` of it.
+ */
+export type Check = (() => Promise<boolean>) | { spare: () => Promise<boolean> } | 'not_configured';
+type CheckState = 'ok' | 'failed' | 'unavailable' | 'not_configured';
 
 /** Health for balancers and people: alive, ready, and what is not. Open to everyone, so it names no detail. */
 export function healthRoutes(
@@ -54,6 +57,7 @@ function sharedProbe(checks: Record<string, Check>): () => Promise<Record<string
 
 async function stateOf(check: Check): Promise<CheckState> {
   if (check === 'not_configured') return check;
+  if ('spare' in check) return (await stateOf(check.spare)) === 'ok' ? 'ok' : 'unavailable';
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), PROBE_MS);

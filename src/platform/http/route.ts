@@ -8,6 +8,7 @@ import type {
 } from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { ReadyJson } from './ready-json.ts';
 
 /**
  * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
@@ -57,7 +58,13 @@ export interface CookieOptions {
   secure: boolean;
 }
 
-export interface HandlerInput<A extends Access, T extends boolean, P, Q, B> {
+export interface HandlerInput<A extends Access, T extends boolean, P, Q, B, X = undefined>
+  extends RequestInput<A, T, P, Q, B> {
+  /** What `prepare` answered. */
+  prepared: X;
+}
+
+interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   ctx: ContextFor<A, T>;
   params: P;
   query: Q;
@@ -91,6 +98,8 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   /** Largest body in bytes (default 100 kB). */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
+  /** Throws where this server does not offer the route: before anybody signs in and anything of the body is read. */
+  before?(): void;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
@@ -104,11 +113,17 @@ export interface RouteDeclaration<
   B extends z.ZodType | undefined,
   R extends z.ZodType,
   H extends z.input<R>,
+  X,
 > extends RouteBase<A, P, Q, B, R> {
   /** False for routes that wait for a device or do no database work in one piece: see `DetachedContext`. */
   transaction?: T;
+  /** Runs before the transaction is opened, for what takes long without the database: passwords are hashed here, and
+   * Redis is asked. Whether what it read still holds is the handler's to see. */
+  prepare?(input: RequestInput<A, false, Parsed<P>, Parsed<Q>, Parsed<B>>): PromiseLike<X>;
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
-  handler(input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>>): PromiseLike<H> | H;
+  handler(
+    input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
+  ): PromiseLike<H | ReadyJson> | H | ReadyJson;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {
@@ -127,7 +142,8 @@ export interface AnyRoute
     resource: string;
     note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote;
   };
-  handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown>): unknown;
+  prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
+  handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;
 }
 
 /** Declares one endpoint: from this row come routing, authorisation, validation, types, OpenAPI, audit and tests. */
@@ -139,7 +155,8 @@ export function route<
   B extends z.ZodType | undefined = undefined,
   T extends boolean = A extends 'public' ? false : true,
   H extends z.input<R> = z.input<R>,
->(declaration: RouteDeclaration<A, T, P, Q, B, R, H>): AnyRoute {
+  X = undefined,
+>(declaration: RouteDeclaration<A, T, P, Q, B, R, H, X>): AnyRoute {
   // The one cast that erases a row's types so that rows of all shapes can stand in one array.
   return {
     ...declaration,

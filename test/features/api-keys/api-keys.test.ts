@@ -6,7 +6,7 @@ import { KeyUsage } from '../../../src/features/api-keys/key-usage.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { holds } from '../../../src/platform/context.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
-import { isWellFormed, newToken } from '../../../src/platform/secrets/tokens.ts';
+import { isWellFormed, newToken, tokenHash } from '../../../src/platform/secrets/tokens.ts';
 import { eventually } from '../../support/eventually.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import {
@@ -16,6 +16,7 @@ import {
   buildTenant,
   PASSWORD,
   type Person,
+  signIn,
 } from '../../support/factories.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
@@ -309,6 +310,65 @@ describe('API keys', () => {
     expect(await statusOf(other.key)).to.equal(200);
     await app.call('PATCH', `/api-keys/${id}`, { token: tenant.admin.token, body: { rateLimit: 100 } });
     expect(await statusOf(key)).to.equal(200);
+  });
+
+  it('give people no rights, and take them away where they may', async () => {
+    const { key } = await created(tenant.admin, { scopes: ['*:*'] });
+    const place = { scope: 'partner', partnerId: tenant.partnerId } as const;
+    const person = await buildPerson(app, { ...place, role: SYSTEM_ROLES.partnerViewer });
+    const body = {
+      email: 'guest@example.com',
+      name: 'Guest',
+      roleId: SYSTEM_ROLES.partnerAdmin,
+      userId: person.id,
+      permissions: ['*:*'],
+    };
+    const role = await app.call('POST', '/roles', {
+      token: key,
+      body: { name: 'Made by a program', permissions: ['devices:read'] },
+    });
+    expect(role.status).to.equal(201);
+    for (const [method, path] of [
+      ['POST', '/users/invite'],
+      ['POST', '/users/resend-invite'],
+      ['POST', `/users/${person.id}/role`],
+      ['PATCH', `/roles/${role.body.id}`],
+    ] as const) {
+      const refused = await app.call(method, path, { token: key, body });
+      expect([refused.status, refused.body.code], path).to.deep.equal([403, 'FORBIDDEN']);
+      expect(refused.body.error, path).to.contain('API key');
+    }
+    const setStatus = (token: string, status: string) =>
+      app.call('PATCH', `/users/${person.id}`, { token, body: { status } });
+    expect((await setStatus(key, 'disabled')).status).to.equal(200);
+    const enabling = await setStatus(key, 'active');
+    expect([enabling.status, enabling.body.code]).to.deep.equal([403, 'FORBIDDEN']);
+    expect((await setStatus(tenant.admin.token, 'active')).status).to.equal(200);
+    expect((await setStatus(key, 'active')).status, 'nothing to give').to.equal(200);
+  });
+
+  it('stop when their maker is disabled, and outlive a new password', async () => {
+    const person = await newAdmin();
+    const { key } = await created(person);
+    const setStatus = (status: string) =>
+      app.call('PATCH', `/users/${person.id}`, { token: tenant.admin.token, body: { status } });
+    expect((await setStatus('disabled')).status).to.equal(200);
+    expect(await statusOf(key)).to.equal(401);
+    expect((await setStatus('active')).status).to.equal(200);
+    expect(await statusOf(key)).to.equal(200);
+
+    const token = await signIn(app, person.email);
+    const next = 'Another-Horse-10';
+    const change = { currentPassword: PASSWORD, newPassword: next };
+    expect((await app.call('POST', '/auth/change-password', { token, body: change })).status).to.equal(200);
+    expect(await statusOf(key), 'after a change').to.equal(200);
+    await sql(
+      `insert into password_resets (token_hash, user_id, expires_at) values (?, ?, now() + interval '1 hour')`,
+      [tokenHash('a link'), person.id],
+    );
+    const reset = { token: 'a link', password: `${next}-b` };
+    expect((await app.call('POST', '/auth/reset-password', { body: reset })).status).to.equal(200);
+    expect([await statusOf(token), await statusOf(key)], 'after a reset').to.deep.equal([401, 200]);
   });
 
   it('open the dashboard socket until they are revoked', async () => {

@@ -93,6 +93,14 @@ describe('passwords and sessions', () => {
     expect((await login(person.email, PASSWORD)).status).to.equal(200);
   });
 
+  it('cannot be guessed at with a stolen access token', async () => {
+    const statuses = [];
+    for (let n = 0; n < 11; n++) statuses.push((await change(person.token, `Guess-No-${n}`, NEXT)).status);
+    expect(statuses).to.deep.equal([...Array(10).fill(400), 429]);
+    const other = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+    expect((await change(other.token, PASSWORD, NEXT)).status).to.equal(200);
+  });
+
   it('that are changed twice at once end as one of the two', async () => {
     const answers = await Promise.all([
       change(person.token, PASSWORD, NEXT),
@@ -115,6 +123,8 @@ describe('passwords and sessions', () => {
     expect(await status(person.token)).to.equal(401);
     expect((await login(person.email, PASSWORD)).status).to.equal(401);
     expect((await login(person.email, NEXT)).status).to.equal(200);
+    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made go on working');
+    expect((await mailbox.files()).length, 'nothing for the resets that failed').to.equal(2);
     expect(JSON.stringify(app.log)).not.to.contain(token);
     const { rows } = await inDatabase('select token_hash from password_resets', []);
     expect(JSON.stringify(rows)).not.to.contain(token);

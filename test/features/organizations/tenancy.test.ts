@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { Organization } from '../../../src/features/organizations/organization.schema.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import {
@@ -60,6 +61,30 @@ describe('partners, organizations, sites and devices', () => {
       orgAccess: 'none',
     });
     expect((await get('/orgs/', nobody)).body).to.deep.equal({ data: [] });
+  });
+
+  it('lists an organization exactly as it reads it', async () => {
+    const partnerId = await buildPartner(app);
+    const admin = await buildPerson(app, { scope: 'partner', partnerId });
+    await buildOrganization(app, partnerId, {
+      name: 'Quote " and \\ Ünïcode',
+      max_devices: 3,
+      settings: { nested: { list: [1, 'two', null] } },
+      contract_start: '2026-01-02T03:04:05.006+02:00',
+      contract_end: '2027-01-02T00:00:00Z',
+      billing_contact: { email: 'a@example.com' },
+    });
+    await buildOrganization(app, partnerId);
+    const { data } = (await get('/orgs/organizations', admin)).body;
+    expect(data).to.have.length(2);
+    for (const listed of data) {
+      const { body } = await get(`/orgs/organizations/${listed.id}`, admin);
+      expect(listed).to.deep.equal(body);
+      expect(Object.keys(listed)).to.deep.equal(Object.keys(Organization.shape));
+    }
+    expect((await get('/orgs/', admin)).body).to.deep.equal({ data });
+    const asSystem = await get(`/orgs/organizations?partnerId=${partnerId}`, system);
+    expect(asSystem.body.data).to.deep.equal(data);
   });
 
   it('hides a deleted organization, its sites and its devices', async () => {

@@ -153,11 +153,23 @@ describe('registration', () => {
     expect(status).to.equal(401);
   });
 
-  it('can be switched off', async () => {
+  it('can be switched off, and says so whatever is sent', async () => {
     const closed = await createTestApp({ env: { ENABLE_REGISTRATION: 'off' } });
     for (const path of ['/auth/register-partner', '/auth/register']) {
-      const { status, body } = await post(path, details(), from(), closed);
-      expect([status, body.code]).to.deep.equal([403, 'REGISTRATION_DISABLED']);
+      for (const sent of [
+        { body: details() },
+        { body: {} },
+        { rawBody: '{"name":' },
+        { rawBody: JSON.stringify({ name: 'x'.repeat(200_000) }) },
+        { rawBody: 'a=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+        {},
+      ]) {
+        const { status, body } = await closed.call('POST', path, sent);
+        expect([status, body.code], JSON.stringify(sent).slice(0, 80)).to.deep.equal([
+          403,
+          'REGISTRATION_DISABLED',
+        ]);
+      }
     }
     await closed.close();
   });

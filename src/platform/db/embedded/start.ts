@@ -43,7 +43,7 @@ export async function reachServer(wanted: Wanted): Promise<RunningServer> {
     const server = { port, pid: launched.pid, password: wanted.password, clusterDir: wanted.clusterDir };
     try {
       const answered = await answers(server, () => launched.hasEnded(), wanted.log);
-      if (answered) return { ...server, adopted: false, hasEnded: launched.hasEnded };
+      if (answered) return { ...server, adopted: false, hasEnded: () => launched.hasEnded() };
     } catch (error) {
       // Nobody can use it, so nobody will stop it either.
       if (!launched.hasEnded()) process.kill(launched.pid, 'SIGINT');

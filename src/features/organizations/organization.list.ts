@@ -1,0 +1,81 @@
+import type { Caller, Context } from '../../platform/context.ts';
+import { rowAsJson } from '../../platform/db/json-rows.ts';
+import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { ReadyJson } from '../../platform/http/ready-json.ts';
+import { Organization, type OrganizationQuery } from './organization.schema.ts';
+
+/** Lists of organizations: the dashboard's first question, so one round trip, and JSON made by Postgres. */
+
+/**
+ * The condition of an organization that the caller may see; row level security is the net under it. Not `inTenant`,
+ * which would list all organizations of a partner just to look them up among themselves.
+ */
+export function reach({ scope, orgAccess }: Pick<Caller, 'scope' | 'orgAccess'>): string {
+  if (scope === 'system') return 'true';
+  return orgAccess === 'all'
+    ? 'organizations.partner_id = (select app_partner_wide())'
+    : 'organizations.id = any((select app_listed_org_ids())::uuid[])';
+}
+
+interface Listed {
+  data: string;
+  total: number;
+}
+
+export async function listAllOrganizations(ctx: Context): Promise<ReadyJson> {
+  const { data } = await list(ctx, { limit: null, offset: 0 });
+  return new ReadyJson(`{"data":${data}}`);
+}
+
+export async function listOrganizations(ctx: Context, query: OrganizationQuery): Promise<ReadyJson> {
+  const { page, limit, partnerId } = query;
+  const { data, total } = await list(ctx, { limit, offset: (page - 1) * limit, partnerId });
+  return new ReadyJson(`{"data":${data},"pagination":${JSON.stringify({ page, limit, total })}}`);
+}
+
+async function list(
+  { caller, tx }: Context,
+  { limit, offset, partnerId }: { limit: number | null; offset: number; partnerId?: string | undefined },
+): Promise<Listed> {
+  const ofPartner = partnerId === undefined ? [] : [partnerId];
+  const [listed] = await runPrepared<Listed>(tx, statement(caller, ofPartner.length > 0), [
+    limit,
+    offset,
+    ...ofPartner,
+  ]);
+  if (listed === undefined) throw new Error('a list of organizations without a row');
+  return listed;
+}
+
+/**
+ * By name; in the partner's own order where it has chosen one: what that leaves out comes last, as registered. Of the
+ * two halves of the union, Postgres only runs the one whose condition holds.
+ */
+function statement(caller: Caller, byPartner: boolean): Statement {
+  const visible = `${reach(caller)} and organizations.deleted_at is null${byPartner ? ' and organizations.partner_id = $3' : ''}`;
+  const form = caller.scope === 'system' ? 'system' : caller.orgAccess;
+  return {
+    name: `organizations_${form}${byPartner ? '_of_partner' : ''}`,
+    text: `
+      with chosen as materialized (
+        select array(
+          select jsonb_array_elements_text(settings -> 'organizationOrder')::uuid
+          from partners where id = (select app_partner_id())
+        ) as ids
+      )
+      select
+        (select count(*)::int from organizations where ${visible}) as total,
+        (select coalesce(json_agg(${rowAsJson(Organization, 'listed', Timestamp)}), '[]')::text from (
+          (select organizations.* from organizations
+            where ${visible} and (select cardinality(ids) from chosen) = 0
+            order by lower(organizations.name), organizations.id limit $1 offset $2)
+          union all
+          (select organizations.* from organizations
+            left join unnest((select ids from chosen)) with ordinality as place (id, position)
+              on place.id = organizations.id
+            where ${visible} and (select cardinality(ids) from chosen) > 0
+            order by place.position nulls last, organizations.created_at, organizations.id limit $1 offset $2)
+        ) as listed) as data`,
+  };
+}

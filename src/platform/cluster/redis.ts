@@ -1,0 +1,86 @@
+import { Redis } from 'ioredis';
+import type { Logger } from '../logger.ts';
+
+/** Whoever waits for an answer learns within this time that Redis has none. */
+const COMMAND_MS = 500;
+/** A connection that owes an answer for so long is dropped, so that later commands fail at once instead. */
+const SILENCE_MS = 1000;
+const CONNECT_MS = 2000;
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 2000;
+
+export interface RedisConnection {
+  /** Its commands fail at once while Redis is away: nothing queues up for the day it comes back. */
+  readonly client: Redis;
+  /** Whether it answers at this moment. */
+  isUp(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * One connection, which comes back by itself for as long as the process lives. Redis may be lost at any time, also
+ * while we start: the first attempt is waited for, not its success.
+ */
+export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+  const { hostname, port, protocol } = new URL(url);
+  // Never the URL itself, which holds the password.
+  const redis = `${protocol}//${hostname}:${port === '' ? '6379' : port}`;
+  let lost = false;
+  let closing = false;
+  let reason: string | undefined;
+  const client = new Redis(url, {
+    connectionName: 'muster',
+    connectTimeout: CONNECT_MS,
+    commandTimeout: COMMAND_MS,
+    socketTimeout: SILENCE_MS,
+    enableOfflineQueue: false,
+    // What was under way when the connection broke may have been counted: it fails, and is not sent twice.
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: retryAfterMs,
+    // After a failover this connection may lead to what is a replica now.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  });
+  client.on('error', (error: Error) => {
+    reason = reasonOf(error);
+  });
+  client.on('ready', () => {
+    if (lost) log.info({ redis }, 'redis.regained');
+    lost = false;
+    reason = undefined;
+  });
+  client.on('close', () => {
+    if (!lost && !closing) log.warn({ redis, reason }, 'redis.lost');
+    lost = true;
+  });
+  await new Promise<void>((resolve) => {
+    client.once('ready', resolve);
+    client.once('close', resolve);
+  });
+  return {
+    client,
+    isUp: () =>
+      client.ping().then(
+        () => true,
+        () => false,
+      ),
+    async close() {
+      closing = true;
+      // Redis may be away: then there is nobody to take leave of.
+      await client.quit().catch(() => undefined);
+      client.disconnect();
+    },
+  };
+}
+
+/** Doubling up to a bound, and spread: many nodes lose it in the same moment. */
+function retryAfterMs(attempt: number): number {
+  const most = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
+  return Math.round(most / 2 + Math.random() * (most / 2));
+}
+
+/** Of an answer only its code: Redis quotes a command that it refuses, and the first one carries the password. */
+function reasonOf(error: Error): string {
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return error.name === 'ReplyError' ? (error.message.split(' ', 1)[0] ?? error.name) : error.message;
+}

@@ -1,0 +1,310 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import { routesAsData } from '../../src/features/index.ts';
+import type { AnyRoute } from '../../src/platform/http/route.ts';
+import { newId } from '../../src/platform/ids.ts';
+import { buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
+import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
+
+/**
+ * What no client should send, in every field of every route. The rule: a 400 that names the field, or stored exactly
+ * as sent; and never a 500. A body is made from the row's own schema, right in all but the field that is tried.
+ */
+
+interface Shape {
+  type?: string;
+  format?: string;
+  enum?: unknown[];
+  anyOf?: Shape[];
+  items?: Shape;
+  minimum?: number;
+  properties?: Record<string, Shape>;
+  required?: string[];
+}
+type Body = Record<string, unknown>;
+
+const rows = routesAsData().flatMap(({ routes }) => routes);
+const nameOf = (row: AnyRoute) => `${row.method.toUpperCase()} ${row.path}`;
+
+const HOSTILE_TEXT = {
+  '10,000 characters': 'x'.repeat(10_000),
+  'a NUL': 'a\0b',
+  'a high surrogate alone': 'a\ud800b',
+  'a low surrogate alone': 'a\udc00b',
+  'right-to-left marks': 'a\u202ebc\u200f',
+  'an emoji, and marks that join': 'e\u0301👩‍👩‍👧',
+  nothing: '',
+  blanks: ' \t ',
+  'a slash': 'a/b/../c',
+  'what SQL and LIKE take for more': `%_\\'; drop table users; --`,
+  'a name of every object': '__proto__',
+};
+const NO_TEXT = {
+  'an array': ['x'],
+  'an object': { x: 'y' },
+  'a number': 7,
+  null: null,
+  'a hundred arrays in another': JSON.parse('['.repeat(100) + ']'.repeat(100)) as unknown,
+};
+const NO_DATE = [
+  'tomorrow',
+  '2026-13-01T00:00:00Z',
+  '2026-02-30T00:00:00Z',
+  '2026-01-01T25:00:00Z',
+  '21/11/2026',
+  '2026-01-01',
+  '20260101T000000Z',
+  '1e3',
+  1_700_000_000_000,
+  '+275760-09-13T00:00:00.001Z',
+];
+const BODIES = {
+  'no JSON': '{"name": ',
+  null: 'null',
+  'an array': '[]',
+  'a string': '"x"',
+  nothing: '',
+  'fifty thousand arrays': '['.repeat(45_000) + ']'.repeat(45_000),
+  'half of a character': Buffer.from([0x22, 0xff, 0xfe, 0x22]).toString('latin1'),
+};
+/** As they stand in an address. */
+const HOSTILE_ADDRESS = [
+  '%00',
+  'a%00b',
+  '%ED%A0%80',
+  '%E2%80%AEabc',
+  '%25_%5C%27',
+  '..%2F..%2Fetc',
+  'x'.repeat(5000),
+];
+
+const refusedBefore = new Set([401, 403, 404, 409, 429]);
+
+describe('bad input', function () {
+  this.timeout(60_000);
+  let app: TestApp;
+  let ids: Record<string, string>;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+
+  before(async () => {
+    app = await createTestApp();
+    tenant = await buildTenant(app);
+    const { token } = tenant.admin;
+    const made = async (path: string, body: Body) =>
+      (await app.call('POST', path, { token, body })).body.id as string;
+    const other = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
+    ids = {
+      '/orgs/sites/:id': tenant.siteId,
+      '/orgs/organizations/:id': tenant.orgId,
+      '/orgs/partners/:id': tenant.partnerId,
+      '/users/:id': other.id,
+      '/users/:id/role': other.id,
+      '/roles/:id': await made('/roles', { name: 'Reader', scope: 'partner', permissions: ['devices:read'] }),
+      '/api-keys/:id': await made('/api-keys', { name: 'Key', scopes: ['devices:read'] }),
+    };
+  });
+  after(async () => app.close());
+
+  /** Somebody whom the row lets in, of their own, since some rows change who one is. */
+  async function tokenFor(row: AnyRoute): Promise<string | undefined> {
+    if (row.access === 'public') return undefined;
+    const isSystem = typeof row.access === 'object' && !row.access.scopes.includes('partner');
+    const { token } = isSystem
+      ? await buildPerson(app, { scope: 'system' })
+      : await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
+    return token;
+  }
+
+  const at = (row: AnyRoute) => row.path.replace(/:\w+/g, () => ids[row.path] ?? newId());
+
+  /** A value that the schema takes, told by its name where its form does not say enough. */
+  function sample(name: string, shape: Shape): unknown {
+    const known: Body = {
+      orgId: tenant.orgId,
+      siteId: tenant.siteId,
+      partnerId: tenant.partnerId,
+      roleId: SYSTEM_ROLES.partnerViewer,
+      organizationOrder: [tenant.orgId],
+      email: `bad-input-${newId()}@example.com`,
+      billingEmail: 'billing@example.com',
+      password: PASSWORD,
+      currentPassword: PASSWORD,
+      newPassword: `${PASSWORD}-new`,
+      code: '123456',
+      slug: `slug-${newId()}`,
+      timezone: 'UTC',
+      status: 'active',
+      expiresAt: '2100-01-01T00:00:00Z',
+      permissions: ['devices:read'],
+      scopes: ['devices:read'],
+      orgAccess: 'all',
+      orgIds: [],
+      enrollmentKey: 'set below',
+    };
+    if (Object.hasOwn(known, name)) return known[name];
+    const { type, enum: values, anyOf, format, items, minimum, properties = {}, required = [] } = shape;
+    if (values !== undefined) return values[0];
+    if (anyOf !== undefined) return sample(name, anyOf[0] ?? {});
+    if (type === 'integer' || type === 'number') return Math.max(minimum ?? 1, 1);
+    if (type === 'boolean') return true;
+    if (type === 'array') return [sample('', items ?? {})];
+    if (type === 'object') {
+      return Object.fromEntries(required.map((key) => [key, sample(key, properties[key] ?? {})]));
+    }
+    if (format === 'uuid') return newId();
+    return format === 'date-time' ? '2026-01-01T00:00:00Z' : 'Valid text';
+  }
+
+  async function goodBody(row: AnyRoute): Promise<{ body: Body; fields: [string, Shape][] }> {
+    const { properties = {} } = z.toJSONSchema(row.body as z.ZodType, {
+      io: 'input',
+      unrepresentable: 'any',
+    }) as Shape;
+    const body = Object.fromEntries(
+      Object.entries(properties).map(([name, shape]) => [name, sample(name, shape)]),
+    );
+    if ('enrollmentKey' in body) body['enrollmentKey'] = await buildEnrollmentKey(app, tenant.orgId);
+    // An organization's member has no choice of organizations, and the other way round.
+    if ('orgAccess' in body) delete body['orgId'];
+    const parsed = row.body?.safeParse(body);
+    expect(parsed?.error?.issues ?? [], `a good body for ${nameOf(row)}`).to.deep.equal([]);
+    return { body, fields: Object.entries(properties) };
+  }
+
+  async function send(row: AnyRoute, token: string | undefined, body: Body): Promise<Answer> {
+    return app.call(row.method.toUpperCase(), at(row), { token, body });
+  }
+
+  /** The rule, for one field. */
+  function judge(
+    row: AnyRoute,
+    field: string,
+    body: Body,
+    { status, body: answer }: Answer,
+    what: string,
+  ): void {
+    const told = `${nameOf(row)}: ${field} with ${what} answered ${status} ${JSON.stringify(answer).slice(0, 300)}`;
+    expect(status, told).to.be.lessThan(500);
+    if (status === 400) {
+      const paths = (answer.details as { path: string }[] | undefined)?.map(({ path }) => path) ?? [];
+      expect(
+        paths.some((path) => path.startsWith(`body.${field}`)),
+        told,
+      ).to.equal(true);
+      return;
+    }
+    if (status === 413 || refusedBefore.has(status)) return;
+    expect(status, told).to.be.within(200, 299);
+    expect(row.body?.safeParse(body).success, told).to.equal(true);
+    if (typeof answer === 'object' && answer !== null && field in answer) {
+      expect(answer[field], told).to.deep.equal(body[field]);
+    }
+  }
+
+  const textual = (shape: Shape): boolean => shape.type === 'string' || (shape.anyOf?.some(textual) ?? false);
+  const nullable = (shape: Shape): boolean => shape.anyOf?.some(({ type }) => type === 'null') ?? false;
+  const dated = (name: string, shape: Shape): boolean =>
+    shape.format === 'date-time' || /^(expiresAt|contract(Start|End))$/.test(name);
+
+  for (const row of rows.filter(({ body }) => body !== undefined)) {
+    it(`in the body of ${nameOf(row)} is named, or stored as it is`, async () => {
+      const token = await tokenFor(row);
+      const { body, fields } = await goodBody(row);
+      const attempt = async (field: string, value: unknown, what: string) => {
+        // What must be unique is new each time, so that no try is refused for the one before it.
+        const fresh = { ...body, ...('slug' in body ? { slug: `slug-${newId()}` } : {}), [field]: value };
+        judge(row, field, fresh, await send(row, token, fresh), what);
+      };
+      for (const [field, shape] of fields) {
+        if (textual(shape)) {
+          for (const [what, value] of Object.entries(HOSTILE_TEXT)) await attempt(field, value, what);
+          for (const [what, value] of Object.entries(NO_TEXT)) {
+            if (!(value === null && nullable(shape))) await attempt(field, value, what);
+          }
+        }
+        if (dated(field, shape)) for (const value of NO_DATE) await attempt(field, value, `${value}`);
+        if (shape.type === 'object') {
+          await attempt(field, ['x'], 'an array');
+          for (const text of ['a\0b', 'a\ud800b']) {
+            await attempt(field, { note: { deep: [text] } }, 'such a text in it');
+          }
+        }
+        if (shape.type === 'array') await attempt(field, { 0: 'x' }, 'an object');
+      }
+      const [first] = fields;
+      if (first !== undefined) {
+        const twice = JSON.stringify(body).replace(
+          /^\{/,
+          `{"${first[0]}":${JSON.stringify(body[first[0]] ?? null)},`,
+        );
+        const answer = await app.call(row.method.toUpperCase(), at(row), { token, rawBody: twice });
+        if (!refusedBefore.has(answer.status) && first[0] in body) {
+          expect([answer.status, answer.body.details?.[0]?.path], 'a key twice').to.deep.equal([
+            400,
+            `body.${first[0]}`,
+          ]);
+        }
+      }
+    });
+
+    it(`as the body of ${nameOf(row)} is refused`, async () => {
+      const token = await tokenFor(row);
+      for (const [what, rawBody] of Object.entries(BODIES)) {
+        const { status, body } = await app.call(row.method.toUpperCase(), at(row), { token, rawBody });
+        expect(status, what).to.be.oneOf([400, 403, 404, 413, 429]);
+        expect(body, what).to.include.keys('error', 'code', 'requestId');
+      }
+    });
+  }
+
+  for (const row of rows.filter(({ query }) => query !== undefined)) {
+    it(`in the query of ${nameOf(row)} is named, or finds nothing`, async () => {
+      const token = await tokenFor(row);
+      const { properties = {} } = z.toJSONSchema(row.query as z.ZodType, {
+        io: 'input',
+        unrepresentable: 'any',
+      }) as Shape;
+      for (const field of Object.keys(properties)) {
+        for (const value of [...HOSTILE_ADDRESS, `a&${field}=b`]) {
+          const { status, body } = await app.call(row.method.toUpperCase(), `${at(row)}?${field}=${value}`, {
+            token,
+          });
+          expect(status, `${field}=${value.slice(0, 20)}: ${JSON.stringify(body)}`).to.be.oneOf([
+            200, 400, 403, 404, 409,
+          ]);
+          if (status === 400) {
+            const paths = (body.details as { path: string }[]).map(({ path }) => path);
+            expect(
+              paths.some((path) => path.startsWith(`query.${field}`)),
+              JSON.stringify(body),
+            ).to.equal(true);
+          }
+        }
+      }
+    });
+  }
+
+  for (const row of rows.filter(({ params }) => params !== undefined)) {
+    it(`in the path of ${nameOf(row)} finds nothing`, async () => {
+      const token = await tokenFor(row);
+      for (const value of [...HOSTILE_ADDRESS, '%', newId().slice(1)]) {
+        const path = row.path.replace(/:\w+/g, value);
+        const { status, body } = await app.call(row.method.toUpperCase(), path, { token });
+        expect([status, body.code], value.slice(0, 20)).to.deep.equal([404, 'NOT_FOUND']);
+      }
+    });
+  }
+
+  it('of a name that no field has is refused wherever leaving out a field has a meaning', () => {
+    const lenient = rows
+      .filter(({ body }) => body instanceof z.ZodObject)
+      .filter(({ body }) => {
+        const fields = Object.values((body as z.ZodObject).shape);
+        const hasChoice = fields.some((field) => field.safeParse(undefined).success);
+        return hasChoice && (body as z.ZodObject).def.catchall === undefined;
+      });
+    // Agents of a later release may tell more than this one knows.
+    expect(lenient.map(nameOf)).to.deep.equal(['POST /agents/enroll']);
+  });
+});

@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { repeatedKey } from '../../src/platform/http/repeated-keys.ts';
+
+describe('a key that stands twice in an object', () => {
+  it('is found at any depth, however it is written', () => {
+    expect(repeatedKey('{"a":1,"b":2,"a":3}')).to.equal('a');
+    expect(repeatedKey('{"a":[{"b":{"c":1,"d":"}","c":2}}]}')).to.equal('a.0.b.c');
+    expect(repeatedKey('[0, {"x": "\\"", "y": [1, 2], "\\u0078": 3}]')).to.equal('1.x');
+    expect(repeatedKey('{"__proto__":1,"__proto__":2}')).to.equal('__proto__');
+  });
+
+  it('is not seen where there is none', () => {
+    expect(repeatedKey('{"a":{"a":[{"a":1},{"a":1}]},"b":"a","c":"{\\"a\\":1,\\"a\\":2}"}')).to.equal(
+      undefined,
+    );
+    expect(repeatedKey('"a"')).to.equal(undefined);
+    expect(repeatedKey(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).to.equal(undefined);
+  });
+
+  it('is told from all that JSON can hold', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (json, spaced) => {
+        // What was printed from a value has no key twice.
+        const value: unknown = JSON.parse(json);
+        expect(repeatedKey(spaced ? JSON.stringify(value, null, 2) : JSON.stringify(value))).to.equal(
+          undefined,
+        );
+      }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(fc.string(), { minLength: 1, maxLength: 6 }),
+        fc.nat(),
+        fc.jsonValue(),
+        (keys, pick, value) => {
+          const again = keys[pick % keys.length] ?? '';
+          const unique = [...new Set(keys)];
+          const members = [...unique, again].map((key) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+          expect(repeatedKey(`{${members.join(', ')}}`)).to.equal(again);
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { eventually } from './eventually.ts';
+
+/** A real Redis of the test's own, which keeps nothing and can go away and come back under one address. */
+export interface TestRedis {
+  url: string;
+  /** Ends the program at once, as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again, empty, on the same port; nothing where it runs. */
+  start(): Promise<void>;
+  /** Holds it still: connections stay open, and nothing is answered. */
+  freeze(): void;
+  thaw(): void;
+  /** Speaks to it as anybody could, past the server under test. */
+  ask(...words: string[]): Promise<string>;
+  /** Ends it for good. */
+  remove(): Promise<void>;
+}
+
+/**
+ * For `before(async function () { redis = await redisOrSkip(this); })`: where the program is not installed the tests
+ * are skipped, and shown as such; in continuous integration they fail instead.
+ */
+export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'muster-redis-'));
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+  const killOnExit = () => child?.kill('SIGKILL');
+
+  const redis: TestRedis = {
+    url: `redis://127.0.0.1:${port}`,
+    async start() {
+      if (child !== undefined) return;
+      const started = await run(port, dir);
+      child = started;
+      await eventually(
+        () => ask(port, ['PING']).catch((error: unknown) => String(error)),
+        (answer) => {
+          if (started.exitCode !== null) throw new Error(`redis-server ended with code ${started.exitCode}`);
+          return answer.startsWith('+PONG');
+        },
+        5000,
+      );
+    },
+    async kill() {
+      const ending = child;
+      child = undefined;
+      if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return;
+      const ended = new Promise((resolve) => ending.once('exit', resolve));
+      ending.kill('SIGKILL');
+      await ended;
+    },
+    freeze: () => void child?.kill('SIGSTOP'),
+    thaw: () => void child?.kill('SIGCONT'),
+    ask: (...words) => ask(port, words),
+    async remove() {
+      process.off('exit', killOnExit);
+      await redis.kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+  process.once('exit', killOnExit);
+  try {
+    await redis.start();
+  } catch (error) {
+    await redis.remove();
+    if (!isMissing(error) || process.env['CI'] === 'true') throw error;
+    hook.skip();
+  }
+  return redis;
+}
+
+const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+/** Rejects with ENOENT where there is no such program. */
+async function run(port: number, dir: string): Promise<ChildProcess> {
+  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const child = spawn('redis-server', [...settings, '--dir', dir], { stdio: 'ignore' });
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', reject);
+  });
+  return child;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** The raw answer; long enough for what a test looks for, which comes in one piece from loopback. */
+async function ask(port: number, words: string[]): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port });
+  socket.setTimeout(2000, () => socket.destroy(new Error('Redis does not answer')));
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.once('data', (answer) => resolve(answer.toString('utf8')));
+      socket.write(`${words.join(' ')}\r\n`);
+    });
+  } finally {
+    socket.destroy();
+  }
+}
