@@ -43,9 +43,9 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
             column((r) => r.presence.reason),
             column((r) => r.lastSeenAt),
             column((r) => r.lastIp),
-            column((r) => r.metrics?.cpuPercent ?? null),
-            column((r) => r.metrics?.ramPercent ?? null),
-            column((r) => r.metrics?.diskPercent ?? null),
+            column((r) => percent(r.metrics?.cpuPercent)),
+            column((r) => percent(r.metrics?.ramPercent)),
+            column((r) => percent(r.metrics?.diskPercent)),
             column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
           ],
         ),
@@ -79,9 +79,9 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
             column((r) => r.deviceId),
             column((r) => r.lastSeenAt),
             column((r) => r.lastIp),
-            column((r) => r.metrics?.cpuPercent ?? null),
-            column((r) => r.metrics?.ramPercent ?? null),
-            column((r) => r.metrics?.diskPercent ?? null),
+            column((r) => percent(r.metrics?.cpuPercent)),
+            column((r) => percent(r.metrics?.ramPercent)),
+            column((r) => percent(r.metrics?.diskPercent)),
             column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
             column((r) => r.until),
           ],
@@ -152,3 +152,6 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
     },
   };
 }
+
+/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
+const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);

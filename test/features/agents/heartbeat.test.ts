@@ -268,6 +268,20 @@ describe('heartbeats over HTTP', function () {
     ]);
   });
 
+  it('of numbers that no column holds do not keep those of others from being written', async () => {
+    const other = await buildDevice(app, tenant.orgId);
+    const { status, body } = await beat({ uptimeSeconds: 1e300 });
+    expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
+    expect((await beat({ metrics: { ...METRICS, cpuPercent: 1e-50 } })).status).to.equal(200);
+    const agent = await connectDevice(app, other.token);
+    expect((await agent.heartbeat({ metrics: { ...METRICS, ramPercent: 5e-324 } })).ok).to.equal(true);
+    await eventually(
+      async () => (await app.call('GET', '/devices?status=online', { token: tenant.admin.token })).body.data,
+      (online) => online.length === 2,
+    );
+    agent.close();
+  });
+
   it('are sent elsewhere by a server that stops', async () => {
     const stopping = await createTestApp({ database: app.database });
     await stopping.server.hub.drain();
