@@ -13,8 +13,10 @@ import {
   createSecondFactor,
   signInLimits,
 } from './features/auth/index.ts';
+import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
+import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
@@ -113,6 +115,7 @@ export async function startServer({
     const routes = routeTable({
       auth: authService({ accessTokens, secondFactor, limits }),
       limits,
+      enrollLimits: enrollLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,
@@ -130,6 +133,7 @@ export async function startServer({
     const api = mount(routes, {
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
+      agents: createAgentAuthenticator(credentials, hub),
       audit: auditTrail,
     });
     const document = openApi(routes, API_INFO);

@@ -5,7 +5,9 @@ import type { Credentials } from './credentials.ts';
 import { eventLogHandlers } from './event-logs/handlers.ts';
 import { openEventLogs } from './event-logs/open-event-logs.ts';
 import { MachineReporter } from './machine.ts';
+import { rotateByAge } from './rotate-token.ts';
 import { StatusFile } from './status-file.ts';
+import { KeptTokens } from './tokens.ts';
 import { AGENT_VERSION } from './version.ts';
 
 export interface RunningAgent {
@@ -19,14 +21,14 @@ export async function runAgent(options: {
   onState: (state: ConnectionState) => void;
 }): Promise<RunningAgent> {
   const { dataDir, credentials, onState } = options;
-  const { server, token } = credentials;
+  const { server } = credentials;
   const runner = new CommandRunner(eventLogHandlers(await openEventLogs()));
   const reporter = new MachineReporter();
   const status = new StatusFile(dataDir, server);
   const connection = new AgentConnection({
     server,
+    tokens: new KeptTokens(dataDir, credentials),
     handshake: {
-      token,
       agentVersion: AGENT_VERSION,
       capabilities: runner.capabilities,
       bootId: randomUUID(),
@@ -38,9 +40,11 @@ export async function runAgent(options: {
       onState(state);
     },
   });
+  const rotation = rotateByAge(dataDir);
   connection.start();
   return {
     async stop() {
+      rotation.stop();
       connection.stop();
       await status.remove();
     },

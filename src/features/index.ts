@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../hub/index.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
+import { agentRoutes } from './agents/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
 import {
   authRoutes,
@@ -11,7 +12,7 @@ import {
 } from './auth/index.ts';
 import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
-import { enrollmentRoutes } from './enrollment/index.ts';
+import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
 import { groupRoutes } from './groups/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
@@ -24,6 +25,7 @@ import { userRoutes } from './users/index.ts';
 export interface FeatureParts {
   auth: AuthService;
   limits: SignInLimits;
+  enrollLimits: EnrollLimits;
   registration: Registration;
   secondFactor: SecondFactor;
   hub: DeviceHub;
@@ -52,6 +54,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     organizationRoutes,
     siteRoutes,
     enrollmentRoutes(parts),
+    agentRoutes(parts),
     deviceRoutes(parts),
     groupRoutes,
     commandRoutes({ hub }),
@@ -64,6 +67,7 @@ export function routesAsData(): RouteGroup[] {
   return routeTable({
     auth: {},
     limits: {},
+    enrollLimits: {},
     registration: {},
     secondFactor: {},
     hub: {},

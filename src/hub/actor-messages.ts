@@ -37,11 +37,17 @@ export interface PendingAsk {
 }
 
 export type ActorMessage =
-  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck) => void }
+  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck | ErrorAck) => void }
   | { kind: 'ask'; ask: PendingAsk }
   | { kind: 'rows'; rows: CommandRows }
   | { kind: 'progress'; progress: CommandProgress }
   | { kind: 'result'; result: CommandResult; ack: (isKept: boolean) => void };
+
+/** What a message hears whose turn does not come. */
+export const BUSY: ErrorAck = {
+  ok: false,
+  error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
+};
 
 /** What has its turn before anything else. */
 export type Urgent =

@@ -14,7 +14,7 @@ import {
   type Refusal,
 } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { DeviceLink } from './actor-messages.ts';
+import { BUSY, type DeviceLink } from './actor-messages.ts';
 import type { DeviceActor } from './device-actor.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
 
@@ -169,10 +169,6 @@ function receive(socket: AgentSocket, actor: DeviceActor, onBadMessage: () => vo
 }
 
 const OK: OkAck = { ok: true };
-const BUSY: ErrorAck = {
-  ok: false,
-  error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
-};
 
 function isAgentEvent(event: string): event is AgentEvent {
   return Object.hasOwn(AGENT_EVENTS, event);

@@ -10,8 +10,16 @@ import type {
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode, COMMANDS, rowSchema } from '../protocol/index.ts';
-import type { ActorLimits, ActorMessage, DeviceLink, PendingAsk, Urgent } from './actor-messages.ts';
+import {
+  BUSY,
+  type ActorLimits,
+  type ActorMessage,
+  type DeviceLink,
+  type PendingAsk,
+  type Urgent,
+} from './actor-messages.ts';
 import type { AskFailure, AskOutcome } from './ask.ts';
+import { factsOf, heartbeatAnswer } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import type {
   AgentIdentity,
@@ -216,7 +224,7 @@ export class DeviceActor {
     this.lastHeardAt = at;
     this.#heartbeat = heartbeat;
     this.#agentVersion = heartbeat.agentVersion;
-    ack({ ok: true, at: new Date(at).toISOString(), nextInMs: this.#limits.heartbeatMs, upgrade: [] });
+    ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
     this.#reportPresence('connected', this.connectedSince);
     this.#reportFacts();
   }
@@ -341,9 +349,7 @@ export class DeviceActor {
     this.state = 'draining';
     clearTimeout(this.#graceTimer);
     this.#failAsks({ reason: 'disconnected' });
-    for (const message of this.#mailbox.drain()) {
-      turnAway(message);
-    }
+    for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
     if (wasOnline && presence !== undefined) this.#reportPresence(presence, Date.now());
@@ -389,19 +395,9 @@ export class DeviceActor {
 
   /** What the agent says of the machine changes rarely: it is written when it does. */
   #reportFacts(): void {
-    const { osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
-      this.#heartbeat ?? {};
-    const facts = {
-      deviceId: this.deviceId,
-      agentVersion: this.#agentVersion,
-      capabilities: [...this.#capabilities].sort(),
-      osVersion,
-      osBuild,
-      watchdogVersion,
-      lastUser,
-      pendingReboot,
-      autoUpdate,
-    };
+    const { deviceId } = this;
+    const capabilities = [...this.#capabilities].sort();
+    const facts = factsOf({ deviceId, agentVersion: this.#agentVersion, capabilities }, this.#heartbeat);
     const fingerprint = JSON.stringify(facts);
     if (fingerprint === this.#facts) return;
     this.#facts = fingerprint;
@@ -412,6 +408,7 @@ export class DeviceActor {
 /** What must not be left without an answer when its turn does not come. */
 function turnAway(message: ActorMessage | Urgent): void {
   if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+  if (message.kind === 'heartbeat') message.ack(BUSY);
   if (message.kind === 'result') message.ack(false);
 }
 

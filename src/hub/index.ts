@@ -1,20 +1,23 @@
 import type { Server as HttpServer } from 'node:http';
-import type { CommandType, DeviceSummary } from '../protocol/index.ts';
+import type { CommandType, DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
+import { AppError } from '../platform/errors.ts';
 import type { ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { AskOutcome, Question } from './ask.ts';
-import { DashboardFeed, statusAfter, type DevicePatch } from './dashboard-feed.ts';
+import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
 import { CommandDesk } from './command-desk.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
-import type { ActorLimits } from './actor-messages.ts';
+import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
-import type { AgentCredentials, CommandLedger, DeviceStore, People } from './ports.ts';
+import { HttpReports } from './http-reports.ts';
+import { withLivePresence } from './live-presence.ts';
+import type { AgentCredentials, AgentIdentity, CommandLedger, DeviceStore, People } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
@@ -26,6 +29,8 @@ export type { DevicePatch } from './dashboard-feed.ts';
 export interface DeviceHub {
   /** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
   ask<T extends CommandType>(deviceId: string, question: Question<T>): Promise<AskOutcome<T>>;
+  /** A heartbeat that came over plain HTTP. Throws `device_busy` or `unavailable`, after which it comes again. */
+  heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;
   /** A device came into being, or came back: subscribers in whose scope it is see it enter. */
   deviceEntered(device: DeviceSummary, partnerId: string): void;
   deviceChanged(deviceId: string, patch: DevicePatch): void;
@@ -89,15 +94,23 @@ export function createHub(options: HubOptions): Hub {
     graceMs: options.graceMs ?? 5000,
     maxAsks: MAX_ASKS_A_DEVICE,
   };
-  const meters = hubMetrics(metrics, { registry, feed, writer, desk });
+  const silentAfterMs = limits.heartbeatMs * MISSED_HEARTBEATS;
+  const reports = new HttpReports(
+    { store, writer, feed, log },
+    { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
+  );
+  const meters = hubMetrics(metrics, { registry, feed, writer, reports, desk });
   let draining = false;
 
   const events: ActorEvents = {
     presence(record) {
-      writer.presence(record);
       const { presence, lastSeenAt, metrics: measured } = record;
+      // A connection is worth more than reports without one, and ends them.
+      if (presence.state === 'connected') reports.end(record.deviceId);
+      writer.presence(record);
       feed.changed(record.deviceId, {
         presence,
+        isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
         ...(measured === null ? {} : { metrics: measured }),
       });
@@ -158,16 +171,18 @@ export function createHub(options: HubOptions): Hub {
     store,
     feed,
     log,
-    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry)),
+    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
   });
 
   // One sweep for all devices instead of a timer each.
   const sweep = setInterval(() => {
-    const silentSince = Date.now() - limits.heartbeatMs * MISSED_HEARTBEATS;
+    const now = Date.now();
+    const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
     }
+    reports.sweep(now);
   }, SWEEP_MS);
 
   return {
@@ -179,9 +194,22 @@ export function createHub(options: HubOptions): Hub {
       meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
       return outcome;
     },
-    deviceEntered: (device, partnerId) => feed.entered(withLivePresence(device, registry), partnerId),
+    async heartbeat(agent, heartbeat, ip) {
+      if (draining) throw new AppError('unavailable', 'The server is stopping.', { retryAfterMs: 5000 });
+      const actor = registry.get(agent.deviceId);
+      if (actor?.isConnected !== true) return reports.heartbeat(agent, heartbeat, ip);
+      const answer = await new Promise<HeartbeatAck | ErrorAck>((resolve) => {
+        if (!actor.tell({ kind: 'heartbeat', heartbeat, at: Date.now(), ack: resolve })) resolve(BUSY);
+      });
+      if (!answer.ok) throw new AppError('device_busy', answer.error.message, { retryAfterMs: 1000 });
+      return answer;
+    },
+    deviceEntered(device, partnerId) {
+      feed.entered(withLivePresence(device, registry, reports), partnerId);
+    },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
+      reports.end(deviceId);
       feed.left(deviceId);
       registry.get(deviceId)?.stop({ afterMs: 3_600_000, reason: 'decommissioned' }, 'socket_closed');
     },
@@ -193,7 +221,10 @@ export function createHub(options: HubOptions): Hub {
     get connected() {
       return registry.size;
     },
-    start: () => store.markAllLost(),
+    async start() {
+      await store.markAllLost();
+      await reports.start();
+    },
     async drain() {
       draining = true;
       const deadline = Date.now() + DRAIN_ASKS_MS;
@@ -216,6 +247,7 @@ export function createHub(options: HubOptions): Hub {
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();
       await io.close();
+      await reports.close();
       await writer.close();
       await bus.close();
     },
@@ -224,29 +256,19 @@ export function createHub(options: HubOptions): Hub {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** The database is written behind, so what an actor knows is newer. */
-function withLivePresence(device: DeviceSummary, registry: ActorRegistry): DeviceSummary {
-  const actor = registry.get(device.id);
-  if (actor?.countsAsConnected !== true) return device;
-  const presence = {
-    state: 'connected',
-    since: new Date(actor.connectedSince).toISOString(),
-    reason: 'connected',
-  } as const;
-  return {
-    ...device,
-    presence,
-    status: statusAfter(device.status, { presence }),
-    lastSeenAt: new Date(actor.lastHeardAt).toISOString(),
-  };
-}
-
 function hubMetrics(
   metrics: Metrics,
-  parts: { registry: ActorRegistry; feed: DashboardFeed; writer: PresenceWriter; desk: CommandDesk },
+  parts: {
+    registry: ActorRegistry;
+    feed: DashboardFeed;
+    writer: PresenceWriter;
+    reports: HttpReports;
+    desk: CommandDesk;
+  },
 ) {
-  const { registry, feed, writer, desk } = parts;
+  const { registry, feed, writer, reports, desk } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
+  metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
     let depth = 0;
     for (const actor of registry.values()) depth += actor.depth;

@@ -19,7 +19,17 @@ export interface AgentIdentity {
   partnerId: string;
 }
 
-export type Verdict = { ok: true; identity: AgentIdentity } | { ok: false; code: RefusalCode };
+export interface RefusedVerdict {
+  ok: false;
+  code: Extract<RefusalCode, 'UNAUTHENTICATED' | 'DECOMMISSIONED' | 'TENANT_INACTIVE'>;
+}
+export interface GoodVerdict {
+  ok: true;
+  identity: AgentIdentity;
+  /** This was the first use of a new token, which has ended the one before it. */
+  isFirstUse?: true;
+}
+export type Verdict = GoodVerdict | RefusedVerdict;
 
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */
@@ -45,11 +55,23 @@ export interface DeviceFacts
   > {
   deviceId: string;
   agentVersion: string;
-  capabilities: readonly string[];
+  /** Undefined where it was not said: what is known stays. */
+  capabilities: readonly string[] | undefined;
+}
+
+/** A heartbeat that came without a connection, written behind: the device counts as online until then. */
+export interface ReportRecord
+  extends Pick<PresenceRecord, 'deviceId' | 'lastIp' | 'metrics' | 'uptimeSeconds'> {
+  until: string;
+  lastSeenAt: string;
 }
 
 export interface DeviceStore {
   recordPresence(records: readonly PresenceRecord[]): Promise<void>;
+  recordReports(records: readonly ReportRecord[]): Promise<void>;
+  /** Which devices report without a connection, and until when (in ms) they count as online; of those asked for also
+   * the connected ones, with `null`. */
+  reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
   recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
   /** Nothing is connected to a hub that only starts: whatever the last run left as connected is lost. */
   markAllLost(): Promise<void>;

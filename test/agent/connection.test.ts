@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../../src/agent/back-off.ts';
 import { CommandRunner, type Handlers } from '../../src/agent/command-runner.ts';
 import { AgentConnection, type ConnectionState } from '../../src/agent/connection.ts';
+import { fixedToken } from '../../src/agent/tokens.ts';
 import { AgentError } from '../../src/agent/agent-error.ts';
 import type { LogEntry } from '../../src/protocol/index.ts';
 import { eventually } from '../support/eventually.ts';
@@ -39,7 +40,8 @@ describe('the agent’s connection', () => {
     const runner = new CommandRunner(handlers);
     connection = new AgentConnection({
       server: hub.url,
-      handshake: { token: 't', agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
+      tokens: fixedToken('t'),
+      handshake: { agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
       runner,
       heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1' }),
       onState: (state) => states.push(state),

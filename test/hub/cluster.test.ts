@@ -78,6 +78,8 @@ describe('a cluster of three hubs', () => {
       store: {
         recordPresence: async (records) => void written.push(...records),
         recordFacts: async () => {},
+        recordReports: async () => {},
+        reporting: async () => [],
         markAllLost: async () => {},
         summaries: async () => [],
       },

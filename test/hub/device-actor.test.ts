@@ -9,6 +9,7 @@ import {
   COMMAND_TYPES,
   type CommandFrame,
   type CommandResult,
+  type ErrorAck,
   type HeartbeatAck,
   type HubReconnect,
 } from '../../src/protocol/index.ts';
@@ -120,8 +121,8 @@ function scene(
   return scened;
 }
 
-function heartbeat({ actor }: Scene, more: object = {}): HeartbeatAck | undefined {
-  let answer: HeartbeatAck | undefined;
+function heartbeat({ actor }: Scene, more: object = {}): HeartbeatAck | ErrorAck | undefined {
+  let answer: HeartbeatAck | ErrorAck | undefined;
   actor.tell({
     kind: 'heartbeat',
     heartbeat: { at: AT, agentVersion: '1.0.0', ...more },

@@ -302,7 +302,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-limits.ts': 1,
   'features/commands/command-ledger.ts': 3,
   'features/devices/agent-credentials.ts': 1,
-  'features/devices/device-store.ts': 3,
+  'features/devices/device-store.ts': 5,
   'features/enrollment/enroll.service.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 2,

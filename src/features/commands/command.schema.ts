@@ -1,10 +1,5 @@
 import { z } from 'zod';
-import {
-  COMMANDS,
-  CommandProgress,
-  DURABLE_COMMAND_TYPES,
-  type DurableCommandType,
-} from '../../protocol/index.ts';
+import { COMMANDS, CommandProgress, DURABLE_COMMAND_TYPES } from '../../protocol/index.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 

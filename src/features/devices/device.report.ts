@@ -7,9 +7,10 @@ import type { Device, DeviceSort } from './device.schema.ts';
 
 /** The read side of a device: its record with its presence beside it, in one query. */
 
-/** What the device shows as its status: a decision about it where there is one, else whether it is connected. */
+/** What the device shows as its status: a decision about it where there is one, else whether it is connected, or reports without
+ * a connection. */
 const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
-  when p.state = 'connected' then 'online' else 'offline' end`;
+  when p.state = 'connected' or p.reports_until > now() then 'online' else 'offline' end`;
 
 export interface DeviceRow {
   id: string;

@@ -1,4 +1,4 @@
-export { CachedAgentCredentials, issueAgentToken } from './agent-credentials.ts';
+export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agent-credentials.ts';
 export { createDeviceStore } from './device-store.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { Device, DeviceQuery } from './device.schema.ts';
