@@ -19,6 +19,7 @@ import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
 import { roleRoutes } from './roles/index.ts';
+import { scriptRoutes } from './scripts/index.ts';
 import { siteRoutes } from './sites/index.ts';
 import { userRoutes } from './users/index.ts';
 
@@ -57,6 +58,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     agentRoutes(parts),
     deviceRoutes(parts),
     groupRoutes,
+    scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];

@@ -89,22 +89,32 @@ export async function createCommand(
   if (!device.capabilities.includes(input.type)) {
     throw new AppError('capability_missing', `The agent on this device cannot do "${input.type}".`);
   }
-  const [id] = await addCommands(ctx, [{ id: deviceId, orgId: device.orgId }], input, hub);
-  return readCommand(ctx, id ?? '');
+  const [command] = await addCommands(ctx, [{ id: deviceId, orgId: device.orgId }], input, hub);
+  if (command === undefined) throw new Error('a command that was made is not there');
+  return command;
 }
 
 /** The same work for many devices, which the caller has found to be theirs and fit for it. */
 export async function addCommands<T extends DurableCommandType>(
   ctx: Context,
   devices: readonly { id: string; orgId: string }[],
-  { type, payload, ttlSeconds }: { type: T; payload: CommandPayload<T>; ttlSeconds: number },
+  work: {
+    type: T;
+    payload: CommandPayload<T>;
+    ttlSeconds: number;
+    /** What it was started as a part of. */
+    execution?: { id: string; scriptId: string };
+  },
   hub: DeviceHub,
-): Promise<string[]> {
+): Promise<Command[]> {
+  const { type, payload, ttlSeconds, execution } = work;
   const timeout = 'timeoutSeconds' in payload ? payload.timeoutSeconds : DEFAULT_TIMEOUT_SECONDS;
   const ids = devices.map(() => newId());
   await ctx.tx.raw(
-    `insert into commands (id, org_id, device_id, type, payload, created_by, timeout_seconds, expires_at)
-    select u.id, u.org_id, u.device_id, ?, ?::jsonb, ?::uuid, ?::int, now() + make_interval(secs => ?::int)
+    `insert into commands (id, org_id, device_id, type, payload, created_by, timeout_seconds, expires_at, execution_id,
+      script_id)
+    select u.id, u.org_id, u.device_id, ?, ?::jsonb, ?::uuid, ?::int, now() + make_interval(secs => ?::int), ?::uuid,
+      ?::uuid
     from unnest(?::uuid[], ?::uuid[], ?::uuid[]) as u (id, org_id, device_id)`,
     [
       type,
@@ -112,6 +122,8 @@ export async function addCommands<T extends DurableCommandType>(
       ctx.caller.userId,
       timeout,
       ttlSeconds,
+      execution?.id ?? null,
+      execution?.scriptId ?? null,
       ids,
       devices.map(({ orgId }) => orgId),
       devices.map(({ id }) => id),
@@ -120,7 +132,8 @@ export async function addCommands<T extends DurableCommandType>(
   ctx.afterCommit(() => {
     for (const { id } of devices) hub.deliver(id);
   });
-  return ids;
+  const made = await select(ctx, commandsOf(ctx).whereRaw('c.id = any(?::uuid[])', [ids]).orderBy('c.id'));
+  return made.map(toCommand);
 }
 
 export async function listCommands(

@@ -46,6 +46,29 @@ export async function readDevice(ctx: Context, id: string): Promise<Device> {
   return toDevice(row);
 }
 
+/** What has to be known of a device before it is given work. */
+export interface DeviceToManage {
+  id: string;
+  orgId: string;
+  osType: Device['osType'];
+  capabilities: string[];
+  isManageable: boolean;
+}
+
+/** Those of the devices that the caller can see, in one query. */
+export async function devicesToManage(ctx: Context, ids: readonly string[]): Promise<DeviceToManage[]> {
+  return visibleDevices(ctx.tx, ctx.caller)
+    .join('organizations as o', 'o.id', 'd.org_id')
+    .whereRaw('d.id = any(?::uuid[])', [[...ids]])
+    .select<DeviceToManage[]>(
+      'd.id',
+      'd.org_id as orgId',
+      'd.os_type as osType',
+      'd.capabilities',
+      ctx.tx.raw(`o.status not in ('suspended', 'churned') as "isManageable"`),
+    );
+}
+
 /** Takes a device out of service: its token dies and its connection with it. The record stays for the audit trail. */
 export async function decommissionDevice(
   ctx: Context,

@@ -2,5 +2,11 @@ export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agen
 export { createDeviceStore } from './device-store.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { Device, DeviceQuery } from './device.schema.ts';
-export { listDevices, positionsOutsideOrganization, readDevice } from './device.service.ts';
+export {
+  devicesToManage,
+  type DeviceToManage,
+  listDevices,
+  positionsOutsideOrganization,
+  readDevice,
+} from './device.service.ts';
 export { selectDevices, toSummary, type DeviceRow } from './device.report.ts';

@@ -214,13 +214,11 @@ async function audited(
   const parsed = shaped(row, raw);
   if (once !== undefined) await keepAnswer(ctx.tx, once, parsed);
   if (row.audit !== undefined) {
-    await audit.record(ctx.tx, {
-      ...row.audit.note(raw, input),
-      action: row.audit.action,
-      resourceType: row.audit.resource,
-      actor: 'agent' in ctx ? ctx.agent : ctx.caller,
-      state,
-    });
+    const { action, resource: resourceType, note } = row.audit;
+    const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
+    for (const about of [note(raw, input)].flat()) {
+      await audit.record(ctx.tx, { ...about, action, resourceType, actor, state });
+    }
   }
   return parsed;
 }

@@ -131,7 +131,8 @@ export interface RouteDeclaration<
   audit?: {
     action: string;
     resource: string;
-    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote;
+    /** Several where more than one organization is concerned: each has an entry of its own. */
+    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote | AuditNote[];
   };
 }
 
@@ -142,7 +143,7 @@ export interface AnyRoute
   audit?: {
     action: string;
     resource: string;
-    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote;
+    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote | AuditNote[];
   };
   prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
   handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;
