@@ -137,6 +137,15 @@ export function createHub(options: HubOptions): Hub {
     else actor.claimed(epoch);
   };
 
+  const ask: DeviceHub['ask'] = async (deviceId, question) => {
+    const startedAt = performance.now();
+    const outcome = await router.ask(deviceId, question);
+    const ended = outcome.ok ? 'answered' : outcome.reason;
+    meters.asks.inc({ type: question.type, outcome: ended });
+    meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
+    return outcome;
+  };
+
   const io = createSocketServer(options.httpServer);
   serveAgents(io, {
     credentials: options.credentials,
@@ -170,6 +179,7 @@ export function createHub(options: HubOptions): Hub {
     proxyTrust: options.proxyTrust,
     store,
     feed,
+    ask,
     log,
     refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
@@ -186,14 +196,7 @@ export function createHub(options: HubOptions): Hub {
   }, SWEEP_MS);
 
   return {
-    async ask(deviceId, question) {
-      const startedAt = performance.now();
-      const outcome = await router.ask(deviceId, question);
-      const ended = outcome.ok ? 'answered' : outcome.reason;
-      meters.asks.inc({ type: question.type, outcome: ended });
-      meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
-      return outcome;
-    },
+    ask,
     async heartbeat(agent, heartbeat, ip) {
       if (draining) throw new AppError('unavailable', 'The server is stopping.', { retryAfterMs: 5000 });
       const actor = registry.get(agent.deviceId);

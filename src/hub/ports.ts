@@ -75,6 +75,11 @@ export interface DeviceStore {
   recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
   /** Nothing is connected to a hub that only starts: whatever the last run left as connected is lost. */
   markAllLost(): Promise<void>;
+  /** Which of the devices the caller may ask at this moment; of the others why not. One round trip. */
+  askable(
+    caller: Caller,
+    deviceIds: readonly string[],
+  ): Promise<Map<string, { refusal: string | undefined }>>;
   /** What a subscriber sees at first, within the caller's scope. Throws `forbidden` for a foreign organization. */
   summaries(
     caller: Caller,

@@ -4,7 +4,7 @@ import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { ActorRegistry } from './actor-registry.ts';
-import { ASK_TIMEOUT_MS, type AskFailure, type AskOutcome, type Question } from './ask.ts';
+import { timeoutOf, type AskFailure, type AskOutcome, type Question } from './ask.ts';
 import type { Directory } from './directory.ts';
 
 /** What nodes say to each other. Parsed on arrival: the bus is not trusted. */
@@ -105,7 +105,7 @@ export class Router {
     const cancelled = () => signal?.aborted === true;
     if (cancelled()) return { ok: false, reason: 'cancelled' };
     if (this.#closed) return { ok: false, reason: 'node_lost' };
-    const timeoutMs = Math.min(question.timeoutMs ?? ASK_TIMEOUT_MS, ASK_TIMEOUT_MS);
+    const timeoutMs = timeoutOf(question);
     const frame: AskFrame = {
       kind: 'ask',
       id: newId(),

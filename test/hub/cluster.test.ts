@@ -81,6 +81,7 @@ describe('a cluster of three hubs', () => {
         recordReports: async () => {},
         reporting: async () => [],
         markAllLost: async () => {},
+        askable: async () => new Map(),
         summaries: async () => [],
       },
     });

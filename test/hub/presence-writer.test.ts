@@ -58,6 +58,7 @@ function fakeStore() {
       factBatches.push([...all]);
     },
     markAllLost: async () => {},
+    askable: async () => new Map(),
     summaries: async () => [],
   } satisfies DeviceStore & Record<string, unknown>;
   return store;

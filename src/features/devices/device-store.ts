@@ -1,6 +1,7 @@
 import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { isManageable } from '../organizations/index.ts';
 import { AppError } from '../../platform/errors.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
@@ -132,6 +133,25 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
         tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now() where state = 'connected'`,
         ),
+      );
+    },
+
+    async askable(caller, deviceIds) {
+      const rows = await withTenant(
+        db,
+        caller,
+        (tx) =>
+          visibleDevices(tx, caller)
+            .join('organizations as o', 'o.id', 'd.org_id')
+            .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+            .select<{ id: string; status: string }[]>('d.id', 'o.status'),
+        { readOnly: true },
+      );
+      return new Map(
+        rows.map(({ id, status }) => [
+          id,
+          { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
+        ]),
       );
     },
 

@@ -3,7 +3,7 @@ import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
-import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertManageable, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { revokeAgentTokens } from './agent-credentials.ts';
 import {
   IS_MEMBER,
@@ -57,16 +57,17 @@ export interface DeviceToManage {
 
 /** Those of the devices that the caller can see, in one query. */
 export async function devicesToManage(ctx: Context, ids: readonly string[]): Promise<DeviceToManage[]> {
-  return visibleDevices(ctx.tx, ctx.caller)
+  const rows = await visibleDevices(ctx.tx, ctx.caller)
     .join('organizations as o', 'o.id', 'd.org_id')
     .whereRaw('d.id = any(?::uuid[])', [[...ids]])
-    .select<DeviceToManage[]>(
+    .select<(Omit<DeviceToManage, 'isManageable'> & { orgStatus: string })[]>(
       'd.id',
       'd.org_id as orgId',
       'd.os_type as osType',
       'd.capabilities',
-      ctx.tx.raw(`o.status not in ('suspended', 'churned') as "isManageable"`),
+      'o.status as orgStatus',
     );
+  return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
 }
 
 /** Takes a device out of service: its token dies and its connection with it. The record stays for the audit trail. */
