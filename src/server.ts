@@ -20,7 +20,7 @@ import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
-import { createHub, type Hub } from './hub/index.ts';
+import { createHub, type Hub, type HubOptions } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
@@ -50,7 +50,7 @@ export interface ServerOptions {
   secretKeys: SecretKeys;
   log: Logger;
   /** For tests, which have no patience. */
-  hub?: { graceMs?: number; dashboardRecheckMs?: number };
+  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'admission'>;
 }
 
 export interface Server {

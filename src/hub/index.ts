@@ -6,6 +6,7 @@ import { AppError } from '../platform/errors.ts';
 import type { ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { AskOutcome, Question } from './ask.ts';
@@ -70,9 +71,12 @@ export interface HubOptions {
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
   dashboardRecheckMs?: number;
+  admission?: AdmissionLimits;
 }
 
 const MAX_ASKS_A_DEVICE = 8;
+/** How fast agents may come in: what one process takes on while people keep working. */
+const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 1000 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
@@ -100,6 +104,7 @@ export function createHub(options: HubOptions): Hub {
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
   );
   const meters = hubMetrics(metrics, { registry, feed, writer, reports, desk });
+  const admission = new Admission(options.admission ?? ADMISSION);
   let draining = false;
 
   const events: ActorEvents = {
@@ -150,7 +155,7 @@ export function createHub(options: HubOptions): Hub {
   serveAgents(io, {
     credentials: options.credentials,
     log,
-    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
     onBadMessage: () => meters.badMessages.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);

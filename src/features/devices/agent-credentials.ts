@@ -2,12 +2,14 @@ import type { AgentCredentials, Verdict } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
+import { gathered } from '../../platform/gathered.ts';
 import { isWellFormed, newToken, tokenHash } from '../../platform/secrets/tokens.ts';
 
 const CACHED_FOR_MS = 30_000;
 const CACHE_SIZE = 50_000;
 
 interface CredentialRow {
+  token_hash: string;
   device_id: string;
   org_id: string;
   site_id: string;
@@ -22,10 +24,16 @@ interface CredentialRow {
 export class CachedAgentCredentials implements AgentCredentials {
   readonly #db: Db;
   readonly #cache = new Map<string, { verdict: Verdict; until: number }>();
+  readonly #find: (hash: string) => Promise<CredentialRow | undefined>;
   #changes = 0;
 
   constructor(db: Db) {
     this.#db = db;
+    // A fleet that comes back at once asks together.
+    this.#find = gathered(
+      (hashes) => withSystem(db, 'find whose agent tokens these are', (tx) => findCredentials(tx, hashes)),
+      { withinMs: 5, atMost: 500 },
+    );
   }
 
   async verify(token: string): Promise<Verdict> {
@@ -53,13 +61,14 @@ export class CachedAgentCredentials implements AgentCredentials {
   }
 
   async #look(hash: string): Promise<{ verdict: Verdict; isFirstUse: boolean }> {
-    return withSystem(this.#db, 'find whose agent token this is', async (tx) => {
-      const row = await findCredential(tx, hash);
-      const verdict = verdictOn(row);
-      if (!verdict.ok || row?.staged !== true) return { verdict, isFirstUse: false };
+    const row = await this.#find(hash);
+    const verdict = verdictOn(row);
+    if (!verdict.ok || row?.staged !== true) return { verdict, isFirstUse: false };
+    return withSystem(this.#db, 'confirm an agent token by its first use', async (tx) => {
       if (await confirmToken(tx, { hash, deviceId: row.device_id })) return { verdict, isFirstUse: true };
       // In this very moment somebody else has used it, or replaced it.
-      return { verdict: verdictOn(await findCredential(tx, hash)), isFirstUse: false };
+      const now = (await findCredentials(tx, [hash])).get(hash);
+      return { verdict: verdictOn(now), isFirstUse: false };
     });
   }
 
@@ -72,18 +81,18 @@ export class CachedAgentCredentials implements AgentCredentials {
   }
 }
 
-async function findCredential(tx: Tx, hash: string): Promise<CredentialRow | undefined> {
+async function findCredentials(tx: Tx, hashes: readonly string[]): Promise<Map<string, CredentialRow>> {
   const { rows } = await tx.raw(
-    `select c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
+    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
       o.deleted_at is not null or p.deleted_at is not null as tenant_gone
     from agent_credentials c
     join devices d on d.id = c.device_id and d.org_id = c.org_id
     join organizations o on o.id = c.org_id
     join partners p on p.id = o.partner_id
-    where c.token_hash = ?`,
-    [hash],
+    where c.token_hash = any(?::bpchar[])`,
+    [[...hashes]],
   );
-  return rows[0] as CredentialRow | undefined;
+  return new Map((rows as CredentialRow[]).map((row) => [row.token_hash, row]));
 }
 
 function verdictOn(row: CredentialRow | undefined): Verdict {
