@@ -20,7 +20,7 @@ import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
-import { createHub, type Hub, type HubOptions } from './hub/index.ts';
+import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
@@ -83,6 +83,7 @@ export async function startServer({
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   const httpServer = createServer();
   let hub: Hub | undefined;
+  let cluster: Cluster | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -97,9 +98,18 @@ export async function startServer({
       cfConnectingIp: config.trustCfConnectingIp,
     };
     const credentials = new CachedAgentCredentials(database.hubPool);
+    if (redis !== undefined && config.redisUrl !== undefined) {
+      const onSuperseded = (deviceId: string, epoch: number) => hub?.superseded(deviceId, epoch);
+      const onReturn = () => hub?.tellAgain();
+      const { redisUrl } = config;
+      cluster = await joinCluster({ redisUrl, redis, nodeId, onSuperseded, onReturn, log, metrics });
+    }
     hub = createHub({
       httpServer,
       nodeId,
+      ...(cluster === undefined
+        ? {}
+        : { bus: cluster.bus, directory: cluster.directory, nodes: cluster.nodes }),
       store: createDeviceStore({ db: database.hubPool, nodeId }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
@@ -173,6 +183,7 @@ export async function startServer({
         await closed;
         await apiKeys.close();
         await mailer.close();
+        await cluster?.close();
         await redis?.close();
         await database.close();
         log.info({}, 'server.closed');
@@ -181,6 +192,8 @@ export async function startServer({
   } catch (error) {
     await hub?.close();
     httpServer.close();
+    await cluster?.bus.close();
+    await cluster?.close();
     await redis?.close();
     await database.close();
     throw error;

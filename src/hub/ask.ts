@@ -32,6 +32,7 @@ export type AskFailure =
         | 'timeout'
         | 'cancelled'
         | 'node_lost'
+        | 'unavailable'
         | 'capability_missing';
     }
   | { reason: 'agent'; code: string; message: string };
@@ -50,6 +51,15 @@ export function askError(failure: AskFailure, details?: unknown): AppError {
       return new AppError('device_offline', 'The device lost its connection before it had answered.', {
         details,
       });
+    case 'unavailable':
+      return new AppError(
+        'unavailable',
+        'The server that holds the device cannot be reached now. Try again.',
+        {
+          details,
+          retryAfterMs: 2000,
+        },
+      );
     case 'busy':
       return new AppError('device_busy', 'The device has as many questions open as it may have. Try again.', {
         retryAfterMs: 2000,

@@ -143,6 +143,10 @@ export class DeviceActor {
   cancelCommand(id: string): void {
     this.#mailbox.postUrgent({ kind: 'cancel_command', id });
   }
+  /** Says again that the device is connected: somebody may have said otherwise. */
+  tellAgain(): void {
+    if (this.countsAsConnected) this.#reportPresence('connected', this.connectedSince);
+  }
   linkClosed(): void {
     this.#mailbox.postUrgent({ kind: 'link_closed' });
   }

@@ -17,13 +17,18 @@ interface Reporting {
  * deadline, which the next heartbeat moves; nobody can ask it anything meanwhile, so its presence stays disconnected.
  */
 export class HttpReports {
-  readonly #parts: { store: DeviceStore; writer: PresenceWriter; feed: DashboardFeed; log: Logger };
+  readonly #parts: {
+    store: DeviceStore;
+    writer: PresenceWriter;
+    feed: Pick<DashboardFeed, 'changed'>;
+    log: Logger;
+  };
   readonly #timing: { heartbeatMs: number; countsForMs: number };
   readonly #devices = new Map<string, Reporting>();
   #checking: Promise<void> | undefined;
 
   constructor(
-    parts: { store: DeviceStore; writer: PresenceWriter; feed: DashboardFeed; log: Logger },
+    parts: { store: DeviceStore; writer: PresenceWriter; feed: Pick<DashboardFeed, 'changed'>; log: Logger },
     timing: { heartbeatMs: number; countsForMs: number },
   ) {
     this.#parts = parts;

@@ -1,5 +1,12 @@
 import type { Server as HttpServer } from 'node:http';
-import type { CommandType, DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
+import type {
+  CommandType,
+  DeviceSummary,
+  ErrorAck,
+  Heartbeat,
+  HeartbeatAck,
+  HubReconnect,
+} from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
@@ -12,6 +19,7 @@ import { serveAgents } from './agent-transport.ts';
 import type { AskOutcome, Question } from './ask.ts';
 import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
+import { ClusterFeed } from './cluster-feed.ts';
 import { CommandDesk } from './command-desk.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import { BUSY, type ActorLimits } from './actor-messages.ts';
@@ -20,11 +28,12 @@ import { HttpReports } from './http-reports.ts';
 import { withLivePresence } from './live-presence.ts';
 import type { AgentCredentials, AgentIdentity, CommandLedger, DeviceStore, People } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
-import { Router, type HubMessage } from './router.ts';
+import { Router, type HubMessage, type Notice } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type AskOutcome, type Question } from './ask.ts';
 export type { DevicePatch } from './dashboard-feed.ts';
+export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
 export interface DeviceHub {
@@ -47,6 +56,10 @@ export interface DeviceHub {
 
 export interface Hub extends DeviceHub {
   start(): Promise<void>;
+  /** The others may have taken this node for lost: it tells again what it holds. */
+  tellAgain(): void;
+  /** Somebody else has claimed the device since, while nobody could tell us. */
+  superseded(deviceId: string, epoch: number): void;
   /** Refuses newcomers and sends the connected away, spread over time. */
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -67,6 +80,8 @@ export interface HubOptions {
   /** The cluster: in one process where they are left out. */
   bus?: NodeBus<HubMessage>;
   directory?: Directory;
+  /** The nodes that are there. */
+  nodes?: () => ReadonlySet<string>;
   nodeId: string;
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
@@ -84,15 +99,37 @@ const SWEEP_MS = 1000;
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
 
+const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
+
 export function createHub(options: HubOptions): Hub {
   const { log, metrics, store } = options;
   const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
   const writer = new PresenceWriter(store, log);
-  const feed = new DashboardFeed();
+  const ownFeed = new DashboardFeed();
+  const feed = new ClusterFeed(ownFeed, (told) => {
+    // Dashboards of others that cannot be told now, subscribe again or see the next change.
+    bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
+  });
   const desk = new CommandDesk({ ledger: options.ledger, registry, log });
-  const router = new Router({ registry, directory, bus, log, work: (deviceId) => desk.wake(deviceId) });
+  const onNotice = (notice: Notice): void => {
+    switch (notice.kind) {
+      case 'work':
+        return desk.wake(notice.deviceId);
+      case 'disconnect':
+        registry.get(notice.deviceId)?.stop(undefined, 'socket_closed');
+        return;
+      case 'decommissioned':
+        registry.get(notice.deviceId)?.stop(DECOMMISSIONED, 'socket_closed');
+        return;
+      case 'feed':
+        return feed.receive(notice.events);
+      default:
+        return notice satisfies never;
+    }
+  };
+  const router = new Router({ registry, directory, bus, log, onNotice });
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
@@ -103,7 +140,7 @@ export function createHub(options: HubOptions): Hub {
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
   );
-  const meters = hubMetrics(metrics, { registry, feed, writer, reports, desk });
+  const meters = hubMetrics(metrics, { registry, feed: ownFeed, writer, reports, desk });
   const admission = new Admission(options.admission ?? ADMISSION);
   let draining = false;
 
@@ -131,6 +168,20 @@ export function createHub(options: HubOptions): Hub {
     },
     failed: (error, actor) => log.error({ err: error, deviceId: actor.deviceId }, 'hub.actor_failed'),
   };
+
+  bus.onNodeLost((nodeId) => {
+    // Its devices may come back elsewhere within the grace, as after any loss of a connection.
+    const timer = setTimeout(() => {
+      if (options.nodes?.().has(nodeId) === true) return;
+      store.markLost({ of: nodeId }).then(
+        (lost) => {
+          for (const { deviceId, presence } of lost) feed.changed(deviceId, { presence });
+        },
+        (error: unknown) => log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked'),
+      );
+    }, limits.graceMs);
+    timer.unref();
+  });
 
   const claim = async (actor: DeviceActor) => {
     const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
@@ -183,7 +234,7 @@ export function createHub(options: HubOptions): Hub {
     people: options.people,
     proxyTrust: options.proxyTrust,
     store,
-    feed,
+    feed: ownFeed,
     ask,
     log,
     refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
@@ -219,18 +270,21 @@ export function createHub(options: HubOptions): Hub {
     deviceLeft(deviceId) {
       reports.end(deviceId);
       feed.left(deviceId);
-      registry.get(deviceId)?.stop({ afterMs: 3_600_000, reason: 'decommissioned' }, 'socket_closed');
+      router.notify({ kind: 'decommissioned', deviceId });
     },
-    deliver: (deviceId) => router.deliver(deviceId),
+    deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
-    disconnect(deviceId) {
-      registry.get(deviceId)?.stop(undefined, 'socket_closed');
+    disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
+    tellAgain() {
+      for (const actor of registry.values()) actor.tellAgain();
     },
+    superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
     get connected() {
       return registry.size;
     },
     async start() {
-      await store.markAllLost();
+      const others = [...(options.nodes?.() ?? [])].filter((nodeId) => nodeId !== bus.nodeId);
+      await store.markLost({ allBut: others });
       await reports.start();
     },
     async drain() {
@@ -255,6 +309,7 @@ export function createHub(options: HubOptions): Hub {
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();
       await io.close();
+      feed.close();
       await reports.close();
       await writer.close();
       await bus.close();
@@ -303,6 +358,11 @@ function hubMetrics(
       'Time until a live question ended.',
       ['type'],
       [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30],
+    ),
+    untold: metrics.counter(
+      'muster_feed_batches_untold_total',
+      'Batches of device changes that other nodes could not be told.',
+      [],
     ),
     badMessages: metrics.counter(
       'muster_bad_agent_messages_total',

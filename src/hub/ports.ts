@@ -73,8 +73,13 @@ export interface DeviceStore {
    * the connected ones, with `null`. */
   reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
   recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
-  /** Nothing is connected to a hub that only starts: whatever the last run left as connected is lost. */
-  markAllLost(): Promise<void>;
+  /**
+   * Marks what a node has left behind as connected: of one that is gone, or of all but those that are there. Answers
+   * which devices that were.
+   */
+  markLost(
+    nodes: { of: string } | { allBut: readonly string[] },
+  ): Promise<{ deviceId: string; presence: Presence }[]>;
   /** Which of the devices the caller may ask at this moment; of the others why not. One round trip. */
   askable(
     caller: Caller,

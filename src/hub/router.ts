@@ -5,7 +5,8 @@ import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { ActorRegistry } from './actor-registry.ts';
 import { timeoutOf, type AskFailure, type AskOutcome, type Question } from './ask.ts';
-import type { Directory } from './directory.ts';
+import { FeedEvent } from './cluster-feed.ts';
+import type { Directory, Holder } from './directory.ts';
 
 /** What nodes say to each other. Parsed on arrival: the bus is not trusted. */
 const AskFrame = z.object({
@@ -26,6 +27,7 @@ const Failure = z.union([
       'timeout',
       'cancelled',
       'node_lost',
+      'unavailable',
       'capability_missing',
     ]),
   }),
@@ -39,10 +41,15 @@ const HubMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('cancel'), id: z.string(), deviceId: z.string(), failure: Failure }),
   z.object({ kind: z.literal('superseded'), deviceId: z.string(), epoch: z.number() }),
   z.object({ kind: z.literal('work'), deviceId: z.string() }),
+  z.object({ kind: z.literal('disconnect'), deviceId: z.string() }),
+  z.object({ kind: z.literal('decommissioned'), deviceId: z.string() }),
+  z.object({ kind: z.literal('feed'), events: z.array(FeedEvent) }),
   z.object({ kind: z.literal('cancel_command'), deviceId: z.string(), id: z.string() }),
 ]);
 export type HubMessage = z.infer<typeof HubMessage>;
 type AskFrame = z.infer<typeof AskFrame>;
+/** What one node tells another without being asked, and the router only brings. */
+export type Notice = Extract<HubMessage, { kind: 'work' | 'disconnect' | 'decommissioned' | 'feed' }>;
 
 /** A holder that cannot be told, because the bus is away, is told again for about a minute. */
 const TELL_ATTEMPTS = 10;
@@ -65,7 +72,7 @@ export class Router {
   readonly #directory: Directory;
   readonly #bus: NodeBus<HubMessage>;
   readonly #log: Logger;
-  readonly #work: (deviceId: string) => void;
+  readonly #onNotice: (notice: Notice) => void;
   readonly #remote = new Map<string, Waiting>();
   #closed = false;
 
@@ -74,11 +81,10 @@ export class Router {
     directory: Directory;
     bus: NodeBus<HubMessage>;
     log: Logger;
-    /** Called when there is work for a device that is held here. */
-    work: (deviceId: string) => void;
+    onNotice: (notice: Notice) => void;
   }) {
     this.#registry = parts.registry;
-    this.#work = parts.work;
+    this.#onNotice = parts.onNotice;
     this.#directory = parts.directory;
     this.#bus = parts.bus;
     this.#log = parts.log;
@@ -117,7 +123,13 @@ export class Router {
     };
     const onRows = (rows: unknown[]) => question.onRows?.(rows as never[]);
     const local = this.#registry.get(deviceId);
-    const holder = local === undefined ? await this.#directory.find(deviceId) : undefined;
+    let holder: Holder | undefined;
+    try {
+      holder = local === undefined ? await this.#directory.find(deviceId) : undefined;
+    } catch (error) {
+      this.#log.warn({ err: error }, 'hub.directory_away');
+      return { ok: false, reason: 'unavailable' };
+    }
     if (local === undefined && (holder === undefined || holder.nodeId === this.#bus.nodeId)) {
       return { ok: false, reason: 'offline' };
     }
@@ -145,10 +157,10 @@ export class Router {
     });
   }
 
-  /** A device that is nowhere gets its work, and the end of it, when it connects. */
-  deliver(deviceId: string): void {
-    if (this.#registry.get(deviceId) !== undefined) return this.#work(deviceId);
-    this.#tellHolder(deviceId, { kind: 'work', deviceId });
+  /** To the node that holds the device, here or elsewhere. One that is nowhere hears when it connects. */
+  notify(notice: Exclude<Notice, { kind: 'feed' }>): void {
+    if (this.#registry.get(notice.deviceId) !== undefined) return this.#onNotice(notice);
+    this.#tellHolder(notice.deviceId, notice);
   }
 
   cancelCommand(deviceId: string, id: string): void {
@@ -192,7 +204,7 @@ export class Router {
       (delivered) => {
         if (!delivered) this.#settleRemote(frame.id, { ok: false, reason: 'offline' });
       },
-      () => this.#settleRemote(frame.id, { ok: false, reason: 'node_lost' }),
+      () => this.#settleRemote(frame.id, { ok: false, reason: 'unavailable' }),
     );
   }
 
@@ -233,7 +245,10 @@ export class Router {
         this.#registry.get(message.deviceId)?.superseded(message.epoch);
         return;
       case 'work':
-        return this.#work(message.deviceId);
+      case 'disconnect':
+      case 'decommissioned':
+      case 'feed':
+        return this.#onNotice(message);
       case 'cancel_command':
         this.#registry.get(message.deviceId)?.cancelCommand(message.id);
         return;

@@ -80,7 +80,7 @@ describe('a cluster of three hubs', () => {
         recordFacts: async () => {},
         recordReports: async () => {},
         reporting: async () => [],
-        markAllLost: async () => {},
+        markLost: async () => [],
         askable: async () => new Map(),
         summaries: async () => [],
       },

@@ -57,7 +57,7 @@ function fakeStore() {
       if (!store.up) throw new Error('the database is away');
       factBatches.push([...all]);
     },
-    markAllLost: async () => {},
+    markLost: async () => [],
     askable: async () => new Map(),
     summaries: async () => [],
   } satisfies DeviceStore & Record<string, unknown>;

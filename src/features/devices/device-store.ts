@@ -128,12 +128,20 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
       );
     },
 
-    async markAllLost() {
-      await withSystem(db, 'nothing is connected at start', (tx) =>
-        tx.raw(
-          `update device_presence set state = 'disconnected', reason = 'node_lost', since = now() where state = 'connected'`,
-        ),
-      );
+    async markLost(nodes) {
+      const [condition, values] =
+        'of' in nodes ? ['node_id = ?', [nodes.of]] : ['not node_id = any(?::text[])', [[...nodes.allBut]]];
+      return withSystem(db, 'what a lost node held is not connected', async (tx) => {
+        const { rows } = await tx.raw(
+          `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
+          where state = 'connected' and ${condition} returning device_id, since`,
+          values,
+        );
+        return (rows as { device_id: string; since: Date }[]).map(({ device_id: deviceId, since }) => ({
+          deviceId,
+          presence: { state: 'disconnected', since: since.toISOString(), reason: 'node_lost' },
+        }));
+      });
     },
 
     async askable(caller, deviceIds) {

@@ -1,0 +1,56 @@
+import { RedisClaims } from '../platform/cluster/redis-claims.ts';
+import { RedisNodeBus } from '../platform/cluster/redis-bus.ts';
+import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import type { Directory } from './directory.ts';
+import type { HubMessage } from './router.ts';
+
+/** What makes one hub of several processes: how they speak, who holds which device, and who is there. */
+export interface Cluster {
+  bus: RedisNodeBus<HubMessage>;
+  directory: Directory;
+  nodes: () => ReadonlySet<string>;
+  close(): Promise<void>;
+}
+
+/** Throws `NodeIdTakenError`. While Redis is away each node goes on by itself, and joins when it comes. */
+export async function joinCluster(parts: {
+  redisUrl: string;
+  redis: RedisConnection;
+  nodeId: string;
+  /** Another node has claimed the device since, while this one could not be told. */
+  onSuperseded: (deviceId: string, epoch: number) => void;
+  /** Redis is back, or has lost what it had. */
+  onReturn: () => void;
+  log: Logger;
+  metrics: Metrics;
+}): Promise<Cluster> {
+  const { redis, nodeId, log, metrics } = parts;
+  const subscriber = await openRedis(parts.redisUrl, log);
+  try {
+    const bus = await RedisNodeBus.join<HubMessage>({ nodeId, redis, subscriber, log });
+    const directory = new RedisClaims({
+      redis,
+      name: 'devices',
+      nodeId,
+      isGone: (id) => bus.isGone(id),
+      onOutdated: parts.onSuperseded,
+      log,
+    });
+    bus.onReturn(() => {
+      parts.onReturn();
+      directory.announce().catch((error: unknown) => log.warn({ err: error }, 'cluster.claims_not_told'));
+    });
+    metrics.gauge('muster_cluster_nodes', 'Nodes that are there, this one among them.', () => bus.nodes.size);
+    metrics.gauge(
+      'muster_cluster_refused_frames',
+      'Frames on our channels that could not be read.',
+      () => bus.refused,
+    );
+    return { bus, directory, nodes: () => bus.nodes, close: () => subscriber.close() };
+  } catch (error) {
+    await subscriber.close();
+    throw error;
+  }
+}

@@ -1,0 +1,294 @@
+import { z } from 'zod';
+import type { Logger } from '../logger.ts';
+import type { NodeBus } from './node-bus.ts';
+import type { RedisConnection } from './redis.ts';
+
+/** Who is there is told every second; who was not heard of for three is gone. */
+const BEAT_MS = 1000;
+const LEASE_MS = 3000;
+/** Behind a loss of Redis the others need as long as we do to tell that they are there. */
+const QUIET_MS = 2 * LEASE_MS;
+/** One frame holds what one turn of the event loop has for one node, cut at about this size. */
+const FRAME_CHARS = 500_000;
+
+const NODES = 'muster:nodes';
+const EVERYBODY = 'muster:to-all';
+const channelOf = (nodeId: string) => `muster:to:${nodeId}`;
+
+const Frame = z.object({
+  from: z.string(),
+  /** The sender has gone, on purpose. */
+  left: z.literal(true).optional(),
+  messages: z.array(z.unknown()),
+});
+
+// By the clock of Redis, which all nodes share. Answers whether we were known, and who is there.
+const BEAT = `
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+  local isNew = redis.call('ZADD', KEYS[1], now, ARGV[1])
+  return { isNew, redis.call('ZRANGE', KEYS[1], 0, -1) }`;
+
+const ALIVE = `
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local at = redis.call('ZSCORE', KEYS[1], ARGV[1])
+  return at and tonumber(at) > now - tonumber(ARGV[2]) and 1 or 0`;
+
+export class NodeIdTakenError extends Error {
+  constructor(nodeId: string) {
+    super(`NODE_ID ${nodeId} belongs to another server that is running. Give each server one of its own.`);
+    this.name = 'NodeIdTakenError';
+  }
+}
+
+interface Parcel {
+  messages: unknown[];
+  settle: { resolve: (delivered: boolean) => void; reject: (error: unknown) => void }[];
+}
+
+/**
+ * Nodes over Redis: a channel for each node and one for all. What one turn of the event loop has for a node goes in one
+ * publish. Nothing that comes in can throw: a frame that is not one is counted and dropped.
+ */
+export class RedisNodeBus<M> implements NodeBus<M> {
+  readonly nodeId: string;
+  readonly #redis: RedisConnection;
+  readonly #subscriber: RedisConnection;
+  readonly #log: Logger;
+  readonly #receivers: ((from: string, message: M) => void)[] = [];
+  readonly #lostHandlers: ((nodeId: string) => void)[] = [];
+  readonly #returnHandlers: (() => void)[] = [];
+  readonly #parcels = new Map<string, Parcel>();
+  #alive: ReadonlySet<string>;
+  readonly #gone = new Set<string>();
+  #beatTimer: NodeJS.Timeout | undefined;
+  #isAway = false;
+  #quietUntil = 0;
+  #refused = 0;
+  #closed = false;
+
+  private constructor(parts: {
+    nodeId: string;
+    redis: RedisConnection;
+    subscriber: RedisConnection;
+    log: Logger;
+  }) {
+    this.nodeId = parts.nodeId;
+    this.#redis = parts.redis;
+    this.#subscriber = parts.subscriber;
+    this.#log = parts.log;
+    this.#alive = new Set([parts.nodeId]);
+  }
+
+  /**
+   * Joins the cluster; Redis may be away meanwhile, and is joined when it comes. Throws `NodeIdTakenError`.
+   * @param subscriber  a connection of its own: one that listens can do nothing else
+   */
+  static async join<M>(parts: {
+    nodeId: string;
+    redis: RedisConnection;
+    subscriber: RedisConnection;
+    log: Logger;
+  }): Promise<RedisNodeBus<M>> {
+    const bus = new RedisNodeBus<M>(parts);
+    await bus.#assertOwnId();
+    bus.#listen();
+    await bus.#beat();
+    bus.#beatTimer = setInterval(() => void bus.#beat(), BEAT_MS);
+    bus.#beatTimer.unref();
+    return bus;
+  }
+
+  /** The nodes that are there, this one among them. */
+  get nodes(): ReadonlySet<string> {
+    return this.#alive;
+  }
+  /** Frames that could not be read. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Whether the node was there and is not any more. One that has only just come is not known yet, and not gone. */
+  isGone(nodeId: string): boolean {
+    return this.#gone.has(nodeId);
+  }
+
+  onMessage(handler: (from: string, message: M) => void): void {
+    this.#receivers.push(handler);
+  }
+  onNodeLost(handler: (nodeId: string) => void): void {
+    this.#lostHandlers.push(handler);
+  }
+  /** Called when Redis is back, or has forgotten us: what was told it has to be told again. */
+  onReturn(handler: () => void): void {
+    this.#returnHandlers.push(handler);
+  }
+
+  send(to: string, message: M): Promise<boolean> {
+    return this.#post(channelOf(to), message);
+  }
+
+  async broadcast(message: M): Promise<void> {
+    await this.#post(EVERYBODY, message);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#beatTimer);
+    const { client } = this.#redis;
+    const farewell = JSON.stringify({ from: this.nodeId, left: true, messages: [] });
+    // Redis may be away: then the others find out by themselves.
+    await Promise.allSettled([client.zrem(NODES, this.nodeId), client.publish(EVERYBODY, farewell)]);
+  }
+
+  async #assertOwnId(): Promise<void> {
+    const deadline = Date.now() + LEASE_MS + BEAT_MS;
+    const isTaken = () =>
+      this.#redis.client.eval(ALIVE, 1, NODES, this.nodeId, LEASE_MS).then(
+        (answer) => answer === 1,
+        () => false,
+      );
+    // A server that was killed a moment ago may come back under its name: its lease ends soon.
+    while (await isTaken()) {
+      if (Date.now() > deadline) throw new NodeIdTakenError(this.nodeId);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+
+  #listen(): void {
+    const { client } = this.#subscriber;
+    client.on('message', (_channel: string, text: string) => this.#receive(text));
+    const subscribe = () => {
+      client.subscribe(channelOf(this.nodeId), EVERYBODY).catch((error: unknown) => {
+        this.#log.warn({ err: error }, 'cluster.not_subscribed');
+      });
+    };
+    client.on('ready', subscribe);
+    if (client.status === 'ready') subscribe();
+  }
+
+  #post(channel: string, message: M): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      let parcel = this.#parcels.get(channel);
+      if (parcel === undefined) {
+        parcel = { messages: [], settle: [] };
+        this.#parcels.set(channel, parcel);
+        setImmediate(() => this.#dispatch(channel));
+      }
+      parcel.messages.push(message);
+      parcel.settle.push({ resolve, reject });
+    });
+  }
+
+  #dispatch(channel: string): void {
+    const parcel = this.#parcels.get(channel);
+    this.#parcels.delete(channel);
+    if (parcel === undefined) return;
+    let texts: string[] = [];
+    let settle: Parcel['settle'] = [];
+    let chars = 0;
+    const publish = () => {
+      const those = settle;
+      // Each message was printed once already, to know its size.
+      const frame = `{"from":${JSON.stringify(this.nodeId)},"messages":[${texts.join(',')}]}`;
+      this.#redis.client.publish(channel, frame).then(
+        (receivers) => {
+          for (const { resolve } of those) resolve(receivers > 0);
+        },
+        (error: unknown) => {
+          for (const { reject } of those) reject(error);
+        },
+      );
+      texts = [];
+      settle = [];
+      chars = 0;
+    };
+    for (const [at, message] of parcel.messages.entries()) {
+      const text = JSON.stringify(message);
+      if (chars > 0 && chars + text.length > FRAME_CHARS) publish();
+      texts.push(text);
+      chars += text.length;
+      const waiting = parcel.settle[at];
+      if (waiting !== undefined) settle.push(waiting);
+    }
+    publish();
+  }
+
+  #receive(text: string): void {
+    const frame = parseFrame(text);
+    if (frame === undefined) {
+      this.#refused += 1;
+      // Once for the first, and then for every thousandth: whoever sends them must not fill the log.
+      if (this.#refused % 1000 === 1) this.#log.warn({ refused: this.#refused }, 'cluster.frame_refused');
+      return;
+    }
+    if (frame.from === this.nodeId) return;
+    if (frame.left === true) return this.#left(frame.from);
+    this.#gone.delete(frame.from);
+    for (const message of frame.messages) {
+      for (const receive of this.#receivers) {
+        try {
+          receive(frame.from, message as M);
+        } catch (error) {
+          this.#log.error({ err: error, from: frame.from }, 'cluster.message_failed');
+        }
+      }
+    }
+  }
+
+  #left(nodeId: string): void {
+    if (!this.#alive.has(nodeId)) return;
+    this.#alive = new Set([...this.#alive].filter((known) => known !== nodeId));
+    this.#tellLost(nodeId);
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#closed) return;
+    let isNew: number;
+    let there: string[];
+    try {
+      [isNew, there] = (await this.#redis.client.eval(BEAT, 1, NODES, this.nodeId, LEASE_MS)) as [
+        number,
+        string[],
+      ];
+    } catch {
+      this.#isAway = true;
+      return;
+    }
+    const hasReturned = this.#isAway || isNew === 1;
+    this.#isAway = false;
+    if (hasReturned) {
+      this.#quietUntil = Date.now() + QUIET_MS;
+      for (const handler of this.#returnHandlers) handler();
+    }
+    const now = new Set([...there, this.nodeId]);
+    const lost = [...this.#alive].filter((nodeId) => !now.has(nodeId));
+    if (lost.length > 0 && Date.now() < this.#quietUntil) {
+      // That we did not hear of them may be our own doing.
+      for (const nodeId of lost) now.add(nodeId);
+      this.#alive = now;
+      return;
+    }
+    this.#alive = now;
+    for (const nodeId of now) this.#gone.delete(nodeId);
+    for (const nodeId of lost) this.#tellLost(nodeId);
+  }
+
+  #tellLost(nodeId: string): void {
+    this.#gone.add(nodeId);
+    this.#log.warn({ lostNodeId: nodeId }, 'cluster.node_lost');
+    for (const handler of this.#lostHandlers) handler(nodeId);
+  }
+}
+
+function parseFrame(text: string): z.infer<typeof Frame> | undefined {
+  try {
+    return Frame.parse(JSON.parse(text));
+  } catch {
+    // Whatever was published on our channels, it was not one of us.
+    return undefined;
+  }
+}

@@ -1,0 +1,131 @@
+import type { Logger } from '../logger.ts';
+import type { RedisConnection } from './redis.ts';
+
+/** Who holds a claim, and since which epoch: a later one is the newer. */
+export interface Claim {
+  nodeId: string;
+  epoch: number;
+}
+
+// Epochs come from the clock and only grow, also where Redis has lost what it had.
+const CLAIM = `
+  local epoch = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') + 1, tonumber(ARGV[3]))
+  redis.call('SET', KEYS[2], string.format('%.0f', epoch))
+  local before = redis.call('HGET', KEYS[1], ARGV[1])
+  redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', epoch) .. ':' .. ARGV[2])
+  return { string.format('%.0f', epoch), before }`;
+
+const RELEASE = `
+  local held = redis.call('HGET', KEYS[1], ARGV[1])
+  if held and string.sub(held, 1, string.len(ARGV[2]) + 1) == ARGV[2] .. ':' then
+    redis.call('HDEL', KEYS[1], ARGV[1])
+  end
+  return 0`;
+
+// Claims again what was claimed while Redis was away; answers a newer claim of somebody else.
+const RECLAIM = `
+  local held = redis.call('HGET', KEYS[1], ARGV[1])
+  if held and tonumber(string.match(held, '^%d+')) > tonumber(ARGV[2]) then return held end
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
+  if tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[2]) end
+  return false`;
+
+const AT_ONCE = 500;
+
+/**
+ * Claims that all nodes see: one hash, a field for each thing. They have no end of their own, and do not count when their
+ * node has gone. While Redis is away a node claims by its own clock, and tells when that is back.
+ */
+export class RedisClaims {
+  readonly #redis: RedisConnection;
+  readonly #claimsKey: string;
+  readonly #epochKey: string;
+  readonly #nodeId: string;
+  readonly #isGone: (nodeId: string) => boolean;
+  readonly #onOutdated: (id: string, epoch: number) => void;
+  readonly #log: Logger;
+  readonly #own = new Map<string, number>();
+  #lastEpoch = 0;
+
+  constructor(parts: {
+    redis: RedisConnection;
+    /** Of the things that are claimed. */
+    name: string;
+    nodeId: string;
+    isGone: (nodeId: string) => boolean;
+    /** While Redis was away somebody else has claimed it since. */
+    onOutdated: (id: string, epoch: number) => void;
+    log: Logger;
+  }) {
+    this.#redis = parts.redis;
+    this.#claimsKey = `muster:claims:${parts.name}`;
+    this.#epochKey = `muster:epoch:${parts.name}`;
+    this.#nodeId = parts.nodeId;
+    this.#isGone = parts.isGone;
+    this.#onOutdated = parts.onOutdated;
+    this.#log = parts.log;
+  }
+
+  async claim(id: string, nodeId: string): Promise<{ epoch: number; previous: Claim | undefined }> {
+    let claimed: { epoch: number; previous: Claim | undefined };
+    try {
+      const [epoch, before] = (await this.#redis.client.eval(
+        CLAIM,
+        2,
+        this.#claimsKey,
+        this.#epochKey,
+        id,
+        nodeId,
+        Date.now(),
+      )) as [string, string | null];
+      claimed = { epoch: Number(epoch), previous: before === null ? undefined : parse(before) };
+    } catch {
+      claimed = { epoch: Math.max(this.#lastEpoch + 1, Date.now()), previous: undefined };
+    }
+    this.#lastEpoch = Math.max(this.#lastEpoch, claimed.epoch);
+    this.#own.set(id, claimed.epoch);
+    return claimed;
+  }
+
+  /** While Redis is away it is only forgotten here, and so not claimed again. */
+  async release(id: string, epoch: number): Promise<void> {
+    if (this.#own.get(id) === epoch) this.#own.delete(id);
+    await this.#redis.client.eval(RELEASE, 1, this.#claimsKey, id, epoch).catch(() => undefined);
+  }
+
+  /** Rejects while Redis is away: nobody can say. */
+  async find(id: string): Promise<Claim | undefined> {
+    const held = await this.#redis.client.hget(this.#claimsKey, id);
+    const claim = held === null ? undefined : parse(held);
+    return claim === undefined || this.#isGone(claim.nodeId) ? undefined : claim;
+  }
+
+  /** Tells all claims of this node again. */
+  async announce(): Promise<void> {
+    const own = [...this.#own];
+    for (let start = 0; start < own.length; start += AT_ONCE) {
+      await Promise.all(
+        own.slice(start, start + AT_ONCE).map(async ([id, epoch]) => {
+          const newer = (await this.#redis.client.eval(
+            RECLAIM,
+            2,
+            this.#claimsKey,
+            this.#epochKey,
+            id,
+            epoch,
+            this.#nodeId,
+          )) as string | null;
+          if (newer === null) return;
+          const claim = parse(newer);
+          if (claim !== undefined && claim.nodeId !== this.#nodeId) this.#onOutdated(id, claim.epoch);
+        }),
+      );
+    }
+    if (own.length > 0) this.#log.info({ claims: own.length }, 'cluster.claims_told_again');
+  }
+}
+
+function parse(held: string): Claim | undefined {
+  const [, epoch, nodeId] = /^(\d+):(.+)$/.exec(held) ?? [];
+  return epoch === undefined || nodeId === undefined ? undefined : { epoch: Number(epoch), nodeId };
+}

@@ -1,0 +1,303 @@
+import { expect } from 'chai';
+import type { CommandFrame } from '../../src/protocol/index.ts';
+import { connectDashboard, type DashboardClient } from '../support/dashboard-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../support/fake-device.ts';
+import { redisOrSkip, type TestRedis } from '../support/redis.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
+
+/** Redis, leases of three seconds and a slow machine: what is waited for may take so long. */
+const SOON_MS = 15_000;
+const LOGS = { logs: [] };
+
+describe('three servers on one Redis', function () {
+  this.timeout(60_000);
+  let redis: TestRedis;
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let north: TestApp;
+  let east: TestApp;
+  let west: TestApp;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let device: EnrolledDevice;
+  let agents: FakeDevice[];
+  let watchers: DashboardClient[];
+
+  const start = (nodeId: string, redisUrl = redis.url) =>
+    createTestApp({ database, env: { REDIS_URL: redisUrl, NODE_ID: nodeId } });
+
+  before(async function () {
+    redis = await redisOrSkip(this);
+    database = await createTestDatabase();
+    const { hostname, port } = new URL(redis.url);
+    proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+    [north, east, west] = await Promise.all([
+      start('north'),
+      start('east'),
+      // Between this one and Redis, the network can fail.
+      start('west', `redis://127.0.0.1:${proxy.port}`),
+    ]);
+    tenant = await buildTenant(north);
+  });
+  after(async () => {
+    await Promise.all([north, east, west].map((app) => app?.close()));
+    await proxy?.cut();
+    await database?.drop();
+    await redis?.remove();
+  });
+  beforeEach(async () => {
+    agents = [];
+    watchers = [];
+    device = await buildDevice(north, tenant.orgId);
+  });
+  afterEach(() => {
+    for (const agent of agents) agent.close();
+    for (const watcher of watchers) watcher.close();
+  });
+
+  async function connect(app: TestApp): Promise<FakeDevice> {
+    const agent = await connectDevice(app, device.token);
+    agents.push(agent);
+    await agent.heartbeat();
+    return agent;
+  }
+  async function watch(app: TestApp): Promise<DashboardClient> {
+    const watcher = await connectDashboard(app, tenant.admin.token);
+    watchers.push(watcher);
+    return watcher;
+  }
+  const ask = (app: TestApp): Promise<Answer> =>
+    app.call('GET', `/devices/${device.deviceId}/eventlogs/live`, { token: tenant.admin.token });
+  /** From now on, without being told. */
+  function answerAll(agent: FakeDevice): void {
+    agent.socket.on('command', (frame: CommandFrame) => void agent.succeed(frame, LOGS).catch(() => {}));
+  }
+  async function answered(app: TestApp, agent: FakeDevice): Promise<number> {
+    const answer = ask(app);
+    await agent.succeed(await agent.nextCommand(), LOGS);
+    return (await answer).status;
+  }
+  const lastPresence = (watcher: DashboardClient) =>
+    watcher.deltas
+      .flatMap(({ entered, changed }) => [...entered, ...changed])
+      .filter(({ id, presence }) => id === device.deviceId && presence !== undefined)
+      .at(-1)?.presence;
+  const readPresence = async (app: TestApp) =>
+    (await app.call('GET', `/devices/${device.deviceId}`, { token: tenant.admin.token })).body.presence;
+  const alive = async () =>
+    [...(await redis.ask('ZRANGE', 'muster:nodes', '0', '-1')).matchAll(/north|east|west/g)].map(String);
+
+  it('answer for any device at any of them', async () => {
+    const agent = await connect(north);
+    for (const app of [north, east, west]) expect(await answered(app, agent)).to.equal(200);
+    agent.close();
+    const elsewhere = await eventually(
+      () => ask(east),
+      ({ status }) => status === 409,
+      SOON_MS,
+    );
+    expect(elsewhere.body.code).to.equal('DEVICE_OFFLINE');
+  });
+
+  it('send work to a device at another one, and cancel it there', async () => {
+    await asOwner(database.ownerUrl, `update devices set capabilities = '{agent.reboot}' where id = $1`, [
+      device.deviceId,
+    ]);
+    const agent = await connect(east);
+    const { token } = tenant.admin;
+    const made = await north.call('POST', `/devices/${device.deviceId}/commands`, {
+      token,
+      body: { type: 'agent.reboot' },
+    });
+    expect((await agent.nextCommand()).id).to.equal(made.body.id);
+    await eventually(
+      () => west.call('POST', `/commands/${made.body.id}/cancel`, { token }),
+      ({ body }) => body.status === 'accepted',
+      SOON_MS,
+    );
+    await eventually(
+      () => agent.cancelled,
+      (ids) => ids.includes(made.body.id),
+      SOON_MS,
+    );
+  });
+
+  it('show at each what happens at the others', async () => {
+    const watcher = await watch(west);
+    await watcher.subscribe();
+    const agent = await connect(north);
+    await eventually(
+      () => lastPresence(watcher),
+      (presence) => presence?.state === 'connected',
+      SOON_MS,
+    );
+    agent.close();
+    await eventually(
+      () => lastPresence(watcher),
+      (presence) => presence?.state === 'disconnected',
+      SOON_MS,
+    );
+    const newcomer = await buildDevice(east, tenant.orgId);
+    await eventually(
+      () => watcher.deltas.flatMap(({ entered }) => entered).map(({ id }) => id),
+      (ids) => ids.includes(newcomer.deviceId),
+      SOON_MS,
+    );
+    await north.call('DELETE', `/devices/${newcomer.deviceId}`, { token: tenant.admin.token });
+    await eventually(
+      () => watcher.deltas.flatMap(({ left }) => left),
+      (ids) => ids.includes(newcomer.deviceId),
+      SOON_MS,
+    );
+  });
+
+  it('end the connection of a device that was decommissioned at another one', async () => {
+    const agent = await connect(east);
+    await north.call('DELETE', `/devices/${device.deviceId}`, { token: tenant.admin.token });
+    await eventually(
+      () => agent.notices.map(({ reason }) => reason),
+      (reasons) => reasons.includes('decommissioned'),
+      SOON_MS,
+    );
+  });
+
+  it('let the newest connection have the device', async () => {
+    const first = await connect(north);
+    const second = await connect(east);
+    await eventually(
+      () => first.notices.map(({ reason }) => reason),
+      (reasons) => reasons.includes('superseded'),
+      SOON_MS,
+    );
+    expect(await answered(west, second)).to.equal(200);
+    await eventually(
+      () => readPresence(north),
+      (presence) => presence.state === 'connected',
+      SOON_MS,
+    );
+  });
+
+  it('go on each by itself while Redis is away, and together when it is back', async () => {
+    const agent = await connect(north);
+    await redis.kill();
+    // Gone, with all that it had.
+    const remote = await eventually(
+      () => ask(east),
+      ({ status }) => status === 503,
+      SOON_MS,
+    );
+    expect(remote.body.code).to.equal('UNAVAILABLE');
+    expect(agent.socket.connected).to.equal(true);
+    expect((await agent.heartbeat()).ok).to.equal(true);
+    expect(await answered(north, agent)).to.equal(200);
+    // A newcomer is let in, and found by the others once they can be asked.
+    const first = device;
+    device = await buildDeviceBefore();
+    const newcomer = await connect(west);
+    expect(await answered(west, newcomer)).to.equal(200);
+    answerAll(newcomer);
+    await redis.start();
+    await eventually(alive, (nodes) => nodes.length === 3, SOON_MS);
+    await eventually(
+      async () => (await ask(east)).status,
+      (status) => status === 200,
+      SOON_MS,
+    );
+    device = first;
+    expect(await answered(west, agent)).to.equal(200);
+    for (const app of [north, east, west]) {
+      expect(app.log.filter(({ event }) => event === 'cluster.node_lost')).to.deep.equal([]);
+    }
+  });
+
+  /** Enrollment is closed while nobody can count the tries, so the device was made before. */
+  let spare: EnrolledDevice;
+  before(async () => {
+    spare = await buildDevice(north, tenant.orgId);
+  });
+  const buildDeviceBefore = async () => spare;
+
+  it('lose one to the network: the others go on, and it comes back', async () => {
+    const agent = await connect(north);
+    const cutOff = await buildDevice(north, tenant.orgId);
+    const far = await connectDevice(west, cutOff.token);
+    agents.push(far);
+    await proxy.cut();
+    expect(await answered(east, agent)).to.equal(200);
+    await eventually(
+      () => [north, east].map((app) => app.log.some(({ event }) => event === 'cluster.node_lost')),
+      (told) => told.every(Boolean),
+      SOON_MS,
+    );
+    expect((await far.heartbeat()).ok).to.equal(true);
+    answerAll(far);
+    await proxy.mend();
+    await eventually(alive, (nodes) => nodes.includes('west'), SOON_MS);
+    const asked = device;
+    device = cutOff;
+    await eventually(
+      async () => (await ask(north)).status,
+      (status) => status === 200,
+      SOON_MS,
+    );
+    // What the others had said of it in the meantime is put right, before it says anything itself.
+    await eventually(
+      () => readPresence(north),
+      (presence) => presence.state === 'connected',
+      SOON_MS,
+    );
+    device = asked;
+  });
+
+  it('say of the devices of one that has gone that they are lost', async () => {
+    const leaving = await start('south');
+    const watcher = await watch(north);
+    await watcher.subscribe();
+    const agent = await connect(leaving);
+    await eventually(
+      () => readPresence(north),
+      (presence) => presence.state === 'connected',
+      SOON_MS,
+    );
+    // As after a kill -9: its lease ends by itself, and its socket is gone.
+    const pending = ask(north);
+    await agent.nextCommand();
+    await redis.ask('ZREM', 'muster:nodes', 'south');
+    await redis.ask('SET', 'marker', '1');
+    await leaving.close();
+    expect((await pending).status).to.equal(409);
+    await eventually(
+      () => readPresence(north),
+      (presence) => presence.state === 'disconnected',
+      SOON_MS,
+    );
+  });
+
+  it('are harmed by nothing that is published on their channels', async () => {
+    const agent = await connect(north);
+    for (const junk of [
+      '{',
+      '[]',
+      '{"from":1}',
+      '{"from":"east","messages":[{"kind":"nonsense"}]}',
+      'x'.repeat(9000),
+    ]) {
+      for (const channel of ['muster:to-all', 'muster:to:north']) await redis.ask('PUBLISH', channel, junk);
+    }
+    expect(await answered(east, agent)).to.equal(200);
+    expect(await answered(north, agent)).to.equal(200);
+  });
+
+  it('do not share a name', async () => {
+    const refused = await start('north').then(
+      async (app) => app.close().then(() => 'started'),
+      (error: Error) => error.message,
+    );
+    expect(refused).to.equal(
+      'NODE_ID north belongs to another server that is running. Give each server one of its own.',
+    );
+  });
+});
