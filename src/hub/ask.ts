@@ -41,6 +41,9 @@ export type AskOutcome<T extends CommandType = CommandType> =
   | { ok: true; output: CommandOutput<T> }
   | ({ ok: false } & AskFailure);
 
+/** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
+export type Ask = <T extends CommandType>(deviceId: string, question: Question<T>) => Promise<AskOutcome<T>>;
+
 /** The failure as an answer to a person. `details` go along where the kind has any. */
 export function askError(failure: AskFailure, details?: unknown): AppError {
   switch (failure.reason) {

@@ -5,8 +5,8 @@ import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { z } from 'zod';
 import type { DASHBOARD_EVENTS, EventLogsEnd, EventLogsRows, QueryStarted } from '../protocol/index.ts';
+import type { Ask } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
-import type { DeviceHub } from './index.ts';
 import type { DeviceStore } from './ports.ts';
 
 const MAX_QUERIES = 8;
@@ -28,9 +28,9 @@ type Message<E extends keyof typeof DASHBOARD_EVENTS> = z.output<(typeof DASHBOA
 export class DashboardQueries {
   readonly #open = new Map<string, AbortController>();
   readonly #client: QueryClient;
-  readonly #parts: { store: DeviceStore; ask: DeviceHub['ask']; log: Logger };
+  readonly #parts: { store: DeviceStore; ask: Ask; log: Logger };
 
-  constructor(client: QueryClient, parts: { store: DeviceStore; ask: DeviceHub['ask']; log: Logger }) {
+  constructor(client: QueryClient, parts: { store: DeviceStore; ask: Ask; log: Logger }) {
     this.#client = client;
     this.#parts = parts;
   }

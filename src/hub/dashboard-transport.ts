@@ -14,9 +14,9 @@ import { holds } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
 import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
+import type { Ask } from './ask.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
-import type { DeviceHub } from './index.ts';
 import type { DeviceStore, People } from './ports.ts';
 
 interface SocketData {
@@ -36,7 +36,7 @@ export function serveDashboards(
     proxyTrust: ProxyTrust;
     store: DeviceStore;
     feed: DashboardFeed;
-    ask: DeviceHub['ask'];
+    ask: Ask;
     log: Logger;
     /** The stored state of devices with what is known live laid over it. */
     refreshed: (devices: DeviceSummary[]) => DeviceSummary[];

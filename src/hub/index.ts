@@ -1,12 +1,5 @@
 import type { Server as HttpServer } from 'node:http';
-import type {
-  CommandType,
-  DeviceSummary,
-  ErrorAck,
-  Heartbeat,
-  HeartbeatAck,
-  HubReconnect,
-} from '../protocol/index.ts';
+import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck, HubReconnect } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
@@ -16,7 +9,7 @@ import type { Metrics } from '../platform/metrics.ts';
 import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
-import type { AskOutcome, Question } from './ask.ts';
+import type { Ask } from './ask.ts';
 import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
@@ -37,8 +30,7 @@ export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
 export interface DeviceHub {
-  /** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
-  ask<T extends CommandType>(deviceId: string, question: Question<T>): Promise<AskOutcome<T>>;
+  ask: Ask;
   /** A heartbeat that came over plain HTTP. Throws `device_busy` or `unavailable`, after which it comes again. */
   heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;
   /** A device came into being, or came back: subscribers in whose scope it is see it enter. */
@@ -193,7 +185,7 @@ export function createHub(options: HubOptions): Hub {
     else actor.claimed(epoch);
   };
 
-  const ask: DeviceHub['ask'] = async (deviceId, question) => {
+  const ask: Ask = async (deviceId, question) => {
     const startedAt = performance.now();
     const outcome = await router.ask(deviceId, question);
     const ended = outcome.ok ? 'answered' : outcome.reason;
