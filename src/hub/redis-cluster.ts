@@ -27,7 +27,7 @@ export async function joinCluster(parts: {
   metrics: Metrics;
 }): Promise<Cluster> {
   const { redis, nodeId, log, metrics } = parts;
-  const subscriber = await openRedis(parts.redisUrl, log);
+  const subscriber = await openRedis(parts.redisUrl, log, { tells: false });
   try {
     const bus = await RedisNodeBus.join<HubMessage>({ nodeId, redis, subscriber, log });
     const directory = new RedisClaims({

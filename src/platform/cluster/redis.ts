@@ -20,8 +20,13 @@ export interface RedisConnection {
 /**
  * One connection, which comes back by itself for as long as the process lives. Redis may be lost at any time, also
  * while we start: the first attempt is waited for, not its success.
+ * @param tells  false for a second connection to the same Redis: that it is lost and regained is told once
  */
-export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+export async function openRedis(
+  url: string,
+  log: Logger,
+  { tells = true }: { tells?: boolean } = {},
+): Promise<RedisConnection> {
   const { hostname, port, protocol } = new URL(url);
   // Never the URL itself, which holds the password.
   const redis = `${protocol}//${hostname}:${port === '' ? '6379' : port}`;
@@ -45,12 +50,12 @@ export async function openRedis(url: string, log: Logger): Promise<RedisConnecti
     reason = reasonOf(error);
   });
   client.on('ready', () => {
-    if (lost) log.info({ redis }, 'redis.regained');
+    if (lost && tells) log.info({ redis }, 'redis.regained');
     lost = false;
     reason = undefined;
   });
   client.on('close', () => {
-    if (!lost && !closing) log.warn({ redis, reason }, 'redis.lost');
+    if (!lost && !closing && tells) log.warn({ redis, reason }, 'redis.lost');
     lost = true;
   });
   await new Promise<void>((resolve) => {
