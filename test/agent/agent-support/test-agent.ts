@@ -8,6 +8,7 @@ import { DurableRunner } from '../../../src/agent/durable/durable-runner.ts';
 import { JournalFile, type Journal } from '../../../src/agent/durable/journal-file.ts';
 import type { DurableHandlers } from '../../../src/agent/durable/running.ts';
 import { ServerClock } from '../../../src/agent/server-clock.ts';
+import type { Heartbeat } from '../../../src/protocol/index.ts';
 
 /** The agent's parts, put together with what a test wants them to do. */
 export interface TestAgent {
@@ -26,8 +27,10 @@ export async function startTestAgent(options: {
   work?: DurableHandlers;
   journal?: Journal;
   random?: () => number;
+  /** More for the heartbeat. */
+  facts?: () => Partial<Heartbeat>;
 }): Promise<TestAgent> {
-  const { server, dataDir, live = {}, work = {}, random = () => 0 } = options;
+  const { server, dataDir, live = {}, work = {}, random = () => 0, facts = () => ({}) } = options;
   const states: ConnectionState[] = [];
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
@@ -46,7 +49,7 @@ export async function startTestAgent(options: {
     runner,
     durable,
     clock,
-    heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1' }),
+    heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
     onState: (state) => states.push(state),
     random,
     ackMs: 1000,
