@@ -49,7 +49,8 @@ export async function findInterpreters(
 async function firstOf(names: readonly string[], searchPath: string): Promise<string | undefined> {
   const ending = process.platform === 'win32' ? '.exe' : '';
   for (const name of names) {
-    for (const folder of searchPath.split(path.delimiter).filter(path.isAbsolute)) {
+    // What a relative folder holds depends on where the agent was started.
+    for (const folder of searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))) {
       const file = path.join(folder, name + ending);
       // The store's stand-in for Python on Windows starts nothing.
       if (!file.includes('WindowsApps') && (await isExecutable(file))) return file;

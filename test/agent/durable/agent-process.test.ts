@@ -126,8 +126,9 @@ describe('the agent program and durable work', function () {
 
   it('killed with work that waits, begins it after the start, in order', async () => {
     await start();
-    for (const id of ['a', 'b'])
+    for (const id of ['a', 'b']) {
       await hub.command('script.run', script(`${effect('held')}; sleep 20`), { id });
+    }
     for (const id of ['c', 'd', 'e']) {
       expect(await hub.receipt('script.run', script(`${effect(id)}; sleep 0.3`), { id })).to.deep.equal({
         ok: true,
