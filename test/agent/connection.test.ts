@@ -281,6 +281,7 @@ describe('the agent’s connection', () => {
   ] as const) {
     it(`keeps to the server’s deadline with a clock that is ${clockIs}`, async () => {
       hub.clockAheadMs = clockAheadMs;
+      hub.heartbeatAnswerMs = 200;
       await connect({
         'eventlogs.query': async (_query, { timeUp }) => {
           await new Promise((resolve) => {

@@ -35,6 +35,8 @@ export interface ScriptedHub {
   nextInMs: number;
   /** False: heartbeats get no answer. */
   answersHeartbeats: boolean;
+  /** How long an answer to a heartbeat takes. */
+  heartbeatAnswerMs: number;
   /** How many results are taken without an ack, as if it were lost. */
   forgetAcks: number;
   /** Refuses results with this code instead of taking them. */
@@ -62,6 +64,7 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     refusals: [],
     nextInMs: 60_000,
     answersHeartbeats: true,
+    heartbeatAnswerMs: 0,
     forgetAcks: 0,
     refuseResults: undefined,
     async command(type, payload, options = {}) {
@@ -95,9 +98,12 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     socket.on('heartbeat', (message: Heartbeat, ack) => {
       hub.heartbeats.push(Date.now());
       hub.lastHeartbeat = message;
-      if (hub.answersHeartbeats) {
+      const answer = () => {
         ack({ ok: true, at: new Date(now()).toISOString(), nextInMs: hub.nextInMs, upgrade: [] });
-      }
+      };
+      if (!hub.answersHeartbeats) return;
+      if (hub.heartbeatAnswerMs === 0) answer();
+      else setTimeout(answer, hub.heartbeatAnswerMs);
     });
     socket.on('command:rows', (rows: CommandRows, ack) => {
       hub.rows.push(rows);

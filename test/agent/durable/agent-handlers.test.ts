@@ -78,13 +78,14 @@ describe('work on the agent itself', function () {
     await heartbeats(2);
   });
 
-  it('looks again also when it is asked in the middle of a heartbeat', async () => {
-    hub.answersHeartbeats = false;
+  it('looks again after a heartbeat that is on its way when it is asked to', async () => {
+    hub.heartbeatAnswerMs = 400;
     await start();
-    const id = await hub.command('agent.refresh-inventory', {});
-    await resultOf(id);
-    hub.answersHeartbeats = true;
+    await hub.command('agent.refresh-inventory', {});
     await heartbeats(2);
+    expect(hub.heartbeats[1]! - hub.heartbeats[0]!).to.be.within(390, 1000);
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(hub.heartbeats).to.have.length(2);
   });
 
   it('reboots when the server has the result, not before', async () => {

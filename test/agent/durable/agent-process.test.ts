@@ -194,5 +194,11 @@ describe('the agent program and durable work', function () {
       ...receipts.flatMap((receipt, index) => (receipt.ok ? [`l${index}`] : [])),
       'small',
     ]);
+    // Nor by the next start, which finds nothing of what was cut off.
+    await kill();
+    await start();
+    await resultOf(await hub.command('script.run', script('true')));
+    expect((await readFile(effects, 'utf8')).trim().split('\n')).to.have.length(done.length);
+    expect(program!.output()).not.to.contain('agent.warning');
   });
 });

@@ -1,7 +1,16 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  open as openFile,
+  readdir,
+  readFile,
+  stat,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import sinon from 'sinon';
 import { CommandStore } from '../../../src/agent/durable/command-store.ts';
 import { JournalFile } from '../../../src/agent/durable/journal-file.ts';
 import type { CommandResult } from '../../../src/protocol/index.ts';
@@ -106,6 +115,35 @@ describe('the store of durable commands', () => {
     expect(warnings).to.deep.equal([]);
   });
 
+  it('leaves nothing of a long line that was cut off behind a short one', async () => {
+    await (await open()).accept(frame('a'));
+    await appendFile(file, `12345678 {"kind":"accepted",${'x'.repeat(5000)}`);
+    await (await open()).start('a', AT);
+    expect(stateOf(await open(), 'a')).to.equal('started');
+    expect(warnings).to.deep.equal([]);
+  });
+
+  it('has not accepted what the disk has not confirmed', async () => {
+    const store = await open();
+    await store.accept(frame('before'));
+    const handle = await openFile(file, 'r');
+    const fileHandle = Object.getPrototypeOf(handle) as FileHandle;
+    await handle.close();
+    const datasync = sinon.stub(fileHandle, 'datasync').onFirstCall().rejects(new Error('EIO'));
+    datasync.callThrough();
+    try {
+      const failed = await Promise.allSettled([store.accept(frame('a')), store.accept(frame('b'))]);
+      expect(failed.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
+      expect(stateOf(store, 'a')).to.equal('unknown');
+      expect(stateOf(await open(), 'a')).to.equal('unknown');
+      await store.accept(frame('c'));
+    } finally {
+      datasync.restore();
+    }
+    expect((await open()).entries().map(({ id }) => id)).to.deep.equal(['before', 'c']);
+    expect(warnings).to.deep.equal([]);
+  });
+
   it('never takes damaged work for work that has not begun', async () => {
     const store = await open();
     await store.accept(frame('begun'));
@@ -187,8 +225,27 @@ describe('the store of durable commands', () => {
     }
     const again = await open();
     expect(stateOf(again, 'waiting')).to.equal('accepted');
+    expect(again.get('waiting')!.payload).to.deep.equal(frame('waiting').payload);
     for (let round = 0; round < 40; round++) expect(stateOf(again, `r${round}-9`)).to.equal('done');
     expect((await readdir(path.dirname(file))).sort()).to.deep.equal(['commands.journal']);
+  });
+
+  it('forgets nothing that is written while it is made smaller', async () => {
+    const store = await open();
+    const large = { stdout: 'x'.repeat(700_000) };
+    const ids = Array.from({ length: 60 }, (_value, index) => `n${index}`);
+    await Promise.all(
+      ids.map(async (id) => {
+        await store.accept(frame(`${id}-over`));
+        await store.finish(result(`${id}-over`, large));
+        // Makes the journal smaller every now and then, while the others write.
+        await Promise.all([store.done(`${id}-over`), store.accept(frame(id)), store.start(id, AT)]);
+      }),
+    );
+    expect((await stat(file)).size).to.be.below(10_000_000);
+    const again = await open();
+    expect(again.interrupted.map(({ id }) => id)).to.have.members(ids);
+    expect(ids.filter((id) => !again.isDone(`${id}-over`))).to.deep.equal([]);
   });
 
   it('knows what is over for a week, and the newest of too many', async () => {

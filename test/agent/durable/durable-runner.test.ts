@@ -142,6 +142,7 @@ describe('durable work of the agent', function () {
     hub.refuse = undefined;
     const [result] = await results(1);
     expect(result).to.deep.include({ id: 'a', epoch: 5, status: 'succeeded' });
+    expect(agent.warnings).to.deep.equal([]);
     expect(begun).to.deep.equal(['a']);
   });
 
@@ -201,6 +202,17 @@ describe('durable work of the agent', function () {
     await results(2);
     expect(hub.results[1]!.id).to.equal('b');
     expect(agent.warnings.join()).to.contain('not taken');
+  });
+
+  it('offers a result that was not taken to the hub again over the next connection', async () => {
+    await start(instant);
+    hub.refuseResults = 'INTERNAL';
+    await send('a');
+    await results(1);
+    hub.refuseResults = undefined;
+    hub.sockets[0]!.disconnect(true);
+    await results(2);
+    expect(hub.results[1]!.id).to.equal('a');
   });
 
   it('is taken up after a restart: what waited is begun, what ran is not', async () => {
@@ -410,6 +422,30 @@ describe('durable work of the agent', function () {
       journal.fails = () => false;
       letEnd.get('a')!();
       await begunAre(['a', 'b', 'c']);
+    });
+
+    it('is not begun while its cancellation is being written', async () => {
+      let written = () => {};
+      class SlowJournal extends JournalFile {
+        override async write(record: JournalRecord, onWritten?: () => void): Promise<void> {
+          if (record.kind === 'finished' && record.result.id === 'c') {
+            await new Promise<void>((resolve) => {
+              written = resolve;
+            });
+          }
+          await super.write(record, onWritten);
+        }
+      }
+      await start(held, new SlowJournal(journalIn(temporary.folder), () => {}));
+      for (const name of ['a', 'b', 'c', 'd']) await send(name);
+      const cancelled = hub.cancel('c');
+      await soon(100);
+      letEnd.get('a')!();
+      await begunAre(['a', 'b', 'd']);
+      written();
+      expect(await cancelled).to.deep.equal({ ok: true });
+      const [, result] = await results(2);
+      expect([result!.id, result!.status]).to.deep.equal(['c', 'cancelled']);
     });
 
     it('is refused while the folder cannot be used, and accepted as soon as it can', async () => {
