@@ -32,7 +32,9 @@ export async function runAgent(options: {
   warn: (message: string) => void;
 }): Promise<RunningAgent> {
   const { dataDir, credentials, onState, warn } = options;
-  const { server, token } = credentials;
+  const { server, token, deviceId } = credentials;
+  // What was accepted as one device is nothing to another one that this machine may have been enrolled as.
+  const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
   const clock = new ServerClock();
   const settings = await Settings.load(dataDir, warn);
   const reporter = new MachineReporter();
@@ -42,7 +44,7 @@ export async function runAgent(options: {
 
   const runner = new CommandRunner(eventLogHandlers(await openEventLogs()), clock);
   const durable = new DurableRunner({
-    store: new CommandStore(new JournalFile(path.join(dataDir, 'commands.journal'), warn)),
+    store: new CommandStore(new JournalFile(journal, warn)),
     handlers: {
       ...scriptHandlers(await findInterpreters(), scripts),
       ...agentHandlers({

@@ -20,7 +20,10 @@ export class ServerClock {
     return (at) => {
       const time = Date.parse(at);
       if (Number.isNaN(time)) return;
-      this.#base = time - (askedAt + this.#count()) / 2;
+      // The answer was given at some moment in between; what is known already may say more about when.
+      const latest = time - askedAt;
+      const earliest = time - this.#count();
+      this.#base = Math.min(latest, Math.max(earliest, this.#base ?? (earliest + latest) / 2));
       for (const resolve of this.#waiting.splice(0)) resolve();
     };
   }

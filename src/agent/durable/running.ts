@@ -42,6 +42,8 @@ export class Running {
   #rowsSeq = 0;
   #progressSeq = 0;
   #lastProgress: Progress | undefined;
+  #hasNews = false;
+  #isReporting = false;
 
   constructor(id: string, channel: () => AnswerChannel | undefined) {
     this.#id = id;
@@ -72,10 +74,20 @@ export class Running {
 
   #report(progress: Progress): void {
     this.#lastProgress = progress;
+    this.#hasNews = true;
+    if (!this.#isReporting) void this.#sendNews(progress);
+  }
+
+  /** One report at a time: of those that come while the hub takes one, the latest. */
+  async #sendNews(progress: Progress): Promise<void> {
     const channel = this.#channel();
     if (channel === undefined) return;
-    // The next report, or the result, says more.
-    void channel.progress({ ...progress, id: this.#id, seq: this.#progressSeq++ }).catch(() => {});
+    this.#isReporting = true;
+    this.#hasNews = false;
+    // Where it is not taken, the next report, or the result, says more.
+    await channel.progress({ ...progress, id: this.#id, seq: this.#progressSeq++ }).catch(() => {});
+    this.#isReporting = false;
+    if (this.#hasNews) await this.#sendNews(this.#lastProgress ?? progress);
   }
 
   async #sendRows(rows: readonly unknown[]): Promise<void> {

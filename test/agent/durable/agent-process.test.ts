@@ -6,7 +6,7 @@ import type { CommandOutput } from '../../../src/protocol/index.ts';
 import { startAgent, type AgentProgram } from '../../support/agent-program.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
-import { journalIn, temporaryFolder } from '../agent-support/test-agent.ts';
+import { temporaryFolder } from '../agent-support/test-agent.ts';
 
 /** The real agent as a process, killed where it hurts; what it did is in a file of effects. */
 describe('the agent program and durable work', function () {
@@ -20,15 +20,7 @@ describe('the agent program and durable work', function () {
     hub = await startScriptedHub();
     temporary = await temporaryFolder();
     effects = path.join(temporary.folder, 'effects');
-    await saveCredentials(temporary.folder, {
-      server: hub.url,
-      deviceId: 'd',
-      orgId: 'o',
-      siteId: 's',
-      token: 't',
-      heartbeatSeconds: 60,
-      enrolledAt: new Date().toISOString(),
-    });
+    await enrolledAs('d');
   });
   afterEach(async () => {
     await kill();
@@ -36,6 +28,16 @@ describe('the agent program and durable work', function () {
     await temporary.remove();
   });
 
+  const enrolledAs = (deviceId: string) =>
+    saveCredentials(temporary.folder, {
+      server: hub.url,
+      deviceId,
+      orgId: 'o',
+      siteId: 's',
+      token: 't',
+      heartbeatSeconds: 60,
+      enrolledAt: new Date().toISOString(),
+    });
   async function start(through: string[] = []): Promise<void> {
     const connections = hub.sockets.length;
     program = startAgent(['run', '--json', '--data-dir', temporary.folder], {}, through);
@@ -87,7 +89,7 @@ describe('the agent program and durable work', function () {
       () => hub.lastHeartbeat?.autoUpdate,
       (is) => is === false,
     );
-    expect((await stat(journalIn(temporary.folder))).mode & 0o777).to.equal(0o600);
+    expect((await stat(path.join(temporary.folder, 'commands-d.journal'))).mode & 0o777).to.equal(0o600);
   });
 
   it('killed between the effect and the result, does not do it again', async () => {
@@ -166,6 +168,20 @@ describe('the agent program and durable work', function () {
       expect([...ends], id).to.have.length(1);
       if (ends.has('succeeded')) expect(done).to.include(id);
     }
+  });
+
+  it('does nothing as one device that was accepted as another', async () => {
+    await start();
+    for (const id of ['a', 'b', 'c']) {
+      await hub.command('script.run', script(`${effect(id)}; sleep 5`), { id });
+    }
+    await effectsAre(['a', 'b']);
+    await kill();
+    await enrolledAs('another');
+    await start();
+    await resultOf(await hub.command('script.run', script(effect('own')), { id: 'own' }));
+    expect(hub.results.map(({ id }) => id)).to.deep.equal(['own']);
+    await effectsAre(['a', 'b', 'own']);
   });
 
   it('refuses work while its disk is full, runs nothing of it, and takes it again when there is room', async () => {

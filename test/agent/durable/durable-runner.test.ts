@@ -159,6 +159,30 @@ describe('durable work of the agent', function () {
     expect(hub.progress.map(({ seq }) => seq)).to.deep.equal([0, 1]);
   });
 
+  it('reports how far it is one at a time, the latest of many', async () => {
+    let report = (_percent: number) => {};
+    await start({
+      'script.run': (_script, { progress }) =>
+        new Promise((resolve) => {
+          report = (percent) => progress({ phase: 'copying', percent });
+          letEnd.set('a', () => resolve(OUTPUT));
+          begun.push('a');
+        }),
+    });
+    await send('a');
+    await begunAre(['a']);
+    await soon();
+    for (let percent = 0; percent <= 100; percent++) report(percent);
+    await soon();
+    letEnd.get('a')!();
+    await results(1);
+    expect(hub.progress.map(({ seq, percent }) => [seq, percent])).to.deep.equal([
+      [0, undefined],
+      [1, 0],
+      [2, 100],
+    ]);
+  });
+
   it('sends a result until it is acknowledged, over as many connections as it takes, and not once more', async () => {
     await start(instant);
     hub.forgetAcks = 3;
