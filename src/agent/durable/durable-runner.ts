@@ -119,18 +119,14 @@ export class DurableRunner {
     this.#begin();
   }
 
-  /** Resolves when the cancellation will last; `false` for an id that is not kept here. */
-  async cancel(id: string): Promise<boolean> {
+  /** Resolves when the cancellation will last. What is over, or was never kept here, stays as it is. */
+  async cancel(id: string): Promise<void> {
     const { store } = this.#parts;
     while (this.#accepting.has(id)) await this.#accepting.get(id)?.catch(() => {});
     const running = this.#running.get(id);
-    if (running !== undefined) {
-      running.cancel();
-      return true;
-    }
+    if (running !== undefined) return running.cancel();
     const entry = store.get(id);
-    if (entry === undefined || this.#withdrawn.has(id)) return store.isDone(id) || entry !== undefined;
-    if (entry.result !== undefined) return true;
+    if (entry === undefined || entry.result !== undefined || this.#withdrawn.has(id)) return;
     this.#withdrawn.add(id);
     try {
       await store.finish(this.#result(entry, { status: 'cancelled' })).catch(unavailable);
@@ -139,7 +135,6 @@ export class DurableRunner {
       this.#begin();
     }
     this.#outbox.wake();
-    return true;
   }
 
   #open(): Promise<void> {
