@@ -14,9 +14,12 @@ import {
   DashboardHandshake,
   DevicesDelta,
   DevicesSnapshot,
+  EventLogsEnd,
+  EventLogsRows,
   HeartbeatAck,
   HubReconnect,
   OkAck,
+  QueryStarted,
 } from './protocol/index.ts';
 
 const packageJson = JSON.parse(
@@ -79,6 +82,20 @@ export const SOCKET_DOCS: SocketDocs = [
         answer: OkAck,
       },
       { name: 'devices:delta', direction: 'hub → client', payload: DevicesDelta },
+      ...(['eventlogs:query', 'eventlogs:tail'] as const).map((name) => ({
+        name,
+        direction: 'client → hub',
+        payload: DASHBOARD_EVENTS[name],
+        answer: QueryStarted,
+      })),
+      {
+        name: 'eventlogs:cancel',
+        direction: 'client → hub',
+        payload: DASHBOARD_EVENTS['eventlogs:cancel'],
+        answer: OkAck,
+      },
+      { name: 'eventlogs:rows', direction: 'hub → client', payload: EventLogsRows },
+      { name: 'eventlogs:end', direction: 'hub → client', payload: EventLogsEnd },
     ],
   },
 ];

@@ -13,11 +13,14 @@ import {
   createSecondFactor,
   signInLimits,
 } from './features/auth/index.ts';
+import { createAgentAuthenticator } from './features/agents/index.ts';
+import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
+import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
-import { createHub, type Hub } from './hub/index.ts';
+import { createHub, type Hub, type HubOptions } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
@@ -47,7 +50,7 @@ export interface ServerOptions {
   secretKeys: SecretKeys;
   log: Logger;
   /** For tests, which have no patience. */
-  hub?: { graceMs?: number; dashboardRecheckMs?: number };
+  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'admission'>;
 }
 
 export interface Server {
@@ -99,6 +102,7 @@ export async function startServer({
       nodeId,
       store: createDeviceStore({ db: database.hubPool, nodeId }),
       credentials,
+      ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       people: authenticator,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,
@@ -111,6 +115,7 @@ export async function startServer({
     const routes = routeTable({
       auth: authService({ accessTokens, secondFactor, limits }),
       limits,
+      enrollLimits: enrollLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,
@@ -128,6 +133,7 @@ export async function startServer({
     const api = mount(routes, {
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
+      agents: createAgentAuthenticator(credentials, hub),
       audit: auditTrail,
     });
     const document = openApi(routes, API_INFO);

@@ -19,6 +19,7 @@ import { describeError } from './bound-handler.ts';
 import type { CommandRunner } from './command-runner.ts';
 import type { DurableRunner } from './durable/durable-runner.ts';
 import type { ServerClock } from './server-clock.ts';
+import type { Tokens } from './tokens.ts';
 
 /** How the agent stands with its server, for people and for the status file. */
 export type ConnectionState =
@@ -29,7 +30,8 @@ export type ConnectionState =
 
 export interface ConnectionOptions {
   server: string;
-  handshake: Omit<AgentHandshake, 'protocol'>;
+  tokens: Tokens;
+  handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
   /** For live questions, which end with the connection. */
   runner: CommandRunner;
   /** For the work of the server's ledger, which does not. Started and stopped by whoever made it. */
@@ -95,6 +97,8 @@ export class AgentConnection {
 
   #connect(): void {
     this.#options.onState({ state: 'connecting' });
+    const { tokens, handshake } = this.#options;
+    let token = '';
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
       path: HUB_PATH,
       transports: ['websocket'],
@@ -102,7 +106,12 @@ export class AgentConnection {
       reconnection: false,
       forceNew: true,
       timeout: CONNECT_MS,
-      auth: { ...this.#options.handshake, protocol: PROTOCOL_VERSION } satisfies AgentHandshake,
+      auth: (send) => {
+        void tokens.current().then((current) => {
+          token = current;
+          send({ ...handshake, token, protocol: PROTOCOL_VERSION } satisfies AgentHandshake);
+        });
+      },
     });
     this.#socket = socket;
     this.#notice = undefined;
@@ -110,6 +119,7 @@ export class AgentConnection {
     const channel = channelOver(socket, this.#ackMs);
 
     socket.on('connect', () => {
+      void tokens.accepted(token);
       this.#failedTries = 0;
       this.#missedHeartbeats = 0;
       this.#connectedSince = new Date().toISOString();
@@ -123,7 +133,9 @@ export class AgentConnection {
       socket.disconnect();
       const refusal = Refusal.safeParse(error.data);
       this.#failedTries += 1;
-      if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
+      if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
+        this.#wait(reconnectDelay(1, this.#random), 'token refused; trying the other one');
+      } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
       else this.#wait(reconnectDelay(this.#failedTries, this.#random), `not reached: ${error.message}`);
     });
     socket.on('disconnect', (reason) => {

@@ -10,10 +10,17 @@ export const Credentials = z.object({
   orgId: z.string(),
   siteId: z.string(),
   token: z.string(),
+  /** Since when it is that one; left out: since the enrollment. */
+  tokenSince: z.string().optional(),
+  /** Given out by the server and not used yet: the next connection does. */
+  nextToken: z.string().optional(),
   heartbeatSeconds: z.number().positive(),
   enrolledAt: z.string(),
 });
 export type Credentials = z.infer<typeof Credentials>;
+
+export const NOT_ENROLLED =
+  'This machine is not enrolled. Enroll it with: npm run agent -- enroll --server URL --key KEY';
 
 const fileIn = (dataDir: string) => path.join(dataDir, 'credentials.json');
 

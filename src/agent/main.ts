@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { addEnroll } from './cli/enroll.ts';
 import { addEventLog } from './cli/event-log.ts';
+import { addRotateToken } from './cli/rotate-token.ts';
 import { addRun } from './cli/run.ts';
 import { addSimulate } from './cli/simulate.ts';
 import { addStatus } from './cli/status.ts';
@@ -18,6 +19,7 @@ program
 addEnroll(program);
 addRun(program);
 addStatus(program);
+addRotateToken(program);
 addEventLog(program);
 addSimulate(program);
 

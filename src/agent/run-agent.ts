@@ -11,12 +11,14 @@ import { eventLogHandlers } from './event-logs/handlers.ts';
 import { openEventLogs } from './event-logs/open-event-logs.ts';
 import { MachineReporter } from './machine.ts';
 import { machineRebooter } from './reboot.ts';
+import { rotateByAge } from './rotate-token.ts';
 import { scriptHandlers } from './scripts/handlers.ts';
 import { findInterpreters } from './scripts/interpreters.ts';
 import { ScriptFolder } from './scripts/script-folder.ts';
 import { ServerClock } from './server-clock.ts';
 import { Settings } from './settings.ts';
 import { StatusFile } from './status-file.ts';
+import { KeptTokens } from './tokens.ts';
 import { AGENT_VERSION } from './version.ts';
 
 export interface RunningAgent {
@@ -32,7 +34,7 @@ export async function runAgent(options: {
   warn: (message: string) => void;
 }): Promise<RunningAgent> {
   const { dataDir, credentials, onState, warn } = options;
-  const { server, token, deviceId } = credentials;
+  const { server, deviceId } = credentials;
   // What was accepted as one device is nothing to another one that this machine may have been enrolled as.
   const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
   const clock = new ServerClock();
@@ -61,8 +63,8 @@ export async function runAgent(options: {
   });
   const connection = new AgentConnection({
     server,
+    tokens: new KeptTokens(dataDir, credentials),
     handshake: {
-      token,
       agentVersion: AGENT_VERSION,
       capabilities: [...runner.capabilities, ...durable.capabilities],
       bootId: randomUUID(),
@@ -77,9 +79,11 @@ export async function runAgent(options: {
     },
   });
   await durable.start();
+  const rotation = rotateByAge(dataDir);
   connection.start();
   return {
     async stop() {
+      rotation.stop();
       connection.stop();
       await durable.stop();
       await status.remove();

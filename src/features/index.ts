@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../hub/index.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
+import { agentRoutes } from './agents/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
 import {
   authRoutes,
@@ -9,19 +10,23 @@ import {
   type SecondFactor,
   type SignInLimits,
 } from './auth/index.ts';
+import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
-import { enrollmentRoutes } from './enrollment/index.ts';
+import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { groupRoutes } from './groups/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
 import { roleRoutes } from './roles/index.ts';
+import { scriptRoutes } from './scripts/index.ts';
 import { siteRoutes } from './sites/index.ts';
 import { userRoutes } from './users/index.ts';
 
 export interface FeatureParts {
   auth: AuthService;
   limits: SignInLimits;
+  enrollLimits: EnrollLimits;
   registration: Registration;
   secondFactor: SecondFactor;
   hub: DeviceHub;
@@ -50,7 +55,11 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     organizationRoutes,
     siteRoutes,
     enrollmentRoutes(parts),
+    agentRoutes(parts),
     deviceRoutes(parts),
+    groupRoutes,
+    scriptRoutes({ hub }),
+    commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
   ];
 }
@@ -60,6 +69,7 @@ export function routesAsData(): RouteGroup[] {
   return routeTable({
     auth: {},
     limits: {},
+    enrollLimits: {},
     registration: {},
     secondFactor: {},
     hub: {},

@@ -1,21 +1,26 @@
 import type {
   CommandCancel,
   CommandFrame,
+  CommandProgress,
   CommandResult,
   CommandRows,
   CommandType,
+  ErrorAck,
   Heartbeat,
   HeartbeatAck,
   HubReconnect,
+  OkAck,
   PresenceReason,
 } from '../protocol/index.ts';
 import type { AskFailure, AskOutcome } from './ask.ts';
+import type { DispatchedCommand } from './ports.ts';
 
 /** What a device's actor is told, and the little it needs to do its work. */
 
 /** The device's side of the connection, as the actor needs it. */
 export interface DeviceLink {
-  sendCommand(frame: CommandFrame): void;
+  /** @param receipt  called when the agent has answered that it has the command, or will not take it */
+  sendCommand(frame: CommandFrame, receipt?: (answer: OkAck | ErrorAck) => void): void;
   sendCancel(message: CommandCancel): void;
   /** Says when to come back and ends the connection. */
   close(notice: HubReconnect | undefined): void;
@@ -32,14 +37,24 @@ export interface PendingAsk {
 }
 
 export type ActorMessage =
-  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck) => void }
+  | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck | ErrorAck) => void }
   | { kind: 'ask'; ask: PendingAsk }
   | { kind: 'rows'; rows: CommandRows }
-  | { kind: 'result'; result: CommandResult };
+  | { kind: 'progress'; progress: CommandProgress }
+  | { kind: 'result'; result: CommandResult; ack: (isKept: boolean) => void };
+
+/** What a message hears whose turn does not come. */
+export const BUSY: ErrorAck = {
+  ok: false,
+  error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
+};
 
 /** What has its turn before anything else. */
 export type Urgent =
   | { kind: 'cancel'; id: string; failure: AskFailure }
+  | { kind: 'command'; command: DispatchedCommand }
+  | { kind: 'receipt'; command: DispatchedCommand; answer: OkAck | ErrorAck }
+  | { kind: 'cancel_command'; id: string }
   | { kind: 'claimed'; epoch: number }
   | { kind: 'superseded'; epoch: number }
   | { kind: 'link_closed' }

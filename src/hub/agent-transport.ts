@@ -14,7 +14,7 @@ import {
   type Refusal,
 } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { DeviceLink } from './actor-messages.ts';
+import { BUSY, type DeviceLink } from './actor-messages.ts';
 import type { DeviceActor } from './device-actor.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
 
@@ -101,10 +101,10 @@ const REFUSAL_TEXT: Record<Refusal['code'], string> = {
 };
 
 function linkOver(socket: AgentSocket): DeviceLink {
-  // The agent's receipt: nothing hangs on it for a live question, whose answer or deadline decides.
+  // The agent's receipt, where nothing hangs on it: the answer to a live question, or its deadline, decides.
   const received = () => {};
   return {
-    sendCommand: (frame) => void socket.emit('command', frame, received),
+    sendCommand: (frame, receipt = received) => void socket.emit('command', frame, receipt),
     sendCancel: (message) => void socket.emit('command:cancel', message, received),
     close(notice: HubReconnect | undefined) {
       if (notice !== undefined) socket.emit('hub:reconnect', notice, received);
@@ -137,10 +137,14 @@ function receive(socket: AgentSocket, actor: DeviceActor, onBadMessage: () => vo
         answer(actor.tell({ kind: 'rows', rows }) ? OK : BUSY);
       },
       'command:result'(result, answer) {
-        answer(actor.tell({ kind: 'result', result }) ? OK : BUSY);
+        // The agent keeps a result until it is safe here.
+        const ack = (isKept: boolean) => answer(isKept ? OK : BUSY);
+        if (!actor.tell({ kind: 'result', result, ack })) answer(BUSY);
       },
-      // Progress and update phases belong to durable work, of which there is none yet; they are taken note of.
-      'command:progress': (_progress, answer) => answer(OK),
+      'command:progress'(progress, answer) {
+        answer(actor.tell({ kind: 'progress', progress }) ? OK : BUSY);
+      },
+      // Upgrades come later; their phases are taken note of.
       'update:status': (_status, answer) => answer(OK),
     };
 
@@ -165,10 +169,6 @@ function receive(socket: AgentSocket, actor: DeviceActor, onBadMessage: () => vo
 }
 
 const OK: OkAck = { ok: true };
-const BUSY: ErrorAck = {
-  ok: false,
-  error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
-};
 
 function isAgentEvent(event: string): event is AgentEvent {
   return Object.hasOwn(AGENT_EVENTS, event);

@@ -4,11 +4,16 @@ import { AppError } from '../platform/errors.ts';
 /** A live question to a connected device, and the ways it can end. It is not stored anywhere. */
 
 export const ASK_TIMEOUT_MS = 30_000;
+/** What follows a log has no end of its own. */
+const TAIL_TIMEOUT_MS = 3_600_000;
+
+export const timeoutOf = ({ type, timeoutMs = Number.POSITIVE_INFINITY }: Question): number =>
+  Math.min(timeoutMs, type === 'eventlogs.tail' ? TAIL_TIMEOUT_MS : ASK_TIMEOUT_MS);
 
 export interface Question<T extends CommandType = CommandType> {
   type: T;
   payload: CommandPayload<T>;
-  /** Milliseconds until it is given up (default and maximum 30 s). */
+  /** Milliseconds until it is given up (default and maximum 30 s; of a tail an hour). */
   timeoutMs?: number;
   /** Most rows the asker takes; a device that sends more is stopped. */
   maxRows?: number;

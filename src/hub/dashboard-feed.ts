@@ -15,6 +15,8 @@ export const FRAME_MS = 250;
 
 export interface DevicePatch {
   presence?: Presence;
+  /** Whether it sends heartbeats without a connection; not shown as such. */
+  isReporting?: boolean | undefined;
   lastSeenAt?: string | null;
   metrics?: Metrics | null;
   status?: DeviceStatus;
@@ -104,17 +106,18 @@ export class Subscription {
   #frame(): void {
     const entered: DeviceSummary[] = [];
     for (const device of this.#entered.values()) {
-      const { status, ...patch } = this.#changed.get(device.id) ?? {};
-      const summary = { ...device, ...patch, status: statusAfter(device.status, patch, status) };
+      const { status, isReporting, ...patch } = this.#changed.get(device.id) ?? {};
+      const after = statusAfter(device.status, { ...patch, isReporting }, status);
+      const summary = { ...device, ...patch, status: after };
       this.#changed.delete(device.id);
       this.#statuses.set(device.id, summary.status);
       entered.push(summary);
     }
     const changed: DevicesDelta['changed'] = [];
-    for (const [id, { status, ...patch }] of this.#changed) {
+    for (const [id, { status, isReporting, ...patch }] of this.#changed) {
       const before = this.#statuses.get(id);
       if (before === undefined) continue;
-      const after = statusAfter(before, patch, status);
+      const after = statusAfter(before, { ...patch, isReporting }, status);
       this.#statuses.set(id, after);
       changed.push(after === before ? { id, ...patch } : { id, ...patch, status: after });
     }
@@ -129,11 +132,15 @@ export class Subscription {
   }
 }
 
-/** Presence decides between online and offline, and over no other status: maintenance outlives a reconnect. */
+/**
+ * A connection, or reports without one, decide between online and offline, and over no other status: maintenance
+ * outlives a reconnect.
+ */
 export function statusAfter(before: DeviceStatus, patch: DevicePatch, decided?: DeviceStatus): DeviceStatus {
   if (decided !== undefined) return decided;
-  if (patch.presence === undefined || (before !== 'online' && before !== 'offline')) return before;
-  return patch.presence.state === 'connected' ? 'online' : 'offline';
+  if (before !== 'online' && before !== 'offline') return before;
+  if (patch.presence === undefined && patch.isReporting === undefined) return before;
+  return patch.presence?.state === 'connected' || patch.isReporting === true ? 'online' : 'offline';
 }
 
 /** All subscriptions of this node. */

@@ -15,6 +15,8 @@ import { AppError } from '../platform/errors.ts';
 import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
+import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
+import type { DeviceHub } from './index.ts';
 import type { DeviceStore, People } from './ports.ts';
 
 interface SocketData {
@@ -34,6 +36,7 @@ export function serveDashboards(
     proxyTrust: ProxyTrust;
     store: DeviceStore;
     feed: DashboardFeed;
+    ask: DeviceHub['ask'];
     log: Logger;
     /** The stored state of devices with what is known live laid over it. */
     refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
@@ -62,6 +65,7 @@ export function serveDashboards(
 
   namespace.on('connection', (socket: DashboardSocket) => {
     const subscriptions = new Map<string, Subscription>();
+    const queries = new DashboardQueries(queryClient(socket), parts);
     const recheck = setInterval(() => {
       stillTheSame(socket, parts.people, parts.proxyTrust).then(
         (same) => same || socket.disconnect(true),
@@ -70,6 +74,7 @@ export function serveDashboards(
     }, parts.recheckMs ?? RECHECK_MS);
     socket.on('disconnect', () => {
       clearInterval(recheck);
+      queries.close();
       for (const subscription of subscriptions.values()) parts.feed.remove(subscription);
     });
 
@@ -104,6 +109,14 @@ export function serveDashboards(
         subscriptions.delete(subscriptionId);
         return { ok: true };
       },
+      'eventlogs:query': async (message: unknown) =>
+        queries.query(parse(DASHBOARD_EVENTS['eventlogs:query'], message)),
+      'eventlogs:tail': async (message: unknown) =>
+        queries.tail(parse(DASHBOARD_EVENTS['eventlogs:tail'], message)),
+      async 'eventlogs:cancel'(message: unknown) {
+        queries.cancel(parse(DASHBOARD_EVENTS['eventlogs:cancel'], message).queryId);
+        return { ok: true };
+      },
     };
 
     socket.onAny((event: string, ...args: unknown[]) => {
@@ -120,6 +133,35 @@ export function serveDashboards(
       });
     });
   });
+}
+
+/** Rows that may wait for a client before no further device is asked for more. */
+const PLENTY_OF_ROWS = 2000;
+/** Beyond, it does not read, and is not sent what it would be sent. */
+const MAX_WAITING_ROWS = 50_000;
+
+function queryClient(socket: DashboardSocket): QueryClient {
+  let waiting = 0;
+  const whenReady: (() => void)[] = [];
+  const isReady = () => {
+    waiting = 0;
+    for (const go of whenReady.splice(0)) go();
+  };
+  socket.conn.on('drain', isReady);
+  socket.on('disconnect', isReady);
+  return {
+    caller: () => socket.data.caller,
+    rows(message) {
+      waiting += message.rows.length;
+      socket.emit('eventlogs:rows', message);
+    },
+    end: (message) => void socket.emit('eventlogs:end', message),
+    async ready() {
+      if (waiting <= PLENTY_OF_ROWS || !socket.connected) return;
+      await new Promise<void>((go) => whenReady.push(go));
+    },
+    isStuck: () => waiting > MAX_WAITING_ROWS,
+  };
 }
 
 async function stillTheSame(socket: DashboardSocket, people: People, trust: ProxyTrust): Promise<boolean> {

@@ -1,21 +1,43 @@
 import type {
+  CommandProgress,
   CommandResult,
   CommandRows,
+  ErrorAck,
   Heartbeat,
   HubReconnect,
+  OkAck,
   Presence,
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode, COMMANDS, rowSchema } from '../protocol/index.ts';
-import type { ActorLimits, ActorMessage, DeviceLink, PendingAsk, Urgent } from './actor-messages.ts';
+import {
+  BUSY,
+  type ActorLimits,
+  type ActorMessage,
+  type DeviceLink,
+  type PendingAsk,
+  type Urgent,
+} from './actor-messages.ts';
 import type { AskFailure, AskOutcome } from './ask.ts';
+import { factsOf, heartbeatAnswer } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
-import type { AgentIdentity, DeviceFacts, PresenceRecord } from './ports.ts';
+import type {
+  AgentIdentity,
+  CommandEnd,
+  CommandEvent,
+  DeviceFacts,
+  DispatchedCommand,
+  PresenceRecord,
+} from './ports.ts';
 
 /** Where the actor tells of itself. */
 export interface ActorEvents {
   presence(record: PresenceRecord, identity: AgentIdentity): void;
   facts(facts: DeviceFacts): void;
+  /** Work can be sent: the device is there. */
+  ready(actor: DeviceActor): void;
+  /** @param kept  called when the event is in the ledger, or cannot be put there now */
+  command(event: CommandEvent, kept?: (isKept: boolean) => void): void;
   /** The actor has reached `gone`. */
   gone(actor: DeviceActor): void;
   failed(error: unknown, actor: DeviceActor): void;
@@ -114,6 +136,13 @@ export class DeviceActor {
   superseded(epoch: number): void {
     this.#mailbox.postUrgent({ kind: 'superseded', epoch });
   }
+  /** Sends work of the ledger. It is bounded there, so it does not have to wait its turn behind questions. */
+  send(command: DispatchedCommand): void {
+    this.#mailbox.postUrgent({ kind: 'command', command });
+  }
+  cancelCommand(id: string): void {
+    this.#mailbox.postUrgent({ kind: 'cancel_command', id });
+  }
   linkClosed(): void {
     this.#mailbox.postUrgent({ kind: 'link_closed' });
   }
@@ -128,7 +157,7 @@ export class DeviceActor {
 
   #turn(message: ActorMessage | Urgent): void {
     if (this.state === 'gone') {
-      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+      turnAway(message);
       return;
     }
     try {
@@ -149,7 +178,16 @@ export class DeviceActor {
       case 'rows':
         return this.#onRows(message.rows);
       case 'result':
-        return this.#onResult(message.result);
+        return this.#onResult(message.result, message.ack);
+      case 'progress':
+        return this.#onProgress(message.progress);
+      case 'command':
+        return this.#onCommand(message.command);
+      case 'receipt':
+        return this.#onReceipt(message.command, message.answer);
+      case 'cancel_command':
+        if (this.#linkOpen) this.#link.sendCancel({ id: message.id });
+        return;
       case 'cancel':
         return this.#onCancel(message.id, message.failure);
       case 'claimed':
@@ -178,6 +216,7 @@ export class DeviceActor {
     this.state = 'online';
     this.#reportPresence('connected', this.connectedSince);
     this.#reportFacts();
+    this.#events.ready(this);
     this.#mailbox.release();
   }
 
@@ -185,7 +224,7 @@ export class DeviceActor {
     this.lastHeardAt = at;
     this.#heartbeat = heartbeat;
     this.#agentVersion = heartbeat.agentVersion;
-    ack({ ok: true, at: new Date(at).toISOString(), nextInMs: this.#limits.heartbeatMs, upgrade: [] });
+    ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
     this.#reportPresence('connected', this.connectedSince);
     this.#reportFacts();
   }
@@ -229,9 +268,18 @@ export class DeviceActor {
     ask.onRows(parsed.data);
   }
 
-  #onResult(result: CommandResult): void {
+  #onResult(result: CommandResult, ack: (isKept: boolean) => void): void {
     const ask = this.#asks?.get(result.id);
-    if (ask === undefined || result.epoch !== this.epoch) return;
+    if (ask === undefined) {
+      // Of the ledger, by whatever claim it was sent; or of a question that is over, which the ledger does not know.
+      this.#events.command(
+        { kind: 'finished', id: result.id, deviceId: this.deviceId, end: endOf(result) },
+        ack,
+      );
+      return;
+    }
+    ack(true);
+    if (result.epoch !== this.epoch) return;
     this.#asks?.delete(ask.id);
     if (result.status === 'cancelled') return ask.settle({ ok: false, reason: 'cancelled' });
     if (result.status === 'failed') return ask.settle(failureOf(result));
@@ -243,6 +291,33 @@ export class DeviceActor {
       code: 'INVALID_OUTPUT',
       message: 'The agent sent an answer that is not of the agreed form.',
     });
+  }
+
+  #onCommand(command: DispatchedCommand): void {
+    // Not acknowledged, so it is sent again under the next claim.
+    if (!this.#linkOpen || command.epoch !== this.epoch) return;
+    const { id, type, payload, epoch, deadline, attempt } = command;
+    if (!this.#capabilities.has(type)) {
+      const code = AgentErrorCode.capabilityMissing;
+      return this.#refuse(command, { code, message: `The agent on this device cannot do "${type}".` });
+    }
+    this.#link.sendCommand({ id, type, payload, epoch, deadline, attempt }, (answer) =>
+      this.#mailbox.postUrgent({ kind: 'receipt', command, answer }),
+    );
+  }
+
+  #onReceipt(command: DispatchedCommand, answer: OkAck | ErrorAck): void {
+    if (!answer.ok) return this.#refuse(command, answer.error);
+    this.#events.command({ kind: 'accepted', id: command.id, deviceId: this.deviceId });
+  }
+
+  #refuse({ id }: DispatchedCommand, error: { code: string; message: string }): void {
+    this.#events.command({ kind: 'finished', id, deviceId: this.deviceId, end: { status: 'failed', error } });
+  }
+
+  #onProgress({ id, seq: _seq, ...progress }: CommandProgress): void {
+    if (this.#asks?.has(id) === true) return;
+    this.#events.command({ kind: 'running', id, deviceId: this.deviceId, progress });
   }
 
   #onCancel(id: string, failure: AskFailure): void {
@@ -274,9 +349,7 @@ export class DeviceActor {
     this.state = 'draining';
     clearTimeout(this.#graceTimer);
     this.#failAsks({ reason: 'disconnected' });
-    for (const message of this.#mailbox.drain()) {
-      if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
-    }
+    for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
     if (wasOnline && presence !== undefined) this.#reportPresence(presence, Date.now());
@@ -322,24 +395,29 @@ export class DeviceActor {
 
   /** What the agent says of the machine changes rarely: it is written when it does. */
   #reportFacts(): void {
-    const { osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
-      this.#heartbeat ?? {};
-    const facts = {
-      deviceId: this.deviceId,
-      agentVersion: this.#agentVersion,
-      capabilities: [...this.#capabilities].sort(),
-      osVersion,
-      osBuild,
-      watchdogVersion,
-      lastUser,
-      pendingReboot,
-      autoUpdate,
-    };
+    const { deviceId } = this;
+    const capabilities = [...this.#capabilities].sort();
+    const facts = factsOf({ deviceId, agentVersion: this.#agentVersion, capabilities }, this.#heartbeat);
     const fingerprint = JSON.stringify(facts);
     if (fingerprint === this.#facts) return;
     this.#facts = fingerprint;
     this.#events.facts(facts);
   }
+}
+
+/** What must not be left without an answer when its turn does not come. */
+function turnAway(message: ActorMessage | Urgent): void {
+  if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
+  if (message.kind === 'heartbeat') message.ack(BUSY);
+  if (message.kind === 'result') message.ack(false);
+}
+
+function endOf({ status, output, error }: CommandResult): CommandEnd {
+  return {
+    status: status === 'failed' && error?.code === AgentErrorCode.timedOut ? 'timed_out' : status,
+    ...(output === undefined ? {} : { output }),
+    ...(error === undefined ? {} : { error }),
+  };
 }
 
 function failureOf(result: CommandResult): AskOutcome {

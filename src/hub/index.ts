@@ -1,19 +1,24 @@
 import type { Server as HttpServer } from 'node:http';
-import type { CommandType, DeviceSummary } from '../protocol/index.ts';
+import type { CommandType, DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
+import { AppError } from '../platform/errors.ts';
 import type { ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { AskOutcome, Question } from './ask.ts';
-import { DashboardFeed, statusAfter, type DevicePatch } from './dashboard-feed.ts';
+import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
+import { CommandDesk } from './command-desk.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
-import type { ActorLimits } from './actor-messages.ts';
+import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
-import type { AgentCredentials, DeviceStore, People } from './ports.ts';
+import { HttpReports } from './http-reports.ts';
+import { withLivePresence } from './live-presence.ts';
+import type { AgentCredentials, AgentIdentity, CommandLedger, DeviceStore, People } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
@@ -25,11 +30,17 @@ export type { DevicePatch } from './dashboard-feed.ts';
 export interface DeviceHub {
   /** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
   ask<T extends CommandType>(deviceId: string, question: Question<T>): Promise<AskOutcome<T>>;
+  /** A heartbeat that came over plain HTTP. Throws `device_busy` or `unavailable`, after which it comes again. */
+  heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;
   /** A device came into being, or came back: subscribers in whose scope it is see it enter. */
   deviceEntered(device: DeviceSummary, partnerId: string): void;
   deviceChanged(deviceId: string, patch: DevicePatch): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** There is new work for the device in the ledger. */
+  deliver(deviceId: string): void;
+  /** The device is to stop work that it may have. */
+  cancelCommand(deviceId: string, commandId: string): void;
   /** Ends the connection, so that the agent comes back with what is now valid. */
   disconnect(deviceId: string): void;
 }
@@ -46,6 +57,7 @@ export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
   credentials: AgentCredentials;
+  ledger: CommandLedger;
   people: People;
   heartbeatSeconds: number;
   /** Whose word counts on where a dashboard connects from. */
@@ -59,9 +71,12 @@ export interface HubOptions {
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
   dashboardRecheckMs?: number;
+  admission?: AdmissionLimits;
 }
 
 const MAX_ASKS_A_DEVICE = 8;
+/** How fast agents may come in: what one process takes on while people keep working. */
+const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 1000 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
@@ -76,26 +91,38 @@ export function createHub(options: HubOptions): Hub {
   const registry = new ActorRegistry();
   const writer = new PresenceWriter(store, log);
   const feed = new DashboardFeed();
-  const router = new Router({ registry, directory, bus, log });
+  const desk = new CommandDesk({ ledger: options.ledger, registry, log });
+  const router = new Router({ registry, directory, bus, log, work: (deviceId) => desk.wake(deviceId) });
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
     maxAsks: MAX_ASKS_A_DEVICE,
   };
-  const meters = hubMetrics(metrics, registry, feed, writer);
+  const silentAfterMs = limits.heartbeatMs * MISSED_HEARTBEATS;
+  const reports = new HttpReports(
+    { store, writer, feed, log },
+    { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
+  );
+  const meters = hubMetrics(metrics, { registry, feed, writer, reports, desk });
+  const admission = new Admission(options.admission ?? ADMISSION);
   let draining = false;
 
   const events: ActorEvents = {
     presence(record) {
-      writer.presence(record);
       const { presence, lastSeenAt, metrics: measured } = record;
+      // A connection is worth more than reports without one, and ends them.
+      if (presence.state === 'connected') reports.end(record.deviceId);
+      writer.presence(record);
       feed.changed(record.deviceId, {
         presence,
+        isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
         ...(measured === null ? {} : { metrics: measured }),
       });
     },
     facts: (facts) => writer.facts(facts),
+    ready: (actor) => desk.wake(actor.deviceId),
+    command: (event, kept) => desk.record(event, kept),
     gone(actor) {
       registry.remove(actor);
       directory
@@ -115,11 +142,20 @@ export function createHub(options: HubOptions): Hub {
     else actor.claimed(epoch);
   };
 
+  const ask: DeviceHub['ask'] = async (deviceId, question) => {
+    const startedAt = performance.now();
+    const outcome = await router.ask(deviceId, question);
+    const ended = outcome.ok ? 'answered' : outcome.reason;
+    meters.asks.inc({ type: question.type, outcome: ended });
+    meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
+    return outcome;
+  };
+
   const io = createSocketServer(options.httpServer);
   serveAgents(io, {
     credentials: options.credentials,
     log,
-    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
     onBadMessage: () => meters.badMessages.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);
@@ -148,41 +184,55 @@ export function createHub(options: HubOptions): Hub {
     proxyTrust: options.proxyTrust,
     store,
     feed,
+    ask,
     log,
-    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry)),
+    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
   });
 
   // One sweep for all devices instead of a timer each.
   const sweep = setInterval(() => {
-    const silentSince = Date.now() - limits.heartbeatMs * MISSED_HEARTBEATS;
+    const now = Date.now();
+    const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
     }
+    reports.sweep(now);
   }, SWEEP_MS);
 
   return {
-    async ask(deviceId, question) {
-      const startedAt = performance.now();
-      const outcome = await router.ask(deviceId, question);
-      const ended = outcome.ok ? 'answered' : outcome.reason;
-      meters.asks.inc({ type: question.type, outcome: ended });
-      meters.askSeconds.observe({ type: question.type }, (performance.now() - startedAt) / 1000);
-      return outcome;
+    ask,
+    async heartbeat(agent, heartbeat, ip) {
+      if (draining) throw new AppError('unavailable', 'The server is stopping.', { retryAfterMs: 5000 });
+      const actor = registry.get(agent.deviceId);
+      if (actor?.isConnected !== true) return reports.heartbeat(agent, heartbeat, ip);
+      const answer = await new Promise<HeartbeatAck | ErrorAck>((resolve) => {
+        if (!actor.tell({ kind: 'heartbeat', heartbeat, at: Date.now(), ack: resolve })) resolve(BUSY);
+      });
+      if (!answer.ok) throw new AppError('device_busy', answer.error.message, { retryAfterMs: 1000 });
+      return answer;
     },
-    deviceEntered: (device, partnerId) => feed.entered(withLivePresence(device, registry), partnerId),
+    deviceEntered(device, partnerId) {
+      feed.entered(withLivePresence(device, registry, reports), partnerId);
+    },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
+      reports.end(deviceId);
       feed.left(deviceId);
       registry.get(deviceId)?.stop({ afterMs: 3_600_000, reason: 'decommissioned' }, 'socket_closed');
     },
+    deliver: (deviceId) => router.deliver(deviceId),
+    cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
     disconnect(deviceId) {
       registry.get(deviceId)?.stop(undefined, 'socket_closed');
     },
     get connected() {
       return registry.size;
     },
-    start: () => store.markAllLost(),
+    async start() {
+      await store.markAllLost();
+      await reports.start();
+    },
     async drain() {
       draining = true;
       const deadline = Date.now() + DRAIN_ASKS_MS;
@@ -203,7 +253,9 @@ export function createHub(options: HubOptions): Hub {
       clearInterval(sweep);
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
+      await desk.close();
       await io.close();
+      await reports.close();
       await writer.close();
       await bus.close();
     },
@@ -212,25 +264,19 @@ export function createHub(options: HubOptions): Hub {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** The database is written behind, so what an actor knows is newer. */
-function withLivePresence(device: DeviceSummary, registry: ActorRegistry): DeviceSummary {
-  const actor = registry.get(device.id);
-  if (actor?.countsAsConnected !== true) return device;
-  const presence = {
-    state: 'connected',
-    since: new Date(actor.connectedSince).toISOString(),
-    reason: 'connected',
-  } as const;
-  return {
-    ...device,
-    presence,
-    status: statusAfter(device.status, { presence }),
-    lastSeenAt: new Date(actor.lastHeardAt).toISOString(),
-  };
-}
-
-function hubMetrics(metrics: Metrics, registry: ActorRegistry, feed: DashboardFeed, writer: PresenceWriter) {
+function hubMetrics(
+  metrics: Metrics,
+  parts: {
+    registry: ActorRegistry;
+    feed: DashboardFeed;
+    writer: PresenceWriter;
+    reports: HttpReports;
+    desk: CommandDesk;
+  },
+) {
+  const { registry, feed, writer, reports, desk } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
+  metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
     let depth = 0;
     for (const actor of registry.values()) depth += actor.depth;
@@ -241,6 +287,11 @@ function hubMetrics(metrics: Metrics, registry: ActorRegistry, feed: DashboardFe
     'muster_presence_unwritten',
     'Devices whose latest state is not in the database yet.',
     () => writer.pending,
+  );
+  metrics.gauge(
+    'muster_command_events_unwritten',
+    'What devices said of their work that is not in the ledger yet.',
+    () => desk.unwritten,
   );
   return {
     asks: metrics.counter('muster_live_queries_total', 'Live questions to devices, by how they ended.', [

@@ -1,4 +1,12 @@
-import type { Heartbeat, Metrics, Presence, RefusalCode, DeviceSummary } from '../protocol/index.ts';
+import type {
+  CommandProgress,
+  DeviceSummary,
+  DurableCommandType,
+  Heartbeat,
+  Metrics,
+  Presence,
+  RefusalCode,
+} from '../protocol/index.ts';
 import type { Caller, ClientInfo } from '../platform/context.ts';
 
 /** What the hub needs from the features above it. */
@@ -11,7 +19,17 @@ export interface AgentIdentity {
   partnerId: string;
 }
 
-export type Verdict = { ok: true; identity: AgentIdentity } | { ok: false; code: RefusalCode };
+export interface RefusedVerdict {
+  ok: false;
+  code: Extract<RefusalCode, 'UNAUTHENTICATED' | 'DECOMMISSIONED' | 'TENANT_INACTIVE'>;
+}
+export interface GoodVerdict {
+  ok: true;
+  identity: AgentIdentity;
+  /** This was the first use of a new token, which has ended the one before it. */
+  isFirstUse?: true;
+}
+export type Verdict = GoodVerdict | RefusedVerdict;
 
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */
@@ -37,19 +55,75 @@ export interface DeviceFacts
   > {
   deviceId: string;
   agentVersion: string;
-  capabilities: readonly string[];
+  /** Undefined where it was not said: what is known stays. */
+  capabilities: readonly string[] | undefined;
+}
+
+/** A heartbeat that came without a connection, written behind: the device counts as online until then. */
+export interface ReportRecord
+  extends Pick<PresenceRecord, 'deviceId' | 'lastIp' | 'metrics' | 'uptimeSeconds'> {
+  until: string;
+  lastSeenAt: string;
 }
 
 export interface DeviceStore {
   recordPresence(records: readonly PresenceRecord[]): Promise<void>;
+  recordReports(records: readonly ReportRecord[]): Promise<void>;
+  /** Which devices report without a connection, and until when (in ms) they count as online; of those asked for also
+   * the connected ones, with `null`. */
+  reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
   recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
   /** Nothing is connected to a hub that only starts: whatever the last run left as connected is lost. */
   markAllLost(): Promise<void>;
+  /** Which of the devices the caller may ask at this moment; of the others why not. One round trip. */
+  askable(
+    caller: Caller,
+    deviceIds: readonly string[],
+  ): Promise<Map<string, { refusal: string | undefined }>>;
   /** What a subscriber sees at first, within the caller's scope. Throws `forbidden` for a foreign organization. */
   summaries(
     caller: Caller,
     filter: { orgId?: string | undefined; siteId?: string | undefined },
   ): Promise<DeviceSummary[]>;
+}
+
+/** A command of the ledger, marked as sent under this claim. */
+export interface DispatchedCommand {
+  id: string;
+  deviceId: string;
+  type: DurableCommandType;
+  payload: unknown;
+  attempt: number;
+  epoch: number;
+  deadline: string;
+}
+
+/** How a device's work has come on. */
+export type CommandEvent = { id: string; deviceId: string } & (
+  | { kind: 'accepted' }
+  | { kind: 'running'; progress?: Omit<CommandProgress, 'id' | 'seq'> }
+  | { kind: 'finished'; end: CommandEnd }
+);
+export interface CommandEnd {
+  status: 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
+  output?: unknown;
+  error?: { code: string; message: string };
+}
+
+/** Durable work: what is in it is done once, whatever dies (DESIGN 4.7). */
+export interface CommandLedger {
+  /**
+   * Takes what the devices may be sent now, in the order it was asked for, and no more than a device works on at once.
+   * What was sent under an earlier claim and never acknowledged is among it again. `cancelled` are those on the device
+   * that are to end.
+   */
+  take(
+    claims: readonly { deviceId: string; epoch: number }[],
+  ): Promise<{ dispatched: DispatchedCommand[]; cancelled: { id: string; deviceId: string }[] }>;
+  /** Events of commands that are not this device's, unknown or over change nothing. */
+  record(events: readonly CommandEvent[]): Promise<void>;
+  /** Ends what waited or took too long. */
+  sweep(): Promise<void>;
 }
 
 export interface People {

@@ -1,14 +1,15 @@
 import type { Logger } from '../platform/logger.ts';
-import type { DeviceFacts, DeviceStore, PresenceRecord } from './ports.ts';
+import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from './ports.ts';
 
 const FLUSH_MS = 500;
 const BATCH = 1000;
 
-/** Writes presence and facts behind the actors: the latest of each device, in batches, kept while the database is away. */
+/** Writes presence, reports and facts behind whoever took them in: the latest of each device, in batches, kept while the database is away. */
 export class PresenceWriter {
   readonly #store: DeviceStore;
   readonly #log: Logger;
   #presence = new Map<string, PresenceRecord>();
+  #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
@@ -20,18 +21,25 @@ export class PresenceWriter {
   }
 
   get pending(): number {
-    return this.#presence.size + this.#facts.size;
+    return this.#presence.size + this.#reports.size + this.#facts.size;
   }
 
   presence(record: PresenceRecord): void {
     const waiting = this.#presence.get(record.deviceId);
     if (waiting !== undefined && waiting.epoch > record.epoch) return;
     this.#presence.set(record.deviceId, record);
+    // A connection ends what was reported before it.
+    if (record.presence.state === 'connected') this.#reports.delete(record.deviceId);
+    this.#schedule();
+  }
+
+  report(record: ReportRecord): void {
+    this.#reports.set(record.deviceId, record);
     this.#schedule();
   }
 
   facts(facts: DeviceFacts): void {
-    this.#facts.set(facts.deviceId, facts);
+    this.#facts.set(facts.deviceId, over(this.#facts.get(facts.deviceId), facts));
     this.#schedule();
   }
 
@@ -56,11 +64,15 @@ export class PresenceWriter {
 
   async #flush(): Promise<void> {
     const presence = this.#presence;
+    const reports = this.#reports;
     const facts = this.#facts;
     this.#presence = new Map();
+    this.#reports = new Map();
     this.#facts = new Map();
     try {
       for (const batch of inBatches([...presence.values()])) await this.#store.recordPresence(batch);
+      // Behind presence: a report that still waits is newer than the connection before it.
+      for (const batch of inBatches([...reports.values()])) await this.#store.recordReports(batch);
       for (const batch of inBatches([...facts.values()])) await this.#store.recordFacts(batch);
       if (this.#failing) this.#log.info('hub.presence_written_again');
       this.#failing = false;
@@ -70,11 +82,20 @@ export class PresenceWriter {
         const newer = this.#presence.get(id);
         if (newer === undefined || newer.epoch < record.epoch) this.#presence.set(id, record);
       }
-      for (const [id, record] of facts) if (!this.#facts.has(id)) this.#facts.set(id, record);
+      for (const [id, record] of reports) {
+        const isConnected = this.#presence.get(id)?.presence.state === 'connected' && !presence.has(id);
+        if (!isConnected && !this.#reports.has(id)) this.#reports.set(id, record);
+      }
+      for (const [id, record] of facts) this.#facts.set(id, over(record, this.#facts.get(id) ?? record));
       if (!this.#failing) this.#log.warn({ err: error, waiting: this.pending }, 'hub.presence_not_written');
       this.#failing = true;
     }
   }
+}
+
+/** A report without a handshake does not say what the agent is able to do, and must not make that forgotten. */
+function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts {
+  return { ...later, capabilities: later.capabilities ?? earlier?.capabilities };
 }
 
 function inBatches<T>(items: T[]): T[][] {

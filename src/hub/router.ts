@@ -4,7 +4,7 @@ import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { ActorRegistry } from './actor-registry.ts';
-import { ASK_TIMEOUT_MS, type AskFailure, type AskOutcome, type Question } from './ask.ts';
+import { timeoutOf, type AskFailure, type AskOutcome, type Question } from './ask.ts';
 import type { Directory } from './directory.ts';
 
 /** What nodes say to each other. Parsed on arrival: the bus is not trusted. */
@@ -38,9 +38,15 @@ const HubMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failure'), id: z.string(), failure: Failure }),
   z.object({ kind: z.literal('cancel'), id: z.string(), deviceId: z.string(), failure: Failure }),
   z.object({ kind: z.literal('superseded'), deviceId: z.string(), epoch: z.number() }),
+  z.object({ kind: z.literal('work'), deviceId: z.string() }),
+  z.object({ kind: z.literal('cancel_command'), deviceId: z.string(), id: z.string() }),
 ]);
 export type HubMessage = z.infer<typeof HubMessage>;
 type AskFrame = z.infer<typeof AskFrame>;
+
+/** A holder that cannot be told, because the bus is away, is told again for about a minute. */
+const TELL_ATTEMPTS = 10;
+const TELL_AGAIN_MS = 1000;
 
 interface Waiting {
   nodeId: string;
@@ -59,6 +65,7 @@ export class Router {
   readonly #directory: Directory;
   readonly #bus: NodeBus<HubMessage>;
   readonly #log: Logger;
+  readonly #work: (deviceId: string) => void;
   readonly #remote = new Map<string, Waiting>();
   #closed = false;
 
@@ -67,8 +74,11 @@ export class Router {
     directory: Directory;
     bus: NodeBus<HubMessage>;
     log: Logger;
+    /** Called when there is work for a device that is held here. */
+    work: (deviceId: string) => void;
   }) {
     this.#registry = parts.registry;
+    this.#work = parts.work;
     this.#directory = parts.directory;
     this.#bus = parts.bus;
     this.#log = parts.log;
@@ -95,7 +105,7 @@ export class Router {
     const cancelled = () => signal?.aborted === true;
     if (cancelled()) return { ok: false, reason: 'cancelled' };
     if (this.#closed) return { ok: false, reason: 'node_lost' };
-    const timeoutMs = Math.min(question.timeoutMs ?? ASK_TIMEOUT_MS, ASK_TIMEOUT_MS);
+    const timeoutMs = timeoutOf(question);
     const frame: AskFrame = {
       kind: 'ask',
       id: newId(),
@@ -133,6 +143,33 @@ export class Router {
       if (holder === undefined) this.#askHere(frame, onRows, settle);
       else this.#askThere(frame, holder.nodeId, onRows, settle);
     });
+  }
+
+  /** A device that is nowhere gets its work, and the end of it, when it connects. */
+  deliver(deviceId: string): void {
+    if (this.#registry.get(deviceId) !== undefined) return this.#work(deviceId);
+    this.#tellHolder(deviceId, { kind: 'work', deviceId });
+  }
+
+  cancelCommand(deviceId: string, id: string): void {
+    const actor = this.#registry.get(deviceId);
+    if (actor !== undefined) return actor.cancelCommand(id);
+    this.#tellHolder(deviceId, { kind: 'cancel_command', deviceId, id });
+  }
+
+  #tellHolder(deviceId: string, message: HubMessage, attempt = 1): void {
+    this.#directory
+      .find(deviceId)
+      .then(async (holder) => {
+        if (holder !== undefined && holder.nodeId !== this.#bus.nodeId) {
+          await this.#bus.send(holder.nodeId, message);
+        }
+      })
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, deviceId, attempt }, 'hub.holder_not_told');
+        if (attempt >= TELL_ATTEMPTS || this.#closed) return;
+        setTimeout(() => this.#tellHolder(deviceId, message, attempt + 1), attempt * TELL_AGAIN_MS).unref();
+      });
   }
 
   #askHere(frame: AskFrame, onRows: (rows: unknown[]) => void, settle: (outcome: AskOutcome) => void): void {
@@ -194,6 +231,11 @@ export class Router {
         return this.#settleRemote(message.id, { ok: false, ...message.failure });
       case 'superseded':
         this.#registry.get(message.deviceId)?.superseded(message.epoch);
+        return;
+      case 'work':
+        return this.#work(message.deviceId);
+      case 'cancel_command':
+        this.#registry.get(message.deviceId)?.cancelCommand(message.id);
         return;
       default:
         return message satisfies never;

@@ -22,6 +22,15 @@ export interface Caller extends TenantScope {
   ipAllowlist: readonly string[];
 }
 
+/** A device's agent, as its token names it. */
+export interface AgentCaller {
+  kind: 'agent';
+  deviceId: string;
+  orgId: string;
+  siteId: string;
+  partnerId: string;
+}
+
 /** Where a request came from. */
 export interface ClientInfo {
   ip: string;
@@ -48,6 +57,18 @@ export interface Context extends BaseContext {
 export interface DetachedContext extends BaseContext {
   caller: Caller;
   withTenant<T>(work: (ctx: Context) => PromiseLike<T>): Promise<T>;
+}
+
+/** What an agent's request works with: its transaction sees the organization of its device, and nothing else. */
+export interface AgentContext extends BaseContext {
+  agent: AgentCaller;
+  tx: Tx;
+  afterCommit(task: () => void | Promise<void>): void;
+}
+
+export interface DetachedAgentContext extends BaseContext {
+  agent: AgentCaller;
+  withTenant<T>(work: (ctx: AgentContext) => PromiseLike<T>): Promise<T>;
 }
 
 /** For routes that nobody has signed in to. */

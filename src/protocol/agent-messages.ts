@@ -34,13 +34,16 @@ const Percent = z.number().min(0).max(100);
 export const Metrics = z.object({ cpuPercent: Percent, ramPercent: Percent, diskPercent: Percent });
 export type Metrics = z.infer<typeof Metrics>;
 
+/** Three centuries: what is stored is a whole number, and must be one that a column holds. */
+const MAX_UPTIME_SECONDS = 10_000_000_000;
+
 export const Heartbeat = z.object({
   at: Instant,
   agentVersion: text(50),
   watchdogVersion: text(50, 0).optional(),
   osVersion: text(200, 0).optional(),
   osBuild: text(100, 0).optional(),
-  uptimeSeconds: z.number().nonnegative().optional(),
+  uptimeSeconds: z.number().nonnegative().max(MAX_UPTIME_SECONDS).optional(),
   metrics: Metrics.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()]))

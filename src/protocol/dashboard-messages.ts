@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Metrics, type ErrorAck } from './agent-messages.ts';
+import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly } from './event-logs.ts';
 import { OsType } from './primitives.ts';
 
 /** Socket messages between a person's client and the hub (namespace `/dashboard`). */
@@ -80,9 +81,55 @@ export const DevicesDelta = z.object({
 });
 export type DevicesDelta = z.infer<typeof DevicesDelta>;
 
+/** Devices that one live query may ask. */
+export const QUERY_MAX_DEVICES = 500;
+
+/** A live question to many devices at once. `filterId` (SHAPES 6) comes with saved filters. */
+export const EventLogsQuery = z.strictObject({
+  deviceIds: z.array(z.uuid()).min(1).max(QUERY_MAX_DEVICES),
+  ...LogNameOnly.shape,
+  ...LogConditions.shape,
+  limit: z.number().int().min(1).max(LOG_PAGE_MAX).default(50).describe('Entries of each device.'),
+});
+export type EventLogsQuery = z.input<typeof EventLogsQuery>;
+
+/** New entries of one device as they are written, until cancelled, an hour at most. */
+export const EventLogsTail = z.strictObject({
+  deviceId: z.uuid(),
+  ...LogNameOnly.shape,
+  ...LogConditions.shape,
+});
+export type EventLogsTail = z.input<typeof EventLogsTail>;
+
+export const QueryStarted = z.object({ ok: z.literal(true), queryId: z.string() });
+export type QueryStarted = z.infer<typeof QueryStarted>;
+
+export const EventLogsRows = z.object({
+  queryId: z.string(),
+  deviceId: z.uuid(),
+  rows: z.array(LogEntry),
+});
+export type EventLogsRows = z.infer<typeof EventLogsRows>;
+
+export const QueryOutcome = z.object({
+  deviceId: z.uuid(),
+  outcome: z.enum(['answered', 'no_match', 'offline', 'timed_out', 'error', 'cancelled']),
+  rows: z.number().int().describe('Entries that were sent, also where the outcome is not an answer.'),
+  message: z.string().optional(),
+});
+export type QueryOutcome = z.infer<typeof QueryOutcome>;
+
+export const EventLogsEnd = z.object({ queryId: z.string(), outcomes: z.array(QueryOutcome) });
+export type EventLogsEnd = z.infer<typeof EventLogsEnd>;
+
+const QueryId = z.object({ queryId: z.string() });
+
 export const DASHBOARD_EVENTS = {
   'devices:subscribe': DevicesSubscribe,
   'devices:unsubscribe': z.object({ subscriptionId: z.string() }),
+  'eventlogs:query': EventLogsQuery,
+  'eventlogs:tail': EventLogsTail,
+  'eventlogs:cancel': QueryId,
 } as const;
 
 export interface DashboardToHub {
@@ -91,8 +138,13 @@ export interface DashboardToHub {
     message: { subscriptionId: string },
     ack: (answer: { ok: true } | ErrorAck) => void,
   ) => void;
+  'eventlogs:query': (message: EventLogsQuery, ack: (answer: QueryStarted | ErrorAck) => void) => void;
+  'eventlogs:tail': (message: EventLogsTail, ack: (answer: QueryStarted | ErrorAck) => void) => void;
+  'eventlogs:cancel': (message: { queryId: string }, ack: (answer: { ok: true } | ErrorAck) => void) => void;
 }
 
 export interface HubToDashboard {
   'devices:delta': (delta: DevicesDelta) => void;
+  'eventlogs:rows': (message: EventLogsRows) => void;
+  'eventlogs:end': (message: EventLogsEnd) => void;
 }

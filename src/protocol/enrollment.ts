@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
 import { Architecture, OsType, text } from './primitives.ts';
 
-/** The one HTTP exchange of an agent before it has a token: `POST /api/v1/agents/enroll`. */
+/** How an agent comes by its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
 
 export const Hardware = z
   .object({
@@ -47,3 +47,8 @@ export const EnrollResponse = z.object({
   config: AgentConfig.extend({ hubUrl: z.string() }),
 });
 export type EnrollResponse = z.infer<typeof EnrollResponse>;
+
+export const RotateTokenResponse = z.object({
+  token: z.string().describe('Shown once. The token of before stays valid until this one is used.'),
+});
+export type RotateTokenResponse = z.infer<typeof RotateTokenResponse>;

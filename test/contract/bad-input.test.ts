@@ -4,7 +4,7 @@ import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
 import { routesAsData } from '../../src/features/index.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
+import { buildDevice, buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
 import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /**
@@ -16,6 +16,7 @@ interface Shape {
   type?: string;
   format?: string;
   enum?: unknown[];
+  const?: unknown;
   anyOf?: Shape[];
   items?: Shape;
   minimum?: number;
@@ -86,6 +87,7 @@ describe('bad input', function () {
   let app: TestApp;
   let ids: Record<string, string>;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let agentToken: string;
 
   before(async () => {
     app = await createTestApp();
@@ -94,7 +96,11 @@ describe('bad input', function () {
     const made = async (path: string, body: Body) =>
       (await app.call('POST', path, { token, body })).body.id as string;
     const other = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
+    const device = await buildDevice(app, tenant.orgId);
+    agentToken = device.token;
     ids = {
+      '/agents/:id/heartbeat': device.deviceId,
+      '/devices/:id/commands': device.deviceId,
       '/orgs/sites/:id': tenant.siteId,
       '/orgs/organizations/:id': tenant.orgId,
       '/orgs/partners/:id': tenant.partnerId,
@@ -109,6 +115,7 @@ describe('bad input', function () {
   /** Somebody whom the row lets in, of their own, since some rows change who one is. */
   async function tokenFor(row: AnyRoute): Promise<string | undefined> {
     if (row.access === 'public') return undefined;
+    if (row.access === 'agent') return agentToken;
     const isSystem = typeof row.access === 'object' && !row.access.scopes.includes('partner');
     const { token } = isSystem
       ? await buildPerson(app, { scope: 'system' })
@@ -140,10 +147,14 @@ describe('bad input', function () {
       scopes: ['devices:read'],
       orgAccess: 'all',
       orgIds: [],
+      deviceIds: [ids['/devices/:id/commands']],
+      ipAddresses: ['203.0.113.7'],
       enrollmentKey: 'set below',
+      payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
     };
     if (Object.hasOwn(known, name)) return known[name];
     const { type, enum: values, anyOf, format, items, minimum, properties = {}, required = [] } = shape;
+    if (shape.const !== undefined) return shape.const;
     if (values !== undefined) return values[0];
     if (anyOf !== undefined) return sample(name, anyOf[0] ?? {});
     if (type === 'integer' || type === 'number') return Math.max(minimum ?? 1, 1);
@@ -291,7 +302,9 @@ describe('bad input', function () {
       for (const value of [...HOSTILE_ADDRESS, '%', newId().slice(1)]) {
         const path = row.path.replace(/:\w+/g, value);
         const { status, body } = await app.call(row.method.toUpperCase(), path, { token });
-        expect([status, body.code], value.slice(0, 20)).to.deep.equal([404, 'NOT_FOUND']);
+        // To an agent every other id is another device's, unless it cannot even be read.
+        const refusals = row.access === 'agent' ? ['403 FORBIDDEN', '404 NOT_FOUND'] : ['404 NOT_FOUND'];
+        expect(`${status} ${body.code}`, value.slice(0, 20)).to.be.oneOf(refusals);
       }
     });
   }
@@ -305,6 +318,6 @@ describe('bad input', function () {
         return hasChoice && (body as z.ZodObject).def.catchall === undefined;
       });
     // Agents of a later release may tell more than this one knows.
-    expect(lenient.map(nameOf)).to.deep.equal(['POST /agents/enroll']);
+    expect(lenient.map(nameOf)).to.deep.equal(['POST /agents/enroll', 'POST /agents/:id/heartbeat']);
   });
 });

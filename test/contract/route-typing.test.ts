@@ -49,4 +49,53 @@ describe('a route declaration', () => {
     ];
     expect(rows.map(({ transaction }) => transaction)).to.deep.equal([false, false]);
   });
+
+  it('has no person where an agent calls, and no agent where a person does', () => {
+    const agent = route({
+      method: 'get',
+      path: '/agents/:id/x',
+      summary: 'x',
+      access: 'agent',
+      response,
+      // @ts-expect-error -- there is no caller
+      handler: ({ ctx }) => ({ id: ctx.caller.userId }),
+    });
+    const detached = route({
+      method: 'get',
+      path: '/agents/:id/x',
+      summary: 'x',
+      access: 'agent',
+      transaction: false,
+      response,
+      // @ts-expect-error -- nor in the transactions that it opens itself
+      handler: ({ ctx }) => ctx.withTenant(async ({ caller }) => ({ id: caller.userId })),
+    });
+    const person = route({
+      method: 'get',
+      path: '/agents/:id/x',
+      summary: 'x',
+      access: 'signed-in',
+      response,
+      // @ts-expect-error -- there is no agent
+      handler: ({ ctx }) => ({ id: ctx.agent.deviceId }),
+    });
+    expect([agent, detached, person].map(({ transaction }) => transaction)).to.deep.equal([
+      true,
+      false,
+      true,
+    ]);
+  });
+
+  it('names the device in its path where an agent calls', () => {
+    const row = route({
+      method: 'get',
+      // @ts-expect-error -- there is no :id that the token could be held against
+      path: '/agents/heartbeat',
+      summary: 'x',
+      access: 'agent',
+      response,
+      handler: ({ ctx }) => ({ id: ctx.agent.deviceId }),
+    });
+    expect(row).to.be.an('object');
+  });
 });

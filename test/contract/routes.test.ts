@@ -9,7 +9,15 @@ import { refusesKeys } from '../../src/platform/http/authentication.ts';
 import { openApi } from '../../src/platform/http/open-api.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { buildPerson, buildTenant, type Person } from '../support/factories.ts';
+import { newToken } from '../../src/platform/secrets/tokens.ts';
+import {
+  buildDevice,
+  buildOrganization,
+  buildPerson,
+  buildTenant,
+  type EnrolledDevice,
+  type Person,
+} from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** What every row of the route table owes, asked of the running server. */
@@ -22,15 +30,25 @@ const filled = (row: AnyRoute, id = newId()) =>
     /id$/i.test(name) && name !== 'recordId' ? id : '1',
   );
 
+/** An agent's route answers to its own device alone. */
+const ofAgents = (row: AnyRoute) => row.access === 'agent';
 const hasId = (row: AnyRoute) => /:(id|deviceId)\b/.test(row.path);
 const openTo = (row: AnyRoute, scope: Scope) =>
-  typeof row.access === 'string' || row.access.scopes.includes(scope);
+  !ofAgents(row) && (typeof row.access === 'string' || row.access.scopes.includes(scope));
+
+describe('the route table', () => {
+  it('has no entry for the audit trail that would never be written: there is one only with a transaction', () => {
+    const lost = rows.filter((row) => row.audit !== undefined && !row.transaction);
+    expect(lost.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
+  });
+});
 
 describe('every route', () => {
   let app: TestApp;
   let people: Record<Scope, Person>;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let apiKey: string;
+  let device: EnrolledDevice;
 
   before(async () => {
     app = await createTestApp();
@@ -45,11 +63,54 @@ describe('every route', () => {
       body: { name: 'Contract', scopes: ['*:*'], rateLimit: 1_000_000 },
     });
     apiKey = made.body.key;
+    device = await buildDevice(app, tenant.orgId);
   });
   after(async () => app.close());
 
   const ask = (row: AnyRoute, token?: string, where = filled(row)) =>
     app.call(row.method.toUpperCase(), where, { token, ...(row.body === undefined ? {} : { body: {} }) });
+
+  /** Someone whom the route lets in, and where: an agent only at its own device. */
+  const insider = (row: AnyRoute) => {
+    if (ofAgents(row)) return { token: device.token, where: filled(row, device.deviceId) };
+    const scope = (['partner', 'system', 'organization'] as const).find((one) => openTo(row, one))!;
+    return { token: people[scope].token, where: filled(row) };
+  };
+
+  for (const row of rows.filter(ofAgents)) {
+    describe(`${row.method.toUpperCase()} ${row.path}, of agents`, () => {
+      const refusal = async (token: string | undefined, id = device.deviceId) => {
+        const { status, body } = await ask(row, token, filled(row, id));
+        return [status, body.code];
+      };
+
+      it('answers 401 without a token, to a wrong one, to people and to API keys', async () => {
+        const others = [...Object.values(people).map(({ token }) => token), apiKey];
+        const wrong = [undefined, 'nonsense', newToken('agent'), `${device.token.slice(0, -2)}xx`];
+        for (const token of [...wrong, ...others]) {
+          expect(await refusal(token)).to.deep.equal([401, 'UNAUTHENTICATED']);
+        }
+      });
+
+      it('answers 403 to the agent of another device, be it of another organization or the same', async () => {
+        const elsewhere = await buildOrganization(app, tenant.partnerId);
+        for (const orgId of [tenant.orgId, elsewhere]) {
+          const other = await buildDevice(app, orgId);
+          expect(await refusal(other.token)).to.deep.equal([403, 'FORBIDDEN']);
+          expect(await refusal(device.token, other.deviceId)).to.deep.equal([403, 'FORBIDDEN']);
+        }
+        for (const id of [newId(), 'not-a-uuid', '%00', '..%2F..']) {
+          expect(await refusal(device.token, id), id).to.deep.equal([403, 'FORBIDDEN']);
+        }
+      });
+
+      it('answers 401 to the agent of a decommissioned device', async () => {
+        const gone = await buildDevice(app, tenant.orgId);
+        await app.call('DELETE', `/devices/${gone.deviceId}`, { token: tenant.admin.token });
+        expect(await refusal(gone.token, gone.deviceId)).to.deep.equal([401, 'UNAUTHENTICATED']);
+      });
+    });
+  }
 
   for (const row of rows) {
     describe(`${row.method.toUpperCase()} ${row.path}`, () => {
@@ -61,6 +122,13 @@ describe('every route', () => {
             expect(body.requestId).to.be.a('string');
           }
         });
+
+        if (!ofAgents(row)) {
+          it('answers 401 to an agent', async () => {
+            const { status, body } = await ask(row, device.token, filled(row, device.deviceId));
+            expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+          });
+        }
 
         const { access } = row;
         if (refusesKeys(access)) {
@@ -75,7 +143,7 @@ describe('every route', () => {
         }
 
         for (const scope of ['system', 'partner', 'organization'] as const) {
-          if (openTo(row, scope)) continue;
+          if (ofAgents(row) || openTo(row, scope)) continue;
           it(`answers 403 in ${scope} scope`, async () => {
             const { status, body } = await ask(row, people[scope].token);
             expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
@@ -97,7 +165,8 @@ describe('every route', () => {
           });
         }
 
-        if (hasId(row)) {
+        // To an agent every other id is another device's.
+        if (hasId(row) && !ofAgents(row)) {
           it('answers 404 for what does not exist, and for what cannot be an id', async () => {
             const scope = (['partner', 'system', 'organization'] as const).find((candidate) =>
               openTo(row, candidate),
@@ -117,16 +186,17 @@ describe('every route', () => {
       }
 
       if (row.body !== undefined) {
-        const scope = (['partner', 'system'] as const).find((candidate) => openTo(row, candidate))!;
         const empty = row.body.safeParse({});
         if (empty.success) {
           it('changes nothing by an empty body', async () => {
-            const { status } = await ask(row, people[scope].token);
+            const { token, where } = insider(row);
+            const { status } = await ask(row, token, where);
             expect(status).to.be.oneOf([400, 404]);
           });
         } else {
           it('answers 400 to an empty body, naming each field that is missing', async () => {
-            const { status, body } = await ask(row, people[scope].token);
+            const { token, where } = insider(row);
+            const { status, body } = await ask(row, token, where);
             expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
             // A patch of which every field may be left out says so in the specification's words (SPEC 7).
             if (row.method === 'patch' && body.error === 'no fields provided') return;
@@ -136,8 +206,8 @@ describe('every route', () => {
         }
 
         it('answers malformed JSON, another type and too large a body with the error body', async () => {
-          const send = (options: object) =>
-            app.call(row.method.toUpperCase(), filled(row), { token: people[scope].token, ...options });
+          const { token, where } = insider(row);
+          const send = (options: object) => app.call(row.method.toUpperCase(), where, { token, ...options });
           const malformed = await send({ rawBody: '{"a":' });
           expect([malformed.status, malformed.body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
           const form = await send({
@@ -154,14 +224,14 @@ describe('every route', () => {
 
       if (row.query !== undefined) {
         it('survives an SQL fragment, a NUL and an array in every query parameter', async () => {
-          const scope = (['partner', 'system'] as const).find((candidate) => openTo(row, candidate))!;
+          const { token, where } = insider(row);
           const { properties = {} } = z.toJSONSchema(row.query!, { io: 'input', unrepresentable: 'any' });
           for (const name of Object.keys(properties)) {
             for (const value of ["'; drop table devices; --", '%', '\u0000', 'x&' + name + '=y']) {
               const query = value.startsWith('x&')
                 ? `${name}=${value}`
                 : `${name}=${encodeURIComponent(value)}`;
-              const { status } = await ask(row, people[scope].token, `${filled(row)}?${query}`);
+              const { status } = await ask(row, token, `${where}?${query}`);
               expect(status, `${name}=${value}`).to.be.oneOf([200, 400, 403, 404]);
             }
           }

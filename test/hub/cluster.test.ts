@@ -69,11 +69,19 @@ describe('a cluster of three hubs', () => {
           },
         }),
       },
+      ledger: {
+        take: async () => ({ dispatched: [], cancelled: [] }),
+        record: async () => {},
+        sweep: async () => {},
+      },
       people: { authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')) },
       store: {
         recordPresence: async (records) => void written.push(...records),
         recordFacts: async () => {},
+        recordReports: async () => {},
+        reporting: async () => [],
         markAllLost: async () => {},
+        askable: async () => new Map(),
         summaries: async () => [],
       },
     });

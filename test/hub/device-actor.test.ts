@@ -9,6 +9,7 @@ import {
   COMMAND_TYPES,
   type CommandFrame,
   type CommandResult,
+  type ErrorAck,
   type HeartbeatAck,
   type HubReconnect,
 } from '../../src/protocol/index.ts';
@@ -89,6 +90,7 @@ function scene(
       actor.tell({
         kind: 'result',
         result: { id, epoch, status: 'succeeded', output, startedAt: AT, finishedAt: AT, ...more },
+        ack: () => {},
       });
     },
     give: (id, rows) => void actor.tell({ kind: 'rows', rows: { id, seq: 0, rows, done: false } }),
@@ -105,6 +107,8 @@ function scene(
       facts: (facts) => void notes.facts.push(facts),
       failed: (error) => void notes.failed.push(error),
       gone: () => void (scened.gone += 1),
+      ready: () => {},
+      command: () => {},
     },
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxAsks: 4 },
     agentVersion: '1.0.0',
@@ -117,8 +121,8 @@ function scene(
   return scened;
 }
 
-function heartbeat({ actor }: Scene, more: object = {}): HeartbeatAck | undefined {
-  let answer: HeartbeatAck | undefined;
+function heartbeat({ actor }: Scene, more: object = {}): HeartbeatAck | ErrorAck | undefined {
+  let answer: HeartbeatAck | ErrorAck | undefined;
   actor.tell({
     kind: 'heartbeat',
     heartbeat: { at: AT, agentVersion: '1.0.0', ...more },

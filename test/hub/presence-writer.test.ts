@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import type { DeviceFacts, DeviceStore, PresenceRecord } from '../../src/hub/ports.ts';
+import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from '../../src/hub/ports.ts';
 import { PresenceWriter } from '../../src/hub/presence-writer.ts';
 import { quietLog } from '../support/quiet-log.ts';
 
@@ -31,6 +31,7 @@ const facts = (deviceId: string, agentVersion: string): DeviceFacts => ({
 function fakeStore() {
   const batches: PresenceRecord[][] = [];
   const factBatches: DeviceFacts[][] = [];
+  const reports: ReportRecord[] = [];
   const stored = new Map<string, PresenceRecord>();
   const store = {
     up: true,
@@ -38,6 +39,7 @@ function fakeStore() {
     batches,
     factBatches,
     stored,
+    reports,
     async recordPresence(records: readonly PresenceRecord[]) {
       await store.gate;
       if (!store.up) throw new Error('the database is away');
@@ -46,11 +48,17 @@ function fakeStore() {
         if ((stored.get(one.deviceId)?.epoch ?? 0) <= one.epoch) stored.set(one.deviceId, one);
       }
     },
+    async recordReports(records: readonly ReportRecord[]) {
+      if (!store.up) throw new Error('the database is away');
+      reports.push(...records);
+    },
+    reporting: async () => [],
     async recordFacts(all: readonly DeviceFacts[]) {
       if (!store.up) throw new Error('the database is away');
       factBatches.push([...all]);
     },
     markAllLost: async () => {},
+    askable: async () => new Map(),
     summaries: async () => [],
   } satisfies DeviceStore & Record<string, unknown>;
   return store;
@@ -117,6 +125,58 @@ describe('the presence writer', () => {
     store.up = true;
     await clock.tickAsync(2 * FLUSH_MS);
     expect(store.stored.get('device-1')).to.include({ epoch: 5, uptimeSeconds: 50 });
+  });
+
+  const report = (deviceId: string, uptimeSeconds: number): ReportRecord => ({
+    deviceId,
+    until: '2026-01-31T08:02:30.000Z',
+    lastSeenAt: '2026-01-31T08:00:00.000Z',
+    lastIp: '203.0.113.7',
+    metrics: null,
+    uptimeSeconds,
+  });
+
+  it('writes the latest report of each device, also when the database was away', async () => {
+    writer.report(report('device-1', 1));
+    writer.report(report('device-1', 2));
+    store.up = false;
+    await clock.tickAsync(FLUSH_MS);
+    writer.report(report('device-2', 3));
+    store.up = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(store.reports.map(({ uptimeSeconds }) => uptimeSeconds)).to.have.members([2, 3]);
+    expect(writer.pending).to.equal(0);
+  });
+
+  it('drops a report that a connection has overtaken, also around a write that fails', async () => {
+    writer.report(report('device-1', 1));
+    writer.presence(record('device-1', 1));
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.reports).to.deep.equal([]);
+
+    writer.report(report('device-1', 2));
+    let open = () => {};
+    store.gate = new Promise((resolve) => (open = resolve));
+    writer.presence(record('device-2', 1));
+    store.up = false;
+    await clock.tickAsync(FLUSH_MS);
+    // The write of the report is under way, and about to fail.
+    writer.presence(record('device-1', 2));
+    open();
+    await clock.tickAsync(0);
+    store.up = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(store.reports).to.deep.equal([]);
+  });
+
+  it('keeps what a handshake said of the agent under a report that does not say it', async () => {
+    writer.facts({ ...facts('device-1', '1.0.0'), capabilities: ['eventlogs.list'] });
+    writer.facts({ ...facts('device-1', '1.1.0'), capabilities: undefined });
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.factBatches.flat()).to.deep.include({
+      ...facts('device-1', '1.1.0'),
+      capabilities: ['eventlogs.list'],
+    });
   });
 
   it('writes what still waits when it closes, also behind a write that is under way', async () => {

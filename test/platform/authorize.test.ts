@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Caller } from '../../src/platform/context.ts';
 import { AppError } from '../../src/platform/errors.ts';
 import { authorize } from '../../src/platform/http/authentication.ts';
-import type { Access } from '../../src/platform/http/route.ts';
+import type { PeopleAccess } from '../../src/platform/http/route.ts';
 
 const PERSON: Caller = {
   kind: 'user',
@@ -26,7 +26,7 @@ const WITH_MFA: Caller = { ...PERSON, mfa: true };
 const KEY: Caller = { ...PERSON, kind: 'api_key', sessionId: null, apiKeyId: 'k' };
 
 describe('who may call a route', () => {
-  const answer = (caller: Caller, access: Exclude<Access, 'public'>) => {
+  const answer = (caller: Caller, access: PeopleAccess) => {
     try {
       authorize(caller, access);
       return 'allowed';
@@ -35,8 +35,7 @@ describe('who may call a route', () => {
       throw error;
     }
   };
-  const all = (access: Exclude<Access, 'public'>) =>
-    [PERSON, WITH_MFA, KEY].map((caller) => answer(caller, access));
+  const all = (access: PeopleAccess) => [PERSON, WITH_MFA, KEY].map((caller) => answer(caller, access));
 
   it('is everyone who is signed in, or persons only', () => {
     expect(all('signed-in')).to.deep.equal(['allowed', 'allowed', 'allowed']);

@@ -22,6 +22,8 @@ export interface FakeDevice {
   nextCommand(): Promise<CommandFrame>;
   rows(frame: CommandFrame, rows: unknown[], seq?: number): Promise<unknown>;
   succeed(frame: CommandFrame, output: unknown): Promise<unknown>;
+  /** Sends a result as it stands. */
+  finish(frame: Pick<CommandFrame, 'id' | 'epoch'>, result: object): Promise<unknown>;
   fail(frame: CommandFrame, code: string, message?: string): Promise<unknown>;
   close(): void;
 }
@@ -30,6 +32,8 @@ interface Options {
   agentVersion?: string;
   capabilities?: string[];
   protocol?: number;
+  /** Answers the receipt of a command; by default it has it. */
+  receipt?: (frame: CommandFrame) => object | undefined;
 }
 
 export class Refused extends Error {
@@ -46,7 +50,12 @@ export async function connectDevice(
   token: string,
   options: Options = {},
 ): Promise<FakeDevice> {
-  const { agentVersion = '1.0.0', capabilities = [...COMMAND_TYPES], protocol = 1 } = options;
+  const {
+    agentVersion = '1.0.0',
+    capabilities = [...COMMAND_TYPES],
+    protocol = 1,
+    receipt = () => ({ ok: true }),
+  } = options;
   const socket = io(`${app.url}/agents`, {
     path: HUB_PATH,
     transports: ['websocket'],
@@ -59,7 +68,8 @@ export async function connectDevice(
   const notices: HubReconnect[] = [];
   const waiting: ((frame: CommandFrame) => void)[] = [];
   socket.on('command', (frame: CommandFrame, ack: (answer: unknown) => void) => {
-    ack({ ok: true });
+    const answer = receipt(frame);
+    if (answer !== undefined) ack(answer);
     const waiter = waiting.shift();
     if (waiter === undefined) commands.push(frame);
     else waiter(frame);
@@ -82,7 +92,7 @@ export async function connectDevice(
 
   const send = (event: string, payload?: unknown): Promise<unknown> =>
     socket.timeout(5000).emitWithAck(event, payload);
-  const finish = (frame: CommandFrame, result: object) =>
+  const finish = (frame: Pick<CommandFrame, 'id' | 'epoch'>, result: object) =>
     send('command:result', {
       id: frame.id,
       epoch: frame.epoch,
@@ -103,6 +113,7 @@ export async function connectDevice(
       return ready === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(ready);
     },
     rows: (frame, rows, seq = 0) => send('command:rows', { id: frame.id, seq, rows, done: false }),
+    finish,
     succeed: (frame, output) => finish(frame, { status: 'succeeded', output }),
     fail: (frame, code, message = 'It failed.') =>
       finish(frame, { status: 'failed', error: { code, message } }),

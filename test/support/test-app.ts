@@ -37,6 +37,7 @@ export interface TestAppOptions {
   log?: Logger;
   graceMs?: number;
   dashboardRecheckMs?: number;
+  admission?: { perSecond: number; burst: number };
 }
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -52,14 +53,18 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
     }),
   };
-  const { graceMs = 300, dashboardRecheckMs } = options;
+  const { graceMs = 300, dashboardRecheckMs, admission } = options;
   const server = await startServer({
     config,
     database,
     jwtSecret: config.jwtSecret ?? '',
     secretKeys: { current: config.encryptionKey ?? '', old: config.oldEncryptionKeys },
     log: options.log ?? recorded.log,
-    hub: { graceMs, ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }) },
+    hub: {
+      graceMs,
+      ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }),
+      ...(admission === undefined ? {} : { admission }),
+    },
   });
   return {
     url: server.url,

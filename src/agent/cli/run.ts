@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import type { ConnectionState } from '../connection.ts';
-import { defaultDataDir, loadCredentials } from '../credentials.ts';
+import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts';
 import { endWith } from '../life.ts';
 import { runAgent } from '../run-agent.ts';
 import { runningAgent } from '../status-file.ts';
-import { NOT_ENROLLED } from './status.ts';
 
 export function addRun(program: Command): void {
   program

@@ -1,9 +1,6 @@
 import type { Command } from 'commander';
-import { defaultDataDir, loadCredentials } from '../credentials.ts';
+import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts';
 import { runningAgent, type AgentStatus } from '../status-file.ts';
-
-export const NOT_ENROLLED =
-  'This machine is not enrolled. Enroll it with: npm run agent -- enroll --server URL --key KEY';
 
 export function addStatus(program: Command): void {
   program

@@ -6,10 +6,12 @@ import { AgentConnection } from '../connection.ts';
 import { Credentials } from '../credentials.ts';
 import { CommandStore } from '../durable/command-store.ts';
 import { DurableRunner } from '../durable/durable-runner.ts';
-import { enroll, EnrollmentError, EXIT } from '../enroll.ts';
+import { enroll } from '../enroll.ts';
 import { eventLogHandlers } from '../event-logs/handlers.ts';
 import { readPrivateJson, writePrivateJson } from '../private-file.ts';
+import { EXIT, ServerCallError } from '../server-call.ts';
 import { ServerClock } from '../server-clock.ts';
+import { fixedToken } from '../tokens.ts';
 import { fraction } from './random.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
 import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
@@ -92,7 +94,7 @@ export class Fleet {
         return await enroll(this.#options.server, request);
       } catch (error) {
         const mayPass =
-          error instanceof EnrollmentError &&
+          error instanceof ServerCallError &&
           (error.exitCode === EXIT.notReached || error.retryAfterMs !== undefined);
         if (!mayPass || tries === ENROLL_TRIES || this.#stopped) throw error;
         await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? 500 * tries));
@@ -124,8 +126,8 @@ export class Fleet {
     await new Promise<void>((resolve) => {
       const connection = new AgentConnection({
         server: this.#options.server,
+        tokens: fixedToken(credentials.token),
         handshake: {
-          token: credentials.token,
           agentVersion,
           capabilities: [...runner.capabilities, ...durable.capabilities],
           bootId: `${fleet.fleetId}-${index}`,

@@ -5,15 +5,15 @@ import { newId } from '../../platform/ids.ts';
 export const auditTrail: AuditTrail = {
   async record(
     tx,
-    { caller, state, action, resourceType, orgId, partnerId, resourceId, resourceName, details },
+    { actor, state, action, resourceType, orgId, partnerId, resourceId, resourceName, details },
   ) {
     await tx('audit_logs').insert({
       id: newId(),
-      org_id: orgId ?? caller.orgId,
-      partner_id: partnerId ?? caller.partnerId,
-      actor_type: caller.kind,
-      actor_id: caller.apiKeyId ?? caller.userId,
-      actor_email: caller.email,
+      org_id: orgId ?? actor.orgId,
+      partner_id: partnerId ?? actor.partnerId,
+      actor_type: actor.kind,
+      actor_id: actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId),
+      actor_email: actor.kind === 'agent' ? null : actor.email,
       action,
       resource_type: resourceType,
       resource_id: resourceId ?? null,

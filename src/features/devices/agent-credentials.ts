@@ -1,17 +1,21 @@
 import type { AgentCredentials, Verdict } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { gathered } from '../../platform/gathered.ts';
 import { isWellFormed, newToken, tokenHash } from '../../platform/secrets/tokens.ts';
 
 const CACHED_FOR_MS = 30_000;
 const CACHE_SIZE = 50_000;
 
 interface CredentialRow {
+  token_hash: string;
   device_id: string;
   org_id: string;
   site_id: string;
   partner_id: string;
   revoked: boolean;
+  staged: boolean;
   condition: string;
   tenant_gone: boolean;
 }
@@ -20,9 +24,16 @@ interface CredentialRow {
 export class CachedAgentCredentials implements AgentCredentials {
   readonly #db: Db;
   readonly #cache = new Map<string, { verdict: Verdict; until: number }>();
+  readonly #find: (hash: string) => Promise<CredentialRow | undefined>;
+  #changes = 0;
 
   constructor(db: Db) {
     this.#db = db;
+    // A fleet that comes back at once asks together.
+    this.#find = gathered(
+      (hashes) => withSystem(db, 'find whose agent tokens these are', (tx) => findCredentials(tx, hashes)),
+      { withinMs: 5, atMost: 500 },
+    );
   }
 
   async verify(token: string): Promise<Verdict> {
@@ -30,46 +41,35 @@ export class CachedAgentCredentials implements AgentCredentials {
     const hash = tokenHash(token);
     const known = this.#cache.get(hash);
     if (known !== undefined && known.until > Date.now()) return known.verdict;
-    const verdict = await this.#look(hash);
-    // Only good tokens: a stream of bad ones must not push them out.
-    if (verdict.ok) this.#remember(hash, verdict);
-    return verdict;
+    const changesBefore = this.#changes;
+    const { verdict, isFirstUse } = await this.#look(hash);
+    // Only good tokens are remembered: a stream of bad ones must not push them out.
+    if (!verdict.ok) return verdict;
+    // What was read before a token was revoked or replaced may be about that one.
+    const isCurrent = changesBefore === this.#changes;
+    if (isFirstUse) this.forget(verdict.identity.deviceId);
+    if (isCurrent) this.#remember(hash, verdict);
+    return isFirstUse ? { ...verdict, isFirstUse } : verdict;
   }
 
   /** After a token was revoked or replaced. */
   forget(deviceId: string): void {
+    this.#changes += 1;
     for (const [hash, { verdict }] of this.#cache) {
       if (verdict.ok && verdict.identity.deviceId === deviceId) this.#cache.delete(hash);
     }
   }
 
-  async #look(hash: string): Promise<Verdict> {
-    const row = await withSystem(this.#db, 'find whose agent token this is', async (tx) => {
-      const { rows } = await tx.raw(
-        `select c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, d.condition,
-          o.deleted_at is not null or p.deleted_at is not null as tenant_gone
-        from agent_credentials c
-        join devices d on d.id = c.device_id and d.org_id = c.org_id
-        join organizations o on o.id = c.org_id
-        join partners p on p.id = o.partner_id
-        where c.token_hash = ?`,
-        [hash],
-      );
-      return rows[0] as CredentialRow | undefined;
+  async #look(hash: string): Promise<{ verdict: Verdict; isFirstUse: boolean }> {
+    const row = await this.#find(hash);
+    const verdict = verdictOn(row);
+    if (!verdict.ok || row?.staged !== true) return { verdict, isFirstUse: false };
+    return withSystem(this.#db, 'confirm an agent token by its first use', async (tx) => {
+      if (await confirmToken(tx, { hash, deviceId: row.device_id })) return { verdict, isFirstUse: true };
+      // In this very moment somebody else has used it, or replaced it.
+      const now = (await findCredentials(tx, [hash])).get(hash);
+      return { verdict: verdictOn(now), isFirstUse: false };
     });
-    if (row === undefined) return { ok: false, code: 'UNAUTHENTICATED' };
-    if (row.condition === 'decommissioned') return { ok: false, code: 'DECOMMISSIONED' };
-    if (row.tenant_gone) return { ok: false, code: 'TENANT_INACTIVE' };
-    if (row.revoked) return { ok: false, code: 'UNAUTHENTICATED' };
-    return {
-      ok: true,
-      identity: {
-        deviceId: row.device_id,
-        orgId: row.org_id,
-        siteId: row.site_id,
-        partnerId: row.partner_id,
-      },
-    };
   }
 
   #remember(hash: string, verdict: Verdict): void {
@@ -79,6 +79,87 @@ export class CachedAgentCredentials implements AgentCredentials {
     const [oldest] = this.#cache.keys();
     if (oldest !== undefined) this.#cache.delete(oldest);
   }
+}
+
+async function findCredentials(tx: Tx, hashes: readonly string[]): Promise<Map<string, CredentialRow>> {
+  const { rows } = await tx.raw(
+    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
+      o.deleted_at is not null or p.deleted_at is not null as tenant_gone
+    from agent_credentials c
+    join devices d on d.id = c.device_id and d.org_id = c.org_id
+    join organizations o on o.id = c.org_id
+    join partners p on p.id = o.partner_id
+    where c.token_hash = any(?::bpchar[])`,
+    [[...hashes]],
+  );
+  return new Map((rows as CredentialRow[]).map((row) => [row.token_hash, row]));
+}
+
+function verdictOn(row: CredentialRow | undefined): Verdict {
+  if (row === undefined) return { ok: false, code: 'UNAUTHENTICATED' };
+  if (row.condition === 'decommissioned') return { ok: false, code: 'DECOMMISSIONED' };
+  if (row.tenant_gone) return { ok: false, code: 'TENANT_INACTIVE' };
+  if (row.revoked) return { ok: false, code: 'UNAUTHENTICATED' };
+  return {
+    ok: true,
+    identity: {
+      deviceId: row.device_id,
+      orgId: row.org_id,
+      siteId: row.site_id,
+      partnerId: row.partner_id,
+    },
+  };
+}
+
+/**
+ * The first use of a staged token ends the one before it. Whoever changes a device's tokens locks the device first, so
+ * that no two of them wait for each other, and whoever comes second finds what the first has left.
+ * @returns whether this was the first use
+ */
+async function confirmToken(
+  tx: Tx,
+  { hash, deviceId }: { hash: string; deviceId: string },
+): Promise<boolean> {
+  const { rowCount } = await tx.raw(
+    `with device as (select id from devices where id = ? for no key update),
+      used as (
+        select c.device_id from agent_credentials c join device on device.id = c.device_id
+        where c.token_hash = ? and c.staged and c.revoked_at is null for update of c
+      )
+    update agent_credentials c set staged = false, revoked_at = case when c.token_hash <> ? then now() end
+    from used where c.device_id = used.device_id and c.revoked_at is null`,
+    [deviceId, hash, hash],
+  );
+  return rowCount > 0;
+}
+
+/**
+ * A token that the device may use from now on; the one it has stays valid until then. Given out again before it was
+ * used, it is replaced.
+ * @param current  the token by which it was asked for; if that has died meanwhile, there is no new one
+ */
+export async function stageAgentToken(
+  tx: Tx,
+  deviceId: string,
+  current: string,
+): Promise<{ token: string; hostname: string }> {
+  const device = await tx('devices')
+    .where({ id: deviceId })
+    .forNoKeyUpdate()
+    .first<{ hostname: string } | undefined>('hostname');
+  const token = newToken('agent');
+  const { rowCount } = await tx.raw(
+    `insert into agent_credentials (token_hash, device_id, org_id, staged)
+    select ?, c.device_id, c.org_id, true from agent_credentials c
+    where c.token_hash = ? and c.device_id = ? and c.revoked_at is null and not c.staged
+    on conflict (device_id) where staged and revoked_at is null
+    do update set token_hash = excluded.token_hash, created_at = excluded.created_at`,
+    [tokenHash(token), tokenHash(current), deviceId],
+  );
+  if (device === undefined || rowCount === 0) {
+    throw new AppError('unauthenticated', 'The agent token is not valid.');
+  }
+  return { token, hostname: device.hostname };
 }
 
 /** A new token for the device; earlier ones stop working. */

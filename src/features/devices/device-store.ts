@@ -1,6 +1,7 @@
-import type { DeviceStore, PresenceRecord } from '../../hub/ports.ts';
+import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { isManageable } from '../organizations/index.ts';
 import { AppError } from '../../platform/errors.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
@@ -31,7 +32,8 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
             ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
             disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
             metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
-            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds)
+            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+            reports_until = case when excluded.state = 'connected' then null else p.reports_until end
           where p.epoch <= excluded.epoch`,
           [
             nodeId,
@@ -42,20 +44,73 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
             column((r) => r.presence.reason),
             column((r) => r.lastSeenAt),
             column((r) => r.lastIp),
-            column((r) => r.metrics?.cpuPercent ?? null),
-            column((r) => r.metrics?.ramPercent ?? null),
-            column((r) => r.metrics?.diskPercent ?? null),
+            column((r) => percent(r.metrics?.cpuPercent)),
+            column((r) => percent(r.metrics?.ramPercent)),
+            column((r) => percent(r.metrics?.diskPercent)),
             column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
           ],
         ),
       );
     },
 
+    async recordReports(records) {
+      const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
+      const column = (read: (record: ReportRecord) => string | number | null) => sorted.map(read) as string[];
+      // Whoever reports without a connection says nothing about the connection: that stays as it is.
+      await withSystem(db, 'write what devices without a connection report', (tx) =>
+        tx.raw(
+          `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+            cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
+          select u.device_id, d.org_id, 0, ?, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
+            u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
+          from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::real[], ?::real[], ?::real[], ?::bigint[], ?::timestamptz[])
+            as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
+          join devices d on d.id = u.device_id
+          order by u.device_id
+          on conflict (device_id) do update set
+            last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+            last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+            ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+            disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+            metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+            reports_until = greatest(p.reports_until, excluded.reports_until)`,
+          [
+            nodeId,
+            column((r) => r.deviceId),
+            column((r) => r.lastSeenAt),
+            column((r) => r.lastIp),
+            column((r) => percent(r.metrics?.cpuPercent)),
+            column((r) => percent(r.metrics?.ramPercent)),
+            column((r) => percent(r.metrics?.diskPercent)),
+            column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+            column((r) => r.until),
+          ],
+        ),
+      );
+    },
+
+    async reporting(deviceIds) {
+      const { rows } = await withSystem(db, 'who reports without a connection', (tx) =>
+        deviceIds === undefined
+          ? tx.raw(`select device_id, reports_until from device_presence where reports_until > now()`)
+          : tx.raw(
+              `select device_id, case when state <> 'connected' then reports_until end as reports_until
+              from device_presence where device_id = any(?::uuid[]) and (reports_until > now() or state = 'connected')`,
+              [deviceIds as string[]],
+            ),
+      );
+      return (rows as { device_id: string; reports_until: Date | null }[]).map((row) => ({
+        deviceId: row.device_id,
+        until: row.reports_until?.getTime() ?? null,
+      }));
+    },
+
     async recordFacts(facts) {
       await withSystem(db, 'write what agents say of their machines', (tx) =>
         tx.raw(
           `update devices d set
-            agent_version = u."agentVersion", capabilities = u.capabilities,
+            agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
             os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
             watchdog_version = coalesce(u."watchdogVersion", d.watchdog_version),
             last_user = coalesce(u."lastUser", d.last_user), pending_reboot = coalesce(u."pendingReboot", d.pending_reboot),
@@ -64,7 +119,7 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
             "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean, "autoUpdate" boolean)
           where d.id = u."deviceId" and (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version,
               d.last_user, d.pending_reboot, d.auto_update)
-            is distinct from (u."agentVersion", u.capabilities, coalesce(u."osVersion", d.os_version),
+            is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities), coalesce(u."osVersion", d.os_version),
               coalesce(u."osBuild", d.os_build), coalesce(u."watchdogVersion", d.watchdog_version),
               coalesce(u."lastUser", d.last_user), coalesce(u."pendingReboot", d.pending_reboot),
               coalesce(u."autoUpdate", d.auto_update))`,
@@ -78,6 +133,25 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
         tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now() where state = 'connected'`,
         ),
+      );
+    },
+
+    async askable(caller, deviceIds) {
+      const rows = await withTenant(
+        db,
+        caller,
+        (tx) =>
+          visibleDevices(tx, caller)
+            .join('organizations as o', 'o.id', 'd.org_id')
+            .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+            .select<{ id: string; status: string }[]>('d.id', 'o.status'),
+        { readOnly: true },
+      );
+      return new Map(
+        rows.map(({ id, status }) => [
+          id,
+          { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
+        ]),
       );
     },
 
@@ -98,3 +172,6 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
     },
   };
 }
+
+/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
+const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);

@@ -7,9 +7,10 @@ import type { Device, DeviceSort } from './device.schema.ts';
 
 /** The read side of a device: its record with its presence beside it, in one query. */
 
-/** What the device shows as its status: a decision about it where there is one, else whether it is connected. */
+/** What the device shows as its status: a decision about it where there is one, else whether it is connected, or reports without
+ * a connection. */
 const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
-  when p.state = 'connected' then 'online' else 'offline' end`;
+  when p.state = 'connected' or p.reports_until > now() then 'online' else 'offline' end`;
 
 export interface DeviceRow {
   id: string;
@@ -45,6 +46,9 @@ export interface DeviceRow {
   metrics_at: Date | null;
 }
 
+/** The groups a device is in are shown with its record, and not with the summaries of a whole fleet. */
+type DeviceInGroups = DeviceRow & { group_ids: string[] };
+
 /** The devices a caller can see that are not decommissioned; add conditions, order and limit. */
 export function visibleDevices(tx: Tx, caller: Caller): Query {
   return tx('devices as d')
@@ -59,6 +63,13 @@ export function visibleDevices(tx: Tx, caller: Caller): Query {
 export const STATUS_IS = (query: Query, status: DeviceStatus) =>
   query.whereRaw(`${STATUS_SQL} = ?`, [status]);
 
+export const IS_MEMBER = (query: Query, groupId: string) =>
+  query.whereRaw(
+    `exists (select from device_group_members m
+      where m.org_id = d.org_id and m.device_id = d.id and m.group_id = ?)`,
+    [groupId],
+  );
+
 const SORT_SQL: Record<DeviceSort, string> = {
   hostname: 'lower(d.hostname)',
   displayName: 'lower(d.display_name)',
@@ -69,11 +80,11 @@ const SORT_SQL: Record<DeviceSort, string> = {
   agentVersion: 'd.agent_version',
 };
 
-export function orderDevices(
-  query: Query<DeviceRow>,
+export function orderDevices<Row extends DeviceRow>(
+  query: Query<Row>,
   sort: DeviceSort,
   order: 'asc' | 'desc',
-): Query<DeviceRow> {
+): Query<Row> {
   return query.orderByRaw(`${SORT_SQL[sort]} ${order} nulls last, d.id`);
 }
 
@@ -93,6 +104,15 @@ export function selectDevices(query: Query): Query<DeviceRow> {
   );
 }
 
+export function withGroups(query: Query<DeviceRow>): Query<DeviceInGroups> {
+  return query.select(
+    query.client.raw(
+      `array(select m.group_id from device_group_members m
+        where m.org_id = d.org_id and m.device_id = d.id order by m.group_id) as group_ids`,
+    ),
+  );
+}
+
 function presenceOf(row: DeviceRow): Presence {
   if (row.state === null || row.since === null || row.reason === null) {
     return { state: 'disconnected', since: row.enrolled_at.toISOString(), reason: 'never_seen' };
@@ -109,13 +129,13 @@ function metricsOf(row: DeviceRow): Metrics | null {
 /** Stored in single precision, which would show as 12.300000190734863. */
 const rounded = (value: number) => Math.round(value * 100) / 100;
 
-export function toDevice(row: DeviceRow): Device {
+export function toDevice(row: DeviceInGroups): Device {
   const metrics = metricsOf(row);
   return {
     id: row.id,
     orgId: row.org_id,
     siteId: row.site_id,
-    groupIds: [],
+    groupIds: row.group_ids,
     hostname: row.hostname,
     displayName: row.display_name,
     status: row.status,

@@ -57,6 +57,7 @@ export type DeviceSort = z.infer<typeof DeviceSort>;
 export const DeviceQuery = PageQuery.extend({
   orgId: z.uuid().optional(),
   siteId: z.uuid().optional(),
+  groupId: z.uuid().optional(),
   status: DeviceStatus.optional(),
   osType: OsType.optional(),
   search: text(100)

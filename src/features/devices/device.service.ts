@@ -1,10 +1,19 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
-import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertManageable, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { revokeAgentTokens } from './agent-credentials.ts';
-import { orderDevices, selectDevices, STATUS_IS, toDevice, visibleDevices } from './device.report.ts';
+import {
+  IS_MEMBER,
+  orderDevices,
+  selectDevices,
+  STATUS_IS,
+  toDevice,
+  visibleDevices,
+  withGroups,
+} from './device.report.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {
@@ -12,16 +21,17 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
   const matching = visibleDevices(ctx.tx, ctx.caller);
   if (query.orgId !== undefined) void matching.where('d.org_id', query.orgId);
   if (query.siteId !== undefined) void matching.where('d.site_id', query.siteId);
+  if (query.groupId !== undefined) void IS_MEMBER(matching, query.groupId);
   if (query.osType !== undefined) void matching.where('d.os_type', query.osType);
   if (query.status !== undefined) void STATUS_IS(matching, query.status);
   if (query.search !== undefined) {
-    const pattern = `%${query.search.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+    const pattern = containing(query.search);
     void matching.where(
       (either) => void either.whereILike('d.hostname', pattern).orWhereILike('d.display_name', pattern),
     );
   }
   const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
-  const page = orderDevices(selectDevices(matching), query.sort, query.order)
+  const page = orderDevices(withGroups(selectDevices(matching)), query.sort, query.order)
     .offset((query.page - 1) * query.limit)
     .limit(query.limit);
   return {
@@ -31,9 +41,33 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
 }
 
 export async function readDevice(ctx: Context, id: string): Promise<Device> {
-  const [row] = await selectDevices(visibleDevices(ctx.tx, ctx.caller).where('d.id', id));
+  const [row] = await withGroups(selectDevices(visibleDevices(ctx.tx, ctx.caller).where('d.id', id)));
   if (row === undefined) throw notFound('Device');
   return toDevice(row);
+}
+
+/** What has to be known of a device before it is given work. */
+export interface DeviceToManage {
+  id: string;
+  orgId: string;
+  osType: Device['osType'];
+  capabilities: string[];
+  isManageable: boolean;
+}
+
+/** Those of the devices that the caller can see, in one query. */
+export async function devicesToManage(ctx: Context, ids: readonly string[]): Promise<DeviceToManage[]> {
+  const rows = await visibleDevices(ctx.tx, ctx.caller)
+    .join('organizations as o', 'o.id', 'd.org_id')
+    .whereRaw('d.id = any(?::uuid[])', [[...ids]])
+    .select<(Omit<DeviceToManage, 'isManageable'> & { orgStatus: string })[]>(
+      'd.id',
+      'd.org_id as orgId',
+      'd.os_type as osType',
+      'd.capabilities',
+      'o.status as orgStatus',
+    );
+  return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
 }
 
 /** Takes a device out of service: its token dies and its connection with it. The record stays for the audit trail. */
@@ -48,4 +82,20 @@ export async function decommissionDevice(
   await revokeAgentTokens(ctx.tx, id);
   ctx.afterCommit(() => hub.deviceLeft(id));
   return { success: true, device };
+}
+
+/** Where in the list, counted from 0, stands what is not a device of the organization, or is out of service. */
+export async function positionsOutsideOrganization(
+  ctx: Context,
+  orgId: string,
+  deviceIds: readonly string[],
+): Promise<number[]> {
+  const { rows } = await ctx.tx.raw<{ rows: { position: number }[] }>(
+    `select given.position::int - 1 as position
+    from unnest(?::uuid[]) with ordinality as given (id, position)
+    left join devices d on d.org_id = ? and d.id = given.id and d.condition <> 'decommissioned'
+    where d.id is null order by 1`,
+    [[...deviceIds], orgId],
+  );
+  return rows.map(({ position }) => position);
 }

@@ -1,5 +1,12 @@
-export { CachedAgentCredentials, issueAgentToken } from './agent-credentials.ts';
+export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agent-credentials.ts';
 export { createDeviceStore } from './device-store.ts';
 export { deviceRoutes } from './device.routes.ts';
-export { readDevice } from './device.service.ts';
+export { Device, DeviceQuery } from './device.schema.ts';
+export {
+  devicesToManage,
+  type DeviceToManage,
+  listDevices,
+  positionsOutsideOrganization,
+  readDevice,
+} from './device.service.ts';
 export { selectDevices, toSummary, type DeviceRow } from './device.report.ts';

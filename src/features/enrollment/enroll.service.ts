@@ -8,6 +8,7 @@ import { newId } from '../../platform/ids.ts';
 import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
 import { issueAgentToken, selectDevices, toSummary, type DeviceRow } from '../devices/index.ts';
 import { firstSiteOf } from '../sites/index.ts';
+import type { EnrollLimits } from './enroll-limits.ts';
 
 interface KeyRow {
   id: string;
@@ -33,6 +34,7 @@ export interface EnrollmentSettings {
   hub: DeviceHub;
   heartbeatSeconds: number;
   forgetToken: (deviceId: string) => void;
+  enrollLimits: EnrollLimits;
 }
 
 /** Trades an enrollment key for a device and its token. The key's use and the device stand or fall together. */
@@ -41,24 +43,8 @@ export async function enroll(
   request: EnrollRequest,
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
-  if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
-    throw new AppError('unauthenticated', KEY_FAULT.unknown);
-  }
-
-  const { key, device, token } = await ctx.withSystem(
-    'enroll a device, whose tenant only the key knows',
-    async (tx) => {
-      const key = await takeKey(tx, request.enrollmentKey);
-      const known = await findMachine(tx, key.org_id, request.machineId);
-      if (known?.condition === undefined || known.condition === 'decommissioned') {
-        await assertRoomForDevice(tx, key);
-      }
-      const deviceId = known?.id ?? newId();
-      await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
-      await tx('enrollment_keys').where({ id: key.id }).increment('usage_count', 1);
-      const token = await issueAgentToken(tx, { id: deviceId, orgId: key.org_id });
-      return { key, device: await readSummary(tx, deviceId), token };
-    },
+  const { key, device, token } = await settings.enrollLimits.limited(ctx.client.ip, () =>
+    tradeKey(ctx, request),
   );
 
   settings.forgetToken(device.id);
@@ -74,6 +60,25 @@ export async function enroll(
     token,
     config: { heartbeatSeconds: settings.heartbeatSeconds, hubUrl: HUB_PATH },
   };
+}
+
+/** The key's use, the device and its token, in one transaction. */
+async function tradeKey(ctx: PublicContext, request: EnrollRequest) {
+  if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
+    throw new AppError('unauthenticated', KEY_FAULT.unknown);
+  }
+  return ctx.withSystem('enroll a device, whose tenant only the key knows', async (tx) => {
+    const key = await takeKey(tx, request.enrollmentKey);
+    const known = await findMachine(tx, key.org_id, request.machineId);
+    if (known?.condition === undefined || known.condition === 'decommissioned') {
+      await assertRoomForDevice(tx, key);
+    }
+    const deviceId = known?.id ?? newId();
+    await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
+    await tx('enrollment_keys').where({ id: key.id }).increment('usage_count', 1);
+    const token = await issueAgentToken(tx, { id: deviceId, orgId: key.org_id });
+    return { key, device: await readSummary(tx, deviceId), token };
+  });
 }
 
 /** The key's row, locked: two machines cannot both have its last use. */

@@ -49,6 +49,20 @@ export async function readEnrollmentKey(ctx: Context, id: string): Promise<Enrol
   return key;
 }
 
+/** Another value for the same key. A machine that enrolls by the old one in this moment is either first or refused. */
+export async function rotateEnrollmentKey(ctx: Context, id: string) {
+  await assertManageable(ctx, (await readEnrollmentKey(ctx, id)).orgId);
+  const key = newToken('enrollmentKey');
+  // The condition holds against a revocation at the same time.
+  const [record] = await accessible(ctx)
+    .where({ id })
+    .whereNull('revoked_at')
+    .patch({ keyHash: tokenHash(key), keyPrefix: key.slice(0, PREFIX_LENGTH) })
+    .returning('*');
+  if (record === undefined) throw new AppError('conflict', 'The enrollment key has been revoked.');
+  return { ...record.toJSON(), key };
+}
+
 /** The record stays, so that it can be seen which devices came in by it. */
 export async function revokeEnrollmentKey(ctx: Context, id: string) {
   const key = await readEnrollmentKey(ctx, id);

@@ -8,6 +8,7 @@ import {
   listEnrollmentKeys,
   readEnrollmentKey,
   revokeEnrollmentKey,
+  rotateEnrollmentKey,
 } from './enrollment-key.service.ts';
 import {
   CreatedEnrollmentKey,
@@ -34,7 +35,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         body: EnrollRequest,
         response: EnrollResponse,
         status: 201,
-        errors: ['unauthenticated', 'tenant_inactive', 'limit_reached'],
+        errors: ['unauthenticated', 'tenant_inactive', 'limit_reached', 'rate_limited'],
         handler: ({ ctx, body }) => enroll(ctx, body, settings),
       }),
       route({
@@ -70,6 +71,24 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         params: IdParams,
         response: EnrollmentKey,
         handler: ({ ctx, params }) => readEnrollmentKey(ctx, params.id),
+      }),
+      route({
+        method: 'post',
+        path: '/enrollment-keys/:id/rotate',
+        summary: 'Give an enrollment key another value',
+        description:
+          'The value of before stops at once. Limits, expiry and the count of uses stay: it is the same key. The new value is in this answer and never again.',
+        access: { scopes: SCOPES, permission: 'agents:write' },
+        params: IdParams,
+        response: CreatedEnrollmentKey,
+        status: 201,
+        errors: ['tenant_inactive', 'conflict'],
+        handler: ({ ctx, params }) => rotateEnrollmentKey(ctx, params.id),
+        audit: {
+          action: 'enrollment_key.rotate',
+          resource: 'enrollment_key',
+          note: ({ id, name, orgId }) => ({ orgId, resourceId: id, resourceName: name }),
+        },
       }),
       route({
         method: 'delete',

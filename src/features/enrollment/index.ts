@@ -1,1 +1,2 @@
+export { enrollLimits, type EnrollLimits } from './enroll-limits.ts';
 export { enrollmentRoutes } from './enrollment.routes.ts';

@@ -3,4 +3,5 @@ export {
   accessibleOrganizationIds,
   assertManageable,
   assertOrganizationAccess,
+  isManageable,
 } from './organization.service.ts';

@@ -78,9 +78,11 @@ export async function assertOrganizationAccess(ctx: Context, ...orgIds: string[]
 }
 
 /** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
+export const isManageable = (status: string): boolean => status !== 'suspended' && status !== 'churned';
+
 export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
   const { status } = await readOrganization(ctx, orgId);
-  if (status === 'suspended' || status === 'churned') {
+  if (!isManageable(status)) {
     throw new AppError(
       'tenant_inactive',
       `This organization is ${status}: its devices report, but cannot be managed.`,

@@ -1,4 +1,5 @@
 import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
@@ -24,7 +25,7 @@ export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<P
   }
   if (query.status !== undefined) void matching.where('u.status', query.status);
   if (query.search !== undefined) {
-    const pattern = `%${query.search.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+    const pattern = containing(query.search);
     void matching.where(
       (either) => void either.whereILike('u.name', pattern).orWhereILike('u.email', pattern),
     );

@@ -79,8 +79,8 @@ function retryAfterMs(attempt: number): number {
   return Math.round(most / 2 + Math.random() * (most / 2));
 }
 
-/** Only the code: Redis quotes a command that it refuses, and the first one carries the password. */
+/** Of an answer only its code: Redis quotes a command that it refuses, and the first one carries the password. */
 function reasonOf(error: Error): string {
   if ('code' in error && typeof error.code === 'string') return error.code;
-  return /^[A-Z]+/.exec(error.message)?.[0] ?? error.name;
+  return error.name === 'ReplyError' ? (error.message.split(' ', 1)[0] ?? error.name) : error.message;
 }

@@ -1,13 +1,19 @@
 import type { Request } from 'express';
-import type { Caller, ClientInfo } from '../context.ts';
+import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
 import { holds } from '../context.ts';
 import { AppError } from '../errors.ts';
-import type { Access } from './route.ts';
+import type { Access, PeopleAccess } from './route.ts';
 
 /** What the pipeline needs from above to know who is calling. */
 export interface Authenticator {
   /** Answers the caller, or throws `unauthenticated`, or `partner_inactive` and the like. */
   authenticate(bearer: string, client: ClientInfo): Promise<Caller>;
+}
+
+/** The same of agents, which have tokens and a way in of their own, past the address list of people (SPEC 5.2). */
+export interface AgentAuthenticator {
+  /** Answers whose token it is, or throws `unauthenticated` or `tenant_inactive`. */
+  authenticate(bearer: string): Promise<AgentCaller>;
 }
 
 /** The token of `Authorization: Bearer …`, or `undefined`. */
@@ -27,9 +33,22 @@ export async function signIn(
   return authenticator.authenticate(token, client);
 }
 
+/** Whose agent it is. Its token opens only its own device: throws `forbidden` for another one. */
+export async function signInAgent(request: Request, authenticator: AgentAuthenticator): Promise<AgentCaller> {
+  const token = bearerToken(request);
+  if (token === undefined) {
+    throw new AppError('unauthenticated', 'Send "Authorization: Bearer <agent token>".');
+  }
+  const agent = await authenticator.authenticate(token);
+  if (String(request.params['id']).toLowerCase() !== agent.deviceId) {
+    throw new AppError('forbidden', 'An agent token opens only its own device.');
+  }
+  return agent;
+}
+
 /** Throws `forbidden` unless the caller is of the right kind and has one of the scopes and the permission;
  * `mfa_required` unless the session has the second factor that the route asks for. */
-export function authorize(caller: Caller, access: Exclude<Access, 'public'>): void {
+export function authorize(caller: Caller, access: PeopleAccess): void {
   if (refusesKeys(access) && caller.kind === 'api_key') {
     throw new AppError('forbidden', 'An API key cannot do this. Sign in as a person.');
   }

@@ -2,11 +2,28 @@ import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Db } from '../db/pool.ts';
 import { z } from 'zod';
-import type { Caller, Context, DetachedContext, PublicContext } from '../context.ts';
+import type {
+  AgentCaller,
+  AgentContext,
+  Caller,
+  Context,
+  DetachedAgentContext,
+  DetachedContext,
+  PublicContext,
+} from '../context.ts';
+import type { TenantScope } from '../db/tenant-scope.ts';
 import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../errors.ts';
-import { authorize, bearerToken, signIn, type Authenticator } from './authentication.ts';
+import {
+  type AgentAuthenticator,
+  type Authenticator,
+  authorize,
+  bearerToken,
+  signIn,
+  signInAgent,
+} from './authentication.ts';
 import { validationError } from './error-body.ts';
+import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { ReadyJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
@@ -19,13 +36,14 @@ export interface AuditTrail {
 export interface AuditEntry extends AuditNote {
   action: string;
   resourceType: string;
-  caller: Caller;
+  actor: Caller | AgentCaller;
   state: RequestState;
 }
 
 export interface Pipeline {
   db: Db;
   authenticator: Authenticator;
+  agents: AgentAuthenticator;
   audit: AuditTrail;
 }
 
@@ -48,7 +66,8 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const state = requestState(request);
     state.route = row.path;
     row.before?.();
-    if (row.access !== 'public') {
+    if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
+    else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
     }
@@ -107,6 +126,10 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       bearer: bearerToken(request),
       cookies: parseCookies(request.headers.cookie ?? ''),
       reply: pendingReply(),
+      once:
+        row.idempotent === true && state.caller !== undefined
+          ? onceOnly(request, state.caller.userId, request.body)
+          : undefined,
     };
     const answer = await answerOf(row, state, input, pipeline);
 
@@ -122,6 +145,7 @@ type Input = ReturnType<typeof parseInput> & {
   cookies: Record<string, string | undefined>;
   bearer: string | undefined;
   reply: ReturnType<typeof pendingReply>;
+  once: OnceOnly | undefined;
 };
 
 async function answerOf(
@@ -130,43 +154,73 @@ async function answerOf(
   input: Input,
   pipeline: Pipeline,
 ): Promise<unknown> {
-  const { caller } = state;
+  const { agent, caller } = state;
   const base = { requestId: state.requestId, log: state.log, client: state.client };
-  if (caller === undefined) {
-    const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
-    return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
+  if (agent !== undefined) {
+    const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
+    const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
+    const prepared = await row.prepare?.({ ...input, ctx });
+    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
+    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
   }
-  const inTransaction = async <T>(work: (ctx: Context) => PromiseLike<T>): Promise<T> => {
+  if (caller !== undefined) {
+    const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
+    const ctx: DetachedContext = { ...base, caller, withTenant: within };
+    const prepared = await row.prepare?.({ ...input, ctx });
+    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
+    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
+  }
+  const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
+  return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
+}
+
+type Opened = Pick<Context, 'tx' | 'afterCommit'>;
+
+/** An agent sees the organization of its device: nothing narrower is cut by the database. */
+function scopeOf({ orgId }: AgentCaller): TenantScope {
+  return { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [orgId] };
+}
+
+/** What opens a transaction of the tenant, and after its commit does what waited for that. */
+function transactions<C>(
+  row: AnyRoute,
+  { db }: Pipeline,
+  scope: TenantScope,
+  contextOf: (opened: Opened) => C,
+) {
+  return async <T>(work: (ctx: C) => PromiseLike<T>): Promise<T> => {
     const afterwards: (() => void | Promise<void>)[] = [];
     const result = await withTenant(
-      pipeline.db,
-      caller,
-      (tx) => work({ ...base, caller, tx, afterCommit: (task) => void afterwards.push(task) }),
+      db,
+      scope,
+      (tx) => work(contextOf({ tx, afterCommit: (task) => void afterwards.push(task) })),
       { readOnly: row.method === 'get' && row.audit === undefined },
     );
     for (const task of afterwards) await task();
     return result;
   };
-  const detached: DetachedContext = { ...base, caller, withTenant: inTransaction };
-  const prepared = await row.prepare?.({ ...input, ctx: detached });
-  if (!row.transaction) {
-    return shaped(row, await row.handler({ ...input, ctx: detached, prepared }));
-  }
-  return inTransaction(async (ctx) => {
-    const raw = await row.handler({ ...input, ctx, prepared });
-    const parsed = shaped(row, raw);
-    if (row.audit !== undefined) {
-      const note = row.audit.note(raw, input);
-      await pipeline.audit.record(ctx.tx, {
-        ...note,
-        action: row.audit.action,
-        resourceType: row.audit.resource,
-        caller,
-        state,
-      });
+}
+
+async function audited(
+  row: AnyRoute,
+  state: RequestState,
+  input: Input & { ctx: Context | AgentContext; prepared: unknown },
+  audit: AuditTrail,
+): Promise<unknown> {
+  const { ctx, once } = input;
+  const before = once === undefined ? undefined : await takeKey(ctx.tx, once);
+  if (before !== undefined) return before.answer;
+  const raw = await row.handler(input);
+  const parsed = shaped(row, raw);
+  if (once !== undefined) await keepAnswer(ctx.tx, once, parsed);
+  if (row.audit !== undefined) {
+    const { action, resource: resourceType, note } = row.audit;
+    const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
+    for (const about of [note(raw, input)].flat()) {
+      await audit.record(ctx.tx, { ...about, action, resourceType, actor, state });
     }
-    return parsed;
-  });
+  }
+  return parsed;
 }
 
 /** What the response lists, and nothing else. */

@@ -3,7 +3,7 @@ import type { AppError, ErrorCode } from '../errors.ts';
 import { ERROR_STATUS, wireCode } from '../errors.ts';
 import { ErrorBody } from './error-body.ts';
 import { refusesKeys } from './authentication.ts';
-import type { AnyRoute, RouteGroup } from './route.ts';
+import type { Access, AnyRoute, RouteGroup } from './route.ts';
 
 type Json = Record<string, unknown>;
 
@@ -35,6 +35,12 @@ export function openApi(
           scheme: 'bearer',
           description: 'An access token from POST /auth/login, or an API key (`mstr_…`) from POST /api-keys.',
         },
+        agent: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'The token of an agent (`magt_…`) from POST /agents/enroll. It opens its own device only.',
+        },
       },
     },
   };
@@ -46,10 +52,11 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     summary: row.summary,
     tags: [tag],
     description: [row.description, accessText(row)].filter(Boolean).join('\n\n'),
-    security: row.access === 'public' ? [] : [{ bearer: [] }],
+    security: security(row.access),
     parameters: [
       ...parameters(row.params, 'path', components),
       ...parameters(row.query, 'query', components),
+      ...(row.idempotent === true ? [IDEMPOTENCY_KEY] : []),
     ],
     responses: {
       [String(row.status ?? 200)]: {
@@ -68,8 +75,23 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
   return result;
 }
 
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'The same key with the same request gets the first answer again for 24 hours, and nothing is done twice.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+};
+
+function security(access: Access): Json[] {
+  if (access === 'public') return [];
+  return [access === 'agent' ? { agent: [] } : { bearer: [] }];
+}
+
 function accessText(row: AnyRoute): string {
   if (row.access === 'public') return 'Needs no sign-in.';
+  if (row.access === 'agent') return 'For the agent of the device, by its own token.';
   const { access } = row;
   const sentences: string[] = [];
   if (typeof access === 'string') sentences.push('For everyone who is signed in.');
@@ -86,9 +108,12 @@ function errorResponses(row: AnyRoute, schema: Json): Json {
   const codes = new Set<ErrorCode>(row.errors);
   if (row.query !== undefined || row.body !== undefined) codes.add('validation_failed');
   if (row.access !== 'public') codes.add('unauthenticated').add('forbidden');
-  if (row.access !== 'public' && !refusesKeys(row.access)) codes.add('rate_limited');
+  if (row.access === 'agent') codes.add('tenant_inactive');
+  else if (row.access !== 'public' && !refusesKeys(row.access)) codes.add('rate_limited');
   if (typeof row.access === 'object' && row.access.mfa === true) codes.add('mfa_required');
-  if (row.params !== undefined) codes.add('not_found');
+  // To an agent every other id is another device's.
+  if (row.params !== undefined && row.access !== 'agent') codes.add('not_found');
+  if (row.idempotent === true) codes.add('conflict');
   const byStatus = new Map<AppError['status'], string[]>();
   for (const code of codes) {
     const status = ERROR_STATUS[code];

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
-import type { Caller, ClientInfo } from '../context.ts';
+import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
 import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
 import { clientAddress, type ProxyTrust } from './client-address.ts';
@@ -12,8 +12,10 @@ export interface RequestState {
   client: ClientInfo;
   /** The pattern of the route that took it, for metrics; never the raw path. */
   route: string;
-  /** Set once the caller is known; stays unset on public routes. */
+  /** Set once the caller is known; stays unset on public routes, and on those of agents. */
   caller?: Caller;
+  /** Set on the routes of agents, once it is known whose token was sent. */
+  agent?: AgentCaller;
 }
 
 const states = new WeakMap<object, RequestState>();

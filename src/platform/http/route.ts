@@ -1,17 +1,25 @@
 import type { z } from 'zod';
-import type { Context, DetachedContext, PublicContext } from '../context.ts';
+import type {
+  AgentContext,
+  Context,
+  DetachedAgentContext,
+  DetachedContext,
+  PublicContext,
+} from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { ReadyJson } from './ready-json.ts';
 
 /**
  * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
- * only, as for whatever manages passwords, sessions and keys.
+ * only, as for whatever manages passwords, sessions and keys; `agent`: the agent of the device that `:id` names, and
+ * no person or key at all.
  */
 export type Access =
   | 'public'
   | 'signed-in'
   | 'person'
+  | 'agent'
   | {
       scopes: readonly Scope[];
       permission?: string;
@@ -21,11 +29,21 @@ export type Access =
       mfa?: true;
     };
 
+/** Of routes that people and their keys may call. */
+export type PeopleAccess = Exclude<Access, 'public' | 'agent'>;
+
 type ContextFor<A extends Access, T extends boolean> = A extends 'public'
   ? PublicContext
-  : T extends false
-    ? DetachedContext
-    : Context;
+  : A extends 'agent'
+    ? T extends false
+      ? DetachedAgentContext
+      : AgentContext
+    : T extends false
+      ? DetachedContext
+      : Context;
+
+/** Below /api/v1, in Express form: `/orgs/sites/:id`. An agent's names its device. */
+type PathFor<A extends Access> = A extends 'agent' ? `/agents/:id/${string}` : string;
 
 type Parsed<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S> : undefined;
 
@@ -56,7 +74,7 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
   /** The bearer token as sent, also on public routes, where it is not checked. */
-  bearer: string | undefined;
+  bearer: A extends 'agent' ? string : string | undefined;
 }
 
 /** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
@@ -70,8 +88,7 @@ export interface AuditNote {
 
 interface RouteBase<A extends Access, P, Q, B, R> {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** Below /api/v1, in Express form: `/orgs/sites/:id`. */
-  path: string;
+  path: PathFor<A>;
   summary: string;
   description?: string;
   access: A;
@@ -83,6 +100,8 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   status?: 200 | 201 | 202;
   /** Throws where this server does not offer the route: before anybody signs in and anything of the body is read. */
   before?(): void;
+  /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
+  idempotent?: true;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
@@ -112,7 +131,8 @@ export interface RouteDeclaration<
   audit?: {
     action: string;
     resource: string;
-    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote;
+    /** Several where more than one organization is concerned: each has an entry of its own. */
+    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote | AuditNote[];
   };
 }
 
@@ -123,7 +143,7 @@ export interface AnyRoute
   audit?: {
     action: string;
     resource: string;
-    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote;
+    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote | AuditNote[];
   };
   prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
   handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;

@@ -8,6 +8,7 @@ import { DurableRunner } from '../../../src/agent/durable/durable-runner.ts';
 import { JournalFile, type Journal } from '../../../src/agent/durable/journal-file.ts';
 import type { DurableHandlers } from '../../../src/agent/durable/running.ts';
 import { ServerClock } from '../../../src/agent/server-clock.ts';
+import { fixedToken, type Tokens } from '../../../src/agent/tokens.ts';
 import type { Heartbeat } from '../../../src/protocol/index.ts';
 
 /** The agent's parts, put together with what a test wants them to do. */
@@ -27,10 +28,19 @@ export async function startTestAgent(options: {
   work?: DurableHandlers;
   journal?: Journal;
   random?: () => number;
+  tokens?: Tokens;
   /** More for the heartbeat. */
   facts?: () => Partial<Heartbeat>;
 }): Promise<TestAgent> {
-  const { server, dataDir, live = {}, work = {}, random = () => 0, facts = () => ({}) } = options;
+  const {
+    server,
+    dataDir,
+    live = {},
+    work = {},
+    random = () => 0,
+    facts = () => ({}),
+    tokens = fixedToken('t'),
+  } = options;
   const states: ConnectionState[] = [];
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
@@ -45,7 +55,8 @@ export async function startTestAgent(options: {
   });
   const connection = new AgentConnection({
     server,
-    handshake: { token: 't', agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
+    tokens,
+    handshake: { agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
     runner,
     durable,
     clock,

@@ -27,7 +27,7 @@ describe('enrollment', () => {
   it('creates a key, shows it once, and counts its uses', async () => {
     const created = await createKey({
       orgId: tenant.orgId,
-      name: ' Front desk ',
+      name: 'Front desk',
       maxUsage: 2,
       expiresAt: '2099-01-01T00:00:00+02:00',
     });

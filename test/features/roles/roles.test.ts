@@ -37,7 +37,7 @@ describe('roles', () => {
 
   it('are made, read, changed and deleted by who may, and the trail says so', async () => {
     const made = await create(tenant.admin, {
-      name: ' Night shift ',
+      name: 'Night shift',
       permissions: ['devices:read', 'alerts:write', 'devices:read'],
     });
     expect(made.status).to.equal(201);

@@ -54,7 +54,7 @@ describe('invitations', () => {
     const email = address();
     const invited = await invite(tenant.admin, {
       email,
-      name: ' Ada ',
+      name: 'Ada',
       orgAccess: 'selected',
       orgIds: [tenant.orgId],
     });

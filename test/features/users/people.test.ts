@@ -91,7 +91,7 @@ describe('people', () => {
     const me = (await as(tenant.technician, 'GET', '/users/me')).body;
     expect([me.id, me.orgId]).to.deep.equal([tenant.technician.id, tenant.orgId]);
     const changed = await as(tenant.technician, 'PATCH', '/users/me', {
-      name: ' New Name ',
+      name: 'New Name',
       status: 'disabled',
     });
     expect([changed.status, changed.body.name, changed.body.status]).to.deep.equal([

@@ -1,0 +1,38 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import type { AgentCredentials, RefusedVerdict } from '../../hub/ports.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { AgentAuthenticator } from '../../platform/http/authentication.ts';
+
+/** Agents over plain HTTP: let in and turned away by the same verdict as at the handshake of a socket. */
+export function createAgentAuthenticator(
+  credentials: AgentCredentials,
+  hub: Pick<DeviceHub, 'disconnect'>,
+): AgentAuthenticator {
+  return {
+    async authenticate(bearer) {
+      const verdict = await credentials.verify(bearer).catch(notRead);
+      if (!verdict.ok) throw refusal(verdict.code);
+      // On a socket the newer connection ends the older one; here nothing else does.
+      if (verdict.isFirstUse === true) hub.disconnect(verdict.identity.deviceId);
+      return { kind: 'agent', ...verdict.identity };
+    },
+  };
+}
+
+function refusal(code: RefusedVerdict['code']): AppError {
+  switch (code) {
+    case 'TENANT_INACTIVE':
+      return new AppError('tenant_inactive', 'The organization of this device is gone.');
+    case 'DECOMMISSIONED':
+      return new AppError('unauthenticated', 'This device has been decommissioned.');
+    case 'UNAUTHENTICATED':
+      return new AppError('unauthenticated', 'The agent token is not valid.');
+    default:
+      return code satisfies never;
+  }
+}
+
+/** A token that cannot be looked up is neither good nor bad: the agent comes again. */
+function notRead(error: unknown): never {
+  throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 5000 });
+}

@@ -1,0 +1,46 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { Heartbeat, HeartbeatAck, RotateTokenResponse } from '../../protocol/index.ts';
+import { stageAgentToken } from '../devices/index.ts';
+
+export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
+  return {
+    name: 'Agents',
+    description: 'What agents do over plain HTTP. The rest goes over their socket.',
+    routes: [
+      route({
+        method: 'post',
+        path: '/agents/:id/heartbeat',
+        summary: 'Report without a socket',
+        description:
+          'For machines whose socket is blocked: the body and the answer of the socket’s `heartbeat`. The device is `online` while these come, and `offline` when none came for two and a half intervals; its presence stays `disconnected`, for nobody can ask it anything.',
+        access: 'agent',
+        // Answered from memory; the database is written behind.
+        transaction: false,
+        params: IdParams,
+        body: Heartbeat,
+        response: HeartbeatAck,
+        errors: ['device_busy', 'unavailable'],
+        handler: ({ ctx, body }) => hub.heartbeat(ctx.agent, body, ctx.client.ip),
+      }),
+      route({
+        method: 'post',
+        path: '/agents/:id/token/rotate',
+        summary: 'Get a new token',
+        description:
+          'Both tokens are valid until the new one is used for the first time, here or on the socket; that ends the old one. An agent that did not get this answer asks again with the old one, which makes the lost one worthless.',
+        access: 'agent',
+        params: IdParams,
+        response: RotateTokenResponse,
+        status: 201,
+        handler: ({ ctx, bearer }) => stageAgentToken(ctx.tx, ctx.agent.deviceId, bearer),
+        audit: {
+          action: 'agent.token.rotate',
+          resource: 'device',
+          note: ({ hostname }, { params }) => ({ resourceId: params.id, resourceName: hostname }),
+        },
+      }),
+    ],
+  };
+}

@@ -1,0 +1,2 @@
+export { createAgentAuthenticator } from './agent-authenticator.ts';
+export { agentRoutes } from './agent.routes.ts';

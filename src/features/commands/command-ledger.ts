@@ -1,0 +1,198 @@
+import { z } from 'zod';
+import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
+import { COMMANDS, type DurableCommandType } from '../../protocol/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+
+/** A device is sent no more than it begins at once, so that what it has accepted is also under way. */
+const AT_ONCE = 2;
+/** What a device may take beyond its time before it is given up: the way of the result, and a slow end. */
+const OVERDUE_SECONDS = 120;
+const SWEEP_AT_ONCE = 1000;
+
+type Finished = { id: string; deviceId: string } & CommandEnd;
+
+const isUuid = (id: string) => z.uuid().safeParse(id).success;
+
+/** The ledger in Postgres. Every change says from which states it may come, so what has ended stays as it ended. */
+export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }): CommandLedger {
+  return {
+    async take(claims) {
+      return withSystem(db, 'take the work of many devices', async (tx) => {
+        const { rows } = await tx.raw(TAKE, [
+          claims.map(({ deviceId }) => deviceId),
+          claims.map(({ epoch }) => String(epoch)),
+          AT_ONCE,
+          nodeId,
+        ]);
+        const cancelled = await tx.raw(
+          `select id, device_id as "deviceId" from commands
+          where device_id = any(?::uuid[]) and status in ('dispatched', 'accepted', 'running')
+            and cancel_requested_at is not null`,
+          [claims.map(({ deviceId }) => deviceId)],
+        );
+        return {
+          dispatched: (rows as TakenRow[]).map(toDispatched),
+          cancelled: cancelled.rows as { id: string; deviceId: string }[],
+        };
+      });
+    },
+
+    async record(events) {
+      const known = events.filter(({ id }) => isUuid(id));
+      if (known.length === 0) return;
+      await withSystem(db, 'write what devices say of their work', async (tx) => {
+        await recordAccepted(tx, ofKind(known, 'accepted'));
+        await recordRunning(tx, ofKind(known, 'running'));
+        const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
+        await recordFinished(tx, finished);
+      });
+    },
+
+    async sweep() {
+      await withSystem(db, 'end the work that waited or took too long', async (tx) => {
+        await tx.raw(SWEEP, [SWEEP_AT_ONCE, SWEEP_AT_ONCE]);
+      });
+    },
+  };
+}
+
+const ofKind = <K extends CommandEvent['kind']>(events: readonly CommandEvent[], kind: K) =>
+  events.filter((event): event is Extract<CommandEvent, { kind: K }> => event.kind === kind);
+
+// By device: the oldest that wait, and those sent under an earlier claim of which no receipt came. What is locked is
+// being cancelled at this moment.
+const TAKE = `
+  with claim as (select * from unnest(?::uuid[], ?::bigint[]) as claim (device_id, epoch)),
+  chosen as (
+    select next.id, claim.epoch from claim cross join lateral (
+      select c.id from commands c
+      where c.device_id = claim.device_id and c.expires_at > now()
+        and (c.status = 'queued' or c.status = 'dispatched' and c.epoch < claim.epoch)
+      order by c.created_at, c.id
+      limit greatest(0, ? - (
+        select count(*) from commands busy where busy.device_id = claim.device_id
+          and (busy.status in ('accepted', 'running') or busy.status = 'dispatched' and busy.epoch >= claim.epoch)))
+      for update skip locked
+    ) next
+  )
+  update commands c set status = 'dispatched', reason = null, attempt = c.attempt + 1, node_id = ?, epoch = chosen.epoch
+  from chosen where c.id = chosen.id
+  returning c.id, c.device_id, c.type, c.payload, c.attempt, c.epoch, c.created_at,
+    now() + make_interval(secs => c.timeout_seconds) as deadline`;
+
+interface TakenRow {
+  id: string;
+  device_id: string;
+  type: DurableCommandType;
+  payload: unknown;
+  attempt: number;
+  epoch: string;
+  deadline: Date;
+}
+
+const toDispatched = (row: TakenRow): DispatchedCommand => ({
+  id: row.id,
+  deviceId: row.device_id,
+  type: row.type,
+  payload: row.payload,
+  attempt: row.attempt,
+  epoch: Number(row.epoch),
+  deadline: row.deadline.toISOString(),
+});
+
+async function recordAccepted(tx: Tx, events: readonly { id: string; deviceId: string }[]): Promise<void> {
+  if (events.length === 0) return;
+  await tx.raw(
+    `update commands c set status = 'accepted', started_at = coalesce(c.started_at, now()),
+      due_at = now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})
+    from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
+    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched')`,
+    [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
+  );
+}
+
+async function recordRunning(
+  tx: Tx,
+  events: readonly Extract<CommandEvent, { kind: 'running' }>[],
+): Promise<void> {
+  if (events.length === 0) return;
+  // Of several that came together the last one counts.
+  const latest = [...new Map(events.map((event) => [event.id, event])).values()];
+  await tx.raw(
+    `update commands c set status = 'running', started_at = coalesce(c.started_at, now()),
+      due_at = coalesce(c.due_at, now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})),
+      progress = coalesce(e.progress, c.progress)
+    from unnest(?::uuid[], ?::uuid[], ?::jsonb[]) as e (id, device_id, progress)
+    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched', 'accepted', 'running')`,
+    [
+      latest.map(({ id }) => id),
+      latest.map(({ deviceId }) => deviceId),
+      latest.map(({ progress }) => (progress === undefined ? null : JSON.stringify(progress))) as string[],
+    ],
+  );
+}
+
+/** Ends commands, once. What comes after the end is kept beside it, unless it says the same. */
+async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<void> {
+  if (events.length === 0) return;
+  const { rows } = await tx.raw('select id, type from commands where id = any(?::uuid[])', [
+    events.map(({ id }) => id),
+  ]);
+  const types = new Map(
+    (rows as { id: string; type: DurableCommandType }[]).map(({ id, type }) => [id, type]),
+  );
+  // Of results that came twice the first one counts.
+  const first = new Map<string, Finished>();
+  for (const event of events) {
+    const type = types.get(event.id);
+    if (type !== undefined && !first.has(event.id)) first.set(event.id, asAgreed(type, event));
+  }
+  if (first.size === 0) return;
+  const ends = JSON.stringify([...first.values()]);
+  const told = `jsonb_to_recordset(?::jsonb) as e (id uuid, "deviceId" uuid, status text, output jsonb, error jsonb)`;
+  await tx.raw(
+    `update commands c set late_result = jsonb_strip_nulls(
+        jsonb_build_object('status', e.status, 'output', e.output, 'error', e.error, 'at', now()))
+    from ${told}
+    where c.id = e.id and c.device_id = e."deviceId" and c.status in ('timed_out', 'expired', 'cancelled')
+      and c.status <> e.status and c.late_result is null`,
+    [ends],
+  );
+  await tx.raw(
+    `update commands c set status = e.status, reason = null, output = e.output, error = e.error,
+      started_at = coalesce(c.started_at, now()), finished_at = now()
+    from ${told}
+    where c.id = e.id and c.device_id = e."deviceId"
+      and c.status in ('queued', 'dispatched', 'accepted', 'running')`,
+    [ends],
+  );
+}
+
+/** An output that is not of the agreed form makes a failure of a success, and is not kept. */
+function asAgreed(type: DurableCommandType, { output, ...end }: Finished): Finished {
+  const parsed = COMMANDS[type].output.safeParse(output);
+  if (parsed.success) return { ...end, output: parsed.data };
+  if (end.status !== 'succeeded') return end;
+  const error = {
+    code: 'INVALID_OUTPUT',
+    message: 'The agent sent an output that is not of the agreed form.',
+  };
+  return { ...end, status: 'failed', error };
+}
+
+// Never sent: expired. Sent without a receipt, and its time to begin is over: nobody knows, and it is not sent again.
+const SWEEP = `
+  with unsent as (
+    select id from commands where status in ('queued', 'dispatched') and expires_at <= now()
+    limit ? for update skip locked
+  ),
+  overdue as (
+    select id from commands where status in ('accepted', 'running') and due_at <= now()
+    limit ? for update skip locked
+  )
+  update commands c set
+    status = case when c.status = 'queued' then 'expired' else 'timed_out' end,
+    reason = case c.status when 'queued' then null when 'dispatched' then 'no_receipt' else 'no_result' end,
+    finished_at = now()
+  from (select id from unsent union all select id from overdue) as late where c.id = late.id`;

@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { COMMANDS, CommandProgress, DURABLE_COMMAND_TYPES } from '../../protocol/index.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+export const CommandStatus = z.enum([
+  'queued',
+  'dispatched',
+  'accepted',
+  'running',
+  'succeeded',
+  'failed',
+  'cancelled',
+  'timed_out',
+  'expired',
+]);
+export type CommandStatus = z.infer<typeof CommandStatus>;
+
+const Failure = z.object({ code: z.string(), message: z.string() });
+
+export const Command = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    deviceId: z.uuid(),
+    type: z.string(),
+    status: CommandStatus,
+    reason: z.string().nullable().describe('Why, where the status does not say it.'),
+    waitsForDevice: z.boolean().describe('Queued, and the device is not connected.'),
+    createdBy: z.uuid().nullable(),
+    attempt: z.number().int().describe('How often it was sent to the device, which does it once.'),
+    cancelRequestedAt: Timestamp.nullable(),
+    progress: CommandProgress.omit({ id: true, seq: true }).nullable(),
+    output: z.unknown().describe('By type: `script.run` has exitCode, stdout, stderr and truncated.'),
+    error: Failure.nullable(),
+    createdAt: Timestamp,
+    expiresAt: Timestamp.describe('What has not reached the device by then is not done any more.'),
+    startedAt: Timestamp.nullable(),
+    finishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'Command' });
+export type Command = z.input<typeof Command>;
+
+export const CommandWithHistory = z.object({
+  ...Command.shape,
+  payload: z.unknown(),
+  lateResult: z.unknown().describe('What the device told after the command had ended without it.'),
+  transitions: z.array(
+    z.object({
+      from: CommandStatus.nullable(),
+      to: CommandStatus,
+      reason: z.string().nullable(),
+      attempt: z.number().int(),
+      at: Timestamp,
+    }),
+  ),
+});
+export type CommandWithHistory = z.input<typeof CommandWithHistory>;
+
+const TTL_DEFAULT_SECONDS = 24 * 3600;
+const TTL_MAX_SECONDS = 30 * 24 * 3600;
+
+/** The payload is that of the type; see the documentation of the sockets. */
+export const NewCommand = z
+  .strictObject({
+    type: z.enum(DURABLE_COMMAND_TYPES),
+    payload: z.record(z.string(), z.unknown()).optional(),
+    ttlSeconds: z
+      .number()
+      .int()
+      .min(1)
+      .max(TTL_MAX_SECONDS)
+      .default(TTL_DEFAULT_SECONDS)
+      .describe('How long it waits for the device, where that is not connected.'),
+  })
+  .transform(({ type, payload = {}, ttlSeconds }, context) => {
+    const parsed = COMMANDS[type].payload.safeParse(payload);
+    if (!parsed.success) {
+      for (const issue of parsed.error.issues) {
+        context.addIssue({ code: 'custom', path: ['payload', ...issue.path], message: issue.message });
+      }
+      return z.NEVER;
+    }
+    return { type, payload: parsed.data, ttlSeconds };
+  });
+export type NewCommand = z.output<typeof NewCommand>;
+
+export const CommandQuery = PageQuery.extend({ status: CommandStatus.optional() });
+export type CommandQuery = z.infer<typeof CommandQuery>;

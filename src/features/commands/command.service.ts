@@ -1,0 +1,212 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import type { CommandPayload, DurableCommandType } from '../../protocol/index.ts';
+import { holds, type Context } from '../../platform/context.ts';
+import type { Query } from '../../platform/db/pool.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Page } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { readDevice } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import type {
+  Command,
+  CommandQuery,
+  CommandStatus,
+  CommandWithHistory,
+  NewCommand,
+} from './command.schema.ts';
+
+/** What a device may take for work that names no time of its own. */
+const DEFAULT_TIMEOUT_SECONDS = 120;
+
+interface Row {
+  id: string;
+  org_id: string;
+  device_id: string;
+  type: string;
+  payload: unknown;
+  status: CommandStatus;
+  reason: string | null;
+  waits_for_device: boolean;
+  created_by: string | null;
+  attempt: number;
+  cancel_requested_at: Date | null;
+  progress: Command['progress'];
+  output: unknown;
+  error: { code: string; message: string } | null;
+  late_result: unknown;
+  created_at: Date;
+  expires_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+}
+
+const commandsOf = (ctx: Context): Query =>
+  ctx
+    .tx('commands as c')
+    .leftJoin('device_presence as p', 'p.device_id', 'c.device_id')
+    .whereRaw(inTenant(ctx.caller, 'c.org_id'));
+
+const WAITS = `c.status = 'queued' and p.state is distinct from 'connected' as waits_for_device`;
+
+const select = (ctx: Context, query: ReturnType<typeof commandsOf>): Query<Row> =>
+  query.select('c.*', ctx.tx.raw(WAITS));
+
+function toCommand(row: Row): Command {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    deviceId: row.device_id,
+    type: row.type,
+    status: row.status,
+    reason: row.reason,
+    waitsForDevice: row.waits_for_device,
+    createdBy: row.created_by,
+    attempt: row.attempt,
+    cancelRequestedAt: row.cancel_requested_at,
+    progress: row.progress,
+    output: row.output,
+    error: row.error,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+  };
+}
+
+/** Puts work for one device into the ledger; it is sent when the device is there. */
+export async function createCommand(
+  ctx: Context,
+  deviceId: string,
+  input: NewCommand,
+  hub: DeviceHub,
+): Promise<Command> {
+  if (input.type === 'script.run' && !holds(ctx.caller.permissions, 'scripts:execute')) {
+    throw new AppError('forbidden', 'This needs the permission scripts:execute.');
+  }
+  const device = await readDevice(ctx, deviceId);
+  await assertManageable(ctx, device.orgId);
+  if (!device.capabilities.includes(input.type)) {
+    throw new AppError('capability_missing', `The agent on this device cannot do "${input.type}".`);
+  }
+  const [command] = await addCommands(ctx, [{ id: deviceId, orgId: device.orgId }], input, hub);
+  if (command === undefined) throw new Error('a command that was made is not there');
+  return command;
+}
+
+/** The same work for many devices, which the caller has found to be theirs and fit for it. */
+export async function addCommands<T extends DurableCommandType>(
+  ctx: Context,
+  devices: readonly { id: string; orgId: string }[],
+  work: {
+    type: T;
+    payload: CommandPayload<T>;
+    ttlSeconds: number;
+    /** What it was started as a part of. */
+    execution?: { id: string; scriptId: string };
+  },
+  hub: DeviceHub,
+): Promise<Command[]> {
+  const { type, payload, ttlSeconds, execution } = work;
+  const timeout = 'timeoutSeconds' in payload ? payload.timeoutSeconds : DEFAULT_TIMEOUT_SECONDS;
+  const ids = devices.map(() => newId());
+  await ctx.tx.raw(
+    `insert into commands (id, org_id, device_id, type, payload, created_by, timeout_seconds, expires_at, execution_id,
+      script_id)
+    select u.id, u.org_id, u.device_id, ?, ?::jsonb, ?::uuid, ?::int, now() + make_interval(secs => ?::int), ?::uuid,
+      ?::uuid
+    from unnest(?::uuid[], ?::uuid[], ?::uuid[]) as u (id, org_id, device_id)`,
+    [
+      type,
+      JSON.stringify(payload),
+      ctx.caller.userId,
+      timeout,
+      ttlSeconds,
+      execution?.id ?? null,
+      execution?.scriptId ?? null,
+      ids,
+      devices.map(({ orgId }) => orgId),
+      devices.map(({ id }) => id),
+    ],
+  );
+  ctx.afterCommit(() => {
+    for (const { id } of devices) hub.deliver(id);
+  });
+  const made = await select(ctx, commandsOf(ctx).whereRaw('c.id = any(?::uuid[])', [ids]).orderBy('c.id'));
+  return made.map(toCommand);
+}
+
+export async function listCommands(
+  ctx: Context,
+  deviceId: string,
+  { page, limit, status }: CommandQuery,
+): Promise<Page<Command>> {
+  await readDevice(ctx, deviceId);
+  const matching = commandsOf(ctx).where('c.device_id', deviceId);
+  if (status !== undefined) void matching.where('c.status', status);
+  const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
+  const rows = await select(
+    ctx,
+    matching
+      .orderBy([
+        { column: 'c.created_at', order: 'desc' },
+        { column: 'c.id', order: 'desc' },
+      ])
+      .offset((page - 1) * limit)
+      .limit(limit),
+  );
+  return { data: rows.map(toCommand), pagination: { page, limit, total: Number(counted?.count ?? 0) } };
+}
+
+async function findCommand(ctx: Context, id: string): Promise<Row> {
+  const [row] = await select(ctx, commandsOf(ctx).where('c.id', id));
+  if (row === undefined) throw notFound('Command');
+  return row;
+}
+
+async function readCommand(ctx: Context, id: string): Promise<Command> {
+  return toCommand(await findCommand(ctx, id));
+}
+
+export async function readCommandWithHistory(ctx: Context, id: string): Promise<CommandWithHistory> {
+  const row = await findCommand(ctx, id);
+  const transitions = await ctx
+    .tx('command_transitions')
+    .where({ command_id: id })
+    .orderBy('seq')
+    .select<CommandWithHistory['transitions']>(
+      'from_status as from',
+      'to_status as to',
+      'reason',
+      'attempt',
+      'at',
+    );
+  return { ...toCommand(row), payload: row.payload, lateResult: row.late_result, transitions };
+}
+
+/**
+ * Ends work. What was not sent yet is over at once; what the device may have, it is asked to stop, and how it then ended
+ * is what it says: work that was done in the meantime is done.
+ */
+export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): Promise<Command> {
+  const { org_id: orgId } = await findCommand(ctx, id);
+  await assertManageable(ctx, orgId);
+  const { rows } = await ctx.tx.raw(
+    `update commands set cancel_requested_at = coalesce(cancel_requested_at, now()),
+      status = case when status = 'queued' then 'cancelled' else status end,
+      reason = case when status = 'queued' then 'not_sent' else reason end,
+      finished_at = case when status = 'queued' then now() end
+    where id = ? and status in ('queued', 'dispatched', 'accepted', 'running')
+    returning device_id`,
+    [id],
+  );
+  const command = await readCommand(ctx, id);
+  const [cancelled] = rows as { device_id: string }[];
+  if (cancelled === undefined) {
+    throw new AppError('conflict', `The command has ended: ${command.status}.`);
+  }
+  if (command.status !== 'cancelled') {
+    ctx.afterCommit(() => hub.cancelCommand(cancelled.device_id, id));
+  }
+  return command;
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { DeviceQuery } from '../devices/index.ts';
+
+export const Group = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    siteId: z.uuid().nullable(),
+    name: z.string(),
+    description: z.string().nullable(),
+    type: z.enum(['static', 'dynamic']),
+    deviceCount: z.number().int().describe('Without devices that are out of service.'),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Group' });
+
+const MAX_DEVICES_AT_ONCE = 1000;
+const deviceIds = z.array(z.uuid()).max(MAX_DEVICES_AT_ONCE);
+
+/** In lower case, as the database answers ids, so that it can be compared with those. */
+const orgId = z.uuid().toLowerCase();
+
+const fields = {
+  name: text(255).trim().describe('Unique within the organization, in any case.'),
+  description: text(1000).nullable().optional(),
+  siteId: z
+    .uuid()
+    .nullable()
+    .optional()
+    .describe('Where the group is filed; its devices may be at any site of the organization.'),
+};
+
+export const NewGroup = z.strictObject({
+  ...fields,
+  orgId,
+  type: z.literal('static').optional(),
+  deviceIds: deviceIds.optional(),
+});
+export type NewGroup = z.infer<typeof NewGroup>;
+
+export const GroupPatch = z
+  .strictObject({
+    ...fields,
+    orgId: orgId.describe('Cannot be changed: taken only where it is the present one.'),
+  })
+  .partial();
+export type GroupPatch = z.infer<typeof GroupPatch>;
+
+export const GroupQuery = PageQuery.extend({
+  orgId: z.uuid().optional(),
+  siteId: z.uuid().optional(),
+  search: text(255)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the name, in any case.'),
+});
+export type GroupQuery = z.infer<typeof GroupQuery>;
+
+/** As devices are listed elsewhere, of one group. */
+export const GroupDeviceQuery = DeviceQuery.omit({ orgId: true, groupId: true });
+export type GroupDeviceQuery = z.infer<typeof GroupDeviceQuery>;
+
+export const GroupMembers = z.strictObject({ deviceIds: deviceIds.min(1) });
+
+const total = z.number().int().describe('Devices in the group now, without those that are out of service.');
+
+export const MembersAdded = z.object({
+  added: z.number().int().describe('Those that were not in the group yet.'),
+  total,
+});
+
+export const MembersRemoved = z.object({
+  removed: z.number().int().describe('Those that were in the group.'),
+  total,
+});

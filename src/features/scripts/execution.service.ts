@@ -1,0 +1,66 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { addCommands, type Command } from '../commands/index.ts';
+import { devicesToManage, type DeviceToManage } from '../devices/index.ts';
+import type { Script } from './script.model.ts';
+import type { Refusal, ScriptExecution } from './script.schema.ts';
+import { readScript } from './script.service.ts';
+
+/** How long it waits for a device that is not connected. */
+const TTL_SECONDS = 24 * 3600;
+
+/** Starts a script on devices, each of which runs it once; those that it does not fit are told apart. */
+export async function executeScript(
+  ctx: Context,
+  id: string,
+  { deviceIds, parameters }: ScriptExecution,
+  hub: DeviceHub,
+) {
+  const script = await readScript(ctx, id);
+  const found = new Map((await devicesToManage(ctx, deviceIds)).map((device) => [device.id, device]));
+  const fit: DeviceToManage[] = [];
+  const refused: Refusal[] = [];
+  for (const deviceId of deviceIds) {
+    const device = found.get(deviceId);
+    const why = device === undefined ? GONE : misfit(script, device);
+    if (why !== undefined) refused.push({ deviceId, ...why });
+    else if (device !== undefined) fit.push(device);
+  }
+  if (fit.length === 0) {
+    throw new AppError('conflict', 'The script can be run on none of these devices.', { details: refused });
+  }
+  const executionId = newId();
+  const { language, content, timeoutSeconds } = script;
+  const commands: Command[] = await addCommands(
+    ctx,
+    fit,
+    {
+      type: 'script.run',
+      payload: { language, content, timeoutSeconds, ...(parameters === undefined ? {} : { parameters }) },
+      ttlSeconds: TTL_SECONDS,
+      execution: { id: executionId, scriptId: script.id },
+    },
+    hub,
+  );
+  return { executionId, commands, refused, script };
+}
+
+const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
+
+function misfit(script: Script, device: DeviceToManage): Omit<Refusal, 'deviceId'> | undefined {
+  if (script.orgId !== null && script.orgId !== device.orgId) {
+    return { code: 'FORBIDDEN', message: 'The script belongs to another organization.' };
+  }
+  if (!device.isManageable) {
+    return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
+  }
+  if (script.osTypes.length > 0 && !script.osTypes.includes(device.osType)) {
+    return { code: 'CONFLICT', message: `The script is not for ${device.osType}.` };
+  }
+  if (!device.capabilities.includes('script.run')) {
+    return { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot run scripts.' };
+  }
+  return undefined;
+}

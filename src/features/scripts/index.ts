@@ -1,0 +1,1 @@
+export { scriptRoutes } from './script.routes.ts';

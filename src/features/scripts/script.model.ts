@@ -1,0 +1,15 @@
+import { BaseModel } from '../../platform/db/base-model.ts';
+import type { OsType, ScriptLanguage } from '../../protocol/index.ts';
+
+export class Script extends BaseModel {
+  static override tableName = 'scripts';
+  declare orgId: string | null;
+  declare partnerId: string | null;
+  declare name: string;
+  declare description: string | null;
+  declare language: ScriptLanguage;
+  declare content: string;
+  declare osTypes: OsType[];
+  declare timeoutSeconds: number;
+  declare createdBy: string | null;
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import type { DeviceHub } from '../../hub/index.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { executeScript } from './execution.service.ts';
+import {
+  ExecutionStarted,
+  NewScript,
+  Script,
+  ScriptExecution,
+  ScriptPatch,
+  ScriptQuery,
+} from './script.schema.ts';
+import { createScript, deleteScript, listScripts, readScript, updateScript } from './script.service.ts';
+
+const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
+const BODY_LIMIT = 500_000;
+
+const about = (script: { id: string; orgId: string | null; partnerId: string | null; name: string }) => ({
+  orgId: script.orgId,
+  ...(script.partnerId === null ? {} : { partnerId: script.partnerId }),
+  resourceId: script.id,
+  resourceName: script.name,
+});
+
+export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
+  return {
+    name: 'Scripts',
+    description: 'Scripts and running them on devices.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/scripts',
+        summary: 'List scripts by name',
+        access: may('scripts:read'),
+        query: ScriptQuery,
+        response: pageOf(Script),
+        handler: ({ ctx, query }) => listScripts(ctx, query),
+      }),
+      route({
+        method: 'post',
+        path: '/scripts',
+        summary: 'Create a script',
+        access: may('scripts:write'),
+        body: NewScript,
+        bodyLimit: BODY_LIMIT,
+        response: Script,
+        status: 201,
+        handler: ({ ctx, body }) => createScript(ctx, body),
+        audit: { action: 'script.create', resource: 'script', note: about },
+      }),
+      route({
+        method: 'get',
+        path: '/scripts/:id',
+        summary: 'Read a script',
+        access: may('scripts:read'),
+        params: IdParams,
+        response: Script,
+        handler: ({ ctx, params }) => readScript(ctx, params.id),
+      }),
+      route({
+        method: 'patch',
+        path: '/scripts/:id',
+        summary: 'Change a script',
+        access: may('scripts:write'),
+        params: IdParams,
+        body: ScriptPatch,
+        bodyLimit: BODY_LIMIT,
+        response: Script,
+        handler: ({ ctx, params, body }) => updateScript(ctx, params.id, body),
+        audit: {
+          action: 'script.update',
+          resource: 'script',
+          note: (script) => ({ ...about(script), details: { changedFields: script.changedFields } }),
+        },
+      }),
+      route({
+        method: 'delete',
+        path: '/scripts/:id',
+        summary: 'Delete a script: what is under way goes on',
+        access: may('scripts:delete'),
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        handler: ({ ctx, params }) => deleteScript(ctx, params.id),
+        audit: { action: 'script.delete', resource: 'script', note: ({ script }) => about(script) },
+      }),
+      route({
+        method: 'post',
+        path: '/scripts/:id/execute',
+        summary: 'Run a script on devices',
+        description:
+          'Each device runs it once; one that is not connected when it comes back, within a day. How it went is in the commands.',
+        access: may('scripts:execute'),
+        params: IdParams,
+        body: ScriptExecution,
+        response: ExecutionStarted,
+        status: 202,
+        idempotent: true,
+        errors: ['conflict'],
+        handler: ({ ctx, params, body }) => executeScript(ctx, params.id, body, hub),
+        audit: {
+          action: 'script.execute',
+          resource: 'script',
+          // Each organization finds in its trail what was run on its devices.
+          note: ({ executionId, script, commands }) =>
+            [...new Set(commands.map(({ orgId }) => orgId))].map((orgId) => ({
+              ...about(script),
+              orgId,
+              details: {
+                executionId,
+                deviceIds: commands
+                  .filter((command) => command.orgId === orgId)
+                  .map(({ deviceId }) => deviceId),
+              },
+            })),
+        },
+      }),
+    ],
+  };
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import {
+  OsType,
+  SCRIPT_MAX_BYTES,
+  SCRIPT_TIMEOUT_MAX_SECONDS,
+  ScriptLanguage,
+  ScriptParameters,
+} from '../../protocol/index.ts';
+import { Command } from '../commands/index.ts';
+
+export const Script = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid().nullable(),
+    partnerId: z.uuid().nullable().describe('Of a script for all organizations of a partner.'),
+    name: z.string(),
+    description: z.string().nullable(),
+    language: ScriptLanguage,
+    content: z.string(),
+    osTypes: z.array(OsType).describe('Empty: any.'),
+    timeoutSeconds: z.number().int(),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Script' });
+
+const fields = {
+  name: text(255),
+  description: text(1000, 0).nullable().optional(),
+  language: ScriptLanguage,
+  content: text(SCRIPT_MAX_BYTES),
+  osTypes: z
+    .array(OsType)
+    .max(OsType.options.length)
+    .transform((list) => [...new Set(list)])
+    .optional(),
+  timeoutSeconds: z.number().int().min(1).max(SCRIPT_TIMEOUT_MAX_SECONDS).optional().describe('Default 300.'),
+};
+
+export const NewScript = z.strictObject({
+  ...fields,
+  orgId: z.uuid().optional().describe('Left out in partner scope: a script for all organizations.'),
+});
+export type NewScript = z.infer<typeof NewScript>;
+
+export const ScriptPatch = z.strictObject(fields).partial();
+export type ScriptPatch = z.infer<typeof ScriptPatch>;
+
+export const ScriptQuery = PageQuery.extend({
+  orgId: z.uuid().optional().describe('Those that can be run in this organization.'),
+  language: ScriptLanguage.optional(),
+  search: text(255)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the name, in any case.'),
+});
+export type ScriptQuery = z.infer<typeof ScriptQuery>;
+
+const MAX_DEVICES = 500;
+
+export const ScriptExecution = z.strictObject({
+  deviceIds: z
+    .array(z.uuid())
+    .min(1)
+    .max(MAX_DEVICES)
+    .transform((ids) => [...new Set(ids)]),
+  parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
+});
+export type ScriptExecution = z.infer<typeof ScriptExecution>;
+
+const Refusal = z.object({ deviceId: z.uuid(), code: z.string(), message: z.string() });
+export type Refusal = z.infer<typeof Refusal>;
+
+export const ExecutionStarted = z.object({
+  executionId: z.uuid(),
+  commands: z.array(Command),
+  refused: z.array(Refusal).describe('Devices that it was not started on, and why.'),
+});

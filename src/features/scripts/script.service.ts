@@ -1,0 +1,82 @@
+import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { Script } from './script.model.ts';
+import type { NewScript, ScriptPatch, ScriptQuery } from './script.schema.ts';
+
+const visible = (ctx: Context) =>
+  Script.query(ctx.tx).where((either) => {
+    void either.whereRaw(inTenant(ctx.caller, 'scripts.org_id'));
+    if (ctx.caller.partnerId !== null) void either.orWhere('scripts.partner_id', ctx.caller.partnerId);
+  });
+
+export async function listScripts(ctx: Context, query: ScriptQuery) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  const scripts = visible(ctx)
+    .orderByRaw('lower(name), id')
+    .page(query.page - 1, query.limit);
+  if (query.orgId !== undefined) {
+    void scripts.where((of) => void of.where('org_id', query.orgId ?? null).orWhereNotNull('partner_id'));
+  }
+  if (query.language !== undefined) void scripts.where('language', query.language);
+  if (query.search !== undefined) void scripts.whereILike('name', containing(query.search));
+  return toPage(query, await scripts);
+}
+
+export async function readScript(ctx: Context, id: string): Promise<Script> {
+  const script = await visible(ctx).findById(id);
+  if (script === undefined) throw notFound('Script');
+  return script;
+}
+
+export async function createScript(ctx: Context, { orgId, ...fields }: NewScript): Promise<Script> {
+  return Script.query(ctx.tx).insertAndFetch({
+    ...sentFields(fields),
+    ...(await ownerOf(ctx, orgId)),
+    createdBy: ctx.caller.userId,
+  });
+}
+
+/** A script is an organization's; or, made in partner scope without one, the partner's. */
+async function ownerOf(
+  ctx: Context,
+  orgId: string | undefined,
+): Promise<{ orgId: string } | { partnerId: string }> {
+  const own = orgId ?? ctx.caller.orgId;
+  if (own !== null) {
+    await assertOrganizationAccess(ctx, own);
+    await assertManageable(ctx, own);
+    return { orgId: own };
+  }
+  if (ctx.caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
+  return { partnerId: ctx.caller.partnerId };
+}
+
+export async function updateScript(ctx: Context, id: string, patch: ScriptPatch) {
+  const script = await readScriptToChange(ctx, id);
+  const changes = sentFields(patch);
+  const changedFields = Object.keys(changes);
+  if (changedFields.length === 0) throw noFields();
+  return Object.assign(await script.$query(ctx.tx).patchAndFetch(changes), { changedFields });
+}
+
+/** What is under way goes on: each command has the script as it was. */
+export async function deleteScript(ctx: Context, id: string) {
+  const script = await readScriptToChange(ctx, id);
+  await script.$query(ctx.tx).delete();
+  return { success: true as const, script };
+}
+
+async function readScriptToChange(ctx: Context, id: string): Promise<Script> {
+  const script = await readScript(ctx, id);
+  if (script.orgId !== null) await assertManageable(ctx, script.orgId);
+  else if (ctx.caller.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
+    // It runs in organizations that they may not act in.
+    throw new AppError('forbidden', 'A script of the whole partner is changed by who may act in all of it.');
+  }
+  return script;
+}

@@ -1,0 +1,139 @@
+import type { Logger } from '../platform/logger.ts';
+import type { ActorRegistry } from './actor-registry.ts';
+import type { CommandEvent, CommandLedger } from './ports.ts';
+
+/** What is asked of the ledger within this time goes there together. */
+const GATHER_MS = 10;
+const RETRY_MS = 1000;
+const SWEEP_MS = 5000;
+const CLAIMS_AT_ONCE = 500;
+const EVENTS_AT_ONCE = 500;
+/** More than this is refused, and comes again: agents keep what is not acknowledged. */
+const MAX_EVENTS = 20_000;
+
+interface Waiting {
+  event: CommandEvent;
+  kept: ((isKept: boolean) => void) | undefined;
+}
+
+/**
+ * Between the actors and the ledger: brings devices their work when it is there and they are, and what they say of it
+ * back, both in batches, however many devices there are. Nothing is polled: a device that connects, a command that is
+ * made and a command that ends each say so.
+ */
+export class CommandDesk {
+  readonly #ledger: CommandLedger;
+  readonly #registry: ActorRegistry;
+  readonly #log: Logger;
+  readonly #sweeper: NodeJS.Timeout;
+  #awake = new Set<string>();
+  #events: Waiting[] = [];
+  #takeTimer: NodeJS.Timeout | undefined;
+  #recordTimer: NodeJS.Timeout | undefined;
+  #taking: Promise<void> | undefined;
+  #recording: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(parts: { ledger: CommandLedger; registry: ActorRegistry; log: Logger }) {
+    this.#ledger = parts.ledger;
+    this.#registry = parts.registry;
+    this.#log = parts.log;
+    this.#sweeper = setInterval(() => {
+      this.#ledger.sweep().catch((error: unknown) => this.#log.warn({ err: error }, 'commands.sweep_failed'));
+    }, SWEEP_MS);
+    this.#sweeper.unref();
+  }
+
+  /** Events that are not in the ledger yet. */
+  get unwritten(): number {
+    return this.#events.length;
+  }
+
+  /** There may be work for this device, if it is here. */
+  wake(deviceId: string): void {
+    if (this.#closed) return;
+    this.#awake.add(deviceId);
+    this.#takeIn(GATHER_MS);
+  }
+
+  /** @param kept  called when the event is in the ledger, or with `false` when it has to be told again */
+  record(event: CommandEvent, kept?: (isKept: boolean) => void): void {
+    if (this.#closed || this.#events.length >= MAX_EVENTS) {
+      kept?.(false);
+      return;
+    }
+    this.#events.push({ event, kept });
+    this.#recordIn(GATHER_MS);
+  }
+
+  /** Writes what waits; nothing is taken any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    clearTimeout(this.#takeTimer);
+    clearTimeout(this.#recordTimer);
+    await this.#taking;
+    await this.#recording;
+    while (this.#events.length > 0 && (await this.#recordSome()));
+    for (const { kept } of this.#events.splice(0)) kept?.(false);
+  }
+
+  #takeIn(ms: number): void {
+    this.#takeTimer ??= setTimeout(() => {
+      this.#takeTimer = undefined;
+      this.#taking ??= this.#take().finally(() => {
+        this.#taking = undefined;
+        if (this.#awake.size > 0 && !this.#closed) this.#takeIn(GATHER_MS);
+      });
+    }, ms);
+  }
+
+  async #take(): Promise<void> {
+    const deviceIds = [...this.#awake].slice(0, CLAIMS_AT_ONCE);
+    for (const id of deviceIds) this.#awake.delete(id);
+    const claims = deviceIds.flatMap((deviceId) => {
+      const actor = this.#registry.get(deviceId);
+      return actor?.isConnected === true && actor.state === 'online'
+        ? [{ deviceId, epoch: actor.epoch }]
+        : [];
+    });
+    if (claims.length === 0) return;
+    try {
+      const { dispatched, cancelled } = await this.#ledger.take(claims);
+      for (const command of dispatched) this.#registry.get(command.deviceId)?.send(command);
+      for (const { id, deviceId } of cancelled) this.#registry.get(deviceId)?.cancelCommand(id);
+    } catch (error) {
+      this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
+      for (const id of deviceIds) this.#awake.add(id);
+      clearTimeout(this.#takeTimer);
+      this.#takeTimer = undefined;
+      if (!this.#closed) this.#takeIn(RETRY_MS);
+    }
+  }
+
+  #recordIn(ms: number): void {
+    this.#recordTimer ??= setTimeout(() => {
+      this.#recordTimer = undefined;
+      this.#recording ??= this.#recordSome().then((isWritten) => {
+        this.#recording = undefined;
+        if (this.#events.length > 0 && !this.#closed) this.#recordIn(isWritten ? 0 : RETRY_MS);
+      });
+    }, ms);
+  }
+
+  async #recordSome(): Promise<boolean> {
+    const batch = this.#events.slice(0, EVENTS_AT_ONCE);
+    try {
+      await this.#ledger.record(batch.map(({ event }) => event));
+    } catch (error) {
+      this.#log.warn({ err: error, waiting: this.#events.length }, 'commands.not_recorded');
+      return false;
+    }
+    this.#events.splice(0, batch.length);
+    for (const { event, kept } of batch) {
+      kept?.(true);
+      if (event.kind === 'finished') this.wake(event.deviceId);
+    }
+    return true;
+  }
+}

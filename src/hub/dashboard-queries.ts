@@ -1,0 +1,109 @@
+import { setMaxListeners } from 'node:events';
+import type { Caller } from '../platform/context.ts';
+import { AppError } from '../platform/errors.ts';
+import { newId } from '../platform/ids.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { z } from 'zod';
+import type { DASHBOARD_EVENTS, EventLogsEnd, EventLogsRows, QueryStarted } from '../protocol/index.ts';
+import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
+import type { DeviceHub } from './index.ts';
+import type { DeviceStore } from './ports.ts';
+
+const MAX_QUERIES = 8;
+
+/** What a connection of a person has to offer for streamed answers. */
+export interface QueryClient {
+  caller(): Caller;
+  rows(message: EventLogsRows): void;
+  end(message: EventLogsEnd): void;
+  /** Resolves when it has taken most of what it was sent. */
+  ready(): Promise<void>;
+  /** Whether it takes nothing any more. */
+  isStuck(): boolean;
+}
+
+type Message<E extends keyof typeof DASHBOARD_EVENTS> = z.output<(typeof DASHBOARD_EVENTS)[E]>;
+
+/** The live queries of one dashboard connection. They end with it. */
+export class DashboardQueries {
+  readonly #open = new Map<string, AbortController>();
+  readonly #client: QueryClient;
+  readonly #parts: { store: DeviceStore; ask: DeviceHub['ask']; log: Logger };
+
+  constructor(client: QueryClient, parts: { store: DeviceStore; ask: DeviceHub['ask']; log: Logger }) {
+    this.#client = client;
+    this.#parts = parts;
+  }
+
+  async query(message: Message<'eventlogs:query'>): Promise<QueryStarted> {
+    const payload = pageOfNewest(message);
+    return this.#start([...new Set(message.deviceIds)], (deviceId, onRows, signal) =>
+      this.#parts.ask(deviceId, {
+        type: 'eventlogs.query',
+        payload,
+        maxRows: message.limit,
+        onRows,
+        signal,
+      }),
+    );
+  }
+
+  async tail({ deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
+    return this.#start([deviceId], (id, onRows, signal) =>
+      this.#parts.ask(id, { type: 'eventlogs.tail', payload, onRows, signal }),
+    );
+  }
+
+  cancel(queryId: string): void {
+    this.#open.get(queryId)?.abort();
+  }
+
+  close(): void {
+    for (const controller of this.#open.values()) controller.abort();
+  }
+
+  async #start(deviceIds: readonly string[], ask: AskDevice): Promise<QueryStarted> {
+    if (this.#open.size >= MAX_QUERIES) {
+      throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
+    }
+    const queryId = newId();
+    const controller = new AbortController();
+    // Every device that is asked listens to it.
+    setMaxListeners(0, controller.signal);
+    this.#open.set(queryId, controller);
+    try {
+      const askable = await this.#parts.store.askable(this.#client.caller(), deviceIds);
+      const refusals = new Map<string, string>();
+      for (const deviceId of deviceIds) {
+        const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';
+        if (refusal !== undefined) refusals.set(deviceId, refusal);
+      }
+      // Behind the answer that tells the client the id.
+      setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller));
+      return { ok: true, queryId };
+    } catch (error) {
+      this.#open.delete(queryId);
+      throw error;
+    }
+  }
+
+  #run(
+    queryId: string,
+    deviceIds: readonly string[],
+    refusals: ReadonlyMap<string, string>,
+    ask: AskDevice,
+    controller: AbortController,
+  ): void {
+    const onRows: Parameters<typeof queryFleet>[0]['onRows'] = (deviceId, rows) => {
+      if (controller.signal.aborted) return;
+      // What it does not take would wait here in memory.
+      if (this.#client.isStuck()) controller.abort();
+      else this.#client.rows({ queryId, deviceId, rows });
+    };
+    const ready = () => this.#client.ready();
+    queryFleet({ deviceIds, refusals, ready, ask, onRows, signal: controller.signal })
+      .then((outcomes) => this.#client.end({ queryId, outcomes }))
+      .catch((error: unknown) => this.#parts.log.error({ err: error, queryId }, 'hub.fleet_query_failed'))
+      .finally(() => this.#open.delete(queryId));
+  }
+}
