@@ -3,11 +3,14 @@ import { AgentErrorCode } from '../protocol/index.ts';
 /** A failure with a code that the hub passes on. */
 export class AgentError extends Error {
   readonly code: string;
+  /** What the work had brought before it failed. */
+  readonly output: unknown;
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, output?: unknown) {
     super(message);
     this.name = 'AgentError';
     this.code = code;
+    this.output = output;
   }
 }
 

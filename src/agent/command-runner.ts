@@ -1,19 +1,22 @@
 import {
-  AgentErrorCode,
-  COMMANDS,
   ROWS_PER_FRAME,
   type CommandFrame,
   type CommandOutput,
   type CommandPayload,
   type CommandResult,
   type CommandRow,
-  type CommandRows,
   type CommandType,
+  type DurableCommandType,
 } from '../protocol/index.ts';
 import { AgentError } from './agent-error.ts';
+import type { AnswerChannel } from './answer-channel.ts';
+import { boundHandler, describeError } from './bound-handler.ts';
+import type { ServerClock } from './server-clock.ts';
+
+type LiveCommandType = Exclude<CommandType, DurableCommandType>;
 
 /** What a handler gets beside its payload. */
-export interface HandlerContext<T extends CommandType> {
+export interface HandlerContext<T extends LiveCommandType> {
   /** Aborted when the server cancels or the connection ends: nobody waits for the answer any more. */
   signal: AbortSignal;
   /** Aborted when the time is nearly up: stop reading, and answer with what there is. */
@@ -23,27 +26,29 @@ export interface HandlerContext<T extends CommandType> {
 }
 
 export type Handlers = {
-  [T in CommandType]?: (payload: CommandPayload<T>, context: HandlerContext<T>) => Promise<CommandOutput<T>>;
+  [T in LiveCommandType]?: (
+    payload: CommandPayload<T>,
+    context: HandlerContext<T>,
+  ) => Promise<CommandOutput<T>>;
 };
-
-/** How results and rows travel; each resolves when the hub has acknowledged. */
-export interface AnswerChannel {
-  rows(frame: CommandRows): Promise<void>;
-  result(result: CommandResult): Promise<void>;
-}
 
 const MAX_AT_ONCE = 8;
 const FRAME_BYTES = 250_000;
 /** The answer must be home before the server gives up. */
 const TRAVEL_MS = 1000;
+/** A heartbeat is sent with each new connection; its answer tells the server's time. */
+const CLOCK_KNOWN_MS = 5000;
+const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Runs what the server asks, several at once, each with an end: done, failed, cancelled or out of time. */
+/** Runs the live questions of the server, several at once, each with an end: done, failed, cancelled or out of time. */
 export class CommandRunner {
   readonly #handlers: Handlers;
+  readonly #clock: ServerClock;
   readonly #running = new Map<string, AbortController>();
 
-  constructor(handlers: Handlers) {
+  constructor(handlers: Handlers, clock: ServerClock) {
     this.#handlers = handlers;
+    this.#clock = clock;
   }
 
   get capabilities(): string[] {
@@ -55,13 +60,13 @@ export class CommandRunner {
   }
 
   async run(frame: CommandFrame, channel: AnswerChannel): Promise<void> {
-    const startedAt = new Date().toISOString();
+    const startedAt = this.#clock.timestamp();
     const finish = (end: Pick<CommandResult, 'status' | 'output' | 'error'>) =>
       channel.result({
         id: frame.id,
         epoch: frame.epoch,
         startedAt,
-        finishedAt: new Date().toISOString(),
+        finishedAt: this.#clock.timestamp(),
         ...end,
       });
     const controller = new AbortController();
@@ -73,7 +78,7 @@ export class CommandRunner {
       const output = await this.#answer(frame, controller.signal, channel);
       await finish(controller.signal.aborted ? CANCELLED : { status: 'succeeded', output });
     } catch (error) {
-      await finish(controller.signal.aborted ? CANCELLED : { status: 'failed', error: describe(error) });
+      await finish(controller.signal.aborted ? CANCELLED : { status: 'failed', error: describeError(error) });
     } finally {
       this.#running.delete(frame.id);
       // Whatever the handler still holds on to ends with it.
@@ -90,32 +95,29 @@ export class CommandRunner {
   }
 
   async #answer(frame: CommandFrame, signal: AbortSignal, channel: AnswerChannel): Promise<unknown> {
-    const { type } = frame;
-    if (!isKnown(type) || this.#handlers[type] === undefined) {
-      throw new AgentError(AgentErrorCode.capabilityMissing, `This agent cannot do "${type}".`);
-    }
-    const payload = COMMANDS[type].payload.safeParse(frame.payload);
-    if (!payload.success) {
-      const issue = payload.error.issues[0];
-      throw new AgentError(
-        AgentErrorCode.invalidPayload,
-        `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
-      );
-    }
+    const handle = boundHandler<HandlerContext<LiveCommandType>>(this.#handlers, frame);
     const rows = new RowStream(frame.id, channel);
-    const timeUp = AbortSignal.timeout(Math.max(0, Date.parse(frame.deadline) - Date.now() - TRAVEL_MS));
-    // The table pairs each type with the schema that has just parsed its payload.
-    const handler = this.#handlers[type] as (
-      payload: unknown,
-      context: HandlerContext<CommandType>,
-    ) => Promise<unknown>;
-    const output = await handler(payload.data, {
+    const output = await handle({
       signal,
-      timeUp,
+      timeUp: this.#timeUp(frame, signal),
       row: (row) => rows.add(row),
     });
     if (!signal.aborted) await rows.end();
     return output;
+  }
+
+  /** The deadline is told in the server's time. */
+  #timeUp(frame: CommandFrame, over: AbortSignal): AbortSignal {
+    const timeUp = new AbortController();
+    const arm = async () => {
+      await this.#clock.known(CLOCK_KNOWN_MS);
+      if (over.aborted) return;
+      const leftMs = Date.parse(frame.deadline) - this.#clock.now() - TRAVEL_MS;
+      const timer = setTimeout(() => timeUp.abort(), Math.min(Math.max(0, leftMs), TIMER_MAX_MS));
+      over.addEventListener('abort', () => clearTimeout(timer), { once: true });
+    };
+    void arm();
+    return timeUp.signal;
   }
 }
 
@@ -156,16 +158,4 @@ class RowStream {
     this.#lastSent = Date.now();
     await this.#channel.rows({ id: this.#id, seq: this.#seq++, rows, done });
   }
-}
-
-function describe(error: unknown): { code: string; message: string } {
-  if (error instanceof AgentError) return { code: error.code, message: error.message.slice(0, 2000) };
-  return {
-    code: AgentErrorCode.failed,
-    message: (error instanceof Error ? error.message : String(error)).slice(0, 2000),
-  };
-}
-
-function isKnown(type: string): type is CommandType {
-  return Object.hasOwn(COMMANDS, type);
 }

@@ -9,13 +9,16 @@ import {
   PROTOCOL_VERSION,
   Refusal,
   type AgentHandshake,
-  type CommandResult,
-  type CommandRows,
+  isDurable,
   type ErrorAck,
   type Heartbeat,
 } from '../protocol/index.ts';
+import { channelOver } from './answer-channel.ts';
 import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from './back-off.ts';
-import type { AnswerChannel, CommandRunner } from './command-runner.ts';
+import { describeError } from './bound-handler.ts';
+import type { CommandRunner } from './command-runner.ts';
+import type { DurableRunner } from './durable/durable-runner.ts';
+import type { ServerClock } from './server-clock.ts';
 import type { Tokens } from './tokens.ts';
 
 /** How the agent stands with its server, for people and for the status file. */
@@ -29,7 +32,11 @@ export interface ConnectionOptions {
   server: string;
   tokens: Tokens;
   handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
+  /** For live questions, which end with the connection. */
   runner: CommandRunner;
+  /** For the work of the server's ledger, which does not. Started and stopped by whoever made it. */
+  durable: DurableRunner;
+  clock: ServerClock;
   heartbeat: () => Promise<Heartbeat>;
   onState: (state: ConnectionState) => void;
   /** Between 0 and 1, for tests. */
@@ -43,7 +50,6 @@ type Ack = (answer: { ok: true } | ErrorAck) => void;
 const CONNECT_MS = 15_000;
 const ACK_MS = 10_000;
 const MISSED_HEARTBEATS = 2;
-const RESEND_MS = 500;
 
 /** Keeps one connection to the hub: comes back after each loss, when it should, and tells of the machine meanwhile. */
 export class AgentConnection {
@@ -55,6 +61,8 @@ export class AgentConnection {
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #failedTries = 0;
   #missedHeartbeats = 0;
+  #isBeating = false;
+  #beatsAgain = false;
   #notice: HubReconnect | undefined;
   #stopped = false;
   #connectedSince = '';
@@ -69,12 +77,20 @@ export class AgentConnection {
     this.#connect();
   }
 
-  /** Cancels what runs, closes the connection and stays away. */
+  /** The server is told of a change before the next heartbeat is due. */
+  heartbeatNow(): void {
+    if (this.#socket?.connected !== true) return;
+    if (this.#isBeating) this.#beatsAgain = true;
+    else this.#heartbeatIn(0, this.#socket);
+  }
+
+  /** Cancels live questions, closes the connection and stays away. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#retryTimer);
     clearTimeout(this.#heartbeatTimer);
     this.#options.runner.cancelAll();
+    this.#options.durable.detach();
     this.#socket?.disconnect();
     this.#options.onState({ state: 'stopped' });
   }
@@ -99,6 +115,8 @@ export class AgentConnection {
     });
     this.#socket = socket;
     this.#notice = undefined;
+    const { runner, durable } = this.#options;
+    const channel = channelOver(socket, this.#ackMs);
 
     socket.on('connect', () => {
       void tokens.accepted(token);
@@ -106,7 +124,10 @@ export class AgentConnection {
       this.#missedHeartbeats = 0;
       this.#connectedSince = new Date().toISOString();
       this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
+      this.#isBeating = false;
+      this.#beatsAgain = false;
       this.#heartbeatIn(0, socket);
+      durable.attach(channel);
     });
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();
@@ -119,7 +140,8 @@ export class AgentConnection {
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
-      this.#options.runner.cancelAll();
+      runner.cancelAll();
+      durable.detach();
       if (this.#notice !== undefined) {
         this.#wait(askedDelay(this.#notice.afterMs, this.#random), `sent away: ${this.#notice.reason}`);
       } else this.#wait(reconnectDelay(this.#failedTries++, this.#random), `connection lost: ${reason}`);
@@ -127,15 +149,26 @@ export class AgentConnection {
     socket.on('command', (message: unknown, ack?: Ack) => {
       const frame = CommandFrame.safeParse(message);
       if (!frame.success) return ack?.(refused('The command is not of the agreed form.'));
+      if (isDurable(frame.data.type)) {
+        durable.accept(frame.data).then(
+          () => ack?.({ ok: true }),
+          (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+        );
+        return;
+      }
       ack?.({ ok: true });
-      // Every failure of a command ends in its result; without a connection there is nobody to tell.
-      void this.#options.runner.run(frame.data, channelOver(socket, this.#ackMs)).catch(() => {});
+      // Every failure of a question ends in its result; without a connection there is nobody to tell.
+      void runner.run(frame.data, channel).catch(() => {});
     });
     socket.on('command:cancel', (message: unknown, ack?: Ack) => {
       const cancel = CommandCancel.safeParse(message);
       if (!cancel.success) return ack?.(refused('The cancellation is not of the agreed form.'));
-      ack?.({ ok: true });
-      this.#options.runner.cancel(cancel.data.id);
+      const { id } = cancel.data;
+      runner.cancel(id);
+      durable.cancel(id).then(
+        () => ack?.({ ok: true }),
+        (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+      );
     });
     socket.on('hub:reconnect', (message: unknown, ack?: Ack) => {
       const notice = HubReconnect.safeParse(message);
@@ -169,10 +202,9 @@ export class AgentConnection {
   #heartbeatIn(ms: number, socket: Socket): void {
     clearTimeout(this.#heartbeatTimer);
     this.#heartbeatTimer = setTimeout(() => {
+      this.#isBeating = true;
       this.#beat(socket).then(
-        (nextInMs) => {
-          if (socket.connected) this.#heartbeatIn(heartbeatDelay(nextInMs, this.#random), socket);
-        },
+        (nextInMs) => this.#heartbeatAnswered(heartbeatDelay(nextInMs, this.#random), socket),
         () => this.#heartbeatMissed(socket),
       );
     }, ms);
@@ -180,15 +212,25 @@ export class AgentConnection {
 
   async #beat(socket: Socket): Promise<number> {
     const heartbeat = await this.#options.heartbeat();
+    const told = this.#options.clock.ask();
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
+    told(answer.at);
     this.#missedHeartbeats = 0;
     this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: answer.at });
     return answer.nextInMs;
   }
 
+  #heartbeatAnswered(nextInMs: number, socket: Socket): void {
+    if (!socket.connected || socket !== this.#socket) return;
+    this.#isBeating = false;
+    this.#heartbeatIn(this.#beatsAgain ? 0 : nextInMs, socket);
+    this.#beatsAgain = false;
+  }
+
   /** A hub that does not answer twice is not there, whatever the socket says. */
   #heartbeatMissed(socket: Socket): void {
-    if (!socket.connected) return;
+    if (!socket.connected || socket !== this.#socket) return;
+    this.#isBeating = false;
     this.#missedHeartbeats += 1;
     if (this.#missedHeartbeats >= MISSED_HEARTBEATS) socket.disconnect();
     else this.#heartbeatIn(1000, socket);
@@ -196,34 +238,3 @@ export class AgentConnection {
 }
 
 const refused = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
-
-/** Sends again until the hub has it or the connection is gone. */
-function channelOver(socket: Socket, ackMs: number): AnswerChannel {
-  const deliver = async (event: string, message: CommandRows | CommandResult) => {
-    while (socket.connected) {
-      try {
-        const answer = (await socket.timeout(ackMs).emitWithAck(event, message)) as {
-          ok: boolean;
-          error?: { code: string };
-        };
-        if (answer.ok) return;
-        // The hub will not take it however often it comes.
-        if (answer.error?.code !== 'DEVICE_BUSY') throw new HubRefused(answer.error?.code ?? 'unknown');
-      } catch (error) {
-        if (error instanceof HubRefused) throw error;
-      }
-      await new Promise((resolve) => setTimeout(resolve, RESEND_MS));
-    }
-    throw new Error('the connection ended before the hub had the answer');
-  };
-  return {
-    rows: (frame) => deliver('command:rows', frame),
-    result: (result) => deliver('command:result', result),
-  };
-}
-
-class HubRefused extends Error {
-  constructor(code: string) {
-    super(`the hub refused a message: ${code}`);
-  }
-}

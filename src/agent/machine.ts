@@ -112,6 +112,11 @@ export class MachineReporter {
   #lastCpu = cpuTimes();
   #osVersion: Promise<string> | undefined;
 
+  /** Forgets what is only looked at once. */
+  refresh(): void {
+    this.#osVersion = undefined;
+  }
+
   async heartbeat(): Promise<Heartbeat> {
     this.#osVersion ??= osVersion();
     return {

@@ -1,11 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { AgentConnection, type ConnectionState } from './connection.ts';
+import path from 'node:path';
 import { CommandRunner } from './command-runner.ts';
+import { AgentConnection, type ConnectionState } from './connection.ts';
 import type { Credentials } from './credentials.ts';
+import { agentHandlers } from './durable/agent-handlers.ts';
+import { CommandStore } from './durable/command-store.ts';
+import { DurableRunner } from './durable/durable-runner.ts';
+import { JournalFile } from './durable/journal-file.ts';
 import { eventLogHandlers } from './event-logs/handlers.ts';
 import { openEventLogs } from './event-logs/open-event-logs.ts';
 import { MachineReporter } from './machine.ts';
+import { machineRebooter } from './reboot.ts';
 import { rotateByAge } from './rotate-token.ts';
+import { scriptHandlers } from './scripts/handlers.ts';
+import { findInterpreters } from './scripts/interpreters.ts';
+import { ScriptFolder } from './scripts/script-folder.ts';
+import { ServerClock } from './server-clock.ts';
+import { Settings } from './settings.ts';
 import { StatusFile } from './status-file.ts';
 import { KeptTokens } from './tokens.ts';
 import { AGENT_VERSION } from './version.ts';
@@ -14,38 +25,67 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-/** The agent of this machine: its logs, its load, one connection. */
+/** The agent of this machine: its logs, its load, what it is told to do, one connection. */
 export async function runAgent(options: {
   dataDir: string;
   credentials: Credentials;
   onState: (state: ConnectionState) => void;
+  /** What a person should know about and the agent can live with. */
+  warn: (message: string) => void;
 }): Promise<RunningAgent> {
-  const { dataDir, credentials, onState } = options;
-  const { server } = credentials;
-  const runner = new CommandRunner(eventLogHandlers(await openEventLogs()));
+  const { dataDir, credentials, onState, warn } = options;
+  const { server, deviceId } = credentials;
+  // What was accepted as one device is nothing to another one that this machine may have been enrolled as.
+  const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
+  const clock = new ServerClock();
+  const settings = await Settings.load(dataDir, warn);
   const reporter = new MachineReporter();
   const status = new StatusFile(dataDir, server);
+  const scripts = new ScriptFolder(dataDir, warn);
+  await scripts.clear();
+
+  const runner = new CommandRunner(eventLogHandlers(await openEventLogs()), clock);
+  const durable = new DurableRunner({
+    store: new CommandStore(new JournalFile(journal, warn)),
+    handlers: {
+      ...scriptHandlers(await findInterpreters(), scripts),
+      ...agentHandlers({
+        settings,
+        rebooter: machineRebooter,
+        reportNow() {
+          reporter.refresh();
+          connection.heartbeatNow();
+        },
+      }),
+    },
+    clock,
+    warn,
+  });
   const connection = new AgentConnection({
     server,
     tokens: new KeptTokens(dataDir, credentials),
     handshake: {
       agentVersion: AGENT_VERSION,
-      capabilities: runner.capabilities,
+      capabilities: [...runner.capabilities, ...durable.capabilities],
       bootId: randomUUID(),
     },
     runner,
-    heartbeat: () => reporter.heartbeat(),
+    durable,
+    clock,
+    heartbeat: async () => ({ ...(await reporter.heartbeat()), autoUpdate: settings.autoUpdate }),
     onState(state) {
       status.put(state);
       onState(state);
     },
   });
+  await durable.start();
   const rotation = rotateByAge(dataDir);
   connection.start();
   return {
     async stop() {
       rotation.stop();
       connection.stop();
+      await durable.stop();
       await status.remove();
     },
   };

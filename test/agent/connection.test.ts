@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../../src/agent/back-off.ts';
-import { CommandRunner, type Handlers } from '../../src/agent/command-runner.ts';
-import { AgentConnection, type ConnectionState } from '../../src/agent/connection.ts';
-import { fixedToken } from '../../src/agent/tokens.ts';
+import type { CommandRunner, Handlers } from '../../src/agent/command-runner.ts';
 import { AgentError } from '../../src/agent/agent-error.ts';
 import type { LogEntry } from '../../src/protocol/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../support/scripted-hub.ts';
+import { startTestAgent, temporaryFolder, type TestAgent } from './agent-support/test-agent.ts';
 
 const entry = (recordId: number, message = 'x'): LogEntry => ({
   recordId,
@@ -24,32 +23,22 @@ const QUERY = { name: 'System', page: 1, limit: 500 };
 
 describe('the agent’s connection', () => {
   let hub: ScriptedHub;
-  let states: ConnectionState[];
-  let connection: AgentConnection | undefined;
+  let agent: TestAgent | undefined;
+  let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
 
   beforeEach(async () => {
     hub = await startScriptedHub();
-    states = [];
+    temporary = await temporaryFolder();
   });
   afterEach(async () => {
-    connection?.stop();
+    await agent?.stop();
     await hub.close();
+    await temporary.remove();
   });
 
-  function connect(handlers: Handlers = {}, random = () => 0): CommandRunner {
-    const runner = new CommandRunner(handlers);
-    connection = new AgentConnection({
-      server: hub.url,
-      tokens: fixedToken('t'),
-      handshake: { agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
-      runner,
-      heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1' }),
-      onState: (state) => states.push(state),
-      random,
-      ackMs: 1000,
-    });
-    connection.start();
-    return runner;
+  async function connect(live: Handlers = {}): Promise<CommandRunner> {
+    agent = await startTestAgent({ server: hub.url, dataDir: temporary.folder, live });
+    return agent.runner;
   }
   const connected = (count = 1) =>
     eventually(
@@ -57,10 +46,10 @@ describe('the agent’s connection', () => {
       (length) => length === count,
       8000,
     );
-  const lastWait = () => states.filter((state) => state.state === 'waiting').at(-1)!;
+  const lastWait = () => agent!.states.filter((state) => state.state === 'waiting').at(-1)!;
 
   it('says who it is and sends a heartbeat at once', async () => {
-    connect({ 'eventlogs.list': async () => ({ logs: [] }) });
+    await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
     await connected();
     expect(hub.sockets[0]!.handshake.auth).to.deep.equal({
       token: 't',
@@ -77,7 +66,7 @@ describe('the agent’s connection', () => {
 
   it('sends heartbeats as often as the hub says', async () => {
     hub.nextInMs = 50;
-    connect();
+    await connect();
     await eventually(
       () => hub.heartbeats.length,
       (count) => count >= 4,
@@ -86,7 +75,7 @@ describe('the agent’s connection', () => {
 
   it('comes back when the hub says, not before', async () => {
     hub.refuse = { code: 'BUSY', retryAfterMs: 600 };
-    connect();
+    await connect();
     await eventually(
       () => hub.refusals.length,
       (count) => count === 1,
@@ -98,9 +87,9 @@ describe('the agent’s connection', () => {
 
   it('stays away long when only people can mend it, and says why', async () => {
     hub.refuse = { code: 'DECOMMISSIONED' };
-    connect();
+    await connect();
     await eventually(
-      () => states.at(-1)?.state,
+      () => agent!.states.at(-1)?.state,
       (state) => state === 'waiting',
     );
     const wait = lastWait() as { nextTryAt: string; reason: string };
@@ -109,7 +98,7 @@ describe('the agent’s connection', () => {
   });
 
   it('goes when it is sent away and comes back after the time it was told', async () => {
-    connect();
+    await connect();
     await connected();
     const sentAt = Date.now();
     await hub.sockets[0]!.timeout(1000).emitWithAck('hub:reconnect', { afterMs: 500, reason: 'draining' });
@@ -120,7 +109,7 @@ describe('the agent’s connection', () => {
   });
 
   it('leaves by itself when the hub does not close what it has ended', async () => {
-    connect();
+    await connect();
     await connected();
     await hub.sockets[0]!.timeout(1000).emitWithAck('hub:reconnect', { afterMs: 100, reason: 'superseded' });
     await connected(2);
@@ -128,7 +117,7 @@ describe('the agent’s connection', () => {
   });
 
   it('survives a restart of the server, and does not come back in the same instant', async () => {
-    connect();
+    await connect();
     await connected();
     const { port } = new URL(hub.url);
     await hub.close();
@@ -141,7 +130,7 @@ describe('the agent’s connection', () => {
   it('drops a connection on which heartbeats get no answer', async function () {
     this.timeout(40_000);
     hub.answersHeartbeats = false;
-    connect();
+    await connect();
     await connected();
     await eventually(
       () => hub.sockets[0]!.connected,
@@ -152,7 +141,7 @@ describe('the agent’s connection', () => {
   });
 
   it('runs commands side by side and answers each under its own id, in order', async () => {
-    connect({
+    await connect({
       'eventlogs.query': async ({ text }, { row }) => {
         for (let i = 0; i < 250; i++) await row(entry(i, text));
         return { scanned: 250, truncated: false };
@@ -183,7 +172,7 @@ describe('the agent’s connection', () => {
   });
 
   it('keeps frames small however large the rows', async () => {
-    connect({
+    await connect({
       'eventlogs.query': async (_query, { row }) => {
         for (let i = 0; i < 40; i++) await row(entry(i, 'x'.repeat(32_000)));
         return { scanned: 40, truncated: false };
@@ -202,7 +191,7 @@ describe('the agent’s connection', () => {
   it('sends a result again until the hub has acknowledged it', async function () {
     this.timeout(30_000);
     hub.forgetAcks = 1;
-    connect({ 'eventlogs.list': async () => ({ logs: [] }) });
+    await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
     await connected();
     const id = await hub.command('eventlogs.list', {});
     await eventually(
@@ -215,7 +204,7 @@ describe('the agent’s connection', () => {
 
   it('cancels at once', async () => {
     let aborted = 0;
-    const runner = connect({
+    const runner = await connect({
       'eventlogs.tail': (_query, { signal }) =>
         new Promise((resolve) => {
           signal.addEventListener('abort', () => {
@@ -242,7 +231,7 @@ describe('the agent’s connection', () => {
 
   it('ends what it does when the connection is lost', async () => {
     let aborted = false;
-    const runner = connect({
+    const runner = await connect({
       'eventlogs.tail': (_query, { signal }) =>
         new Promise((resolve) => {
           signal.addEventListener('abort', () => {
@@ -265,7 +254,7 @@ describe('the agent’s connection', () => {
   });
 
   it('stops reading before the deadline, so that what it has gets home', async () => {
-    connect({
+    await connect({
       'eventlogs.query': async (_query, { timeUp, row }) => {
         await row(entry(1));
         await new Promise((resolve) => {
@@ -286,8 +275,37 @@ describe('the agent’s connection', () => {
     expect(hub.rows.flatMap(({ rows }) => rows)).to.have.length(1);
   });
 
+  for (const [clockIs, clockAheadMs] of [
+    ['an hour behind', 3_600_000],
+    ['an hour ahead', -3_600_000],
+  ] as const) {
+    it(`keeps to the server’s deadline with a clock that is ${clockIs}`, async () => {
+      hub.clockAheadMs = clockAheadMs;
+      hub.heartbeatAnswerMs = 200;
+      await connect({
+        'eventlogs.query': async (_query, { timeUp }) => {
+          await new Promise((resolve) => {
+            timeUp.addEventListener('abort', resolve);
+          });
+          return { scanned: 1, truncated: true };
+        },
+      });
+      await connected();
+      const askedAt = Date.now();
+      // Before the first heartbeat is answered: the deadline is understood as soon as it is.
+      await hub.command('eventlogs.query', QUERY, { deadlineMs: 2000 });
+      await eventually(
+        () => hub.results.length,
+        (count) => count === 1,
+      );
+      expect(Date.now() - askedAt).to.be.within(800, 1900);
+      const serverNow = Date.now() + clockAheadMs;
+      expect(Date.parse(hub.results[0]!.finishedAt) - serverNow).to.be.within(-2000, 2000);
+    });
+  }
+
   it('names what it cannot do, what it cannot read and what went wrong', async () => {
-    connect({
+    await connect({
       'eventlogs.list': () => Promise.reject(new Error('disk on fire')),
       'eventlogs.get': () => Promise.reject(new AgentError('LOG_NOT_FOUND', 'no such log')),
     });
@@ -311,7 +329,7 @@ describe('the agent’s connection', () => {
   });
 
   it('refuses frames it cannot read, and goes on', async () => {
-    connect({ 'eventlogs.list': async () => ({ logs: [] }) });
+    await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
     await connected();
     const socket = hub.sockets[0]!;
     for (const [event, payload] of [
@@ -335,7 +353,7 @@ describe('the agent’s connection', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    connect({ 'eventlogs.list': () => held.then(() => ({ logs: [] })) });
+    await connect({ 'eventlogs.list': () => held.then(() => ({ logs: [] })) });
     await connected();
     for (let i = 0; i < 9; i++) await hub.command('eventlogs.list', {}, { id: `n${i}` });
     await eventually(

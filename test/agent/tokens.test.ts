@@ -2,8 +2,6 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { CommandRunner } from '../../src/agent/command-runner.ts';
-import { AgentConnection, type ConnectionState } from '../../src/agent/connection.ts';
 import { Credentials, loadCredentials, saveCredentials } from '../../src/agent/credentials.ts';
 import { rotateOldToken, rotateToken } from '../../src/agent/rotate-token.ts';
 import { ServerCallError } from '../../src/agent/server-call.ts';
@@ -12,6 +10,7 @@ import { agentCommand } from '../support/agent-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { startTestAgent, type TestAgent } from './agent-support/test-agent.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -21,8 +20,7 @@ describe('the agent’s tokens', function () {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;
   let dataDir: string;
-  let connection: AgentConnection | undefined;
-  let states: ConnectionState[];
+  let agent: TestAgent | undefined;
 
   before(async () => {
     app = await createTestApp();
@@ -32,12 +30,11 @@ describe('the agent’s tokens', function () {
   beforeEach(async () => {
     device = await buildDevice(app, tenant.orgId);
     dataDir = await mkdtemp(path.join(tmpdir(), 'muster-tokens-'));
-    states = [];
     await keep({});
   });
   afterEach(async () => {
-    connection?.stop();
-    connection = undefined;
+    await agent?.stop();
+    agent = undefined;
     await rm(dataDir, { recursive: true, force: true });
   });
 
@@ -63,20 +60,15 @@ describe('the agent’s tokens', function () {
     return status === 200;
   };
   async function connect(): Promise<void> {
-    connection = new AgentConnection({
+    agent = await startTestAgent({
       server: app.url,
+      dataDir,
       tokens: new KeptTokens(dataDir, await kept()),
-      handshake: { agentVersion: '1', capabilities: [], bootId: 'b' },
-      runner: new CommandRunner({}),
-      heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1' }),
-      onState: (state) => states.push(state),
-      random: () => 0,
     });
-    connection.start();
   }
   const connected = () =>
     eventually(
-      () => states.some(({ state }) => state === 'connected'),
+      () => agent!.states.some(({ state }) => state === 'connected'),
       (is) => is,
       8000,
     );
@@ -113,7 +105,7 @@ describe('the agent’s tokens', function () {
     await connected();
     const after = await eventually(kept, (file) => file.nextToken === undefined);
     expect(after.token).to.equal(device.token);
-    expect(states.filter(({ state }) => state === 'waiting')).to.have.length(1);
+    expect(agent!.states.filter(({ state }) => state === 'waiting')).to.have.length(1);
   });
 
   it('work on when it could not be written down that the new one was used', async () => {
@@ -135,11 +127,11 @@ describe('the agent’s tokens', function () {
     await keep({ token: 'first', nextToken: 'second' });
     await connect();
     await eventually(
-      () => states.filter(({ state }) => state === 'waiting'),
+      () => agent!.states.filter(({ state }) => state === 'waiting'),
       (waits) => waits.length === 2,
     );
     expect(await kept()).to.include({ token: 'first', nextToken: 'second' });
-    const last = states.at(-1) as { nextTryAt: string; reason: string };
+    const last = agent!.states.at(-1) as { nextTryAt: string; reason: string };
     expect(last.reason).to.contain('UNAUTHENTICATED');
     expect(Date.parse(last.nextTryAt) - Date.now()).to.be.greaterThan(60_000);
     const tokens = new KeptTokens(dataDir, await kept());

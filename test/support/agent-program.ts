@@ -13,15 +13,18 @@ export interface AgentProgram {
   ended: Promise<number | null>;
 }
 
-export function startAgent(args: string[], env: Record<string, string> = {}): AgentProgram {
-  const child = spawn(
-    process.execPath,
-    [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/agent/main.ts'), ...args],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...env },
-    },
-  );
+/** @param through  a program that sets the stage and then becomes the agent */
+export function startAgent(
+  args: string[],
+  env: Record<string, string> = {},
+  through: string[] = [],
+): AgentProgram {
+  const agent = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/agent/main.ts'), ...args];
+  const [command = process.execPath, ...words] = [...through, process.execPath, ...agent];
+  const child = spawn(command, words, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {

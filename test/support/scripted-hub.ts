@@ -1,7 +1,21 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Server, type Socket } from 'socket.io';
-import type { CommandResult, CommandRows, Refusal } from '../../src/protocol/index.ts';
+import type {
+  CommandProgress,
+  CommandResult,
+  CommandRows,
+  ErrorAck,
+  Heartbeat,
+  OkAck,
+  Refusal,
+} from '../../src/protocol/index.ts';
+
+interface CommandOptions {
+  id?: string;
+  deadlineMs?: number;
+  epoch?: number;
+}
 
 /** A hub that does what the test says, for agents to connect to. */
 export interface ScriptedHub {
@@ -9,17 +23,28 @@ export interface ScriptedHub {
   /** Sockets in the order they connected; ended ones stay. */
   sockets: Socket[];
   heartbeats: number[];
+  lastHeartbeat: Heartbeat | undefined;
   rows: CommandRows[];
+  progress: CommandProgress[];
   results: CommandResult[];
+  /** What this hub's clock is ahead of the agent's, which is the agent's own clock being behind. */
+  clockAheadMs: number;
   /** Turns the next handshakes away. */
   refuse: Refusal | undefined;
   refusals: number[];
   nextInMs: number;
   /** False: heartbeats get no answer. */
   answersHeartbeats: boolean;
+  /** How long an answer to a heartbeat takes. */
+  heartbeatAnswerMs: number;
   /** How many results are taken without an ack, as if it were lost. */
   forgetAcks: number;
-  command(type: string, payload: unknown, options?: { id?: string; deadlineMs?: number }): Promise<string>;
+  /** Refuses results with this code instead of taking them. */
+  refuseResults: string | undefined;
+  command(type: string, payload: unknown, options?: CommandOptions): Promise<string>;
+  /** As `command`, but answers the agent's receipt. */
+  receipt(type: string, payload: unknown, options?: CommandOptions): Promise<OkAck | ErrorAck>;
+  cancel(id: string): Promise<OkAck | ErrorAck>;
   close(): Promise<void>;
 }
 
@@ -30,33 +55,38 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     url: '',
     sockets: [],
     heartbeats: [],
+    lastHeartbeat: undefined,
     rows: [],
+    progress: [],
     results: [],
+    clockAheadMs: 0,
     refuse: undefined,
     refusals: [],
     nextInMs: 60_000,
     answersHeartbeats: true,
+    heartbeatAnswerMs: 0,
     forgetAcks: 0,
-    async command(
-      type,
-      payload,
-      { id = `c${hub.results.length}-${Math.random()}`, deadlineMs = 30_000 } = {},
-    ) {
-      const frame = {
-        id,
-        type,
-        payload,
-        epoch: 7,
-        attempt: 1,
-        deadline: new Date(Date.now() + deadlineMs).toISOString(),
-      };
-      await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command', frame);
+    refuseResults: undefined,
+    async command(type, payload, options = {}) {
+      const id = options.id ?? `c${hub.results.length}-${Math.random()}`;
+      await hub.receipt(type, payload, { ...options, id });
       return id;
+    },
+    async receipt(type, payload, { id = `c-${Math.random()}`, deadlineMs = 30_000, epoch = 7 } = {}) {
+      const deadline = new Date(now() + deadlineMs).toISOString();
+      const frame = { id, type, payload, epoch, attempt: 1, deadline };
+      return (await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command', frame)) as OkAck | ErrorAck;
+    },
+    async cancel(id) {
+      return (await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command:cancel', { id })) as
+        | OkAck
+        | ErrorAck;
     },
     async close() {
       await io.close();
     },
   };
+  const now = () => Date.now() + hub.clockAheadMs;
   const agents = io.of('/agents');
   agents.use((_socket, next) => {
     if (hub.refuse === undefined) return next();
@@ -65,20 +95,30 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
   });
   agents.on('connection', (socket) => {
     hub.sockets.push(socket);
-    socket.on('heartbeat', (_message, ack) => {
+    socket.on('heartbeat', (message: Heartbeat, ack) => {
       hub.heartbeats.push(Date.now());
-      if (hub.answersHeartbeats) {
-        ack({ ok: true, at: new Date().toISOString(), nextInMs: hub.nextInMs, upgrade: [] });
-      }
+      hub.lastHeartbeat = message;
+      const answer = () => {
+        ack({ ok: true, at: new Date(now()).toISOString(), nextInMs: hub.nextInMs, upgrade: [] });
+      };
+      if (!hub.answersHeartbeats) return;
+      if (hub.heartbeatAnswerMs === 0) answer();
+      else setTimeout(answer, hub.heartbeatAnswerMs);
     });
     socket.on('command:rows', (rows: CommandRows, ack) => {
       hub.rows.push(rows);
       ack({ ok: true });
     });
+    socket.on('command:progress', (progress: CommandProgress, ack) => {
+      hub.progress.push(progress);
+      ack({ ok: true });
+    });
     socket.on('command:result', (result: CommandResult, ack) => {
       hub.results.push(result);
       if (hub.forgetAcks > 0) hub.forgetAcks -= 1;
-      else ack({ ok: true });
+      else if (hub.refuseResults !== undefined) {
+        ack({ ok: false, error: { code: hub.refuseResults, message: 'refused' } });
+      } else ack({ ok: true });
     });
   });
   await new Promise<void>((resolve) => {

@@ -21,7 +21,8 @@ export function addRun(program: Command): void {
           throw new Error(`An agent for this folder is already running (process ${other.pid}).`);
         }
         const say = json ? sayJson : sayText;
-        const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say) });
+        const warn = json ? warnJson : warnText;
+        const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say), warn });
         endWith({ parentWatch }, () => agent.stop());
       },
     );
@@ -39,6 +40,14 @@ function changesOnly(say: (state: ConnectionState) => void): (state: ConnectionS
 
 function sayJson(state: ConnectionState): void {
   console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.state', ...state }));
+}
+
+function warnJson(message: string): void {
+  console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.warning', message }));
+}
+
+function warnText(message: string): void {
+  console.error(`${new Date().toLocaleTimeString()}  ${message}`);
 }
 
 function sayText(state: ConnectionState): void {

@@ -4,14 +4,18 @@ import { z } from 'zod';
 import { CommandRunner } from '../command-runner.ts';
 import { AgentConnection } from '../connection.ts';
 import { Credentials } from '../credentials.ts';
+import { CommandStore } from '../durable/command-store.ts';
+import { DurableRunner } from '../durable/durable-runner.ts';
 import { enroll } from '../enroll.ts';
 import { eventLogHandlers } from '../event-logs/handlers.ts';
 import { readPrivateJson, writePrivateJson } from '../private-file.ts';
 import { EXIT, ServerCallError } from '../server-call.ts';
+import { ServerClock } from '../server-clock.ts';
 import { fixedToken } from '../tokens.ts';
 import { fraction } from './random.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
 import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
+import { forgetfulJournal, syntheticWork } from './synthetic-work.ts';
 
 /** What the fleet tells whoever started it. */
 export type FleetEvent =
@@ -35,11 +39,13 @@ type FleetFile = z.infer<typeof FleetFile>;
 const ENROLLING_AT_ONCE = 8;
 const CONNECTING_AT_ONCE = 50;
 const ENROLL_TRIES = 10;
+/** Thousands of machines share this process. */
+const SYNTHETIC_IDS = 100;
 
 /** Many agents in one process: the connection and the command runner of the real one, with made-up machines behind. */
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #connections: AgentConnection[] = [];
+  readonly #connections = new Map<number, AgentConnection>();
   #stopped = false;
 
   constructor(options: FleetOptions) {
@@ -60,7 +66,7 @@ export class Fleet {
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    for (const connection of this.#connections) connection.stop();
+    for (const connection of this.#connections.values()) connection.stop();
     this.#options.tell({ event: 'fleet.stopped' });
   }
 
@@ -107,7 +113,15 @@ export class Fleet {
   async #connected(index: number, fleet: FleetFile): Promise<void> {
     const credentials = fleet.devices[index];
     if (this.#stopped || credentials === undefined) return;
-    const runner = new CommandRunner(eventLogHandlers(new SyntheticLogs(index)));
+    const clock = new ServerClock();
+    const settings = { autoUpdate: true };
+    const runner = new CommandRunner(eventLogHandlers(new SyntheticLogs(index)), clock);
+    const durable = new DurableRunner({
+      store: new CommandStore(forgetfulJournal(), { keepIds: SYNTHETIC_IDS }),
+      handlers: syntheticWork(index, settings, () => this.#connections.get(index)?.heartbeatNow()),
+      clock,
+      warn: () => {},
+    });
     const { agentVersion } = syntheticHeartbeat(index, Date.now());
     await new Promise<void>((resolve) => {
       const connection = new AgentConnection({
@@ -115,16 +129,18 @@ export class Fleet {
         tokens: fixedToken(credentials.token),
         handshake: {
           agentVersion,
-          capabilities: runner.capabilities,
+          capabilities: [...runner.capabilities, ...durable.capabilities],
           bootId: `${fleet.fleetId}-${index}`,
         },
         runner,
-        heartbeat: async () => syntheticHeartbeat(index, Date.now()),
+        durable,
+        clock,
+        heartbeat: async () => ({ ...syntheticHeartbeat(index, Date.now()), ...settings }),
         onState: ({ state }) => {
           if (state === 'connected' || state === 'stopped') resolve();
         },
       });
-      this.#connections.push(connection);
+      this.#connections.set(index, connection);
       connection.start();
     });
   }

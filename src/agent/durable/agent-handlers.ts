@@ -1,0 +1,33 @@
+import type { Rebooter } from '../reboot.ts';
+import type { DurableHandlers } from './running.ts';
+
+/** What is done to the agent and its machine, over what it takes to do it. */
+export function agentHandlers(parts: {
+  settings: { readonly allowReboot: boolean; setAutoUpdate(enabled: boolean): Promise<void> };
+  rebooter: Rebooter;
+  /** Looks at the machine anew, and tells the server at once. */
+  reportNow: () => void;
+}): DurableHandlers {
+  const { settings, rebooter, reportNow } = parts;
+  const handlers: DurableHandlers = {
+    async 'agent.set-auto-update'({ enabled }) {
+      await settings.setAutoUpdate(enabled);
+      reportNow();
+      return {};
+    },
+    async 'agent.refresh-inventory'() {
+      reportNow();
+      return {};
+    },
+  };
+  if (!settings.allowReboot) return handlers;
+  return {
+    ...handlers,
+    async 'agent.reboot'({ delaySeconds = 0 }, { afterResult }) {
+      rebooter.check();
+      // The server would not hear of it from a machine that is already going down.
+      afterResult(() => rebooter.reboot(delaySeconds));
+      return {};
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** Text as the protocol takes it: without NUL and without halves of surrogate pairs. */
+export function plainText(text: string): string {
+  return text.replaceAll(/\0|\p{Surrogate}/gu, '\uFFFD');
+}
+
+/** The last `max` characters, not beginning with the second half of a pair. */
+export function lastCharacters(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const end = text.slice(text.length - max);
+  return isLowSurrogate(end) ? end.slice(1) : end;
+}
+
+/** The last characters that take at most `max` bytes in a message, where some take six. */
+export function lastBytes(text: string, max: number): string {
+  let kept = text;
+  for (;;) {
+    const bytes = Buffer.byteLength(JSON.stringify(kept));
+    if (bytes <= max) return kept;
+    // What is dense may be at the end, so that more than one cut is needed.
+    kept = lastCharacters(kept, Math.floor((kept.length * max) / bytes));
+  }
+}
+
+/** Cut to `max` characters, for messages to people. */
+export function firstCharacters(text: string, max: number): string {
+  return plainText(text.slice(0, max));
+}
+
+const isLowSurrogate = (text: string) => /^[\uDC00-\uDFFF]/.test(text);
