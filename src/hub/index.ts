@@ -24,7 +24,7 @@ import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
 
-export { askError, type AskFailure, type AskOutcome, type Question } from './ask.ts';
+export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './dashboard-feed.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -72,8 +72,8 @@ export interface HubOptions {
   /** The cluster: in one process where they are left out. */
   bus?: NodeBus<HubMessage>;
   directory?: Directory;
-  /** The nodes that are there. */
-  nodes?: () => ReadonlySet<string>;
+  /** The nodes that are there; `undefined` while that is not known for sure. */
+  nodes?: () => ReadonlySet<string> | undefined;
   nodeId: string;
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
@@ -116,7 +116,14 @@ export function createHub(options: HubOptions): Hub {
         registry.get(notice.deviceId)?.stop(DECOMMISSIONED, 'socket_closed');
         return;
       case 'feed':
-        return feed.receive(notice.events);
+        feed.receive(notice.events);
+        // Somebody says of a device that it is gone, which is connected here.
+        for (const event of notice.events) {
+          if (event.type === 'changed' && event.patch.presence?.state === 'disconnected') {
+            registry.get(event.deviceId)?.tellAgain();
+          }
+        }
+        return;
       default:
         return notice satisfies never;
     }
@@ -161,19 +168,38 @@ export function createHub(options: HubOptions): Hub {
     failed: (error, actor) => log.error({ err: error, deviceId: actor.deviceId }, 'hub.actor_failed'),
   };
 
+  const markLost = (nodes: Parameters<DeviceStore['markLost']>[0]): Promise<void> =>
+    store.markLost(nodes).then((lost) => {
+      for (const { deviceId, presence } of lost) {
+        const actor = registry.get(deviceId);
+        // It has come here meanwhile, which the database is about to hear.
+        if (actor?.countsAsConnected === true) actor.tellAgain();
+        else feed.changed(deviceId, { presence });
+      }
+    });
+  const graces = new Set<NodeJS.Timeout>();
   bus.onNodeLost((nodeId) => {
     // Its devices may come back elsewhere within the grace, as after any loss of a connection.
     const timer = setTimeout(() => {
-      if (options.nodes?.().has(nodeId) === true) return;
-      store.markLost({ of: nodeId }).then(
-        (lost) => {
-          for (const { deviceId, presence } of lost) feed.changed(deviceId, { presence });
-        },
-        (error: unknown) => log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked'),
+      graces.delete(timer);
+      if (options.nodes?.()?.has(nodeId) === true) return;
+      markLost({ of: nodeId }).catch((error: unknown) =>
+        log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked'),
       );
     }, limits.graceMs);
-    timer.unref();
+    graces.add(timer);
   });
+  let knowsStrays = options.nodes === undefined;
+  /** What nodes have left behind that went while nobody was there to see it: once, when it is known who is there. */
+  const markStrays = (): void => {
+    const nodes = options.nodes?.();
+    if (knowsStrays || nodes === undefined) return;
+    knowsStrays = true;
+    markLost({ allBut: [...nodes] }).catch((error: unknown) => {
+      knowsStrays = false;
+      log.warn({ err: error }, 'hub.strays_not_marked');
+    });
+  };
 
   const claim = async (actor: DeviceActor) => {
     const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
@@ -236,6 +262,7 @@ export function createHub(options: HubOptions): Hub {
   // One sweep for all devices instead of a timer each.
   const sweep = setInterval(() => {
     const now = Date.now();
+    markStrays();
     const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
@@ -275,8 +302,8 @@ export function createHub(options: HubOptions): Hub {
       return registry.size;
     },
     async start() {
-      const others = [...(options.nodes?.() ?? [])].filter((nodeId) => nodeId !== bus.nodeId);
-      await store.markLost({ allBut: others });
+      // What this node held before it was started anew; of all others, one that is alone can say the same.
+      await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
       await reports.start();
     },
     async drain() {
@@ -297,6 +324,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       draining = true;
       clearInterval(sweep);
+      for (const timer of graces) clearTimeout(timer);
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();

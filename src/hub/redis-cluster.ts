@@ -10,7 +10,7 @@ import type { HubMessage } from './router.ts';
 export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;
-  nodes: () => ReadonlySet<string>;
+  nodes: () => ReadonlySet<string> | undefined;
   close(): Promise<void>;
 }
 
@@ -36,13 +36,24 @@ export async function joinCluster(parts: {
       nodeId,
       isGone: (id) => bus.isGone(id),
       onOutdated: parts.onSuperseded,
+      onReplaced: (holder, deviceId, epoch) => {
+        // One that cannot be told now tells its own claim again when it can be, and hears then.
+        void bus.send(holder, { kind: 'superseded', deviceId, epoch }).catch(() => false);
+      },
       log,
     });
     bus.onReturn(() => {
       parts.onReturn();
-      directory.announce().catch((error: unknown) => log.warn({ err: error }, 'cluster.claims_not_told'));
+      directory.announce().catch((error: unknown) => {
+        log.warn({ err: error }, 'cluster.claims_not_told');
+        bus.returnAgain();
+      });
     });
-    metrics.gauge('muster_cluster_nodes', 'Nodes that are there, this one among them.', () => bus.nodes.size);
+    metrics.gauge(
+      'muster_cluster_nodes',
+      'Nodes that are there, this one among them.',
+      () => bus.nodes?.size ?? 0,
+    );
     metrics.gauge(
       'muster_cluster_refused_frames',
       'Frames on our channels that could not be read.',

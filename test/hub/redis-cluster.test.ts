@@ -220,6 +220,61 @@ describe('three servers on one Redis', function () {
   });
   const buildDeviceBefore = async () => spare;
 
+  it('settle who has a device that moved while Redis was away, whoever tells first', async () => {
+    const first = await connect(north);
+    await redis.kill();
+    await eventually(
+      () => ask(east),
+      ({ status }) => status === 503,
+      SOON_MS,
+    );
+    const second = await connect(east);
+    expect(first.socket.connected).to.equal(true);
+    await redis.start();
+    await eventually(
+      () => first.notices.map(({ reason }) => reason),
+      (reasons) => reasons.includes('superseded'),
+      SOON_MS,
+    );
+    answerAll(second);
+    await eventually(
+      async () => [(await ask(north)).status, (await ask(west)).status],
+      (statuses) => statuses.every((status) => status === 200),
+      SOON_MS,
+    );
+  });
+
+  it('take nobody’s devices for lost when one starts that cannot ask who is there', async () => {
+    const agent = await connect(north);
+    await eventually(
+      () => readPresence(north),
+      (presence) => presence.state === 'connected',
+      SOON_MS,
+    );
+    const alone = await start('alone', 'redis://127.0.0.1:1');
+    expect(await readPresence(alone)).to.include({ state: 'connected' });
+    await alone.close();
+    agent.close();
+  });
+
+  it('find what a server left behind that went while nobody was there to see it', async () => {
+    const stray = await buildDevice(north, tenant.orgId);
+    await asOwner(
+      database.ownerUrl,
+      `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason)
+      values ($1, $2, 1, 'long-gone', 'connected', now() - interval '1 hour', 'connected')`,
+      [stray.deviceId, tenant.orgId],
+    );
+    const late = await start('late');
+    await eventually(
+      async () =>
+        (await north.call('GET', `/devices/${stray.deviceId}`, { token: tenant.admin.token })).body.presence,
+      (presence) => presence.reason === 'node_lost',
+      SOON_MS,
+    );
+    await late.close();
+  });
+
   it('lose one to the network: the others go on, and it comes back', async () => {
     const agent = await connect(north);
     const cutOff = await buildDevice(north, tenant.orgId);

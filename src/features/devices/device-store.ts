@@ -129,13 +129,12 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
     },
 
     async markLost(nodes) {
-      const [condition, values] =
-        'of' in nodes ? ['node_id = ?', [nodes.of]] : ['not node_id = any(?::text[])', [[...nodes.allBut]]];
+      const [condition, values] = heldBy(nodes);
       return withSystem(db, 'what a lost node held is not connected', async (tx) => {
         const { rows } = await tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
           where state = 'connected' and ${condition} returning device_id, since`,
-          values,
+          values as string[],
         );
         return (rows as { device_id: string; since: Date }[]).map(({ device_id: deviceId, since }) => ({
           deviceId,
@@ -179,6 +178,13 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
       });
     },
   };
+}
+
+function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, values: unknown[]] {
+  if ('of' in nodes) return ['node_id = ?', [nodes.of]];
+  if (nodes.allBut.length === 0) return ['true', []];
+  // One that has only just come may not be known to whoever asks.
+  return [`not node_id = any(?::text[]) and since < now() - interval '10 seconds'`, [[...nodes.allBut]]];
 }
 
 /** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */

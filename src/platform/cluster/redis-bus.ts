@@ -64,7 +64,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   #alive: ReadonlySet<string>;
   readonly #gone = new Set<string>();
   #beatTimer: NodeJS.Timeout | undefined;
-  #isAway = false;
+  #isAway = true;
   #quietUntil = 0;
   #refused = 0;
   #closed = false;
@@ -101,9 +101,9 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     return bus;
   }
 
-  /** The nodes that are there, this one among them. */
-  get nodes(): ReadonlySet<string> {
-    return this.#alive;
+  /** The nodes that are there, this one among them; `undefined` while others may be there that were not heard of. */
+  get nodes(): ReadonlySet<string> | undefined {
+    return this.#isAway || Date.now() < this.#quietUntil ? undefined : this.#alive;
   }
   /** Frames that could not be read. */
   get refused(): number {
@@ -124,6 +124,11 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   /** Called when Redis is back, or has forgotten us: what was told it has to be told again. */
   onReturn(handler: () => void): void {
     this.#returnHandlers.push(handler);
+  }
+
+  /** What was to be told again could not be: with the next beat. */
+  returnAgain(): void {
+    this.#isAway = true;
   }
 
   send(to: string, message: M): Promise<boolean> {
@@ -258,6 +263,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       this.#isAway = true;
       return;
     }
+    // A connection that only listens does not notice by itself that nobody is there any more.
+    void this.#subscriber.isUp();
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;
     if (hasReturned) {

@@ -22,15 +22,15 @@ const RELEASE = `
   end
   return 0`;
 
-// Claims again what was claimed while Redis was away; answers a newer claim of somebody else.
+// Claims again what was claimed while Redis was away; answers the claim that was there, be it newer or older.
 const RECLAIM = `
   local held = redis.call('HGET', KEYS[1], ARGV[1])
   if held and tonumber(string.match(held, '^%d+')) > tonumber(ARGV[2]) then return held end
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
   if tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[2]) end
-  return false`;
+  return held`;
 
-const AT_ONCE = 500;
+const AT_ONCE = 100;
 
 /**
  * Claims that all nodes see: one hash, a field for each thing. They have no end of their own, and do not count when their
@@ -43,6 +43,7 @@ export class RedisClaims {
   readonly #nodeId: string;
   readonly #isGone: (nodeId: string) => boolean;
   readonly #onOutdated: (id: string, epoch: number) => void;
+  readonly #onReplaced: (nodeId: string, id: string, epoch: number) => void;
   readonly #log: Logger;
   readonly #own = new Map<string, number>();
   #lastEpoch = 0;
@@ -55,6 +56,8 @@ export class RedisClaims {
     isGone: (nodeId: string) => boolean;
     /** While Redis was away somebody else has claimed it since. */
     onOutdated: (id: string, epoch: number) => void;
+    /** While Redis was away both have claimed it, and this node was the later one: the other does not know. */
+    onReplaced: (nodeId: string, id: string, epoch: number) => void;
     log: Logger;
   }) {
     this.#redis = parts.redis;
@@ -63,6 +66,7 @@ export class RedisClaims {
     this.#nodeId = parts.nodeId;
     this.#isGone = parts.isGone;
     this.#onOutdated = parts.onOutdated;
+    this.#onReplaced = parts.onReplaced;
     this.#log = parts.log;
   }
 
@@ -106,7 +110,7 @@ export class RedisClaims {
     for (let start = 0; start < own.length; start += AT_ONCE) {
       await Promise.all(
         own.slice(start, start + AT_ONCE).map(async ([id, epoch]) => {
-          const newer = (await this.#redis.client.eval(
+          const held = (await this.#redis.client.eval(
             RECLAIM,
             2,
             this.#claimsKey,
@@ -115,9 +119,10 @@ export class RedisClaims {
             epoch,
             this.#nodeId,
           )) as string | null;
-          if (newer === null) return;
-          const claim = parse(newer);
-          if (claim !== undefined && claim.nodeId !== this.#nodeId) this.#onOutdated(id, claim.epoch);
+          const claim = held === null ? undefined : parse(held);
+          if (claim === undefined || claim.nodeId === this.#nodeId) return;
+          if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
+          else this.#onReplaced(claim.nodeId, id, epoch);
         }),
       );
     }
