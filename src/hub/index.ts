@@ -90,6 +90,8 @@ const SWEEP_MS = 1000;
 /** How fast drained agents come back, at most; they spread themselves over the time it takes. */
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
+/** Twice what presence takes to be written. */
+const LOST_GRACE_MS = 1000;
 
 const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
@@ -177,17 +179,17 @@ export function createHub(options: HubOptions): Hub {
         else feed.changed(deviceId, { presence });
       }
     });
-  const graces = new Set<NodeJS.Timeout>();
+  const lostTimers = new Set<NodeJS.Timeout>();
   bus.onNodeLost((nodeId) => {
-    // Its devices may come back elsewhere within the grace, as after any loss of a connection.
+    // It was silent for long enough; what has come here in the meantime is about to be written.
     const timer = setTimeout(() => {
-      graces.delete(timer);
+      lostTimers.delete(timer);
       if (options.nodes?.()?.has(nodeId) === true) return;
       markLost({ of: nodeId }).catch((error: unknown) =>
         log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked'),
       );
-    }, limits.graceMs);
-    graces.add(timer);
+    }, LOST_GRACE_MS);
+    lostTimers.add(timer);
   });
   let knowsStrays = options.nodes === undefined;
   /** What nodes have left behind that went while nobody was there to see it: once, when it is known who is there. */
@@ -324,7 +326,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       draining = true;
       clearInterval(sweep);
-      for (const timer of graces) clearTimeout(timer);
+      for (const timer of lostTimers) clearTimeout(timer);
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();
