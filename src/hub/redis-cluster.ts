@@ -35,6 +35,7 @@ export async function joinCluster(parts: {
       name: 'devices',
       nodeId,
       isGone: (id) => bus.isGone(id),
+      onUntold: () => bus.returnAgain(),
       onOutdated: parts.onSuperseded,
       onReplaced: (holder, deviceId, epoch) => {
         // One that cannot be told now tells its own claim again when it can be, and hears then.

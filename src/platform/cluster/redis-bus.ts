@@ -166,13 +166,14 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   #listen(): void {
     const { client } = this.#subscriber;
     client.on('message', (_channel: string, text: string) => this.#receive(text));
-    const subscribe = () => {
-      client.subscribe(channelOf(this.nodeId), EVERYBODY).catch((error: unknown) => {
-        this.#log.warn({ err: error }, 'cluster.not_subscribed');
-      });
-    };
-    client.on('ready', subscribe);
-    if (client.status === 'ready') subscribe();
+    client.on('ready', () => this.#subscribe());
+    this.#subscribe();
+  }
+
+  /** Again with each beat: a connection that only listens does not notice by itself that nobody is there any more. */
+  #subscribe(): void {
+    // Where Redis is away, the next beat tries it again.
+    void this.#subscriber.client.subscribe(channelOf(this.nodeId), EVERYBODY).catch(() => 0);
   }
 
   #post(channel: string, message: M): Promise<boolean> {
@@ -252,6 +253,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
 
   async #beat(): Promise<void> {
     if (this.#closed) return;
+    this.#subscribe();
     let isNew: number;
     let there: string[];
     try {
@@ -263,8 +265,6 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       this.#isAway = true;
       return;
     }
-    // A connection that only listens does not notice by itself that nobody is there any more.
-    void this.#subscriber.isUp();
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;
     if (hasReturned) {

@@ -44,6 +44,7 @@ export class RedisClaims {
   readonly #isGone: (nodeId: string) => boolean;
   readonly #onOutdated: (id: string, epoch: number) => void;
   readonly #onReplaced: (nodeId: string, id: string, epoch: number) => void;
+  readonly #onUntold: () => void;
   readonly #log: Logger;
   readonly #own = new Map<string, number>();
   #lastEpoch = 0;
@@ -58,6 +59,8 @@ export class RedisClaims {
     onOutdated: (id: string, epoch: number) => void;
     /** While Redis was away both have claimed it, and this node was the later one: the other does not know. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
+    /** A claim could not be told; `announce` tells it. */
+    onUntold: () => void;
     log: Logger;
   }) {
     this.#redis = parts.redis;
@@ -67,6 +70,7 @@ export class RedisClaims {
     this.#isGone = parts.isGone;
     this.#onOutdated = parts.onOutdated;
     this.#onReplaced = parts.onReplaced;
+    this.#onUntold = parts.onUntold;
     this.#log = parts.log;
   }
 
@@ -84,6 +88,7 @@ export class RedisClaims {
       )) as [string, string | null];
       claimed = { epoch: Number(epoch), previous: before === null ? undefined : parse(before) };
     } catch {
+      this.#onUntold();
       claimed = { epoch: Math.max(this.#lastEpoch + 1, Date.now()), previous: undefined };
     }
     this.#lastEpoch = Math.max(this.#lastEpoch, claimed.epoch);
