@@ -81,7 +81,6 @@ create table idempotency_keys (
   user_id uuid not null references users (id) on delete cascade,
   key varchar(255) not null,
   request_hash char(64) not null,
-  status smallint,
   answer jsonb,
   created_at timestamptz(3) not null default now(),
   primary key (user_id, key)

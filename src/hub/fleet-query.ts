@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { EventLogsQuery, LogEntry, QueryOutcome } from '../protocol/index.ts';
 import { askError, type AskOutcome } from './ask.ts';
 
@@ -69,6 +70,6 @@ function described(answer: AskOutcome, rows: number): Pick<QueryOutcome, 'outcom
 }
 
 /** What a device is asked for one page of its newest entries. */
-export function pageOfNewest({ deviceIds: _deviceIds, limit = 50, ...conditions }: EventLogsQuery) {
-  return { ...conditions, page: 1, limit };
+export function pageOfNewest({ deviceIds: _deviceIds, ...asked }: z.output<typeof EventLogsQuery>) {
+  return { ...asked, page: 1 };
 }

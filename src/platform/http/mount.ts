@@ -159,19 +159,27 @@ async function answerOf(
   if (agent !== undefined) {
     const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
     const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
-    const prepared = await row.prepare?.({ ...input, ctx });
-    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
-    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
+    return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
   }
   if (caller !== undefined) {
     const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
     const ctx: DetachedContext = { ...base, caller, withTenant: within };
-    const prepared = await row.prepare?.({ ...input, ctx });
-    if (!row.transaction) return shaped(row, await row.handler({ ...input, ctx, prepared }));
-    return within((opened) => audited(row, state, { ...input, ctx: opened, prepared }, pipeline.audit));
+    return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
   }
   const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
   return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
+}
+
+async function signedIn<C extends Context | AgentContext>(
+  row: AnyRoute,
+  state: RequestState,
+  input: Input & { ctx: DetachedContext | DetachedAgentContext },
+  within: (work: (ctx: C) => Promise<unknown>) => Promise<unknown>,
+  audit: AuditTrail,
+): Promise<unknown> {
+  const prepared = await row.prepare?.(input);
+  if (!row.transaction) return shaped(row, await row.handler({ ...input, prepared }));
+  return within((ctx) => audited(row, state, { ...input, ctx, prepared }, audit));
 }
 
 type Opened = Pick<Context, 'tx' | 'afterCommit'>;
