@@ -43,7 +43,7 @@ export type Command = z.input<typeof Command>;
 
 export const CommandWithHistory = z.object({
   ...Command.shape,
-  payload: z.unknown(),
+  payload: z.unknown().describe('null for who may not execute: parameters of scripts may be secrets.'),
   lateResult: z.unknown().describe('What the device told after the command had ended without it.'),
   transitions: z.array(
     z.object({

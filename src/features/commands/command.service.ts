@@ -181,7 +181,8 @@ export async function readCommandWithHistory(ctx: Context, id: string): Promise<
       'attempt',
       'at',
     );
-  return { ...toCommand(row), payload: row.payload, lateResult: row.late_result, transitions };
+  const payload = holds(ctx.caller.permissions, 'devices:execute') ? row.payload : null;
+  return { ...toCommand(row), payload, lateResult: row.late_result, transitions };
 }
 
 /**

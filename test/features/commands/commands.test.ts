@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { CommandFrame } from '../../../src/protocol/index.ts';
+import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
@@ -311,6 +312,19 @@ describe('commands', () => {
     await owner(`update organizations set status = 'suspended' where id = $1`, [tenant.orgId]);
     expect((await order()).status).to.equal(403);
     await owner(`update organizations set status = 'active' where id = $1`, [tenant.orgId]);
+  });
+
+  it('show what a script was given to who may run one, and to nobody else', async () => {
+    const { id } = (await order({ payload: { ...SCRIPT, parameters: { password: 'hunter2' } } })).body;
+    expect((await read(id)).payload.parameters).to.deep.equal({ password: 'hunter2' });
+    const viewer = await buildPerson(app, {
+      scope: 'organization',
+      orgId: tenant.orgId,
+      role: SYSTEM_ROLES.organizationViewer,
+    });
+    const { body } = await app.call('GET', `/commands/${id}`, { token: viewer.token });
+    expect([body.id, body.payload]).to.deep.equal([id, null]);
+    expect(JSON.stringify([body, app.log])).not.to.contain('hunter2');
   });
 
   it('stand in the audit trail', async () => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import {
   buildDevice,
@@ -156,7 +157,7 @@ describe('scripts', () => {
     const viewer = await buildPerson(app, {
       scope: 'organization',
       orgId: tenant.orgId,
-      role: '01900000-0000-7000-8000-000000000007',
+      role: SYSTEM_ROLES.organizationViewer,
     });
     expect((await call('POST', path, { deviceIds: [device.deviceId] }, viewer.token)).status).to.equal(403);
     for (const parameters of [{ 'A B': 'x' }, { A: 1 }, ['x']]) {
