@@ -1,7 +1,6 @@
 import type {
   CommandProgress,
   CommandResult,
-  CommandRows,
   ErrorAck,
   Heartbeat,
   HubReconnect,
@@ -9,7 +8,7 @@ import type {
   Presence,
   PresenceReason,
 } from '../protocol/index.ts';
-import { AgentErrorCode, COMMANDS, rowSchema } from '../protocol/index.ts';
+import { AgentErrorCode } from '../protocol/index.ts';
 import {
   BUSY,
   type ActorLimits,
@@ -18,9 +17,10 @@ import {
   type PendingAsk,
   type Urgent,
 } from './actor-messages.ts';
-import type { AskFailure, AskOutcome } from './ask.ts';
+import type { AskFailure } from './ask.ts';
 import { factsOf, heartbeatAnswer } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
+import { OpenAsks } from './open-asks.ts';
 import type {
   AgentIdentity,
   CommandEnd,
@@ -48,10 +48,6 @@ const MAILBOX_CAPACITY = 256;
 /** A connection that was replaced by a newer one of the same device has no reason to hurry back. */
 export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' };
 
-interface OpenAsk extends PendingAsk {
-  rowsTaken: number;
-}
-
 /** One device's connection: the only place that decides about it. Everything that happens to it is a message. */
 export class DeviceActor {
   readonly identity: AgentIdentity;
@@ -66,7 +62,8 @@ export class DeviceActor {
   readonly #mailbox: Mailbox<ActorMessage | Urgent>;
   readonly #capabilities: ReadonlySet<string>;
   readonly #ip: string;
-  #asks: Map<string, OpenAsk> | undefined;
+  /** Made for the first question: most devices have none. */
+  #asks: OpenAsks | undefined;
   #agentVersion: string;
   #facts = '';
   #heartbeat: Heartbeat | undefined;
@@ -180,7 +177,7 @@ export class DeviceActor {
       case 'ask':
         return this.#onAsk(message.ask);
       case 'rows':
-        return this.#onRows(message.rows);
+        return this.#asks?.rows(message.rows);
       case 'result':
         return this.#onResult(message.result, message.ack);
       case 'progress':
@@ -236,65 +233,19 @@ export class DeviceActor {
   #onAsk(ask: PendingAsk): void {
     if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
     if (!this.#capabilities.has(ask.type)) return ask.settle({ ok: false, reason: 'capability_missing' });
-    this.#asks ??= new Map();
+    this.#asks ??= new OpenAsks(this.#link);
     if (this.#asks.size >= this.#limits.maxAsks) return ask.settle({ ok: false, reason: 'busy' });
-    this.#asks.set(ask.id, { ...ask, rowsTaken: 0 });
-    this.#link.sendCommand({
-      id: ask.id,
-      type: ask.type,
-      payload: ask.payload,
-      epoch: this.epoch,
-      deadline: new Date(ask.deadline).toISOString(),
-      attempt: 1,
-    });
-  }
-
-  #onRows(frame: CommandRows): void {
-    const ask = this.#asks?.get(frame.id);
-    // Late rows of a query that is over: the agent has been told, or will find out with its result.
-    if (ask === undefined || frame.rows.length === 0) return;
-    const parsed = rowSchema(ask.type)?.array().safeParse(frame.rows);
-    if (parsed?.success !== true) {
-      return this.#abort(ask, {
-        reason: 'agent',
-        code: 'INVALID_ROWS',
-        message: 'The agent sent rows that are not of the agreed form.',
-      });
-    }
-    ask.rowsTaken += frame.rows.length;
-    if (ask.rowsTaken > ask.maxRows) {
-      return this.#abort(ask, {
-        reason: 'agent',
-        code: 'TOO_MANY_ROWS',
-        message: 'The agent sent more rows than were asked for.',
-      });
-    }
-    ask.onRows(parsed.data);
+    this.#asks.send(ask, this.epoch);
   }
 
   #onResult(result: CommandResult, ack: (isKept: boolean) => void): void {
-    const ask = this.#asks?.get(result.id);
-    if (ask === undefined) {
-      // Of the ledger, by whatever claim it was sent; or of a question that is over, which the ledger does not know.
-      this.#events.command(
-        { kind: 'finished', id: result.id, deviceId: this.deviceId, end: endOf(result) },
-        ack,
-      );
-      return;
+    const { id } = result;
+    if (this.#asks?.has(id) === true) {
+      ack(true);
+      return this.#asks.result(result, this.epoch);
     }
-    ack(true);
-    if (result.epoch !== this.epoch) return;
-    this.#asks?.delete(ask.id);
-    if (result.status === 'cancelled') return ask.settle({ ok: false, reason: 'cancelled' });
-    if (result.status === 'failed') return ask.settle(failureOf(result));
-    const output = COMMANDS[ask.type].output.safeParse(result.output);
-    if (output.success) return ask.settle({ ok: true, output: output.data });
-    ask.settle({
-      ok: false,
-      reason: 'agent',
-      code: 'INVALID_OUTPUT',
-      message: 'The agent sent an answer that is not of the agreed form.',
-    });
+    // Of the ledger, by whatever claim it was sent; or of a question that is over, which the ledger does not know.
+    this.#events.command({ kind: 'finished', id, deviceId: this.deviceId, end: endOf(result) }, ack);
   }
 
   #onCommand(command: DispatchedCommand): void {
@@ -325,22 +276,15 @@ export class DeviceActor {
   }
 
   #onCancel(id: string, failure: AskFailure): void {
-    const open = this.#asks?.get(id);
-    if (open !== undefined) return this.#abort(open, failure);
+    if (this.#asks?.cancel(id, failure) === true) return;
     const waiting = this.#mailbox.withdraw((message) => message.kind === 'ask' && message.ask.id === id);
     if (waiting?.kind === 'ask') waiting.ask.settle({ ok: false, ...failure });
-  }
-
-  #abort(ask: OpenAsk, failure: AskFailure): void {
-    this.#asks?.delete(ask.id);
-    ask.settle({ ok: false, ...failure });
-    this.#link.sendCancel({ id: ask.id });
   }
 
   #onLinkClosed(): void {
     if (!this.#linkOpen) return;
     this.#linkOpen = false;
-    this.#failAsks({ reason: 'disconnected' });
+    this.#asks?.failAll({ reason: 'disconnected' });
     if (this.state === 'starting') return this.#end(undefined, undefined);
     this.#graceTimer = setTimeout(
       () => this.#mailbox.postUrgent({ kind: 'grace_over' }),
@@ -352,7 +296,7 @@ export class DeviceActor {
     const wasOnline = this.state === 'online';
     this.state = 'draining';
     clearTimeout(this.#graceTimer);
-    this.#failAsks({ reason: 'disconnected' });
+    this.#asks?.failAll({ reason: 'disconnected' });
     for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
@@ -369,12 +313,6 @@ export class DeviceActor {
     } catch (error) {
       this.#events.failed(error, this);
     }
-  }
-
-  #failAsks(failure: AskFailure): void {
-    const open = [...(this.#asks?.values() ?? [])];
-    this.#asks = undefined;
-    for (const ask of open) ask.settle({ ok: false, ...failure });
   }
 
   #reportPresence(reason: PresenceReason, since: number): void {
@@ -422,13 +360,4 @@ function endOf({ status, output, error }: CommandResult): CommandEnd {
     ...(output === undefined ? {} : { output }),
     ...(error === undefined ? {} : { error }),
   };
-}
-
-function failureOf(result: CommandResult): AskOutcome {
-  const { code, message } = result.error ?? {
-    code: AgentErrorCode.failed,
-    message: 'The agent gave no reason.',
-  };
-  if (code === AgentErrorCode.capabilityMissing) return { ok: false, reason: 'capability_missing' };
-  return { ok: false, reason: 'agent', code, message };
 }
