@@ -1,0 +1,39 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus } from 'node:os';
+import { stopTestPostgres } from '../../test/support/test-postgres.ts';
+import { type Figure, verdict } from './figure.ts';
+
+/**
+ * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub beside its baselines,
+ * prints a table, and writes all of it to `bench/results/hub.json`. Servers and load are processes of their own.
+ */
+
+const FIGURES: readonly Figure[] = [];
+
+const wanted = process.argv.slice(2).map(Number);
+const chosen = FIGURES.filter(({ number }) => wanted.length === 0 || wanted.includes(number));
+const rows = [];
+for (const figure of chosen) {
+  console.log(`${figure.number}. ${figure.title}`);
+  for (const result of await figure.measure()) {
+    console.log(`   ${JSON.stringify(result.measured)}`);
+    rows.push({ figure: figure.number, ...result, verdict: verdict(result) });
+  }
+}
+await stopTestPostgres();
+
+console.table(
+  rows.map(({ figure, what, value, unit, reach, stretch, verdict: said }) => ({
+    figure,
+    what,
+    value,
+    unit,
+    reach,
+    stretch: stretch ?? '',
+    verdict: said,
+  })),
+);
+const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: availableParallelism() };
+const file = new URL('../results/hub.json', import.meta.url);
+await mkdir(new URL('.', file), { recursive: true });
+await writeFile(file, `${JSON.stringify({ at: new Date().toISOString(), machine, rows }, null, 2)}\n`);
