@@ -18,6 +18,9 @@ import {
   EventLogsRows,
   HeartbeatAck,
   HubReconnect,
+  JobOutput,
+  JobsSnapshot,
+  JobUpdate,
   OkAck,
   QueryStarted,
 } from './protocol/index.ts';
@@ -96,6 +99,20 @@ export const SOCKET_DOCS: SocketDocs = [
       },
       { name: 'eventlogs:rows', direction: 'hub → client', payload: EventLogsRows },
       { name: 'eventlogs:end', direction: 'hub → client', payload: EventLogsEnd },
+      {
+        name: 'jobs:subscribe',
+        direction: 'client → hub',
+        payload: DASHBOARD_EVENTS['jobs:subscribe'],
+        answer: JobsSnapshot,
+      },
+      {
+        name: 'jobs:unsubscribe',
+        direction: 'client → hub',
+        payload: DASHBOARD_EVENTS['jobs:unsubscribe'],
+        answer: OkAck,
+      },
+      { name: 'job:update', direction: 'hub → client', payload: JobUpdate },
+      { name: 'job:output', direction: 'hub → client', payload: JobOutput },
     ],
   },
 ];

@@ -109,7 +109,12 @@ export async function startServer({
       nodeId,
       ...(cluster === undefined
         ? {}
-        : { bus: cluster.bus, directory: cluster.directory, nodes: cluster.nodes }),
+        : {
+            bus: cluster.bus,
+            directory: cluster.directory,
+            nodes: cluster.nodes,
+            joinDashboards: cluster.joinDashboards,
+          }),
       store: createDeviceStore({ db: database.hubPool, nodeId }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),

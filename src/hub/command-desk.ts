@@ -1,6 +1,6 @@
 import type { Logger } from '../platform/logger.ts';
 import type { ActorRegistry } from './actor-registry.ts';
-import type { CommandEvent, CommandLedger } from './ports.ts';
+import type { CommandEvent, CommandLedger, JobChange } from './ports.ts';
 
 /** What is asked of the ledger within this time goes there together. */
 const GATHER_MS = 10;
@@ -25,6 +25,7 @@ export class CommandDesk {
   readonly #ledger: CommandLedger;
   readonly #registry: ActorRegistry;
   readonly #log: Logger;
+  readonly #changed: (jobs: readonly JobChange[]) => void;
   readonly #sweeper: NodeJS.Timeout;
   #awake = new Set<string>();
   #events: Waiting[] = [];
@@ -34,12 +35,22 @@ export class CommandDesk {
   #recording: Promise<void> | undefined;
   #closed = false;
 
-  constructor(parts: { ledger: CommandLedger; registry: ActorRegistry; log: Logger }) {
+  constructor(parts: {
+    ledger: CommandLedger;
+    registry: ActorRegistry;
+    /** What the ledger now says of jobs. */
+    changed: (jobs: readonly JobChange[]) => void;
+    log: Logger;
+  }) {
     this.#ledger = parts.ledger;
     this.#registry = parts.registry;
+    this.#changed = parts.changed;
     this.#log = parts.log;
     this.#sweeper = setInterval(() => {
-      this.#ledger.sweep().catch((error: unknown) => this.#log.warn({ err: error }, 'commands.sweep_failed'));
+      this.#ledger
+        .sweep()
+        .then(this.#changed)
+        .catch((error: unknown) => this.#log.warn({ err: error }, 'commands.sweep_failed'));
     }, SWEEP_MS);
     this.#sweeper.unref();
   }
@@ -99,9 +110,10 @@ export class CommandDesk {
     });
     if (claims.length === 0) return;
     try {
-      const { dispatched, cancelled } = await this.#ledger.take(claims);
+      const { dispatched, cancelled, changed } = await this.#ledger.take(claims);
       for (const command of dispatched) this.#registry.get(command.deviceId)?.send(command);
       for (const { id, deviceId } of cancelled) this.#registry.get(deviceId)?.cancelCommand(id);
+      this.#changed(changed);
     } catch (error) {
       this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
       for (const id of deviceIds) this.#awake.add(id);
@@ -123,13 +135,15 @@ export class CommandDesk {
 
   async #recordSome(): Promise<boolean> {
     const batch = this.#events.slice(0, EVENTS_AT_ONCE);
+    let changed: JobChange[];
     try {
-      await this.#ledger.record(batch.map(({ event }) => event));
+      changed = await this.#ledger.record(batch.map(({ event }) => event));
     } catch (error) {
       this.#log.warn({ err: error, waiting: this.#events.length }, 'commands.not_recorded');
       return false;
     }
     this.#events.splice(0, batch.length);
+    this.#changed(changed);
     for (const { event, kept } of batch) {
       kept?.(true);
       if (event.kind === 'finished') this.wake(event.deviceId);

@@ -1,4 +1,4 @@
-import type { DefaultEventsMap, Server, Socket } from 'socket.io';
+import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
 import type { z } from 'zod';
 import {
   DASHBOARD_EVENTS,
@@ -16,14 +16,17 @@ import { clientAddress, type ProxyTrust } from '../platform/http/client-address.
 import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
+import { DashboardJobs } from './dashboard-jobs.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
-import type { DeviceStore, People } from './ports.ts';
+import type { JobRooms } from './job-feed.ts';
+import type { CommandLedger, DeviceStore, People } from './ports.ts';
 
 interface SocketData {
   token: string;
   caller: Caller;
 }
 type DashboardSocket = Socket<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
+export type DashboardNamespace = Namespace<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 
 /** Rights are read again this often; a person who lost or changed theirs is cut off and comes back with the new ones. */
 const RECHECK_MS = 15_000;
@@ -36,14 +39,18 @@ export function serveDashboards(
     proxyTrust: ProxyTrust;
     store: DeviceStore;
     feed: DashboardFeed;
+    ledger: CommandLedger;
     ask: Ask;
     log: Logger;
     /** The stored state of devices with what is known live laid over it. */
     refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
     recheckMs?: number;
+    /** Makes one of the rooms of all nodes. */
+    joinOthers?: (namespace: DashboardNamespace) => void;
   },
-): void {
-  const namespace = io.of(DASHBOARD_NAMESPACE);
+): JobRooms {
+  const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
+  parts.joinOthers?.(namespace);
 
   namespace.use((socket: DashboardSocket, next) => {
     const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
@@ -66,6 +73,7 @@ export function serveDashboards(
   namespace.on('connection', (socket: DashboardSocket) => {
     const subscriptions = new Map<string, Subscription>();
     const queries = new DashboardQueries(queryClient(socket), parts);
+    const jobs = new DashboardJobs(roomMember(socket), parts);
     const recheck = setInterval(() => {
       stillTheSame(socket, parts.people, parts.proxyTrust).then(
         (same) => same || socket.disconnect(true),
@@ -117,6 +125,12 @@ export function serveDashboards(
         queries.cancel(parse(DASHBOARD_EVENTS['eventlogs:cancel'], message).queryId);
         return { ok: true };
       },
+      'jobs:subscribe': async (message: unknown) =>
+        jobs.subscribe(parse(DASHBOARD_EVENTS['jobs:subscribe'], message)),
+      async 'jobs:unsubscribe'(message: unknown) {
+        await jobs.unsubscribe(parse(DASHBOARD_EVENTS['jobs:unsubscribe'], message));
+        return { ok: true };
+      },
     };
 
     socket.onAny((event: string, ...args: unknown[]) => {
@@ -133,7 +147,18 @@ export function serveDashboards(
       });
     });
   });
+
+  return {
+    update: (rooms, job) => void namespace.to(rooms).emit('job:update', job),
+    output: (rooms, output) => void namespace.to(rooms).emit('job:output', output),
+  };
 }
+
+const roomMember = (socket: DashboardSocket) => ({
+  caller: () => socket.data.caller,
+  join: (rooms: string[]) => socket.join(rooms),
+  leave: (room: string) => socket.leave(room),
+});
 
 /** Rows that may wait for a client before no further device is asked for more. */
 const PLENTY_OF_ROWS = 2000;

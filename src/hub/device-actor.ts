@@ -1,6 +1,7 @@
 import type {
   CommandProgress,
   CommandResult,
+  CommandRows,
   ErrorAck,
   Heartbeat,
   HubReconnect,
@@ -38,6 +39,8 @@ export interface ActorEvents {
   ready(actor: DeviceActor): void;
   /** @param kept  called when the event is in the ledger, or cannot be put there now */
   command(event: CommandEvent, kept?: (isKept: boolean) => void): void;
+  /** What work of the ledger prints, or whatever else the device says of an id that nobody here has asked. */
+  rows(deviceId: string, rows: CommandRows): void;
   /** The actor has reached `gone`. */
   gone(actor: DeviceActor): void;
   failed(error: unknown, actor: DeviceActor): void;
@@ -177,7 +180,8 @@ export class DeviceActor {
       case 'ask':
         return this.#onAsk(message.ask);
       case 'rows':
-        return this.#asks?.rows(message.rows);
+        if (this.#asks?.has(message.rows.id) === true) return this.#asks.rows(message.rows);
+        return this.#events.rows(this.deviceId, message.rows);
       case 'result':
         return this.#onResult(message.result, message.ack);
       case 'progress':

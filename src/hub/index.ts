@@ -1,4 +1,5 @@
 import type { Server as HttpServer } from 'node:http';
+import { JobOutput } from '../protocol/index.ts';
 import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck, HubReconnect } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
@@ -11,21 +12,30 @@ import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { Ask } from './ask.ts';
 import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
-import { serveDashboards } from './dashboard-transport.ts';
+import { type DashboardNamespace, serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { CommandDesk } from './command-desk.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
 import { HttpReports } from './http-reports.ts';
+import { JobFeed } from './job-feed.ts';
 import { withLivePresence } from './live-presence.ts';
-import type { AgentCredentials, AgentIdentity, CommandLedger, DeviceStore, People } from './ports.ts';
+import type {
+  AgentCredentials,
+  AgentIdentity,
+  CommandLedger,
+  DeviceStore,
+  JobChange,
+  People,
+} from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
 import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './dashboard-feed.ts';
+export type { JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
@@ -40,6 +50,8 @@ export interface DeviceHub {
   deviceLeft(deviceId: string): void;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
+  /** What became of work in the ledger without a device. */
+  jobsChanged(jobs: readonly JobChange[]): void;
   /** The device is to stop work that it may have. */
   cancelCommand(deviceId: string, commandId: string): void;
   /** Ends the connection, so that the agent comes back with what is now valid. */
@@ -74,6 +86,8 @@ export interface HubOptions {
   directory?: Directory;
   /** The nodes that are there; `undefined` while that is not known for sure. */
   nodes?: () => ReadonlySet<string> | undefined;
+  /** Makes one of the dashboards of all nodes. */
+  joinDashboards?: (namespace: DashboardNamespace) => void;
   nodeId: string;
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
@@ -106,7 +120,16 @@ export function createHub(options: HubOptions): Hub {
     // Dashboards of others that cannot be told now, subscribe again or see the next change.
     bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
   });
-  const desk = new CommandDesk({ ledger: options.ledger, registry, log });
+  const jobs = new JobFeed({
+    update: (rooms, job) => jobRooms.update(rooms, job),
+    output: (rooms, output) => jobRooms.output(rooms, output),
+  });
+  const desk = new CommandDesk({
+    ledger: options.ledger,
+    registry,
+    changed: (changed) => jobs.changed(changed),
+    log,
+  });
   const onNotice = (notice: Notice): void => {
     switch (notice.kind) {
       case 'work':
@@ -161,6 +184,10 @@ export function createHub(options: HubOptions): Hub {
     facts: (facts) => writer.facts(facts),
     ready: (actor) => desk.wake(actor.deviceId),
     command: (event, kept) => desk.record(event, kept),
+    rows(deviceId, { id, seq, rows }) {
+      const output = JobOutput.safeParse({ id, seq, rows });
+      if (output.success && rows.length > 0) jobs.output(deviceId, output.data);
+    },
     gone(actor) {
       registry.remove(actor);
       directory
@@ -250,15 +277,17 @@ export function createHub(options: HubOptions): Hub {
       return actor;
     },
   });
-  serveDashboards(io, {
+  const jobRooms = serveDashboards(io, {
     people: options.people,
     proxyTrust: options.proxyTrust,
     store,
     feed: ownFeed,
+    ledger: options.ledger,
     ask,
     log,
     refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
+    ...(options.joinDashboards === undefined ? {} : { joinOthers: options.joinDashboards }),
   });
 
   // One sweep for all devices instead of a timer each.
@@ -294,6 +323,7 @@ export function createHub(options: HubOptions): Hub {
       router.notify({ kind: 'decommissioned', deviceId });
     },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
+    jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     tellAgain() {
@@ -330,6 +360,7 @@ export function createHub(options: HubOptions): Hub {
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();
+      jobs.close();
       await io.close();
       feed.close();
       await reports.close();

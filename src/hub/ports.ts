@@ -3,6 +3,8 @@ import type {
   DeviceSummary,
   DurableCommandType,
   Heartbeat,
+  JobsSubscribe,
+  JobUpdate,
   Metrics,
   Presence,
   RefusalCode,
@@ -115,6 +117,12 @@ export interface CommandEnd {
   error?: { code: string; message: string };
 }
 
+/** A job that has changed, and whose it is. */
+export interface JobChange {
+  update: JobUpdate;
+  partnerId: string;
+}
+
 /** Durable work: what is in it is done once, whatever dies (DESIGN 4.7). */
 export interface CommandLedger {
   /**
@@ -122,13 +130,20 @@ export interface CommandLedger {
    * What was sent under an earlier claim and never acknowledged is among it again. `cancelled` are those on the device
    * that are to end.
    */
-  take(
-    claims: readonly { deviceId: string; epoch: number }[],
-  ): Promise<{ dispatched: DispatchedCommand[]; cancelled: { id: string; deviceId: string }[] }>;
-  /** Events of commands that are not this device's, unknown or over change nothing. */
-  record(events: readonly CommandEvent[]): Promise<void>;
+  take(claims: readonly { deviceId: string; epoch: number }[]): Promise<{
+    dispatched: DispatchedCommand[];
+    cancelled: { id: string; deviceId: string }[];
+    changed: JobChange[];
+  }>;
+  /** Events of commands that are not this device's, unknown or over change nothing. Answers what has changed. */
+  record(events: readonly CommandEvent[]): Promise<JobChange[]>;
   /** Ends what waited or took too long. */
-  sweep(): Promise<void>;
+  sweep(): Promise<JobChange[]>;
+  /**
+   * Of the work that the caller may see: what is open, newest first; the job that is named, whatever its state. Throws
+   * `forbidden` for a foreign organization, `not_found` for a device or job that the caller does not see.
+   */
+  jobs(caller: Caller, filter: JobsSubscribe): Promise<JobUpdate[]>;
 }
 
 export interface People {

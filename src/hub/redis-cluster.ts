@@ -3,6 +3,8 @@ import { RedisNodeBus } from '../platform/cluster/redis-bus.ts';
 import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { joinDashboards } from './dashboard-adapter.ts';
+import type { DashboardNamespace } from './dashboard-transport.ts';
 import type { Directory } from './directory.ts';
 import type { HubMessage } from './router.ts';
 
@@ -11,6 +13,7 @@ export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;
   nodes: () => ReadonlySet<string> | undefined;
+  joinDashboards: (namespace: DashboardNamespace) => void;
   close(): Promise<void>;
 }
 
@@ -50,6 +53,7 @@ export async function joinCluster(parts: {
         bus.returnAgain();
       });
     });
+    let refused = 0;
     metrics.gauge(
       'muster_cluster_nodes',
       'Nodes that are there, this one among them.',
@@ -58,9 +62,16 @@ export async function joinCluster(parts: {
     metrics.gauge(
       'muster_cluster_refused_frames',
       'Frames on our channels that could not be read.',
-      () => bus.refused,
+      () => bus.refused + refused,
     );
-    return { bus, directory, nodes: () => bus.nodes, close: () => subscriber.close() };
+    return {
+      bus,
+      directory,
+      nodes: () => bus.nodes,
+      joinDashboards: (namespace) =>
+        joinDashboards(namespace, { redis, subscriber, onRefused: () => (refused += 1) }),
+      close: () => subscriber.close(),
+    };
   } catch (error) {
     await subscriber.close();
     throw error;

@@ -107,6 +107,20 @@ export function rowSchema(type: CommandType): z.ZodType | undefined {
   return shape.row;
 }
 
+/** How far work of the ledger has come (DESIGN 4.7); the last five are ends. */
+export const CommandStatus = z.enum([
+  'queued',
+  'dispatched',
+  'accepted',
+  'running',
+  'succeeded',
+  'failed',
+  'cancelled',
+  'timed_out',
+  'expired',
+]);
+export type CommandStatus = z.infer<typeof CommandStatus>;
+
 /** The work that the ledger carries. */
 export type DurableCommandType = {
   [T in CommandType]: (typeof COMMANDS)[T] extends { durable: true } ? T : never;

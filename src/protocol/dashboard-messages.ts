@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Metrics, type ErrorAck } from './agent-messages.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly } from './event-logs.ts';
+import { type JobOutput, JobsSubscribe, type JobsSnapshot, type JobUpdate } from './jobs.ts';
 import { OsType } from './primitives.ts';
 
 /** Socket messages between a person's client and the hub (namespace `/dashboard`). */
@@ -130,6 +131,8 @@ export const DASHBOARD_EVENTS = {
   'eventlogs:query': EventLogsQuery,
   'eventlogs:tail': EventLogsTail,
   'eventlogs:cancel': QueryId,
+  'jobs:subscribe': JobsSubscribe,
+  'jobs:unsubscribe': JobsSubscribe,
 } as const;
 
 export interface DashboardToHub {
@@ -141,10 +144,14 @@ export interface DashboardToHub {
   'eventlogs:query': (message: EventLogsQuery, ack: (answer: QueryStarted | ErrorAck) => void) => void;
   'eventlogs:tail': (message: EventLogsTail, ack: (answer: QueryStarted | ErrorAck) => void) => void;
   'eventlogs:cancel': (message: { queryId: string }, ack: (answer: { ok: true } | ErrorAck) => void) => void;
+  'jobs:subscribe': (message: JobsSubscribe, ack: (answer: JobsSnapshot | ErrorAck) => void) => void;
+  'jobs:unsubscribe': (message: JobsSubscribe, ack: (answer: { ok: true } | ErrorAck) => void) => void;
 }
 
 export interface HubToDashboard {
   'devices:delta': (delta: DevicesDelta) => void;
   'eventlogs:rows': (message: EventLogsRows) => void;
   'eventlogs:end': (message: EventLogsEnd) => void;
+  'job:update': (job: JobUpdate) => void;
+  'job:output': (output: JobOutput) => void;
 }

@@ -3,5 +3,6 @@ export * from './primitives.ts';
 export * from './event-logs.ts';
 export * from './commands.ts';
 export * from './agent-messages.ts';
+export * from './jobs.ts';
 export * from './dashboard-messages.ts';
 export * from './enrollment.ts';

@@ -70,9 +70,10 @@ describe('a cluster of three hubs', () => {
         }),
       },
       ledger: {
-        take: async () => ({ dispatched: [], cancelled: [] }),
-        record: async () => {},
-        sweep: async () => {},
+        take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
+        record: async () => [],
+        sweep: async () => [],
+        jobs: async () => [],
       },
       people: { authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')) },
       store: {

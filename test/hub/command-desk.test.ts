@@ -32,15 +32,17 @@ describe('the desk between the actors and the ledger', () => {
         taken.push([...claims]);
         const dispatched = claims.flatMap(({ deviceId }) => waiting.get(deviceId) ?? []);
         for (const { deviceId } of claims) waiting.delete(deviceId);
-        return { dispatched, cancelled: [] };
+        return { dispatched, cancelled: [], changed: [] };
       },
       async record(events) {
         if (failing.record-- > 0) throw new Error('the database is away');
         recorded.push([...events]);
+        return [];
       },
-      async sweep() {},
+      sweep: async () => [],
+      jobs: async () => [],
     };
-    desk = new CommandDesk({ ledger, registry, log: log.log });
+    desk = new CommandDesk({ ledger, registry, changed: () => {}, log: log.log });
   });
   afterEach(async () => desk.close());
 

@@ -109,6 +109,7 @@ function scene(
       gone: () => void (scened.gone += 1),
       ready: () => {},
       command: () => {},
+      rows: () => {},
     },
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxAsks: 4 },
     agentVersion: '1.0.0',

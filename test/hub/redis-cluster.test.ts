@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CommandFrame } from '../../src/protocol/index.ts';
+import type { CommandFrame, JobUpdate } from '../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../support/dashboard-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
@@ -12,6 +12,8 @@ import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-
 /** Redis, leases of three seconds and a slow machine: what is waited for may take so long. */
 const SOON_MS = 15_000;
 const LOGS = { logs: [] };
+/** Where a stock adapter listens: one malformed publish there ends its process. */
+const ADAPTER_CHANNELS = ['', '-request', '-response'].map((kind) => `muster:dashboards${kind}#/dashboard#`);
 
 describe('three servers on one Redis', function () {
   this.timeout(60_000);
@@ -121,6 +123,52 @@ describe('three servers on one Redis', function () {
     await eventually(
       () => agent.cancelled,
       (ids) => ids.includes(made.body.id),
+      SOON_MS,
+    );
+  });
+
+  it('tell of a job once, at whichever node one follows it, also after Redis was away', async () => {
+    await asOwner(database.ownerUrl, `update devices set capabilities = '{agent.reboot}' where id = $1`, [
+      device.deviceId,
+    ]);
+    const { token } = tenant.admin;
+    const told = await Promise.all(
+      [north, west].map(async (app) => {
+        const watcher = await watch(app);
+        const updates: JobUpdate[] = [];
+        watcher.socket.on('job:update', (update: JobUpdate) => updates.push(update));
+        await watcher.send('jobs:subscribe', { orgId: tenant.orgId });
+        await watcher.send('jobs:subscribe', { deviceId: device.deviceId });
+        return updates;
+      }),
+    );
+    const order = async (): Promise<string> => {
+      const path = `/devices/${device.deviceId}/commands`;
+      const { body } = await east.call('POST', path, { token, body: { type: 'agent.reboot' } });
+      return body.id;
+    };
+    const queuedAt = (updates: JobUpdate[], id: string) =>
+      updates.filter((update) => update.id === id && update.state === 'queued').length;
+    const first = await order();
+    await eventually(
+      () => told.map((updates) => queuedAt(updates, first)),
+      (counts) => counts.every((count) => count > 0),
+      SOON_MS,
+    );
+    expect(told.map((updates) => queuedAt(updates, first))).to.deep.equal([1, 1]);
+
+    await redis.kill();
+    // Nobody elsewhere hears of it, and nobody is harmed.
+    await order();
+    await redis.start();
+    await eventually(alive, (nodes) => nodes.length === 3, SOON_MS);
+    await eventually(
+      async () => {
+        const id = await order();
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        return told.map((updates) => queuedAt(updates, id));
+      },
+      (counts) => counts.every((count) => count === 1),
       SOON_MS,
     );
   });
@@ -352,10 +400,25 @@ describe('three servers on one Redis', function () {
       '{"from":"east","messages":[{"kind":"nonsense"}]}',
       'x'.repeat(9000),
     ]) {
-      for (const channel of ['muster:to-all', 'muster:to:north']) await redis.ask('PUBLISH', channel, junk);
+      for (const channel of ['muster:to-all', 'muster:to:north', ...ADAPTER_CHANNELS]) {
+        await redis.ask('PUBLISH', channel, junk);
+      }
+    }
+    const watcher = await watch(north);
+    const heard: unknown[] = [];
+    watcher.socket.onAny((event: string) => heard.push(event));
+    const forged = { type: 2, nsp: '/dashboard', data: ['eventlogs:end', {}] };
+    for (const channel of ADAPTER_CHANNELS) {
+      await redis.ask(
+        'PUBLISH',
+        channel,
+        JSON.stringify(['zz', forged, { rooms: [watcher.socket.id], except: [] }]),
+      );
+      await redis.ask('PUBLISH', channel, JSON.stringify({ type: 7, uid: 'zz', nsp: '/dashboard' }));
     }
     expect(await answered(east, agent)).to.equal(200);
     expect(await answered(north, agent)).to.equal(200);
+    expect(heard).to.deep.equal([]);
   });
 
   it('do not share a name', async () => {

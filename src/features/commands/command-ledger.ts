@@ -2,13 +2,20 @@ import { z } from 'zod';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
 import { COMMANDS, type DurableCommandType } from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { withSystem, withTenant, type Tx } from '../../platform/db/transaction.ts';
+import { notFound } from '../../platform/errors.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import { JOB_COLUMNS, type JobRow, toJobChange, toJobUpdate } from './job-updates.ts';
 
 /** A device is sent no more than it begins at once, so that what it has accepted is also under way. */
 const AT_ONCE = 2;
 /** What a device may take beyond its time before it is given up: the way of the result, and a slow end. */
 const OVERDUE_SECONDS = 120;
 const SWEEP_AT_ONCE = 1000;
+/** Of open work, as much as a person looks at. */
+const JOBS_SHOWN = 200;
+const OPEN = `c.status in ('queued', 'dispatched', 'accepted', 'running')`;
 
 type Finished = { id: string; deviceId: string } & CommandEnd;
 
@@ -34,25 +41,62 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
         return {
           dispatched: (rows as TakenRow[]).map(toDispatched),
           cancelled: cancelled.rows as { id: string; deviceId: string }[],
+          changed: (rows as TakenRow[]).map(toJobChange),
         };
       });
     },
 
     async record(events) {
       const known = events.filter(({ id }) => isUuid(id));
-      if (known.length === 0) return;
-      await withSystem(db, 'write what devices say of their work', async (tx) => {
-        await recordAccepted(tx, ofKind(known, 'accepted'));
-        await recordRunning(tx, ofKind(known, 'running'));
+      if (known.length === 0) return [];
+      return withSystem(db, 'write what devices say of their work', async (tx) => {
+        const accepted = await recordAccepted(tx, ofKind(known, 'accepted'));
+        const running = await recordRunning(tx, ofKind(known, 'running'));
         const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
-        await recordFinished(tx, finished);
+        const ended = await recordFinished(tx, finished);
+        return [...accepted, ...running, ...ended].map(toJobChange);
       });
     },
 
     async sweep() {
-      await withSystem(db, 'end the work that waited or took too long', async (tx) => {
-        await tx.raw(SWEEP, [SWEEP_AT_ONCE, SWEEP_AT_ONCE]);
+      return withSystem(db, 'end the work that waited or took too long', async (tx) => {
+        const { rows } = await tx.raw(SWEEP, [SWEEP_AT_ONCE, SWEEP_AT_ONCE]);
+        return (rows as JobRow[]).map(toJobChange);
       });
+    },
+
+    async jobs(caller, { orgId, deviceId, jobId }) {
+      return withTenant(
+        db,
+        caller,
+        async (tx) => {
+          const query = tx('commands as c').whereRaw(inTenant(caller, 'c.org_id'));
+          if (orgId !== undefined) {
+            await assertOrganizationAccess({ tx, caller }, orgId);
+            void query.where('c.org_id', orgId);
+          }
+          if (deviceId !== undefined) {
+            const known = await tx('devices')
+              .where({ id: deviceId })
+              .whereRaw(inTenant(caller, 'org_id'))
+              .first('id');
+            if (known === undefined) throw notFound('Device');
+            void query.where('c.device_id', deviceId);
+          }
+          if (jobId === undefined) void query.whereRaw(OPEN);
+          else void query.where('c.id', jobId);
+          const rows = await query
+            .orderBy([
+              { column: 'c.created_at', order: 'desc' },
+              { column: 'c.id', order: 'desc' },
+            ])
+            .limit(JOBS_SHOWN)
+            .select<JobRow[]>(tx.raw(JOB_COLUMNS));
+          if (jobId !== undefined && rows.length === 0) throw notFound('Command');
+          return rows.map(toJobUpdate);
+        },
+        { readOnly: true },
+      );
     },
   };
 }
@@ -78,12 +122,9 @@ const TAKE = `
   )
   update commands c set status = 'dispatched', reason = null, attempt = c.attempt + 1, node_id = ?, epoch = chosen.epoch
   from chosen where c.id = chosen.id
-  returning c.id, c.device_id, c.type, c.payload, c.attempt, c.epoch, c.created_at,
-    now() + make_interval(secs => c.timeout_seconds) as deadline`;
+  returning ${JOB_COLUMNS}, c.payload, c.attempt, c.epoch, now() + make_interval(secs => c.timeout_seconds) as deadline`;
 
-interface TakenRow {
-  id: string;
-  device_id: string;
+interface TakenRow extends JobRow {
   type: DurableCommandType;
   payload: unknown;
   attempt: number;
@@ -101,41 +142,48 @@ const toDispatched = (row: TakenRow): DispatchedCommand => ({
   deadline: row.deadline.toISOString(),
 });
 
-async function recordAccepted(tx: Tx, events: readonly { id: string; deviceId: string }[]): Promise<void> {
-  if (events.length === 0) return;
-  await tx.raw(
+async function recordAccepted(
+  tx: Tx,
+  events: readonly { id: string; deviceId: string }[],
+): Promise<JobRow[]> {
+  if (events.length === 0) return [];
+  const { rows } = await tx.raw(
     `update commands c set status = 'accepted', started_at = coalesce(c.started_at, now()),
       due_at = now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})
     from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
-    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched')`,
+    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched')
+    returning ${JOB_COLUMNS}`,
     [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
   );
+  return rows as JobRow[];
 }
 
 async function recordRunning(
   tx: Tx,
   events: readonly Extract<CommandEvent, { kind: 'running' }>[],
-): Promise<void> {
-  if (events.length === 0) return;
+): Promise<JobRow[]> {
+  if (events.length === 0) return [];
   // Of several that came together the last one counts.
   const latest = [...new Map(events.map((event) => [event.id, event])).values()];
-  await tx.raw(
+  const { rows } = await tx.raw(
     `update commands c set status = 'running', started_at = coalesce(c.started_at, now()),
       due_at = coalesce(c.due_at, now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})),
       progress = coalesce(e.progress, c.progress)
     from unnest(?::uuid[], ?::uuid[], ?::jsonb[]) as e (id, device_id, progress)
-    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched', 'accepted', 'running')`,
+    where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched', 'accepted', 'running')
+    returning ${JOB_COLUMNS}`,
     [
       latest.map(({ id }) => id),
       latest.map(({ deviceId }) => deviceId),
       latest.map(({ progress }) => (progress === undefined ? null : JSON.stringify(progress))) as string[],
     ],
   );
+  return rows as JobRow[];
 }
 
 /** Ends commands, once. What comes after the end is kept beside it, unless it says the same. */
-async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<void> {
-  if (events.length === 0) return;
+async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobRow[]> {
+  if (events.length === 0) return [];
   const { rows } = await tx.raw('select id, type from commands where id = any(?::uuid[])', [
     events.map(({ id }) => id),
   ]);
@@ -148,7 +196,7 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<void
     const type = types.get(event.id);
     if (type !== undefined && !first.has(event.id)) first.set(event.id, asAgreed(type, event));
   }
-  if (first.size === 0) return;
+  if (first.size === 0) return [];
   const ends = JSON.stringify([...first.values()]);
   const told = `jsonb_to_recordset(?::jsonb) as e (id uuid, "deviceId" uuid, status text, output jsonb, error jsonb)`;
   await tx.raw(
@@ -159,14 +207,16 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<void
       and c.status <> e.status and c.late_result is null`,
     [ends],
   );
-  await tx.raw(
+  const ended = await tx.raw(
     `update commands c set status = e.status, reason = null, output = e.output, error = e.error,
       started_at = coalesce(c.started_at, now()), finished_at = now()
     from ${told}
     where c.id = e.id and c.device_id = e."deviceId"
-      and c.status in ('queued', 'dispatched', 'accepted', 'running')`,
+      and c.status in ('queued', 'dispatched', 'accepted', 'running')
+    returning ${JOB_COLUMNS}`,
     [ends],
   );
+  return ended.rows as JobRow[];
 }
 
 /** An output that is not of the agreed form makes a failure of a success, and is not kept. */
@@ -195,4 +245,5 @@ const SWEEP = `
     status = case when c.status = 'queued' then 'expired' else 'timed_out' end,
     reason = case c.status when 'queued' then null when 'dispatched' then 'no_receipt' else 'no_result' end,
     finished_at = now()
-  from (select id from unsent union all select id from overdue) as late where c.id = late.id`;
+  from (select id from unsent union all select id from overdue) as late where c.id = late.id
+  returning ${JOB_COLUMNS}`;

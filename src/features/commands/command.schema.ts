@@ -1,20 +1,7 @@
 import { z } from 'zod';
-import { COMMANDS, CommandProgress, DURABLE_COMMAND_TYPES } from '../../protocol/index.ts';
+import { COMMANDS, CommandProgress, CommandStatus, DURABLE_COMMAND_TYPES } from '../../protocol/index.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-
-export const CommandStatus = z.enum([
-  'queued',
-  'dispatched',
-  'accepted',
-  'running',
-  'succeeded',
-  'failed',
-  'cancelled',
-  'timed_out',
-  'expired',
-]);
-export type CommandStatus = z.infer<typeof CommandStatus>;
 
 const Failure = z.object({ code: z.string(), message: z.string() });
 

@@ -8,32 +8,20 @@ import type { Page } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
 import { readDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
-import type {
-  Command,
-  CommandQuery,
-  CommandStatus,
-  CommandWithHistory,
-  NewCommand,
-} from './command.schema.ts';
+import { type JobRow, PARTNER_ID, toJobChange } from './job-updates.ts';
+import type { Command, CommandQuery, CommandWithHistory, NewCommand } from './command.schema.ts';
 
 /** What a device may take for work that names no time of its own. */
 const DEFAULT_TIMEOUT_SECONDS = 120;
 
-interface Row {
-  id: string;
-  org_id: string;
-  device_id: string;
-  type: string;
+interface Row extends JobRow {
   payload: unknown;
-  status: CommandStatus;
   reason: string | null;
   waits_for_device: boolean;
   created_by: string | null;
   attempt: number;
   cancel_requested_at: Date | null;
-  progress: Command['progress'];
   output: unknown;
-  error: { code: string; message: string } | null;
   late_result: unknown;
   created_at: Date;
   expires_at: Date;
@@ -50,7 +38,7 @@ const commandsOf = (ctx: Context): Query =>
 const WAITS = `c.status = 'queued' and p.state is distinct from 'connected' as waits_for_device`;
 
 const select = (ctx: Context, query: ReturnType<typeof commandsOf>): Query<Row> =>
-  query.select('c.*', ctx.tx.raw(WAITS));
+  query.select('c.*', ctx.tx.raw(WAITS), ctx.tx.raw(PARTNER_ID));
 
 function toCommand(row: Row): Command {
   return {
@@ -129,10 +117,11 @@ export async function addCommands<T extends DurableCommandType>(
       devices.map(({ id }) => id),
     ],
   );
+  const made = await select(ctx, commandsOf(ctx).whereRaw('c.id = any(?::uuid[])', [ids]).orderBy('c.id'));
   ctx.afterCommit(() => {
+    hub.jobsChanged(made.map(toJobChange));
     for (const { id } of devices) hub.deliver(id);
   });
-  const made = await select(ctx, commandsOf(ctx).whereRaw('c.id = any(?::uuid[])', [ids]).orderBy('c.id'));
   return made.map(toCommand);
 }
 
@@ -162,10 +151,6 @@ async function findCommand(ctx: Context, id: string): Promise<Row> {
   const [row] = await select(ctx, commandsOf(ctx).where('c.id', id));
   if (row === undefined) throw notFound('Command');
   return row;
-}
-
-async function readCommand(ctx: Context, id: string): Promise<Command> {
-  return toCommand(await findCommand(ctx, id));
 }
 
 export async function readCommandWithHistory(ctx: Context, id: string): Promise<CommandWithHistory> {
@@ -201,13 +186,14 @@ export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): P
     returning device_id`,
     [id],
   );
-  const command = await readCommand(ctx, id);
+  const command = await findCommand(ctx, id);
   const [cancelled] = rows as { device_id: string }[];
   if (cancelled === undefined) {
     throw new AppError('conflict', `The command has ended: ${command.status}.`);
   }
-  if (command.status !== 'cancelled') {
-    ctx.afterCommit(() => hub.cancelCommand(cancelled.device_id, id));
-  }
-  return command;
+  ctx.afterCommit(() => {
+    if (command.status === 'cancelled') hub.jobsChanged([toJobChange(command)]);
+    else hub.cancelCommand(cancelled.device_id, id);
+  });
+  return toCommand(command);
 }

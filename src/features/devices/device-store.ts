@@ -1,9 +1,7 @@
 import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
-import { isManageable } from '../organizations/index.ts';
-import { AppError } from '../../platform/errors.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
@@ -164,13 +162,7 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
 
     async summaries(caller, filter) {
       return withTenant(db, caller, async (tx) => {
-        if (filter.orgId !== undefined) {
-          const known = await tx('organizations')
-            .where({ id: filter.orgId })
-            .whereRaw(inTenant(caller, 'organizations.id'))
-            .first('id');
-          if (known === undefined) throw new AppError('forbidden', 'Access to this organization denied');
-        }
+        if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
         const query = visibleDevices(tx, caller);
         if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
         if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);

@@ -8,7 +8,7 @@ import { reach } from './organization.list.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
 
-const accessible = (ctx: Context) =>
+const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   Organization.query(ctx.tx).whereNull('organizations.deleted_at').whereRaw(reach(ctx.caller));
 
 export async function readOrganization(ctx: Context, id: string): Promise<Organization> {
@@ -66,7 +66,10 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
 }
 
 /** Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). */
-export async function assertOrganizationAccess(ctx: Context, ...orgIds: string[]): Promise<void> {
+export async function assertOrganizationAccess(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  ...orgIds: string[]
+): Promise<void> {
   const wanted = new Set(orgIds);
   if (
     (await accessible(ctx)

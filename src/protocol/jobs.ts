@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { CommandProgress } from './agent-messages.ts';
+import { CommandStatus, COMMANDS } from './commands.ts';
+
+/** Long work as people follow it on the dashboard socket (SHAPES 6). */
+
+export const JobUpdate = z.object({
+  id: z.uuid(),
+  kind: z.string().describe('The type of the command.'),
+  orgId: z.uuid(),
+  deviceId: z.uuid().optional(),
+  state: CommandStatus,
+  ...CommandProgress.omit({ id: true, seq: true }).shape,
+  phase: z.string().describe('As the device says; the state, where it says nothing.'),
+  at: z.string(),
+});
+export type JobUpdate = z.infer<typeof JobUpdate>;
+
+/** All work that the caller may see, an organization's, a device's, or one job with what it prints. */
+export const JobsSubscribe = z
+  .strictObject({ orgId: z.uuid().optional(), deviceId: z.uuid().optional(), jobId: z.uuid().optional() })
+  .refine((filter) => Object.keys(filter).length <= 1, 'must name one of orgId, deviceId and jobId, or none');
+export type JobsSubscribe = z.infer<typeof JobsSubscribe>;
+
+export const JobsSnapshot = z.object({
+  ok: z.literal(true),
+  jobs: z.array(JobUpdate).describe('What is open at this moment, newest first; the one that was named.'),
+});
+export type JobsSnapshot = z.infer<typeof JobsSnapshot>;
+
+/** What a job prints, as it prints it: to those who follow that one job. */
+export const JobOutput = z.object({
+  id: z.uuid(),
+  seq: z.number().int().describe('One more than the last; what is between is not shown.'),
+  rows: z.array(COMMANDS['script.run'].row),
+});
+export type JobOutput = z.infer<typeof JobOutput>;
