@@ -1,5 +1,12 @@
 import type { Socket } from 'socket.io-client';
-import type { CommandProgress, CommandResult, CommandRows } from '../protocol/index.ts';
+import {
+  AGENT_MESSAGE_MAX_BYTES,
+  AgentErrorCode,
+  type CommandProgress,
+  type CommandResult,
+  type CommandRows,
+} from '../protocol/index.ts';
+import { AgentError } from './agent-error.ts';
 
 /** How results and rows travel over one connection; each resolves when the hub has acknowledged. */
 export interface AnswerChannel {
@@ -30,10 +37,28 @@ export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
     throw new Error('the connection ended before the hub had the answer');
   };
   return {
-    rows: (frame) => deliver('command:rows', frame),
+    async rows(frame) {
+      if (isTooLarge(frame)) throw new AgentError(AgentErrorCode.tooLarge, 'A row is too large to be sent.');
+      await deliver('command:rows', frame);
+    },
     progress: (progress) => deliver('command:progress', progress),
-    result: (result) => deliver('command:result', result),
+    result: (result) => deliver('command:result', sendable(result)),
   };
+}
+
+/** Room for what surrounds a message on its way. */
+const MESSAGE_MAX_BYTES = AGENT_MESSAGE_MAX_BYTES - 20_000;
+
+const isTooLarge = (message: unknown) => Buffer.byteLength(JSON.stringify(message)) > MESSAGE_MAX_BYTES;
+
+/** The hub ends the connection over a message that is too large, and would over each that follows. */
+export function sendable({ output, ...result }: CommandResult): CommandResult {
+  if (!isTooLarge({ ...result, output })) return { ...result, output };
+  const error = result.error ?? {
+    code: AgentErrorCode.tooLarge,
+    message: 'The output was too large to be sent.',
+  };
+  return { ...result, status: 'failed', error };
 }
 
 class HubRefused extends Error {

@@ -1,4 +1,5 @@
 import {
+  AgentErrorCode,
   ROWS_PER_FRAME,
   type CommandFrame,
   type CommandOutput,
@@ -72,7 +73,7 @@ export class CommandRunner {
     const controller = new AbortController();
     try {
       if (this.#running.size >= MAX_AT_ONCE) {
-        throw new AgentError('BUSY', 'The agent has as much to do as it takes on at once.');
+        throw new AgentError(AgentErrorCode.busy, 'The agent has as much to do as it takes on at once.');
       }
       this.#running.set(frame.id, controller);
       const output = await this.#answer(frame, controller.signal, channel);

@@ -57,7 +57,7 @@ export type Urgent =
   | { kind: 'cancel_command'; id: string }
   | { kind: 'claimed'; epoch: number }
   | { kind: 'superseded'; epoch: number }
-  | { kind: 'link_closed' }
+  | { kind: 'link_closed'; failure: AskFailure }
   | { kind: 'silent' }
   | { kind: 'grace_over' }
   | { kind: 'stop'; notice: HubReconnect | undefined; presence: PresenceReason | undefined };

@@ -40,4 +40,9 @@ export class Admission {
     this.#taken = Math.min(Math.max(this.#taken, now) + 1000 / perSecond, now + LONGEST_MS);
     return { code: 'BUSY', retryAfterMs: Math.ceil(this.#taken - now) };
   }
+
+  /** Who was let in turned out to be nobody of ours: a flood of such must not keep agents out. */
+  giveBack(): void {
+    this.#credit = Math.min(this.#limits.burst, this.#credit + 1);
+  }
 }

@@ -2,7 +2,9 @@ import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
 import type { z } from 'zod';
 import {
   AGENT_EVENTS,
+  AGENT_MESSAGE_MAX_BYTES,
   AGENT_NAMESPACE,
+  AgentErrorCode,
   AgentHandshake,
   PROTOCOL_VERSION,
   type AgentEvent,
@@ -15,6 +17,7 @@ import {
 } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
 import { BUSY, type DeviceLink } from './actor-messages.ts';
+import type { AskFailure } from './ask.ts';
 import type { DeviceActor } from './device-actor.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
 
@@ -31,14 +34,19 @@ export interface AgentTransport {
   namespace: Namespace<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 }
 
+interface Door {
+  refusal(): Refusal | undefined;
+  giveBack(): void;
+}
+
 /** The only place where agents meet Socket.IO: who connects, and each message parsed before it goes on. */
 export function serveAgents(
   io: Server,
   parts: {
     credentials: AgentCredentials;
     log: Logger;
-    /** A reason to turn agents away now, such as a shutdown. */
-    refusal: () => Refusal | undefined;
+    /** A reason to turn agents away now, such as a shutdown; and who was let in for nothing. */
+    door: Door;
     onBadMessage: () => void;
     connected: (options: {
       identity: AgentIdentity;
@@ -51,7 +59,7 @@ export function serveAgents(
   const namespace: AgentTransport['namespace'] = io.of(AGENT_NAMESPACE);
 
   namespace.use((socket, next) => {
-    admit(socket, parts.credentials, parts.refusal).then(
+    admit(socket, parts.credentials, parts.door).then(
       (refusal) => next(refusal === undefined ? undefined : refusalError(refusal)),
       (error: unknown) => {
         parts.log.warn({ err: error }, 'hub.handshake_failed');
@@ -65,23 +73,40 @@ export function serveAgents(
     const ip = socket.handshake.address.replace(/^::ffff:/, '');
     const actor = parts.connected({ identity, handshake, link: linkOver(socket), ip });
     receive(socket, actor, parts.onBadMessage);
-    socket.on('disconnect', () => actor.linkClosed());
+    socket.on('disconnect', (_reason, details) => {
+      if (!isTooLarge(details)) return actor.linkClosed();
+      parts.log.warn({ deviceId: identity.deviceId }, 'hub.message_too_large');
+      actor.linkClosed(TOO_LARGE);
+    });
   });
   return { namespace };
 }
 
+const TOO_LARGE: AskFailure = {
+  reason: 'agent',
+  code: AgentErrorCode.tooLarge,
+  message: `The agent sent more than ${AGENT_MESSAGE_MAX_BYTES} bytes in one message, which ended its connection.`,
+};
+
+/** Engine.IO hands on no more of the error of the socket underneath than its text. */
+const isTooLarge = (details: unknown) =>
+  details instanceof Error && details.message.includes('Max payload size exceeded');
+
 async function admit(
   socket: AgentSocket,
   credentials: AgentCredentials,
-  refusal: () => Refusal | undefined,
+  door: Door,
 ): Promise<Refusal | undefined> {
   const handshake = AgentHandshake.safeParse(socket.handshake.auth);
   if (!handshake.success) return { code: 'UNAUTHENTICATED' };
   if (handshake.data.protocol !== PROTOCOL_VERSION) return { code: 'PROTOCOL_UNSUPPORTED' };
-  const closed = refusal();
+  const closed = door.refusal();
   if (closed !== undefined) return closed;
   const verdict = await credentials.verify(handshake.data.token);
-  if (!verdict.ok) return { code: verdict.code };
+  if (!verdict.ok) {
+    door.giveBack();
+    return { code: verdict.code };
+  }
   socket.data = { identity: verdict.identity, handshake: { ...handshake.data, token: '' } };
   return undefined;
 }

@@ -28,6 +28,8 @@ export class CommandDesk {
   readonly #changed: (jobs: readonly JobChange[]) => void;
   readonly #sweeper: NodeJS.Timeout;
   #awake = new Set<string>();
+  /** Devices that had too much to do: they are asked again with the next sweep. */
+  readonly #later = new Set<string>();
   #events: Waiting[] = [];
   #takeTimer: NodeJS.Timeout | undefined;
   #recordTimer: NodeJS.Timeout | undefined;
@@ -47,6 +49,8 @@ export class CommandDesk {
     this.#changed = parts.changed;
     this.#log = parts.log;
     this.#sweeper = setInterval(() => {
+      for (const deviceId of this.#later) this.wake(deviceId);
+      this.#later.clear();
       this.#ledger
         .sweep()
         .then(this.#changed)
@@ -147,6 +151,7 @@ export class CommandDesk {
     for (const { event, kept } of batch) {
       kept?.(true);
       if (event.kind === 'finished') this.wake(event.deviceId);
+      if (event.kind === 'postponed') this.#later.add(event.deviceId);
     }
     return true;
   }

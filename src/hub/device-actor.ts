@@ -147,8 +147,9 @@ export class DeviceActor {
   tellAgain(): void {
     if (this.countsAsConnected) this.#reportPresence('connected', this.connectedSince);
   }
-  linkClosed(): void {
-    this.#mailbox.postUrgent({ kind: 'link_closed' });
+  /** @param failure  what the questions that are open end with */
+  linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
+    this.#mailbox.postUrgent({ kind: 'link_closed', failure });
   }
   /** Nothing was heard for too long although the socket is open. */
   silent(): void {
@@ -203,7 +204,7 @@ export class DeviceActor {
         if (this.state !== 'starting' && this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined);
         return;
       case 'link_closed':
-        return this.#onLinkClosed();
+        return this.#onLinkClosed(message.failure);
       case 'silent':
         return this.#end({ afterMs: 1000, reason: 'heartbeat_missed' }, 'heartbeat_missed');
       case 'grace_over':
@@ -266,8 +267,11 @@ export class DeviceActor {
   }
 
   #onReceipt(command: DispatchedCommand, answer: OkAck | ErrorAck): void {
-    if (!answer.ok) return this.#refuse(command, answer.error);
-    this.#events.command({ kind: 'accepted', id: command.id, deviceId: this.deviceId });
+    const { id } = command;
+    const { deviceId } = this;
+    if (answer.ok) return this.#events.command({ kind: 'accepted', id, deviceId });
+    if (answer.error.code !== AgentErrorCode.busy) return this.#refuse(command, answer.error);
+    this.#events.command({ kind: 'postponed', id, deviceId });
   }
 
   #refuse({ id }: DispatchedCommand, error: { code: string; message: string }): void {
@@ -285,10 +289,10 @@ export class DeviceActor {
     if (waiting?.kind === 'ask') waiting.ask.settle({ ok: false, ...failure });
   }
 
-  #onLinkClosed(): void {
+  #onLinkClosed(failure: AskFailure): void {
     if (!this.#linkOpen) return;
     this.#linkOpen = false;
-    this.#asks?.failAll({ reason: 'disconnected' });
+    this.#asks?.failAll(failure);
     if (this.state === 'starting') return this.#end(undefined, undefined);
     this.#graceTimer = setTimeout(
       () => this.#mailbox.postUrgent({ kind: 'grace_over' }),

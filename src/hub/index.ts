@@ -253,7 +253,10 @@ export function createHub(options: HubOptions): Hub {
   serveAgents(io, {
     credentials: options.credentials,
     log,
-    refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
+    door: {
+      refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
+      giveBack: () => admission.giveBack(),
+    },
     onBadMessage: () => meters.badMessages.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);

@@ -108,6 +108,8 @@ export interface DispatchedCommand {
 /** How a device's work has come on. */
 export type CommandEvent = { id: string; deviceId: string } & (
   | { kind: 'accepted' }
+  /** The device takes no more now: the command waits again. */
+  | { kind: 'postponed' }
   | { kind: 'running'; progress?: Omit<CommandProgress, 'id' | 'seq'> }
   | { kind: 'finished'; end: CommandEnd }
 );

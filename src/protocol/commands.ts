@@ -142,4 +142,8 @@ export const AgentErrorCode = {
   /** The agent or its machine ended while the work ran; it is not begun again. */
   interrupted: 'INTERRUPTED',
   timedOut: 'TIMED_OUT',
+  /** More than one message holds. */
+  tooLarge: 'RESULT_TOO_LARGE',
+  /** It has as much to do as it takes on; durable work comes again later. */
+  busy: 'BUSY',
 } as const;

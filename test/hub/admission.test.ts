@@ -19,6 +19,16 @@ describe('admission', () => {
     expect(admission.refusal(60_000)).to.equal(undefined);
   });
 
+  it('is not used up by those who turn out to be nobody of ours', () => {
+    const admission = new Admission({ perSecond: 1, burst: 2 }, 0);
+    for (let n = 0; n < 1000; n++) {
+      expect(admission.refusal(0)).to.equal(undefined);
+      admission.giveBack();
+    }
+    expect([admission.refusal(0), admission.refusal(0)]).to.deep.equal([undefined, undefined]);
+    expect(admission.refusal(0)?.code).to.equal('BUSY');
+  });
+
   it('sends nobody away for longer than two minutes', () => {
     const admission = new Admission({ perSecond: 1, burst: 0 }, 0);
     const delays = Array.from({ length: 1000 }, () => admission.refusal(0)?.retryAfterMs ?? 0);

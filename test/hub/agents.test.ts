@@ -190,6 +190,21 @@ describe('agents on the hub', () => {
     bystander.close();
   });
 
+  it('ends a question at once, and says why, when the answer is 50 MB', async () => {
+    const agent = await connectDevice(app, device.token);
+    const asking = app.call('GET', `/devices/${device.deviceId}/eventlogs/live`, {
+      token: tenant.admin.token,
+    });
+    const { id, epoch } = await agent.nextCommand();
+    agent.socket.emit('command:result', { id, epoch, output: 'x'.repeat(50_000_000) });
+    const answer = await asking;
+    expect(answer.status, JSON.stringify(answer.body)).to.equal(502);
+    expect(answer.body.details.code).to.equal('RESULT_TOO_LARGE');
+    const again = await connectDevice(app, device.token);
+    expect((await again.heartbeat()).ok).to.equal(true);
+    again.close();
+  });
+
   it('calls a device offline when its heartbeats stop although the socket is open', async () => {
     const quick = await createTestApp({ env: { AGENT_HEARTBEAT_SECONDS: '1' } });
     try {

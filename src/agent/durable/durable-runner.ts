@@ -1,12 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  AgentErrorCode,
-  AGENT_MESSAGE_MAX_BYTES,
-  type CommandFrame,
-  type CommandResult,
-} from '../../protocol/index.ts';
+import { AgentErrorCode, type CommandFrame, type CommandResult } from '../../protocol/index.ts';
 import { AgentError } from '../agent-error.ts';
-import type { AnswerChannel } from '../answer-channel.ts';
+import { type AnswerChannel, sendable } from '../answer-channel.ts';
 import { boundHandler, describeError } from '../bound-handler.ts';
 import type { ServerClock } from '../server-clock.ts';
 import type { CommandStore, Entry } from './command-store.ts';
@@ -29,8 +24,6 @@ const RETRY_MS = 5000;
 const STOP_MS = 3000;
 /** What waits for a result to be home does not wait for ever. */
 const AFTER_RESULT_MS = 10_000;
-/** Room for what surrounds the output in its message. */
-const RESULT_MAX_BYTES = AGENT_MESSAGE_MAX_BYTES - 20_000;
 
 type End = Pick<CommandResult, 'status' | 'output' | 'error'>;
 
@@ -107,7 +100,7 @@ export class DurableRunner {
       return;
     }
     if (this.#stopped || store.openCount + this.#accepting.size >= MAX_OPEN) {
-      throw new AgentError('BUSY', 'The agent has as much work as it takes on.');
+      throw new AgentError(AgentErrorCode.busy, 'The agent has as much work as it takes on.');
     }
     const kept = store.accept(frame).catch(unavailable);
     this.#accepting.set(frame.id, kept);
@@ -233,10 +226,8 @@ export class DurableRunner {
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
     const finishedAt = this.#parts.clock.timestamp();
     const result = { id, epoch, startedAt: startedAt ?? finishedAt, finishedAt, ...end };
-    // The hub ends the connection over a message that is too large, and would over each that follows.
-    if (Buffer.byteLength(JSON.stringify(result)) <= RESULT_MAX_BYTES) return result;
-    const error = { code: AgentErrorCode.failed, message: 'The output was too large to be sent.' };
-    return { ...result, status: 'failed', output: undefined, error: end.error ?? error };
+    // Before it is written: what cannot be sent is not kept either.
+    return sendable(result);
   }
 
   async #afterResult(isHome: Promise<void>, act: () => Promise<void>): Promise<void> {

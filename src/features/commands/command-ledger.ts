@@ -51,10 +51,11 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
       if (known.length === 0) return [];
       return withSystem(db, 'write what devices say of their work', async (tx) => {
         const accepted = await recordAccepted(tx, ofKind(known, 'accepted'));
+        const postponed = await recordPostponed(tx, ofKind(known, 'postponed'));
         const running = await recordRunning(tx, ofKind(known, 'running'));
         const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
         const ended = await recordFinished(tx, finished);
-        return [...accepted, ...running, ...ended].map(toJobChange);
+        return [...accepted, ...postponed, ...running, ...ended].map(toJobChange);
       });
     },
 
@@ -152,6 +153,21 @@ async function recordAccepted(
       due_at = now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})
     from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
     where c.id = e.id and c.device_id = e.device_id and c.status in ('queued', 'dispatched')
+    returning ${JOB_COLUMNS}`,
+    [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
+  );
+  return rows as JobRow[];
+}
+
+async function recordPostponed(
+  tx: Tx,
+  events: readonly { id: string; deviceId: string }[],
+): Promise<JobRow[]> {
+  if (events.length === 0) return [];
+  const { rows } = await tx.raw(
+    `update commands c set status = 'queued', reason = 'device_busy', epoch = null
+    from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
+    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched'
     returning ${JOB_COLUMNS}`,
     [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
   );

@@ -180,6 +180,36 @@ describe('commands', () => {
     expect((await order()).body.code).to.equal('CAPABILITY_MISSING');
   });
 
+  it('wait again, and come again, where the agent has too much to do', async () => {
+    const agent = await connect({
+      receipt: ({ attempt }) =>
+        attempt === 1 ? { ok: false, error: { code: 'BUSY', message: 'Later.' } } : { ok: true },
+    });
+    const { id } = (await order()).body;
+    await agent.nextCommand();
+    expect((await ended(id, 'queued')).reason).to.equal('device_busy');
+    const frame = await agent.nextCommand();
+    expect([frame.id, frame.attempt]).to.deep.equal([id, 2]);
+    await ended(id, 'accepted');
+    await agent.succeed(frame, DONE);
+    await ended(id, 'succeeded');
+  }).timeout(30_000);
+
+  it('change nothing by what is said of them after their end', async () => {
+    const agent = await connect();
+    const { id } = (await order()).body;
+    const frame = await agent.nextCommand();
+    await agent.fail(frame, 'FAILED');
+    await ended(id, 'failed');
+    await agent.send('command:progress', { id, seq: 9, phase: 'running', percent: 50 });
+    await agent.rows(frame, [{ stream: 'stdout', text: 'late' }]);
+    await agent.succeed(frame, DONE);
+    await agent.heartbeat();
+    const command = await read(id);
+    expect([command.status, command.progress, command.output]).to.deep.equal(['failed', null, null]);
+    expect(command.transitions.at(-1).to).to.equal('failed');
+  });
+
   it('are cancelled at once before they are sent, and by the device after that', async () => {
     const cancel = (id: string) => app.call('POST', `/commands/${id}/cancel`, { token: token() });
     const early = (await order()).body.id;
