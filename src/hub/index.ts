@@ -141,7 +141,15 @@ export function createHub(options: HubOptions): Hub {
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
   );
-  const meters = hubMetrics(metrics, { registry, feed: ownFeed, writer, reports, desk });
+  const meters = hubMetrics(metrics, {
+    registry,
+    feed: ownFeed,
+    writer,
+    reports,
+    desk,
+    router,
+    sockets: () => io.engine.clientsCount,
+  });
   const admission = new Admission(options.admission ?? ADMISSION);
   let draining = false;
 
@@ -349,9 +357,11 @@ function hubMetrics(
     writer: PresenceWriter;
     reports: HttpReports;
     desk: CommandDesk;
+    router: Router;
+    sockets: () => number;
   },
 ) {
-  const { registry, feed, writer, reports, desk } = parts;
+  const { registry, feed, writer, reports, desk, router, sockets } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
   metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
@@ -359,6 +369,17 @@ function hubMetrics(
     for (const actor of registry.values()) depth += actor.depth;
     return depth;
   });
+  metrics.gauge('muster_sockets', 'Open sockets of agents and of dashboards.', sockets);
+  metrics.labelledGauge(
+    'muster_open_questions',
+    'Live questions without an answer yet: that devices here have been asked, and that other nodes have.',
+    'asked',
+    () => {
+      let here = 0;
+      for (const actor of registry.values()) here += actor.openAsks;
+      return { here, elsewhere: router.waiting };
+    },
+  );
   metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
   metrics.gauge(
     'muster_presence_unwritten',
