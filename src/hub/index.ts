@@ -90,6 +90,8 @@ const SWEEP_MS = 1000;
 /** How fast drained agents come back, at most; they spread themselves over the time it takes. */
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
+/** What it takes at most until the others have heard that this node is back. */
+const RETURN_MS = 1500;
 /** Twice what presence takes to be written. */
 const LOST_GRACE_MS = 1000;
 
@@ -306,6 +308,10 @@ export function createHub(options: HubOptions): Hub {
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     tellAgain() {
       for (const actor of registry.values()) actor.tellAgain();
+      // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
+      setTimeout(() => {
+        for (const { deviceId } of registry.values()) desk.wake(deviceId);
+      }, RETURN_MS).unref();
     },
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
     get connected() {

@@ -7,9 +7,9 @@ export interface FrontDoor {
   to(server: { url: string }): void;
   /**
    * The network behind the door fails without a word: clients lose their connection, and the server keeps its end open
-   * and hears nothing. What the server still says arrives here.
+   * and hears nothing, until it is told that they are gone. What the server still says arrives here.
    */
-  strand(): { said(): string };
+  strand(): { said(): string; gone(): void };
   close(): Promise<void>;
 }
 
@@ -43,15 +43,19 @@ export async function openFrontDoor(): Promise<FrontDoor> {
     },
     strand() {
       let text = '';
-      for (const pair of pairs) {
+      const left = [...pairs];
+      for (const pair of left) {
         pairs.delete(pair);
         stranded.add(pair.far);
         pair.near.unpipe(pair.far);
         pair.far.unpipe(pair.near);
-        pair.far.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
+        pair.far.on('data', (bytes: Buffer) => (text += bytes.toString('latin1'))).resume();
         pair.near.destroy();
       }
-      return { said: () => text };
+      const gone = () => {
+        for (const { far } of left) far.destroy();
+      };
+      return { said: () => text, gone };
     },
     async close() {
       const closed = new Promise((resolve) => door.close(resolve));

@@ -54,7 +54,7 @@ export async function levelsAtRest(server: ServerProgram): Promise<Levels> {
 }
 
 /** With its agents gone, the server has no more open than before they came. */
-export async function expectNothingLeft(server: ServerProgram, before: Levels): Promise<void> {
+export async function expectAtRest(server: ServerProgram, before: Levels): Promise<void> {
   await eventually(
     async () => {
       const now = await levelsOf(server);

@@ -12,6 +12,7 @@ export interface ServerProgram {
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   /** `/metrics`, as the text has it. */
   metrics(): Promise<string>;
+  hasEnded(): boolean;
   /** kill -9 */
   kill(): Promise<void>;
   /** The process stands still: its connections stay open, and nothing is answered. */
@@ -64,6 +65,7 @@ export async function startServerProgram(options: ServerProgramOptions): Promise
       log,
       call: (method, path, request) => callOnce(`${url}/api/v1${path}`, method, request),
       metrics: async () => String((await callOnce(`${url}/metrics`, 'GET')).body),
+      hasEnded: () => child.exitCode !== null || child.signalCode !== null,
       kill: () => killProgram(program),
       freeze: () => void child.kill('SIGSTOP'),
       thaw: () => void child.kill('SIGCONT'),

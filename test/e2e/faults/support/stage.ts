@@ -10,6 +10,7 @@ import { buildDevice, buildTenant, type EnrolledDevice, type Ground } from '../.
 import { killProgram } from '../../../support/program.ts';
 import { asOwner, type TestDatabase } from '../../../support/test-postgres.ts';
 import { openFrontDoor, type FrontDoor } from './front-door.ts';
+import { expectAtRest, type Levels, levelsAtRest } from './levels.ts';
 import { HEARTBEAT_SECONDS, startServerProgram, type ServerProgram } from './server-program.ts';
 import { type Work, workIn } from './work.ts';
 
@@ -33,6 +34,13 @@ export interface Stage {
   isAt(server: ServerProgram, deviceId: string): Promise<void>;
   /** Ends agents and their scripts. */
   clear(): Promise<void>;
+  /** Notes what the servers have open while nobody is there, each after its first request. */
+  noteRest(): Promise<void>;
+  /**
+   * With all agents gone, the servers have no more open than at rest, and no command has come to anything else since
+   * its test has looked.
+   */
+  expectNothingLeft(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -64,6 +72,7 @@ export async function setStage(options: {
   const servers: ServerProgram[] = [];
   const agents: RealAgent[] = [];
   const works: Work[] = [];
+  const rest = new Map<ServerProgram, Levels>();
   const pool = openPool(database.appUrl, { max: 2, name: 'muster-test' });
 
   const startServer = async (nodeId: string, own = redisUrl) => {
@@ -88,7 +97,7 @@ export async function setStage(options: {
     return row ?? { state: 'disconnected', reason: 'never_seen', node_id: '' };
   };
   const clear = async () => {
-    for (const { effects } of works.splice(0)) await effects.openGate();
+    for (const { effects } of works) await effects.openGate();
     await Promise.all(agents.splice(0).map((agent) => agent.kill()));
   };
   const close = async () => {
@@ -147,6 +156,18 @@ export async function setStage(options: {
         );
       },
       clear,
+      async noteRest() {
+        for (const server of servers) {
+          await server.call('GET', '/devices', { token });
+          rest.set(server, await levelsAtRest(server));
+        }
+      },
+      async expectNothingLeft() {
+        await clear();
+        const running = [...rest].filter(([server]) => !server.hasEnded());
+        await Promise.all(running.map(([server, levels]) => expectAtRest(server, levels)));
+        for (const work of works) await work.expectUnchanged();
+      },
       close,
     };
   } catch (error) {

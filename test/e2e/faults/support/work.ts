@@ -13,6 +13,8 @@ export interface Work {
   states(): Promise<string[]>;
   /** Waits until all have ended: how each did, all its ends, and how often its effect happened. */
   results(): Promise<Result[]>;
+  /** Nothing has happened since they were last looked at. */
+  expectUnchanged(): Promise<void>;
 }
 
 export interface Result {
@@ -39,6 +41,27 @@ export function workIn(folder: string, { ownerUrl, token }: { ownerUrl: string; 
     return ids().map((id) => byId.get(id) ?? 'missing');
   }
 
+  async function results(): Promise<Result[]> {
+    await eventually(states, (all) => all.every((state) => FINAL.includes(state)), SOON_MS);
+    const ends = await asOwner<{ command_id: string; to_status: string }>(
+      ownerUrl,
+      `select command_id, to_status from command_transitions
+        where command_id = any($1::uuid[]) and to_status = any($2::text[]) order by seq`,
+      [ids(), FINAL],
+    );
+    const happened = await effects.happened();
+    const known = new Set(given.map(({ effectId }) => effectId));
+    expect(
+      happened.filter((id) => !known.has(id)),
+      'effects that nobody asked for',
+    ).to.deep.equal([]);
+    return given.map(({ commandId, effectId }) => ({
+      ends: ends.filter(({ command_id }) => command_id === commandId).map(({ to_status }) => to_status),
+      effects: happened.filter((id) => id === effectId).length,
+    }));
+  }
+  let last: Result[] = [];
+
   return {
     effects,
     async order(server, deviceId, options) {
@@ -50,23 +73,11 @@ export function workIn(folder: string, { ownerUrl, token }: { ownerUrl: string; 
     },
     states,
     async results() {
-      await eventually(states, (all) => all.every((state) => FINAL.includes(state)), SOON_MS);
-      const ends = await asOwner<{ command_id: string; to_status: string }>(
-        ownerUrl,
-        `select command_id, to_status from command_transitions
-        where command_id = any($1::uuid[]) and to_status = any($2::text[]) order by seq`,
-        [ids(), FINAL],
-      );
-      const happened = await effects.happened();
-      const known = new Set(given.map(({ effectId }) => effectId));
-      expect(
-        happened.filter((id) => !known.has(id)),
-        'effects that nobody asked for',
-      ).to.deep.equal([]);
-      return given.map(({ commandId, effectId }) => ({
-        ends: ends.filter(({ command_id }) => command_id === commandId).map(({ to_status }) => to_status),
-        effects: happened.filter((id) => id === effectId).length,
-      }));
+      last = await results();
+      return last;
+    },
+    async expectUnchanged() {
+      expect(await results(), 'what commands have come to, later').to.deep.equal(last);
     },
   };
 }
