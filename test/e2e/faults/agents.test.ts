@@ -67,6 +67,53 @@ describe('agents that are killed, and agents that are two', function () {
     await agent.kill();
   });
 
+  it('do not do again what they have, where their receipt was lost on its way', async () => {
+    const { north, door, token } = stage;
+    door.to(north);
+    const device = await stage.enroll(north);
+    const work = await stage.work();
+    await stage.startAgent(device);
+    await stage.isAt(north, device.deviceId);
+    door.lose('of clients');
+    const ids = [await work.order(south, device.deviceId), await work.order(south, device.deviceId)];
+    await eventually(
+      () => work.effects.happened(),
+      (effects) => effects.length === 2,
+      SOON_MS,
+    );
+    // Nobody but the agent knows that it has them.
+    expect(await work.states()).to.deep.equal(['dispatched', 'dispatched']);
+    door.to(south);
+    door.strand().gone();
+    expect(await work.results()).to.deep.equal([DONE_ONCE, DONE_ONCE]);
+    for (const id of ids) {
+      const { body } = await south.call('GET', `/commands/${id}`, { token });
+      expect(body.attempt, 'it was sent again').to.equal(2);
+    }
+  });
+
+  it('tell a result again of which they do not know that it was kept, and it counts once', async () => {
+    const { north, door, token } = stage;
+    door.to(north);
+    const device = await stage.enroll(north);
+    const work = await stage.work();
+    await stage.startAgent(device);
+    await stage.isAt(north, device.deviceId);
+    const id = await work.order(south, device.deviceId, { held: true });
+    const read = async () => (await south.call('GET', `/commands/${id}`, { token })).body;
+    await eventually(read, ({ status }) => status === 'running', SOON_MS);
+    door.lose('of servers');
+    await work.effects.openGate();
+    const kept = await eventually(read, ({ status }) => status === 'succeeded', SOON_MS);
+    door.to(south);
+    door.strand().gone();
+    await stage.isAt(south, device.deviceId);
+    // Behind the result, which is the first that it says there.
+    await work.order(south, device.deviceId);
+    expect(await work.results()).to.deep.equal([DONE_ONCE, DONE_ONCE]);
+    expect(await read()).to.deep.equal(kept);
+  });
+
   it('do what they have accepted once, however often they are killed meanwhile', async () => {
     const device = await stage.enroll(stage.north);
     const work = await stage.work();

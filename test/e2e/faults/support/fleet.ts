@@ -4,7 +4,6 @@ import { writePrivateJson } from '../../../../src/agent/private-file.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { newToken, tokenHash } from '../../../../src/platform/secrets/tokens.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
-import { HEARTBEAT_SECONDS } from './server-program.ts';
 import type { Stage } from './stage.ts';
 
 /** A fleet that has enrolled: thousands by the ordinary way would be more than one address may. */
@@ -32,7 +31,7 @@ export async function enrollFleet(
   const enrolledAt = new Date().toISOString();
   const credentials = fleet.map((one) => ({
     ...one,
-    ...{ server: door.url, orgId, siteId, heartbeatSeconds: HEARTBEAT_SECONDS, enrolledAt },
+    ...{ server: door.url, orgId, siteId, heartbeatSeconds: 60, enrolledAt },
   }));
   await writePrivateJson(path.join(dataDir, 'fleet.json'), {
     fleetId: randomUUID(),

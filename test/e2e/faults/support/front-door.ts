@@ -10,6 +10,8 @@ export interface FrontDoor {
    * and hears nothing, until it is told that they are gone. What the server still says arrives here.
    */
   strand(): { said(): string; gone(): void };
+  /** From now on what one side says to the other is lost, on the connections that there are. */
+  lose(words: 'of clients' | 'of servers'): void;
   close(): Promise<void>;
 }
 
@@ -56,6 +58,13 @@ export async function openFrontDoor(): Promise<FrontDoor> {
         for (const { far } of left) far.destroy();
       };
       return { said: () => text, gone };
+    },
+    lose(words) {
+      for (const { near, far } of pairs) {
+        const [from, to] = words === 'of clients' ? [near, far] : [far, near];
+        from.unpipe(to);
+        from.resume();
+      }
     },
     async close() {
       const closed = new Promise((resolve) => door.close(resolve));

@@ -25,14 +25,14 @@ export interface ServerProgramOptions {
   database: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;
   redisUrl?: string | undefined;
   dataDir: string;
+  /** Between two of an agent's (default 2): so short that a test sees many, which a busy machine does not miss. */
+  heartbeatSeconds?: number | undefined;
 }
 
 const START_MS = 30_000;
-/** Short, so that a test sees many; not so short that a busy machine misses some of them. */
-export const HEARTBEAT_SECONDS = 2;
 
 export async function startServerProgram(options: ServerProgramOptions): Promise<ServerProgram> {
-  const { nodeId, database, redisUrl, dataDir } = options;
+  const { nodeId, database, redisUrl, dataDir, heartbeatSeconds = 2 } = options;
   const program = runProgram('src/main.ts', [], {
     env: {
       PATH: process.env['PATH'],
@@ -45,7 +45,7 @@ export async function startServerProgram(options: ServerProgramOptions): Promise
       PORT: '0',
       NODE_ID: nodeId,
       DATA_DIR: dataDir,
-      AGENT_HEARTBEAT_SECONDS: String(HEARTBEAT_SECONDS),
+      AGENT_HEARTBEAT_SECONDS: String(heartbeatSeconds),
     },
   });
   const { child } = program;

@@ -11,7 +11,7 @@ import { killProgram } from '../../../support/program.ts';
 import { asOwner, type TestDatabase } from '../../../support/test-postgres.ts';
 import { openFrontDoor, type FrontDoor } from './front-door.ts';
 import { expectAtRest, type Levels, levelsAtRest } from './levels.ts';
-import { HEARTBEAT_SECONDS, startServerProgram, type ServerProgram } from './server-program.ts';
+import { startServerProgram, type ServerProgram } from './server-program.ts';
 import { type Work, workIn } from './work.ts';
 
 /** Servers and agents as programs of their own, with one front door, one database and one tenant. */
@@ -21,6 +21,7 @@ export interface Stage {
   /** Of somebody who may do everything with the devices. */
   token: string;
   orgId: string;
+  folder: string;
   /** The first server, to which the door leads until it is told otherwise. */
   north: ServerProgram;
   startServer(nodeId: string, redisUrl?: string): Promise<ServerProgram>;
@@ -65,8 +66,9 @@ const SOON_MS = 30_000;
 export async function setStage(options: {
   database: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;
   redisUrl: string | undefined;
+  heartbeatSeconds?: number;
 }): Promise<Stage> {
-  const { database, redisUrl } = options;
+  const { database, redisUrl, heartbeatSeconds } = options;
   const folder = await mkdtemp(path.join(tmpdir(), 'muster-faults-'));
   const door = await openFrontDoor();
   const servers: ServerProgram[] = [];
@@ -77,7 +79,7 @@ export async function setStage(options: {
 
   const startServer = async (nodeId: string, own = redisUrl) => {
     const dataDir = path.join(folder, nodeId);
-    const server = await startServerProgram({ nodeId, database, redisUrl: own, dataDir });
+    const server = await startServerProgram({ nodeId, database, redisUrl: own, dataDir, heartbeatSeconds });
     servers.push(server);
     return server;
   };
@@ -118,6 +120,7 @@ export async function setStage(options: {
       door,
       token,
       orgId,
+      folder,
       north,
       startServer,
       async work() {
@@ -140,7 +143,8 @@ export async function setStage(options: {
         await saveCredentials(dataDir, {
           ...device,
           server: server.url,
-          heartbeatSeconds: HEARTBEAT_SECONDS,
+          // The server says how often, with each answer.
+          heartbeatSeconds: 60,
           enrolledAt: new Date().toISOString(),
         });
         const agent = realAgent(device.deviceId, dataDir);
