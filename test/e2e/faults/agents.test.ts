@@ -21,7 +21,8 @@ describe('agents that are killed, and agents that are two', function () {
   before(async function () {
     redis = await redisOrSkip(this);
     database = await createTestDatabase();
-    stage = await setStage({ database, redisUrl: redis.url });
+    // Long enough that no server lets go of an agent by itself, for its silence.
+    stage = await setStage({ database, redisUrl: redis.url, heartbeatSeconds: 60 });
     south = await stage.startServer('south');
     await stage.noteRest();
   });
@@ -152,11 +153,12 @@ describe('agents that are killed, and agents that are two', function () {
       const both = await Promise.all([north, south].map((server) => connectDevice(server, device.token)));
       fakes.push(...both);
       await eventually(() => Promise.all([levelsOf(north), levelsOf(south)]), isOne, SOON_MS);
-      await eventually(
+      const [left] = await eventually(
         () => both.filter(({ socket }) => socket.connected),
-        (left) => left.length === 1,
+        ({ length }) => length === 1,
         SOON_MS,
       );
+      expect((await left?.heartbeat())?.ok).to.equal(true);
       for (const fake of fakes.splice(0)) fake.close();
     }
   });

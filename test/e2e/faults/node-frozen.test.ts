@@ -22,7 +22,8 @@ describe('a server that stands still for a while', function () {
   before(async function () {
     redis = await redisOrSkip(this);
     database = await createTestDatabase();
-    stage = await setStage({ database, redisUrl: redis.url });
+    // Long enough that the server does not let go of its agents by itself, for their silence while it stood still.
+    stage = await setStage({ database, redisUrl: redis.url, heartbeatSeconds: 60 });
     south = await stage.startServer('south');
     await stage.noteRest();
   });
