@@ -67,6 +67,8 @@ describe('a server that stands still for a while', function () {
       SOON_MS,
     );
 
+    // What it has just heard is not in the database yet.
+    await mute.heartbeat();
     const frozenAt = Date.now();
     north.freeze();
     door.to(south);
@@ -74,7 +76,9 @@ describe('a server that stands still for a while', function () {
     const answer = await asked;
     expect(Date.now() - frozenAt, 'until the question failed').to.be.below(AT_ONCE_MS);
     expect([answer.status, answer.body.code]).to.deep.equal([409, 'DEVICE_OFFLINE']);
-    await stage.isAt(south, device.deviceId);
+    mute.close();
+    mute = await connectDevice(south, silent.token);
+    await Promise.all([device, silent].map(({ deviceId }) => stage.isAt(south, deviceId)));
     await work.effects.openGate();
     expect(await work.results()).to.deep.equal(Array.from({ length: 4 }, () => DONE_ONCE));
 
@@ -84,20 +88,21 @@ describe('a server that stands still for a while', function () {
       (text) => text.includes('"superseded"'),
       SOON_MS,
     );
-    mute.close();
     stranded.gone();
     await eventually(
       () => levelsOf(north),
-      ({ agents, sockets }) => agents === 0 && sockets === 0,
+      ({ agents, sockets, unwritten }) => agents === 0 && sockets === 0 && unwritten === 0,
       SOON_MS,
     );
     await isBack();
     // What it wrote when it went on was out of date, and changed nothing.
-    expect(await stage.presence(device.deviceId)).to.deep.equal({
-      state: 'connected',
-      reason: 'connected',
-      node_id: 'south',
-    });
+    for (const { deviceId } of [device, silent]) {
+      expect(await stage.presence(deviceId)).to.deep.equal({
+        state: 'connected',
+        reason: 'connected',
+        node_id: 'south',
+      });
+    }
     await work.order(north, device.deviceId);
     const all = Array.from({ length: 5 }, () => DONE_ONCE);
     expect(await work.results()).to.deep.equal(all);

@@ -81,7 +81,6 @@ describe('two servers whose Postgres is stopped and started', function () {
     expect(await stage.presence(device.deviceId)).to.deep.equal(since);
     await work.order(south, device.deviceId);
     expect(await work.results()).to.deep.equal([...all, DONE_ONCE]);
-    door.to(north);
   });
 
   it('let agents in again that came while it was away', async () => {
@@ -100,6 +99,32 @@ describe('two servers whose Postgres is stopped and started', function () {
     await postgres.start();
     await stage.isAt(south, device.deviceId);
     expect(await work.results()).to.deep.equal([DONE_ONCE]);
+  });
+
+  it('lose no result that one of them had heard, and could not keep before it was killed', async () => {
+    const { north, door } = stage;
+    door.to(north);
+    const device = await stage.enroll(south);
+    const work = await stage.work();
+    await stage.startAgent(device);
+    await stage.isAt(north, device.deviceId);
+    await work.order(south, device.deviceId, { held: true });
+    await work.order(south, device.deviceId, { held: true });
+    await eventually(
+      () => work.states(),
+      (states) => states.every((state) => state === 'running'),
+      SOON_MS,
+    );
+    await postgres.stop();
+    const refusals = () => north.log().filter(({ event }) => event === 'commands.not_recorded').length;
+    const before = refusals();
+    await work.effects.openGate();
+    await eventually(refusals, (count) => count > before, SOON_MS);
+    door.to(south);
+    await north.kill();
+    await postgres.start();
+    await stage.isAt(south, device.deviceId);
+    expect(await work.results()).to.deep.equal([DONE_ONCE, DONE_ONCE]);
   });
 
   it('leave nothing open, and no work that goes on changing', () => stage.expectNothingLeft());
