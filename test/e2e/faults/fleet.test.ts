@@ -86,8 +86,15 @@ describe(`${DEVICES} agents whose server is killed`, function () {
     await enrollFleet({ ...stage, devices: DEVICES, dataDir: folder });
 
     fleet = startAgent([
-      ...['simulate', '--server', door.url, '--keys-file', keys],
-      ...['--devices', String(DEVICES), '--data-dir', folder],
+      'simulate',
+      '--server',
+      door.url,
+      '--keys-file',
+      keys,
+      '--devices',
+      String(DEVICES),
+      '--data-dir',
+      folder,
     ]);
     await areAllAt(north, SOON_MS);
 

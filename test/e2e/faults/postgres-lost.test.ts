@@ -35,7 +35,7 @@ describe('two servers whose Postgres is stopped and started', function () {
   });
 
   it('answer heartbeats meanwhile, and get the results of what ended meanwhile', async () => {
-    const { north, door } = stage;
+    const { north } = stage;
     const [device, other] = [await stage.enroll(north), await stage.enroll(north)];
     const work = await stage.work();
     const agent = await stage.startAgent(device);

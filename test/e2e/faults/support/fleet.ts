@@ -31,7 +31,11 @@ export async function enrollFleet(
   const enrolledAt = new Date().toISOString();
   const credentials = fleet.map((one) => ({
     ...one,
-    ...{ server: door.url, orgId, siteId, heartbeatSeconds: 60, enrolledAt },
+    server: door.url,
+    orgId,
+    siteId,
+    heartbeatSeconds: 60,
+    enrolledAt,
   }));
   await writePrivateJson(path.join(dataDir, 'fleet.json'), {
     fleetId: randomUUID(),

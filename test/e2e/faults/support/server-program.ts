@@ -51,17 +51,18 @@ export async function startServerProgram(options: ServerProgramOptions): Promise
   const { child } = program;
   const log = () => linesOf(program.output());
   try {
-    const url = await eventually(
+    const found = await eventually(
       () => {
         if (child.exitCode !== null) throw new Error(`${nodeId} ended: ${program.output()}`);
         return log().find(({ event }) => event === 'server.listening')?.['url'];
       },
-      (found) => typeof found === 'string',
+      (url) => typeof url === 'string',
       START_MS,
     );
+    const url = String(found);
     return {
       nodeId,
-      url: String(url),
+      url,
       log,
       call: (method, path, request) => callOnce(`${url}/api/v1${path}`, method, request),
       metrics: async () => String((await callOnce(`${url}/metrics`, 'GET')).body),
