@@ -104,6 +104,8 @@ const SWEEP_MS = 1000;
 /** How fast drained agents come back, at most; they spread themselves over the time it takes. */
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
+/** What it takes at most until the others have heard that this node is back. */
+const RETURN_MS = 1500;
 /** Twice what presence takes to be written. */
 const LOST_GRACE_MS = 1000;
 
@@ -164,7 +166,15 @@ export function createHub(options: HubOptions): Hub {
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
   );
-  const meters = hubMetrics(metrics, { registry, feed: ownFeed, writer, reports, desk });
+  const meters = hubMetrics(metrics, {
+    registry,
+    feed: ownFeed,
+    writer,
+    reports,
+    desk,
+    router,
+    sockets: () => io.engine.clientsCount,
+  });
   const admission = new Admission(options.admission ?? ADMISSION);
   let draining = false;
 
@@ -331,6 +341,10 @@ export function createHub(options: HubOptions): Hub {
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     tellAgain() {
       for (const actor of registry.values()) actor.tellAgain();
+      // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
+      setTimeout(() => {
+        for (const { deviceId } of registry.values()) desk.wake(deviceId);
+      }, RETURN_MS).unref();
     },
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
     get connected() {
@@ -383,9 +397,11 @@ function hubMetrics(
     writer: PresenceWriter;
     reports: HttpReports;
     desk: CommandDesk;
+    router: Router;
+    sockets: () => number;
   },
 ) {
-  const { registry, feed, writer, reports, desk } = parts;
+  const { registry, feed, writer, reports, desk, router, sockets } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
   metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
@@ -393,6 +409,17 @@ function hubMetrics(
     for (const actor of registry.values()) depth += actor.depth;
     return depth;
   });
+  metrics.gauge('muster_sockets', 'Open sockets of agents and of dashboards.', sockets);
+  metrics.labelledGauge(
+    'muster_open_questions',
+    'Live questions without an answer yet: that devices here have been asked, and that other nodes have.',
+    'asked',
+    () => {
+      let here = 0;
+      for (const actor of registry.values()) here += actor.openAsks;
+      return { here, elsewhere: router.waiting };
+    },
+  );
   metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
   metrics.gauge(
     'muster_presence_unwritten',

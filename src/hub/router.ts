@@ -54,6 +54,9 @@ export type Notice = Extract<HubMessage, { kind: 'work' | 'disconnect' | 'decomm
 /** A holder that cannot be told, because the bus is away, is told again for about a minute. */
 const TELL_ATTEMPTS = 10;
 const TELL_AGAIN_MS = 1000;
+/** An answer that does not reach whoever asked, for as long as they may wait. */
+const ANSWER_ATTEMPTS = 60;
+const ANSWER_AGAIN_MS = 500;
 
 interface Waiting {
   nodeId: string;
@@ -262,21 +265,46 @@ export class Router {
       () => this.#registry.get(frame.deviceId)?.cancel(frame.id, { reason: 'timeout' }),
       Math.max(0, frame.deadline - Date.now()),
     );
+    const { id } = frame;
+    // What came without some of its rows must not pass for the whole answer.
+    let isWhole = true;
     this.#askHere(
       frame,
-      (rows) => this.#say(asker, { kind: 'rows', id: frame.id, rows }),
+      (rows) => {
+        void this.#send(asker, { kind: 'rows', id, rows }).then((delivered) => (isWhole &&= delivered));
+      },
       (outcome) => {
         clearTimeout(timer);
-        if (outcome.ok) this.#say(asker, { kind: 'answer', id: frame.id, output: outcome.output });
-        else this.#say(asker, { kind: 'failure', id: frame.id, failure: outcome });
+        if (!outcome.ok) this.#answer(asker, () => ({ kind: 'failure', id, failure: outcome }));
+        else {
+          this.#answer(asker, () =>
+            isWhole
+              ? { kind: 'answer', id, output: outcome.output }
+              : { kind: 'failure', id, failure: { reason: 'unavailable' } },
+          );
+        }
       },
     );
   }
 
+  /** Somebody waits for it: where the bus is away, or they do not hear just now, it is said again. */
+  #answer(to: string, message: () => HubMessage, attempt = 1): void {
+    void this.#send(to, message()).then((delivered) => {
+      if (delivered || this.#closed || attempt >= ANSWER_ATTEMPTS) return;
+      setTimeout(() => this.#answer(to, message, attempt + 1), ANSWER_AGAIN_MS).unref();
+    });
+  }
+
   #say(to: string, message: HubMessage): void {
-    this.#bus
-      .send(to, message)
-      .catch((error: unknown) => this.#log.warn({ err: error, to }, 'hub.bus_send_failed'));
+    void this.#send(to, message);
+  }
+
+  /** Whether it has reached the node. */
+  #send(to: string, message: HubMessage): Promise<boolean> {
+    return this.#bus.send(to, message).catch((error: unknown) => {
+      this.#log.warn({ err: error, to }, 'hub.bus_send_failed');
+      return false;
+    });
   }
 
   #nodeLost(nodeId: string): void {

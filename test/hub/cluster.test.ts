@@ -163,6 +163,33 @@ describe('a cluster of three hubs', () => {
     expect(answer).to.deep.equal({ ok: false, reason: 'capability_missing' });
   });
 
+  it('brings an answer late that could not be sent, and never one without all of its rows', async () => {
+    const agent = await connect(nodes[0], 'device-1');
+    const { bus } = nodes[0];
+    const send = bus.send.bind(bus);
+    // The node hears the others before they can hear it, as behind a loss of its Redis.
+    const failFor = (kind: HubMessage['kind'], times: number) => {
+      bus.send = async (to, message) => {
+        if (message.kind !== kind || times-- <= 0) return send(to, message);
+        if (times === 0) return false;
+        throw new Error('away');
+      };
+    };
+    const ask = () => nodes[1].hub.ask('device-1', { type: 'eventlogs.query', payload: QUERY });
+
+    failFor('answer', 2);
+    const late = ask();
+    await agent.succeed(await agent.nextCommand(), SUMMARY);
+    expect(await late).to.deep.equal({ ok: true, output: SUMMARY });
+
+    failFor('rows', 1);
+    const incomplete = ask();
+    const frame = await agent.nextCommand();
+    await agent.rows(frame, [entry(1)]);
+    await agent.succeed(frame, SUMMARY);
+    expect(await incomplete).to.deep.equal({ ok: false, reason: 'unavailable' });
+  });
+
   it('says at once that nobody holds a device', async () => {
     const startedAt = Date.now();
     const answer = await nodes[1].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });

@@ -11,7 +11,7 @@ export interface DashboardClient {
   close(): void;
 }
 
-export async function connectDashboard(app: TestApp, token: string): Promise<DashboardClient> {
+export async function connectDashboard(app: Pick<TestApp, 'url'>, token: string): Promise<DashboardClient> {
   const socket = io(`${app.url}/dashboard`, {
     path: HUB_PATH,
     transports: ['websocket'],

@@ -3,9 +3,13 @@ import { newId } from '../../src/platform/ids.ts';
 import { hashPassword } from '../../src/platform/secrets/passwords.ts';
 import { newToken, tokenHash } from '../../src/platform/secrets/tokens.ts';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import type { Db } from '../../src/platform/db/pool.ts';
 import type { TestApp } from './test-app.ts';
 
 /** Rows with every value filled in, so that a test names just what it is about. */
+
+/** A server, be it in this process or another one, and its database. */
+export type Ground = Pick<TestApp, 'call' | 'log'> & { server: { database: { pool: Db } } };
 
 let count = 0;
 const next = () => ++count;
@@ -15,13 +19,13 @@ let passwordHash: Promise<string> | undefined;
 
 type Row = Record<string, unknown>;
 
-async function insert(app: TestApp, table: string, row: Row): Promise<string> {
+async function insert(app: Ground, table: string, row: Row): Promise<string> {
   const id = newId();
   await withSystem(app.server.database.pool, 'test data', (tx: Tx) => tx(table).insert({ id, ...row }));
   return id;
 }
 
-export const buildPartner = (app: TestApp, row: Row = {}) =>
+export const buildPartner = (app: Ground, row: Row = {}) =>
   insert(app, 'partners', {
     name: `Partner ${next()}`,
     slug: `partner-${newId()}`,
@@ -29,7 +33,7 @@ export const buildPartner = (app: TestApp, row: Row = {}) =>
     ...row,
   });
 
-export const buildOrganization = (app: TestApp, partnerId: string, row: Row = {}) =>
+export const buildOrganization = (app: Ground, partnerId: string, row: Row = {}) =>
   insert(app, 'organizations', {
     partner_id: partnerId,
     name: `Organization ${next()}`,
@@ -37,7 +41,7 @@ export const buildOrganization = (app: TestApp, partnerId: string, row: Row = {}
     ...row,
   });
 
-export const buildSite = (app: TestApp, orgId: string, row: Row = {}) =>
+export const buildSite = (app: Ground, orgId: string, row: Row = {}) =>
   insert(app, 'sites', { org_id: orgId, name: `Site ${next()}`, ...row });
 
 export interface Person {
@@ -58,7 +62,7 @@ type Membership =
   | { scope: 'organization'; orgId: string; role?: string };
 
 /** A person with a membership, signed in through the front door. */
-export async function buildPerson(app: TestApp, membership: Membership): Promise<Person> {
+export async function buildPerson(app: Ground, membership: Membership): Promise<Person> {
   const email = `person-${next()}-${newId().slice(-6)}@example.com`;
   passwordHash ??= hashPassword(PASSWORD);
   const id = await insert(app, 'users', {
@@ -89,14 +93,14 @@ export async function buildPerson(app: TestApp, membership: Membership): Promise
   return { id, email, token: await signIn(app, email) };
 }
 
-export async function signIn(app: TestApp, email: string, password = PASSWORD): Promise<string> {
+export async function signIn(app: Ground, email: string, password = PASSWORD): Promise<string> {
   const answer = await app.call('POST', '/auth/login', { body: { email, password } });
   if (answer.status !== 200) throw new Error(`sign-in failed: ${JSON.stringify(answer.body)}`);
   return answer.body.tokens.accessToken;
 }
 
 /** An enrollment key; the answer is the key itself. */
-export async function buildEnrollmentKey(app: TestApp, orgId: string, row: Row = {}): Promise<string> {
+export async function buildEnrollmentKey(app: Ground, orgId: string, row: Row = {}): Promise<string> {
   const key = newToken('enrollmentKey');
   await insert(app, 'enrollment_keys', {
     org_id: orgId,
@@ -124,7 +128,7 @@ export interface EnrolledDevice {
 }
 
 /** A device that came in through the ordinary enrollment route. */
-export async function buildDevice(app: TestApp, orgId: string, machine: Row = {}): Promise<EnrolledDevice> {
+export async function buildDevice(app: Ground, orgId: string, machine: Row = {}): Promise<EnrolledDevice> {
   const enrollmentKey = await buildEnrollmentKey(app, orgId);
   const answer = await app.call('POST', '/agents/enroll', {
     body: { ...MACHINE, hostname: `DESK-${next()}`, ...machine, enrollmentKey },
@@ -138,7 +142,7 @@ export async function buildDevice(app: TestApp, orgId: string, machine: Row = {}
 }
 
 /** One partner with one organization, and people of each scope. */
-export async function buildTenant(app: TestApp) {
+export async function buildTenant(app: Ground) {
   const partnerId = await buildPartner(app);
   const orgId = await buildOrganization(app, partnerId);
   const siteId = await buildSite(app, orgId);
