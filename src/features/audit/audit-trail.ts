@@ -11,7 +11,10 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
     async record(tx, entry) {
       const row = outboxRow(entry);
       if (row.org_id === null && row.partner_id === null) {
-        entry.state.log.debug({ action: row.action, resourceId: row.resource_id }, 'audit.dropped_without_org');
+        entry.state.log.debug(
+          { action: row.action, resourceId: row.resource_id },
+          'audit.dropped_without_org',
+        );
         return;
       }
       await tx('audit_outbox').insert(row);

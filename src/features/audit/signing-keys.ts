@@ -13,8 +13,7 @@ export const SEALED_SIGNING_KEY: SealedColumn = {
   id: 'id',
 };
 
-const contextOf = (keyId: string) =>
-  sealContext(SEALED_SIGNING_KEY.table, SEALED_SIGNING_KEY.column, keyId);
+const contextOf = (keyId: string) => sealContext(SEALED_SIGNING_KEY.table, SEALED_SIGNING_KEY.column, keyId);
 
 interface KeyRow {
   id: string;
@@ -44,7 +43,9 @@ export class SigningKeys {
   /** Replaces the key that signs. Servers that run take the new one with their next batch. Answers its id. */
   async rotate(db: Db): Promise<string> {
     return withSystem(db, 'replace the key that signs the audit trail', async (tx) => {
-      await tx('audit_signing_keys').whereNull('retired_at').update({ retired_at: tx.fn.now(3) });
+      await tx('audit_signing_keys')
+        .whereNull('retired_at')
+        .update({ retired_at: tx.fn.now(3) });
       return this.#make(tx);
     });
   }
