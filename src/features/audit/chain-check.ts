@@ -97,8 +97,6 @@ export class ChainCheck {
     if (this.#head === undefined) this.#say(null, 'the signed head of the chain is missing');
     else if (last !== undefined && last.seq > this.#seq) {
       this.#say(last.seq, `${span(this.#seq + 1, last.seq)} missing at the end: ${last.name} names the last`);
-    } else if (this.#head.seq < this.#seq) {
-      this.#say(this.#head.seq + 1, `${span(this.#head.seq + 1, this.#seq)} behind the signed head`);
     }
     return this.#fault;
   }
@@ -118,6 +116,7 @@ export class ChainCheck {
       entry.prevChecksum === null && this.#first ? { ...entry, prevChecksum: this.#checksum } : entry;
     if (checksumOf(linked) !== entry.checksum) return 'its content is not what was sealed';
     if (linked.prevChecksum !== this.#checksum) return 'it does not follow the entry before it';
+    if (this.#head !== undefined && entry.seq > this.#head.seq) return 'it stands behind the signed head';
     return undefined;
   }
 

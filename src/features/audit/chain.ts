@@ -12,7 +12,8 @@ export const SealedContent = z.strictObject({
   actorEmail: z.string().nullable(),
   actorId: z.string(),
   actorType: z.string(),
-  details: z.json(),
+  /** Whatever JSON there is: it comes from a JSON parser, and is hashed whole. */
+  details: z.custom<Json>((value) => value !== undefined),
   errorMessage: z.string().nullable(),
   id: z.string(),
   ipAddress: z.string().nullable(),
@@ -49,7 +50,7 @@ const text = (value: string | null) => (value === null ? 'null' : JSON.stringify
 export function canonicalContent(e: SealedContent): string {
   return (
     `{"action":${text(e.action)},"actorEmail":${text(e.actorEmail)},"actorId":${text(e.actorId)}` +
-    `,"actorType":${text(e.actorType)},"details":${canonicalJson(e.details as Json)}` +
+    `,"actorType":${text(e.actorType)},"details":${canonicalJson(e.details)}` +
     `,"errorMessage":${text(e.errorMessage)},"id":${text(e.id)},"ipAddress":${text(e.ipAddress)}` +
     `,"orgId":${text(e.orgId)},"partnerId":${text(e.partnerId)},"prevChecksum":${text(e.prevChecksum)}` +
     `,"resourceId":${text(e.resourceId)},"resourceName":${text(e.resourceName)}` +

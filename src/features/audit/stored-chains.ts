@@ -1,6 +1,7 @@
+import pg from 'pg';
 import { copyOut } from '../../platform/db/copy-out.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { ZERO_UUID, type SealedEntry } from './chain.ts';
+import type { SealedEntry } from './chain.ts';
 import type { Checkpoint } from './checkpoint.ts';
 
 /** Reads chains as they lie in the database, in the form in which they were sealed. */
@@ -15,25 +16,19 @@ export async function readConsistently(tx: Tx): Promise<void> {
 }
 
 const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
-  resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum,
-  chain_id`;
+  resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
 
-/** All entries of one chain, or of all, chain by chain in the order of `seq`. */
+/** The entries of a chain, in the order of `seq`. */
 export async function readEntries(
   tx: Tx,
-  chainId: string | undefined,
-  onEntry: (entry: SealedEntry, chainId: string) => void | Promise<void>,
+  chainId: string,
+  onEntry: (entry: SealedEntry) => void | Promise<void>,
 ): Promise<void> {
-  // Not a binding: COPY takes none. It was parsed as a UUID.
-  const chosen = chainId === undefined ? '' : `where chain_id = '${asUuid(chainId)}'`;
-  await copyOut(tx, `select ${COLUMNS} from audit_logs ${chosen} order by chain_id, seq`, (fields) =>
-    onEntry(entryOf(fields), fields[19] ?? ZERO_UUID),
+  // COPY takes no bindings.
+  const literal = pg.escapeLiteral(chainId);
+  await copyOut(tx, `select ${COLUMNS} from audit_logs where chain_id = ${literal} order by seq`, (fields) =>
+    onEntry(entryOf(fields)),
   );
-}
-
-function asUuid(text: string): string {
-  if (!/^[0-9a-f-]{36}$/i.test(text)) throw new Error(`${text} is no UUID`);
-  return text;
 }
 
 function entryOf(f: readonly (string | null)[]): SealedEntry {
@@ -100,7 +95,7 @@ export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoi
   return rows.map(checkpointOf);
 }
 
-/** Every chain of which anything is there, in the order of `readEntries`. */
+/** Every chain of which anything is there, one after the other. */
 export async function readChainIds(tx: Tx): Promise<string[]> {
   const { rows } = await tx.raw(
     `select chain_id from audit_chain_heads union select chain_id from audit_checkpoints
