@@ -38,8 +38,9 @@ async function elsewhere(
   hasKeys: boolean,
   check: (db: Db, own: undefined) => Promise<StoredReport>,
 ): Promise<StoredReport> {
-  if (!hasKeys)
+  if (!hasKeys) {
     throw new Error('Give --keys with --database <url>: its own word for its keys proves nothing.');
+  }
   const db = openSession(url, 'muster-audit-verify');
   try {
     return await check(db, undefined);

@@ -103,6 +103,8 @@ export class AuditSealer {
     const without = this.#setAside();
     try {
       const sealed = await this.#batch({ limit, without });
+      // Those that were due again were part of it.
+      for (const chainId of this.#aside.keys()) if (!without.includes(chainId)) this.#aside.delete(chainId);
       return sealed === limit;
     } catch {
       const failed: { chainId: string; error: unknown }[] = [];

@@ -21,7 +21,11 @@ export interface AuditBench {
   /** Waiting entries of a chain, in one statement; `n` is in their details. */
   add(count: number, chain?: { orgId?: string | null; partnerId?: string }): Promise<void>;
   organization(): Promise<string>;
-  anotherSealer(timing?: Partial<SealerTiming>, log?: Logger): AuditSealer;
+  anotherSealer(
+    timing?: Partial<SealerTiming>,
+    log?: Logger,
+    onSealed?: (lagSeconds: number) => void,
+  ): AuditSealer;
   close(): Promise<void>;
 }
 
@@ -33,24 +37,30 @@ export async function createAuditBench(): Promise<AuditBench> {
   const owner = <Row extends object>(sql: string, values?: unknown[]) =>
     asOwner<Row & Record<string, unknown>>(database.ownerUrl, sql, values);
   const partnerId = randomUUID();
-  await owner(`insert into partners (id, name, slug, status) values ($1, 'P', $1::text, 'active')`, [
-    partnerId,
-  ]);
+  await owner(
+    `insert into partners (id, name, slug, status) values ($1::uuid, 'P', $1::uuid::text, 'active')`,
+    [partnerId],
+  );
   const organization = async () => {
     const id = randomUUID();
     await owner(
-      `insert into organizations (id, partner_id, name, slug) values ($1::uuid, $2, 'O', $1::text)`,
+      `insert into organizations (id, partner_id, name, slug) values ($1::uuid, $2, 'O', $1::uuid::text)`,
       [id, partnerId],
     );
     return id;
   };
   const orgId = await organization();
   const sealers: AuditSealer[] = [];
-  const anotherSealer = (timing: Partial<SealerTiming> = {}, log: Logger = quietLog) => {
+  const anotherSealer = (
+    timing: Partial<SealerTiming> = {},
+    log: Logger = quietLog,
+    onSealed: (lagSeconds: number) => void = () => {},
+  ) => {
     const made = new AuditSealer({
       db,
       keys: new SigningKeys(createSealer(SECRET)),
       log,
+      onSealed,
       timing: { sweepMs: 3_600_000, ...timing },
     });
     sealers.push(made);
