@@ -103,7 +103,7 @@ export class ChainCheck {
 
   #whatIsWrong(entry: SealedEntry): string | undefined {
     const expected = this.#seq + 1;
-    if (!Number.isSafeInteger(entry.seq)) return 'it has no place in the chain';
+    if (!Number.isSafeInteger(entry.seq) || entry.seq < 1) return 'it has no place in the chain';
     if (entry.seq > expected) return `${span(expected, entry.seq - 1)} missing before it`;
     if (entry.seq < expected) {
       return this.#first

@@ -49,7 +49,7 @@ function entryOf(f: readonly (string | null)[]): SealedEntry {
     userAgent: f[13] ?? null,
     result: f[14] ?? '',
     errorMessage: f[15] ?? null,
-    seq: Number(f[16] ?? Number.NaN),
+    seq: Number(f[16] ?? 0),
     checksum: f[17] ?? '',
     prevChecksum: f[18] ?? null,
   };
