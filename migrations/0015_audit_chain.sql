@@ -38,6 +38,8 @@ create table audit_outbox (
   error_message text,
   foreign key (partner_id, org_id) references organizations (partner_id, id)
 );
+-- A queue: what it holds is little, and what has gone through it much.
+alter table audit_outbox set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index audit_outbox_by_chain on audit_outbox (chain_id, position);
 
 -- Tenants write to it and do not see it.

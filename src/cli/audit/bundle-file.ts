@@ -1,22 +1,26 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { StringDecoder } from 'node:string_decoder';
 import { z } from 'zod';
 import { BundleReader, type BundleReport, type BundleTrust } from '../../features/audit/bundle.ts';
 import { PublicKey } from '../../features/audit/checkpoint.ts';
 
+const LINE_END = 0x0a;
+
 /** Reads a bundle from a file, with memory that does not grow with it. */
 export async function checkBundleFile(file: string, trust: BundleTrust = {}): Promise<BundleReport> {
   const reader = new BundleReader(trust);
-  const decoder = new StringDecoder('utf8');
-  let rest = '';
+  let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of createReadStream(file, { highWaterMark: 1 << 18 })) {
-    const lines = (rest + decoder.write(chunk as Buffer)).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) reader.line(line);
+    const bytes = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
+    let from = 0;
+    for (let end = bytes.indexOf(LINE_END); end >= 0; end = bytes.indexOf(LINE_END, from)) {
+      // Line by line, since a text is slow to read as soon as one character in it is not of the smallest kind.
+      reader.line(bytes.toString('utf8', from, end));
+      from = end + 1;
+    }
+    rest = bytes.subarray(from);
   }
-  rest += decoder.end();
-  if (rest !== '') reader.line(rest);
+  if (rest.length > 0) reader.line(rest.toString());
   return reader.end();
 }
 

@@ -5,8 +5,17 @@ import { finished } from 'node:stream/promises';
 import { exportBundle } from '../../features/audit/export-bundle.ts';
 import { withInstallation } from '../with-installation.ts';
 
-async function drained(output: WriteStream): Promise<void> {
-  await once(output, 'drain');
+/** Writes lines to a stream; the promise is there while the stream has more than it likes to hold. */
+export function lineWriter(output: WriteStream): (line: string) => undefined | Promise<void> {
+  let full: Promise<void> | undefined;
+  return (line) => {
+    if (!output.write(`${line}\n`)) {
+      full ??= once(output, 'drain').then(() => {
+        full = undefined;
+      });
+    }
+    return full;
+  };
 }
 
 /** The file is there whole or not at all. */
@@ -18,9 +27,7 @@ export async function exportToFile(chainId: string, file: string): Promise<void>
   ended.catch(() => {});
   try {
     const { entries } = await withInstallation({ migrates: false }, ({ db }) =>
-      exportBundle(db, chainId, (line) =>
-        output.write(`${line}\n`) ? undefined : Promise.race([drained(output), ended]),
-      ),
+      exportBundle(db, chainId, lineWriter(output)),
     );
     output.end();
     await ended;

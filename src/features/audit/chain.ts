@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { canonicalJson, type Json } from './canonical-json.ts';
+import { canonicalJson, type Json, jsonText } from './canonical-json.ts';
 
 /** The chain of checksums, without a database: what a row says, and the one text of it that is hashed. */
 
@@ -41,7 +41,7 @@ export type UnsealedEntry = Omit<SealedContent, 'seq' | 'prevChecksum'>;
 export const chainOf = (entry: Pick<SealedContent, 'orgId' | 'partnerId'>): string =>
   entry.orgId ?? entry.partnerId ?? ZERO_UUID;
 
-const text = (value: string | null) => (value === null ? 'null' : JSON.stringify(value));
+const text = (value: string | null) => (value === null ? 'null' : jsonText(value));
 
 /**
  * The RFC 8785 text of the content with `v: 1`. Spelled out in the order that RFC 8785 asks for, which is twice as fast
@@ -59,7 +59,8 @@ export function canonicalContent(e: SealedContent): string {
   );
 }
 
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+// In one call: an object for each hash takes four times as long.
+export const sha256 = (text: string): string => hash('sha256', text);
 
 /** The checksum of a row: lower-case hex SHA-256 over its canonical content. */
 export const checksumOf = (content: SealedContent): string => sha256(canonicalContent(content));

@@ -29,11 +29,12 @@ export interface BatchChoice {
 export async function sealBatch(db: Db, keys: SigningKeys, choice: BatchChoice): Promise<Batch> {
   return withSystem(db, 'seal audit entries', async (tx) => {
     const { limit, without, only } = choice;
-    const locked = await runPrepared<{ chainId: string }>(tx, LOCK, [limit, without, only ?? null]);
+    const locked = await runPrepared<LockedRow>(tx, LOCK, [limit, without, only ?? null]);
+    const [first] = locked;
+    if (first === undefined) return { entries: [], kept: [] };
     const chains = locked.map(({ chainId }) => chainId);
-    if (chains.length === 0) return { entries: [], kept: [] };
     // A statement of its own, after the locks: it sees what the last holder has committed.
-    const waiting = await runPrepared<WaitingRow>(tx, WAITING, [chains, limit]);
+    const waiting = await runPrepared<WaitingRow>(tx, WAITING, [chains, first.through, limit]);
     const ends = await chainEnds(tx, chains);
 
     const placed = place(waiting, ends.of);
@@ -91,16 +92,22 @@ function place(waiting: readonly WaitingRow[], endsBefore: ReadonlyMap<string, K
 
 type WaitingRow = Omit<UnsealedEntry, 'timestamp'> & { position: string; timestamp: Date };
 
+interface LockedRow {
+  chainId: string;
+  /** The last position of the batch. Without a bound, a long queue would be sorted for each one. */
+  through: string;
+}
+
 // In the order of the locks, so that two servers cannot each hold what the other one waits for.
 const LOCK = {
   name: 'audit-lock',
   text: `
     with waiting as (
-      select chain_id from audit_outbox
+      select chain_id, position from audit_outbox
       where not chain_id = any($2::uuid[]) and ($3::uuid is null or chain_id = $3::uuid)
       order by position limit $1::int
     )
-    select chain_id as "chainId", pg_advisory_xact_lock(key) from (
+    select chain_id as "chainId", (select max(position) from waiting) as through, pg_advisory_xact_lock(key) from (
       select distinct hashtextextended('audit:' || chain_id, 0) as key, chain_id from waiting order by 1, 2
     ) chains`,
 };
@@ -112,7 +119,7 @@ const WAITING = {
       actor_id as "actorId", actor_email as "actorEmail", action, resource_type as "resourceType",
       resource_id as "resourceId", resource_name as "resourceName", details, ip_address as "ipAddress",
       user_agent as "userAgent", result, error_message as "errorMessage"
-    from audit_outbox where chain_id = any($1::uuid[]) order by position limit $2::int`,
+    from audit_outbox where chain_id = any($1::uuid[]) and position <= $2::bigint order by position limit $3::int`,
 };
 
 interface Known {
@@ -167,10 +174,10 @@ async function move(
   kept: readonly Checkpoint[],
 ): Promise<void> {
   const rows = await runPrepared<{ moved: string }>(tx, MOVE, [
-    positions,
-    entries.map(({ seq }) => seq),
-    entries.map(({ checksum }) => checksum),
-    entries.map(({ prevChecksum }) => prevChecksum),
+    plainArray(positions),
+    plainArray(entries.map(({ seq }) => seq)),
+    plainArray(entries.map(({ checksum }) => checksum)),
+    plainArray(entries.map(({ prevChecksum }) => prevChecksum)),
     JSON.stringify(heads),
     JSON.stringify(kept),
   ]);
@@ -178,6 +185,10 @@ async function move(
     throw new Error(`${rows[0]?.moved} of ${positions.length} audit entries could be moved`);
   }
 }
+
+/** An array of numbers and hex digits as Postgres reads it, past the driver, which would look for what to escape. */
+const plainArray = (values: readonly (string | number | null)[]) =>
+  `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 
 const SIGNED = `"chainId" uuid, kind text, number bigint, seq bigint, checksum text, previous text, at timestamptz,
   "keyId" uuid, signature text`;
@@ -190,7 +201,8 @@ const MOVE = {
       select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) as p (position, seq, checksum, prev_checksum)
     ),
     taken as (
-      delete from audit_outbox o using placed p where o.position = p.position
+      -- Named twice: with the join alone a long queue would be read through for each batch.
+      delete from audit_outbox o using placed p where o.position = any($1::bigint[]) and o.position = p.position
       returning o.*, p.seq, p.checksum, p.prev_checksum
     ),
     moved as (

@@ -95,13 +95,24 @@ const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t:
 
 /** One line of COPY's text format. */
 function fieldsOf(line: Buffer): (string | null)[] {
-  const fields: (string | null)[] = line.toString('utf8', 0, line.length - 1).split('\t');
+  const text = line.toString('utf8', 0, line.length - 1);
+  const fields: (string | null)[] = text.split('\t');
+  if (!text.includes('\\')) return fields;
   for (let i = 0; i < fields.length; i++) {
     const field = fields[i];
     if (field === '\\N') fields[i] = null;
-    else if (field?.includes('\\') === true) {
-      fields[i] = field.replaceAll(/\\(.)/gs, (_all, sign: string) => ESCAPES[sign] ?? sign);
-    }
+    else if (field?.includes('\\') === true) fields[i] = unescaped(field);
   }
   return fields;
+}
+
+function unescaped(field: string): string {
+  let text = '';
+  let from = 0;
+  for (let at = field.indexOf('\\'); at >= 0; at = field.indexOf('\\', from)) {
+    const sign = field[at + 1] ?? '';
+    text += field.slice(from, at) + (ESCAPES[sign] ?? sign);
+    from = at + 2;
+  }
+  return text + field.slice(from);
 }

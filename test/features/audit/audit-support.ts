@@ -19,7 +19,7 @@ export interface AuditBench {
   orgId: string;
   owner<Row extends object>(sql: string, values?: unknown[]): Promise<(Row & Record<string, unknown>)[]>;
   /** Waiting entries of a chain, in one statement; `n` is in their details. */
-  add(count: number, chain?: { orgId?: string | null; partnerId?: string }): Promise<void>;
+  add(count: number, chain?: { orgId?: string | null; name?: string }): Promise<void>;
   organization(): Promise<string>;
   anotherSealer(
     timing?: Partial<SealerTiming>,
@@ -81,10 +81,15 @@ export async function createAuditBench(): Promise<AuditBench> {
         `insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
           resource_id, resource_name, details, ip_address, user_agent, result, error_message)
         select gen_random_uuid(), $1, $2, 'user', gen_random_uuid(), 'who@example.com', 'site.update', 'site',
-          gen_random_uuid(), 'Site "' || n || E'"\\\\ \\n\\tß€😀', jsonb_build_object('n', n, 'changedFields', '["name"]'::jsonb),
+          gen_random_uuid(), $4::text || n, jsonb_build_object('n', n, 'changedFields', '["name"]'::jsonb),
           '10.0.0.1', E'Mozilla/5.0\\t(\\\\)', 'success', null
         from generate_series(1, $3::int) n`,
-        [chain.orgId === undefined ? orgId : chain.orgId, chain.partnerId ?? partnerId, count],
+        [
+          chain.orgId === undefined ? orgId : chain.orgId,
+          partnerId,
+          count,
+          chain.name ?? 'Site "\\ \n\tß€😀',
+        ],
       );
     },
     async close() {
