@@ -26,6 +26,7 @@ const AT_ONCE = 4;
 
 const NOTHING: AuditTrail = { record: async () => {}, committed() {} };
 
+let made = 0;
 const bench = await createAuditBench();
 const sealer = new AuditSealer({ db: bench.db, keys: new SigningKeys(createSealer(SECRET)), log: quietLog });
 try {
@@ -93,8 +94,6 @@ function callerOf({ orgId }: AuditBench): Caller {
     ipAllowlist: [],
   };
 }
-
-let made = 0;
 
 async function load(port: number): Promise<number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });

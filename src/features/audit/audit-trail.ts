@@ -1,3 +1,4 @@
+import { runPrepared } from '../../platform/db/prepared.ts';
 import type { AuditEntry, AuditTrail } from '../../platform/http/mount.ts';
 import { newId } from '../../platform/ids.ts';
 import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
@@ -10,18 +11,38 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
   return {
     async record(tx, entry) {
       const row = outboxRow(entry);
-      if (row.org_id === null && row.partner_id === null) {
-        entry.state.log.debug(
-          { action: row.action, resourceId: row.resource_id },
-          'audit.dropped_without_org',
-        );
+      if (row.orgId === null && row.partnerId === null) {
+        entry.state.log.debug({ action: row.action, resourceId: row.resourceId }, 'audit.dropped_without_org');
         return;
       }
-      await tx('audit_outbox').insert(row);
+      await runPrepared(tx, INSERT, [
+        row.id,
+        row.orgId,
+        row.partnerId,
+        row.actorType,
+        row.actorId,
+        row.actorEmail,
+        row.action,
+        row.resourceType,
+        row.resourceId,
+        row.resourceName,
+        row.details,
+        row.ipAddress,
+        row.userAgent,
+      ]);
     },
     committed: () => sealer.wake(),
   };
 }
+
+// Every deed pays for this one, so it is planned once a connection.
+const INSERT = {
+  name: 'audit-record',
+  text: `
+    insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
+      resource_id, resource_name, details, ip_address, user_agent, result)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'success')`,
+};
 
 const orNull = <T, R>(value: T | null | undefined, make: (value: T) => R): R | null =>
   value == null ? null : make(value);
@@ -33,15 +54,15 @@ export function outboxRow(entry: AuditEntry) {
   const resource = orNull(resourceId, asUuid);
   return {
     id: newId(),
-    org_id: entry.orgId ?? actor.orgId,
-    partner_id: entry.partnerId ?? actor.partnerId,
-    actor_type: actor.kind,
-    actor_id: actorId.id,
-    actor_email: orNull(person?.email, (email) => cutText(email, 255)),
+    orgId: entry.orgId ?? actor.orgId,
+    partnerId: entry.partnerId ?? actor.partnerId,
+    actorType: actor.kind,
+    actorId: actorId.id,
+    actorEmail: orNull(person?.email, (email) => cutText(email, 255)),
     action: cutText(action, 100),
-    resource_type: cutText(resourceType, 50),
-    resource_id: resource?.id ?? null,
-    resource_name: orNull(resourceName, (name) => cutText(name, 255)),
+    resourceType: cutText(resourceType, 50),
+    resourceId: resource?.id ?? null,
+    resourceName: orNull(resourceName, (name) => cutText(name, 255)),
     details: JSON.stringify(
       cleanJson({
         ...details,
@@ -49,8 +70,7 @@ export function outboxRow(entry: AuditEntry) {
         ...(resource?.raw === undefined ? {} : { rawResourceId: resource.raw }),
       }),
     ),
-    ip_address: orNull(state.client.ip, (ip) => cutText(ip, 45)),
-    user_agent: orNull(state.client.userAgent, cleanText),
-    result: 'success',
+    ipAddress: orNull(state.client.ip, (ip) => cutText(ip, 45)),
+    userAgent: orNull(state.client.userAgent, cleanText),
   };
 }

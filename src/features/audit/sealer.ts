@@ -22,7 +22,7 @@ export interface SealerTiming {
   retryMaxMs: number;
 }
 
-const TIMING: SealerTiming = { batch: 500, gatherMs: 50, sweepMs: 5000, retryMs: 500, retryMaxMs: 60_000 };
+const TIMING: SealerTiming = { batch: 500, gatherMs: 100, sweepMs: 5000, retryMs: 500, retryMaxMs: 60_000 };
 
 /** A chain that could not be written to, and when it is tried again. */
 interface SetAside {
