@@ -124,6 +124,8 @@ describe('the database', () => {
       'device_presence',
       'agent_credentials',
       'command_transitions',
+      // Reached by chain.
+      'audit_outbox',
     ]);
   });
 
