@@ -28,6 +28,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_presence: { state: 'connected', reason: 'connected' },
   enrollment_keys: { max_usage: 1 },
   audit_logs: { actor_type: 'user', result: 'success', partner_id: null },
+  audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
   scripts: { language: 'bash' },
 };
 

@@ -1,16 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { VerifyOptions } from './verify-options.ts';
 
 /** Each command is loaded when it is called, so that checking a file loads nothing that needs a database. */
-
-export interface VerifyOptions {
-  bundle?: string;
-  org?: string;
-  database?: string | true;
-  keys?: string;
-  known?: string;
-  json?: true;
-}
 
 export function addAudit(program: Command): void {
   const audit = program.command('audit').description('the audit trail and its proof').exitOverride();

@@ -1,4 +1,4 @@
-import type { VerifyOptions } from './audit-commands.ts';
+import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { tell } from './report.ts';
 

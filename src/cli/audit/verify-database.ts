@@ -4,7 +4,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import { openSession } from '../../platform/db/pool.ts';
 import { startFailureText } from '../../start-failure.ts';
 import { withInstallation } from '../with-installation.ts';
-import type { VerifyOptions } from './audit-commands.ts';
+import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { tell } from './report.ts';
 

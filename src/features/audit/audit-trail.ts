@@ -12,7 +12,10 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
     async record(tx, entry) {
       const row = outboxRow(entry);
       if (row.orgId === null && row.partnerId === null) {
-        entry.state.log.debug({ action: row.action, resourceId: row.resourceId }, 'audit.dropped_without_org');
+        entry.state.log.debug(
+          { action: row.action, resourceId: row.resourceId },
+          'audit.dropped_without_org',
+        );
         return;
       }
       await runPrepared(tx, INSERT, [
