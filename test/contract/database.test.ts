@@ -173,7 +173,7 @@ describe('the database', () => {
 
   const columnsOf = (table: string) =>
     owner<Column & object>(
-      `select a.attname as name, t.typname as type, not a.attnotnull as nullable, a.atthasdef as "hasDefault",
+      `select a.attname as name, t.typname as type, not a.attnotnull as nullable, a.atthasdef or a.attidentity <> '' as "hasDefault",
         case when a.atttypmod > 4 then a.atttypmod - 4 end as length
       from pg_attribute a join pg_type t on t.oid = a.atttypid
       where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`,
