@@ -46,7 +46,7 @@ export async function runServer({ config, log, onStep = () => {} }: RunOptions):
 }
 
 /** Where the database is, and the secrets: of the environment, or of the data folder on the embedded default. */
-export async function surroundings(config: Config, embedded: EmbeddedPostgres | undefined) {
+export async function surroundings(config: Config, embedded: Pick<EmbeddedPostgres, 'ownerUrl'> | undefined) {
   if (config.database.kind === 'external') {
     // `readConfig` refuses an external database without the two secrets.
     return {

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
 import type { Config } from './config.ts';
-import { auditTrail } from './features/audit/index.ts';
+import { AuditSealer, createAuditTrail, SigningKeys } from './features/audit/index.ts';
 import { createApiKeyCallers } from './features/api-keys/index.ts';
 import {
   authService,
@@ -39,7 +39,7 @@ import { newId } from './platform/ids.ts';
 import type { Logger } from './platform/logger.ts';
 import { createMailer } from './platform/mail/mailer.ts';
 import { createMetrics, type Metrics } from './platform/metrics.ts';
-import { createSealer, type SecretKeys } from './platform/secrets/sealed.ts';
+import { createSealer, type Sealer as SecretSealer, type SecretKeys } from './platform/secrets/sealed.ts';
 import { API_INFO, SOCKET_DOCS, VERSION } from './api-info.ts';
 
 export interface ServerOptions {
@@ -58,7 +58,8 @@ export interface Server {
   url: string;
   hub: Hub;
   database: Database;
-  /** Ordered end: no newcomers, agents sent away, requests finished, presence written, pools closed. */
+  auditSealer: AuditSealer;
+  /** Ordered end: no newcomers, agents sent away, requests finished, presence and audit written, pools closed. */
   close(): Promise<void>;
 }
 
@@ -84,6 +85,7 @@ export async function startServer({
   const httpServer = createServer();
   let hub: Hub | undefined;
   let cluster: Cluster | undefined;
+  let auditSealer: AuditSealer | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -92,7 +94,10 @@ export async function startServer({
     const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
     const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
     const limits = signInLimits(rateLimits);
-    const secondFactor = createSecondFactor({ sealer: createSealer(secretKeys), limits });
+    const secrets = createSealer(secretKeys);
+    const secondFactor = createSecondFactor({ sealer: secrets, limits });
+    const sealer = await startAuditSealer(database, secrets, metrics, log);
+    auditSealer = sealer;
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
@@ -149,7 +154,7 @@ export async function startServer({
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
       agents: createAgentAuthenticator(credentials, hub),
-      audit: auditTrail,
+      audit: createAuditTrail(sealer),
     });
     const document = openApi(routes, API_INFO);
     const health = healthRoutes(VERSION, readinessChecks(database, redis), () => draining);
@@ -179,6 +184,7 @@ export async function startServer({
       url,
       hub,
       database,
+      auditSealer: sealer,
       async close() {
         draining = true;
         await hub?.drain();
@@ -186,6 +192,7 @@ export async function startServer({
         httpServer.closeIdleConnections();
         await hub?.close();
         await closed;
+        await sealer.close();
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();
@@ -197,6 +204,7 @@ export async function startServer({
   } catch (error) {
     await hub?.close();
     httpServer.close();
+    await auditSealer?.close();
     await cluster?.bus.close();
     await cluster?.close();
     await redis?.close();
@@ -225,6 +233,30 @@ async function makeFirstAdmin(
 ): Promise<void> {
   const made = await createFirstAdmin((why, work) => withSystem(database.pool, why, work), admin);
   if (made) log.info({ email: admin.email }, 'server.first_admin_created');
+}
+
+async function startAuditSealer(
+  { pool, hubPool }: Database,
+  secrets: SecretSealer,
+  metrics: Metrics,
+  log: Logger,
+): Promise<AuditSealer> {
+  const keys = new SigningKeys(secrets);
+  await keys.ensure(pool);
+  const lag = metrics.histogram(
+    'muster_audit_seal_lag_seconds',
+    'From the deed until its audit entry has its place in the chain.',
+    [],
+    [0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300],
+  );
+  // Of the pool of the live side, so that people never wait for it.
+  const sealer = new AuditSealer({ db: hubPool, keys, log, onSealed: (seconds) => lag.observe(seconds) });
+  metrics.gauge('muster_audit_chains_failing', 'Chains that entries wait for and cannot be added to.', () =>
+    sealer.failing(),
+  );
+  // What a server that was killed has left.
+  sealer.wake();
+  return sealer;
 }
 
 function readinessChecks({ pool }: Database, redis: RedisConnection | undefined) {

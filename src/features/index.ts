@@ -3,6 +3,7 @@ import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
 import { agentRoutes } from './agents/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
+import { auditRoutes } from './audit/index.ts';
 import {
   authRoutes,
   type AuthService,
@@ -61,6 +62,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
+    auditRoutes,
   ];
 }
 

@@ -1,6 +1,8 @@
 import type { SealedColumn } from '../platform/secrets/reseal.ts';
+import { SEALED_SIGNING_KEY } from './audit/index.ts';
 
 /** Every column that holds sealed secrets: `npm run rotate-secrets` reads them here. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'user_mfa', column: 'secret', id: 'user_id' },
+  SEALED_SIGNING_KEY,
 ];

@@ -28,6 +28,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_presence: { state: 'connected', reason: 'connected' },
   enrollment_keys: { max_usage: 1 },
   audit_logs: { actor_type: 'user', result: 'success', partner_id: null },
+  audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
   scripts: { language: 'bash' },
 };
 
@@ -124,6 +125,8 @@ describe('the database', () => {
       'device_presence',
       'agent_credentials',
       'command_transitions',
+      // Reached by chain.
+      'audit_outbox',
     ]);
   });
 
@@ -170,7 +173,7 @@ describe('the database', () => {
 
   const columnsOf = (table: string) =>
     owner<Column & object>(
-      `select a.attname as name, t.typname as type, not a.attnotnull as nullable, a.atthasdef as "hasDefault",
+      `select a.attname as name, t.typname as type, not a.attnotnull as nullable, a.atthasdef or a.attidentity <> '' as "hasDefault",
         case when a.atttypmod > 4 then a.atttypmod - 4 end as length
       from pg_attribute a join pg_type t on t.oid = a.atttypid
       where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`,

@@ -317,4 +317,52 @@ describe('migrations of an owner who is no superuser', () => {
     const app = await createTestApp({ database: await ownedBy('managed', 'second') });
     await app.close();
   });
+
+  it('lead the audit entries of earlier releases into their chains, in their order', async () => {
+    const database = await ownedBy('managed', 'audited');
+    const earlier = await mkdtemp(path.join(tmpdir(), 'muster-earlier-'));
+    await cp(MIGRATIONS_DIR, earlier, { recursive: true });
+    for (const name of await readdir(earlier)) if (name >= '0015') await rm(path.join(earlier, name));
+    const session = openSession(database.ownerUrl, 'test-migrate');
+    const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
+    await migrate(session, lockSession, earlier);
+    await session.destroy();
+    await lockSession.destroy();
+    await rm(earlier, { recursive: true });
+    const superuser = new URL(postgres.ownerUrl);
+    superuser.pathname = '/audited';
+    await asOwner(
+      superuser.href,
+      `insert into partners (id, name, slug, status) values ('${PARTNER}', 'P', 'p', 'active');
+      insert into organizations (id, partner_id, name, slug) values ('${ORG}', '${PARTNER}', 'O', 'o');
+      insert into audit_logs (id, org_id, partner_id, "timestamp", actor_type, actor_id, action, resource_type, result)
+      select gen_random_uuid(), org, partner, now() - n * interval '1 hour', 'user', gen_random_uuid(), 'n.' || n, 'x', 'success'
+      from (values (1, '${ORG}'::uuid, '${PARTNER}'::uuid), (2, '${ORG}', null), (3, null, '${PARTNER}'), (4, null, null)) v (n, org, partner)`,
+    );
+
+    const app = await createTestApp({ database });
+    try {
+      await app.server.auditSealer.flush();
+      const rows = await asOwner(
+        superuser.href,
+        'select action, chain_id, seq::int from audit_logs order by action',
+      );
+      expect(rows).to.deep.equal([
+        { action: 'n.1', chain_id: ORG, seq: 2 },
+        { action: 'n.2', chain_id: ORG, seq: 1 },
+        { action: 'n.3', chain_id: PARTNER, seq: 1 },
+        { action: 'n.4', chain_id: '00000000-0000-0000-0000-000000000000', seq: 1 },
+      ]);
+      const forced = await asOwner(
+        superuser.href,
+        `select bool_and(relforcerowsecurity) as forced from pg_class where relname like 'audit\\_%' and relkind = 'r'`,
+      );
+      expect(forced).to.deep.equal([{ forced: true }]);
+    } finally {
+      await app.close();
+    }
+  });
 });
+
+const PARTNER = '01a1fd47-0000-7000-8000-000000000001';
+const ORG = '01a1fd47-0000-7000-8000-000000000002';

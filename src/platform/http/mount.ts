@@ -29,9 +29,11 @@ import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
 import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
 
-/** Writes an audit entry in the transaction of the deed. */
 export interface AuditTrail {
+  /** Writes an entry in the transaction of the deed. */
   record(tx: Tx, entry: AuditEntry): Promise<void>;
+  /** Told that a transaction with entries was committed. */
+  committed(): void;
 }
 export interface AuditEntry extends AuditNote {
   action: string;
@@ -227,6 +229,7 @@ async function audited(
     for (const about of [note(raw, input)].flat()) {
       await audit.record(ctx.tx, { ...about, action, resourceType, actor, state });
     }
+    ctx.afterCommit(() => audit.committed());
   }
   return parsed;
 }

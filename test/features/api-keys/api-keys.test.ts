@@ -397,6 +397,7 @@ describe('API keys', () => {
       body: { orgId: tenant.orgId, name: 'By key' },
     });
     expect(made.status).to.equal(201);
+    await app.server.auditSealer.flush();
     const entries = await sql(
       `select actor_type, actor_id, action, actor_email from audit_logs where resource_id = any(?::uuid[]) order by id`,
       [`{${id},${made.body.id}}`],

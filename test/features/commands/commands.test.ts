@@ -359,6 +359,7 @@ describe('commands', () => {
 
   it('stand in the audit trail', async () => {
     const { id } = (await order()).body;
+    await app.server.auditSealer.flush();
     const rows = await owner(
       `select action, resource_id, details from audit_logs where action = 'device.command' and details ->> 'commandId' = $1`,
       [id],

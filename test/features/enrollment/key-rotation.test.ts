@@ -90,6 +90,7 @@ describe('another value for an enrollment key', () => {
 
   it('stands in the audit trail', async () => {
     await rotate();
+    await app.server.auditSealer.flush();
     const { rows } = await inDatabase(
       `select org_id, actor_id, resource_id, resource_name from audit_logs where action = 'enrollment_key.rotate' and resource_id = ?`,
       [created.id],

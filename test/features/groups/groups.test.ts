@@ -33,13 +33,15 @@ describe('device groups', () => {
     send('POST', '/groups', { orgId: tenant.orgId, name: `Group ${newId()}`, ...more }, person);
   const inDatabase = (sql: string, values: readonly (string | number)[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values));
-  const auditOf = async (resourceId: string) =>
-    (
+  const auditOf = async (resourceId: string) => {
+    await app.server.auditSealer.flush();
+    return (
       await inDatabase(
         `select action, org_id, actor_id, resource_name, details from audit_logs where resource_id = ? order by id`,
         [resourceId],
       )
     ).rows;
+  };
   async function devices(count: number, orgId = tenant.orgId): Promise<string[]> {
     const ids: string[] = [];
     for (let n = 0; n < count; n++) ids.push((await buildDevice(app, orgId)).deviceId);

@@ -41,13 +41,15 @@ describe('the devices of a group', () => {
     (await send('GET', path)).body.data.map(({ id }: { id: string }) => id);
   const inDatabase = (sql: string, values: readonly (string | string[])[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values as string[]));
-  const memberNotes = async (id: string) =>
-    (
+  const memberNotes = async (id: string) => {
+    await app.server.auditSealer.flush();
+    return (
       await inDatabase(
         `select org_id, details from audit_logs where resource_id = ? and action = 'group.members.update' order by id`,
         [id],
       )
     ).rows;
+  };
 
   it('are added once, however often they are named, and taken out, each step noted with its number', async () => {
     const id = await group([a, a]);

@@ -33,13 +33,15 @@ describe('managing tenants', () => {
     app.call(method, path, { token: person.token, ...(body === undefined ? {} : { body }) });
   const inDatabase = (sql: string, values: readonly (string | number)[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values));
-  const auditOf = async (resourceId: string) =>
-    (
+  const auditOf = async (resourceId: string) => {
+    await app.server.auditSealer.flush();
+    return (
       await inDatabase(
         `select action, org_id, partner_id, details from audit_logs where resource_id = ? order by id`,
         [resourceId],
       )
     ).rows;
+  };
   const slug = () => `s-${newId()}`;
 
   describe('partners', () => {

@@ -66,6 +66,7 @@ describe('roles', () => {
       success: true,
     });
     expect((await app.call('GET', path, { token: tenant.admin.token })).status).to.equal(404);
+    await app.server.auditSealer.flush();
     const actions = await withSystem(app.server.database.pool, 'test', (tx) =>
       tx('audit_logs').where({ resource_id: made.body.id }).orderBy('timestamp').pluck('action'),
     );

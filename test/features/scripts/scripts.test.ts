@@ -64,6 +64,7 @@ describe('scripts', () => {
     expect((await call('GET', '/scripts?language=python')).body.data).to.deep.equal([]);
     expect((await call('DELETE', path)).body).to.deep.equal({ success: true });
     expect((await call('GET', path)).status).to.equal(404);
+    await app.server.auditSealer.flush();
     const trail = await owner(
       `select action, org_id from audit_logs where resource_id = $1 order by "timestamp", action`,
       [made.body.id],
@@ -135,6 +136,7 @@ describe('scripts', () => {
     const command = (await call('GET', `/commands/${frame.id}`)).body;
     expect([command.status, command.output.exitCode]).to.deep.equal(['succeeded', 3]);
     agent.close();
+    await app.server.auditSealer.flush();
     const trail = await owner(
       `select org_id, details from audit_logs where action = 'script.execute' and details ->> 'executionId' = $1`,
       [executionId],

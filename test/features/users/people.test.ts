@@ -21,10 +21,12 @@ describe('people', () => {
     app.call(method, path, { token: who.token, body });
   const seenBy = async (who: Person, query = '') =>
     (await as(who, 'GET', `/users?limit=100${query}`)).body.data.map(({ id }: { id: string }) => id);
-  const trail = async (id: string) =>
-    withSystem(app.server.database.pool, 'test', (tx) =>
-      tx('audit_logs').where({ resource_id: id }).orderBy('timestamp').select('action', 'details'),
+  const trail = async (id: string) => {
+    await app.server.auditSealer.flush();
+    return withSystem(app.server.database.pool, 'test', (tx) =>
+      tx('audit_logs').where({ resource_id: id }).orderBy('seq').select('action', 'details'),
     );
+  };
   const roleOf = async (permissions: string[], scope = 'partner') =>
     (await as(tenant.admin, 'POST', '/roles', { name: 'Some', scope, permissions })).body.id as string;
   const colleague = (role: string = SYSTEM_ROLES.partnerAdmin) =>

@@ -86,7 +86,7 @@ export async function startEmbeddedPostgres(
   log.info({ clusterDir, port, pid, adopted, ms: Date.now() - begun }, 'postgres started');
   let ending: Promise<void> | undefined;
   return {
-    ownerUrl: `postgres://${superuser}:${password}@127.0.0.1:${port}/muster`,
+    ownerUrl: ownerUrl(password, port),
     host: '127.0.0.1',
     port,
     user: superuser,
@@ -97,6 +97,22 @@ export async function startEmbeddedPostgres(
     stop: () => (ending ??= end()),
   };
 }
+
+/** The Postgres that a Muster has running on this data folder, for a command beside it; it is not taken over. */
+export async function runningEmbeddedPostgres(
+  dataDir: string,
+  changes: Partial<Surroundings> = {},
+): Promise<{ ownerUrl: string } | undefined> {
+  const real = await realpath(dataDir).catch(() => undefined);
+  if (real === undefined) return undefined;
+  const running = await runningPostmaster(await clusterLocation(real, changes));
+  const password = (await readIfThere(join(real, passwordName)))?.trim();
+  if (running === undefined || password === undefined) return undefined;
+  return { ownerUrl: ownerUrl(password, running.port) };
+}
+
+const ownerUrl = (password: string, port: number) =>
+  `postgres://${superuser}:${password}@127.0.0.1:${port}/muster`;
 
 /** Where the cluster of a data folder is, or would be made by a start from this user. */
 export async function clusterLocation(dataDir: string, changes: Partial<Surroundings> = {}): Promise<string> {

@@ -1,0 +1,43 @@
+import type { Fault } from '../../features/audit/chain-check.ts';
+import { fingerprintOf, type PublicKey } from '../../features/audit/checkpoint.ts';
+
+/** What a check found, in the words of the command line. */
+export interface Report {
+  chains: number;
+  entries: number;
+  checkpoints: number;
+  faults: readonly Fault[];
+  keys: readonly PublicKey[];
+  /** Keys in the database that nobody trusts. */
+  foreignKeys: readonly string[];
+  /** The keys came with what was checked: their fingerprints are for a person to compare. */
+  keysUntold?: boolean;
+}
+
+const isWell = ({ faults, foreignKeys }: Report) => faults.length === 0 && foreignKeys.length === 0;
+
+/** Prints it, and answers the exit code. */
+export function tell(report: Report, milliseconds: number, asJson: boolean): number {
+  const keys = report.keys.map(({ keyId, publicKey }) => ({ keyId, fingerprint: fingerprintOf(publicKey) }));
+  if (asJson) {
+    process.stdout.write(`${JSON.stringify({ ok: isWell(report), ...report, keys, milliseconds })}\n`);
+    return isWell(report) ? 0 : 1;
+  }
+  const rate = Math.round(report.entries / Math.max(milliseconds / 1000, 0.001));
+  const lines = [
+    ...report.faults.map(faultLine),
+    ...report.foreignKeys.map((id) => `BAD  the signing key ${id} was not made by this installation`),
+    ...keys.map(({ keyId, fingerprint }) => `key ${keyId}, fingerprint ${fingerprint}`),
+    ...(report.keysUntold === true
+      ? ['These keys came with the bundle. Compare them with GET /api/v1/audit-keys, or give --keys.']
+      : []),
+    `${isWell(report) ? 'OK ' : 'NOT INTACT'} ${report.entries} entries, ${report.checkpoints} checkpoints in ${report.chains} chains; ${(milliseconds / 1000).toFixed(1)} s, ${rate} entries/s`,
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+  return isWell(report) ? 0 : 1;
+}
+
+function faultLine({ chainId, seq, id, reason }: Fault): string {
+  const where = seq === null ? '' : `, entry ${seq}${id === null ? '' : ` (${id})`}`;
+  return `BAD  chain ${chainId}${where}: ${reason}`;
+}

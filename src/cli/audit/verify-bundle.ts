@@ -1,0 +1,32 @@
+import type { VerifyOptions } from './verify-options.ts';
+import { checkBundleFile, readKeysFile } from './bundle-file.ts';
+import { tell } from './report.ts';
+
+export async function verifyBundle(file: string, options: VerifyOptions): Promise<number> {
+  const since = performance.now();
+  const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
+  const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
+  if (known?.fault !== undefined) throw new Error(`${options.known} is not intact itself.`);
+  const head = known?.head;
+  const report = await checkBundleFile(file, {
+    ...(keys === undefined ? {} : { keys }),
+    ...(head === undefined ? {} : { known: [head] }),
+  });
+  if (options.org !== undefined && options.org !== report.chainId) {
+    throw new Error(`${file} holds the chain of ${report.chainId}.`);
+  }
+  if (known !== undefined && known.chainId !== report.chainId) {
+    throw new Error(`${options.known} holds another chain than ${file}.`);
+  }
+  return tell(
+    {
+      ...report,
+      chains: 1,
+      faults: report.fault === undefined ? [] : [report.fault],
+      foreignKeys: [],
+      keysUntold: keys === undefined,
+    },
+    performance.now() - since,
+    options.json === true,
+  );
+}

@@ -1,0 +1,50 @@
+import { SigningKeys } from '../../features/audit/index.ts';
+import { checkStored, type StoredReport } from '../../features/audit/stored-check.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { openSession } from '../../platform/db/pool.ts';
+import { startFailureText } from '../../start-failure.ts';
+import { withInstallation } from '../with-installation.ts';
+import type { VerifyOptions } from './verify-options.ts';
+import { checkBundleFile, readKeysFile } from './bundle-file.ts';
+import { tell } from './report.ts';
+
+export async function verifyDatabase(options: VerifyOptions): Promise<number> {
+  const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
+  const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
+  if (known?.fault !== undefined) throw new Error(`${options.known} is not intact itself.`);
+  const heads = new Map(known?.head === undefined ? [] : [[known.chainId, known.head]]);
+  let milliseconds = 0;
+  const check = async (db: Db, own: SigningKeys | undefined): Promise<StoredReport> => {
+    const since = performance.now();
+    const trust = { ...(keys === undefined ? {} : { keys }), ...(own === undefined ? {} : { own }) };
+    const report = await checkStored(db, trust, { only: options.org, known: heads });
+    milliseconds = performance.now() - since;
+    return report;
+  };
+  const report =
+    typeof options.database === 'string'
+      ? await elsewhere(options.database, keys !== undefined, check)
+      : await withInstallation({ migrates: false }, ({ db, secrets }) =>
+          check(db, new SigningKeys(secrets)),
+        ).catch((error: unknown) => {
+          throw new Error(`The audit trail could not be checked. ${startFailureText(error)}`);
+        });
+  return tell(report, milliseconds, options.json === true);
+}
+
+/** A database of which this installation has no secrets: only told keys can be trusted there. */
+async function elsewhere(
+  url: string,
+  hasKeys: boolean,
+  check: (db: Db, own: undefined) => Promise<StoredReport>,
+): Promise<StoredReport> {
+  if (!hasKeys) {
+    throw new Error('Give --keys with --database <url>: its own word for its keys proves nothing.');
+  }
+  const db = openSession(url, 'muster-audit-verify');
+  try {
+    return await check(db, undefined);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,47 @@
+import { type Config, readConfig } from '../config.ts';
+import { openDatabase } from '../platform/db/database.ts';
+import { runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
+import type { Db } from '../platform/db/pool.ts';
+import { createLogger } from '../platform/logger.ts';
+import { createSealer, type Sealer } from '../platform/secrets/sealed.ts';
+import { surroundings } from '../run-server.ts';
+
+export interface Installation {
+  db: Db;
+  secrets: Sealer;
+  config: Config;
+}
+
+/**
+ * Opens the database of this installation for a command beside the server, and closes it again.
+ * @param migrates  applies pending migrations first, where the configuration lets a start do so
+ */
+export async function withInstallation<T>(
+  { migrates }: { migrates: boolean },
+  work: (installation: Installation) => Promise<T>,
+): Promise<T> {
+  const config = readConfig();
+  const log = createLogger(config.logLevel === 'info' ? 'warn' : config.logLevel);
+  const { dataDir } = config;
+  const isEmbedded = config.database.kind === 'embedded';
+  // Where the server runs, its Postgres stays its own: we are a guest there.
+  const running = isEmbedded ? await runningEmbeddedPostgres(dataDir) : undefined;
+  const started =
+    isEmbedded && running === undefined ? await startEmbeddedPostgres({ dataDir, log }) : undefined;
+  try {
+    const { database: urls, secretKeys } = await surroundings(config, running ?? started);
+    const database = await openDatabase({
+      ...urls,
+      autoMigrate: migrates && config.autoMigrate,
+      poolSize: 2,
+      log,
+    });
+    try {
+      return await work({ db: database.pool, secrets: createSealer(secretKeys), config });
+    } finally {
+      await database.close();
+    }
+  } finally {
+    await started?.stop();
+  }
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { PublicKey } from './checkpoint.ts';
+import { publicPart, signingKeyRows } from './signing-keys.ts';
+
+export const auditRoutes: RouteGroup = {
+  name: 'Audit trail',
+  description: 'The record of who did what, and what it takes to check it.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/audit-keys',
+      summary: 'The public keys of the audit trail',
+      description:
+        'The heads of all chains of audit entries are signed with these. Keep a copy: `muster audit verify --keys` checks against it.',
+      access: 'public',
+      response: z.object({ data: z.array(PublicKey) }),
+      handler: async ({ ctx }) => {
+        const rows = await ctx.withSystem('show the public keys of the audit trail', signingKeyRows);
+        return { data: rows.map(publicPart) };
+      },
+    }),
+  ],
+};

@@ -1,0 +1,105 @@
+import pg from 'pg';
+import { copyOut } from '../../platform/db/copy-out.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { SealedEntry } from './chain.ts';
+import type { Checkpoint } from './checkpoint.ts';
+
+/** Reads chains as they lie in the database, in the form in which they were sealed. */
+
+/** Fixes what this transaction sees, and the form in which times come. First thing in it. */
+export async function readConsistently(tx: Tx): Promise<void> {
+  await tx.raw(
+    `set transaction isolation level repeatable read, read only;
+    set local timezone = 'UTC'; set local datestyle = 'ISO'; set local statement_timeout = 0;
+    set local idle_in_transaction_session_timeout = 0`,
+  );
+}
+
+const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
+  resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
+
+/** The entries of a chain, in the order of `seq`. */
+export async function readEntries(
+  tx: Tx,
+  chainId: string,
+  onEntry: (entry: SealedEntry) => void | Promise<void>,
+): Promise<void> {
+  // COPY takes no bindings.
+  const literal = pg.escapeLiteral(chainId);
+  await copyOut(tx, `select ${COLUMNS} from audit_logs where chain_id = ${literal} order by seq`, (fields) =>
+    onEntry(entryOf(fields)),
+  );
+}
+
+function entryOf(f: readonly (string | null)[]): SealedEntry {
+  return {
+    id: f[0] ?? '',
+    orgId: f[1] ?? null,
+    partnerId: f[2] ?? null,
+    timestamp: isoTime(f[3] ?? ''),
+    actorType: f[4] ?? '',
+    actorId: f[5] ?? '',
+    actorEmail: f[6] ?? null,
+    action: f[7] ?? '',
+    resourceType: f[8] ?? '',
+    resourceId: f[9] ?? null,
+    resourceName: f[10] ?? null,
+    details: f[11] === '{}' ? {} : JSON.parse(f[11] ?? 'null'),
+    ipAddress: f[12] ?? null,
+    userAgent: f[13] ?? null,
+    result: f[14] ?? '',
+    errorMessage: f[15] ?? null,
+    seq: Number(f[16] ?? 0),
+    checksum: f[17] ?? '',
+    prevChecksum: f[18] ?? null,
+  };
+}
+
+/** From `2026-11-21 08:44:23.4+00`, as Postgres writes it, to `2026-11-21T08:44:23.400Z`. */
+export function isoTime(text: string): string {
+  const fraction = text.slice(20, -3).padEnd(3, '0');
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text[19] === '.' ? fraction : '000'}Z`;
+}
+
+interface SignedRow {
+  chain_id: string;
+  kind?: Checkpoint['kind'];
+  number: string;
+  seq: string;
+  checksum: string;
+  previous: string | null;
+  at: Date;
+  key_id: string;
+  signature: string;
+}
+
+const checkpointOf = (row: SignedRow): Checkpoint => ({
+  chainId: row.chain_id,
+  kind: row.kind ?? 'head',
+  number: Number(row.number),
+  seq: Number(row.seq),
+  checksum: row.checksum,
+  previous: row.previous,
+  at: row.at.toISOString(),
+  keyId: row.key_id,
+  signature: row.signature,
+});
+
+export async function readHead(tx: Tx, chainId: string): Promise<Checkpoint | undefined> {
+  const row: SignedRow | undefined = await tx('audit_chain_heads').where('chain_id', chainId).first();
+  return row === undefined ? undefined : checkpointOf(row);
+}
+
+export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoint[]> {
+  const rows: SignedRow[] = await tx('audit_checkpoints').where('chain_id', chainId).orderBy('number');
+  return rows.map(checkpointOf);
+}
+
+/** Every chain of which anything is there, one after the other. */
+export async function readChainIds(tx: Tx): Promise<string[]> {
+  const { rows } = await tx.raw(
+    `select chain_id from audit_chain_heads union select chain_id from audit_checkpoints
+    union select chain_id from audit_logs order by 1`,
+  );
+  return (rows as { chain_id: string }[]).map((row) => row.chain_id);
+}

@@ -1,0 +1,118 @@
+import type pg from 'pg';
+import type { Tx } from './transaction.ts';
+
+/** What pg hands to a query of one's own (its `Submittable`), as far as COPY needs it. */
+interface CopyConnection {
+  query(text: string): void;
+  stream: { pause(): void; resume(): void };
+}
+
+/**
+ * Reads a large answer by `COPY (query) TO STDOUT`, at several times the speed of rows and with memory that does not
+ * grow with it. Each row comes as its fields in text form; null is `null`. Where `onRow` answers a promise, no more is
+ * read from the connection until it is settled.
+ */
+export async function copyOut(
+  tx: Tx,
+  query: string,
+  onRow: (fields: (string | null)[]) => void | Promise<void>,
+): Promise<void> {
+  const client = (await tx.client.acquireConnection()) as pg.Client;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      client.query(new Copy(`copy (${query}) to stdout`, onRow, resolve, reject));
+    });
+  } finally {
+    await tx.client.releaseConnection(client);
+  }
+}
+
+class Copy implements pg.Submittable {
+  readonly #text: string;
+  readonly #onRow: (fields: (string | null)[]) => void | Promise<void>;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  /** The first failure; what still comes is then passed over. */
+  #failure: { error: unknown } | undefined;
+  #waiting: Promise<void> | undefined;
+
+  constructor(
+    text: string,
+    onRow: (fields: (string | null)[]) => void | Promise<void>,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#text = text;
+    this.#onRow = onRow;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  submit(connection: unknown): void {
+    (connection as CopyConnection).query(this.#text);
+  }
+
+  handleCopyData({ chunk }: { chunk: Buffer }, connection: CopyConnection): void {
+    if (this.#failure !== undefined) return;
+    try {
+      const waiting = this.#onRow(fieldsOf(chunk));
+      if (waiting !== undefined) this.#holdBack(waiting, connection);
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+
+  /** Rows that have arrived already still come; those on the wire wait. */
+  #holdBack(waiting: Promise<void>, connection: CopyConnection): void {
+    connection.stream.pause();
+    const before = this.#waiting ?? Promise.resolve();
+    const both = before.then(() => waiting);
+    this.#waiting = both;
+    both
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        if (this.#waiting === both) connection.stream.resume();
+      });
+  }
+
+  handleCommandComplete(): void {}
+
+  handleReadyForQuery(): void {
+    void (this.#waiting ?? Promise.resolve()).then(
+      () => (this.#failure === undefined ? this.#resolve() : this.#reject(this.#failure.error)),
+      (error: unknown) => this.#reject(error),
+    );
+  }
+
+  handleError(error: unknown): void {
+    this.#reject(error);
+  }
+}
+
+const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
+
+/** One line of COPY's text format. */
+function fieldsOf(line: Buffer): (string | null)[] {
+  const text = line.toString('utf8', 0, line.length - 1);
+  const fields: (string | null)[] = text.split('\t');
+  if (!text.includes('\\')) return fields;
+  for (let i = 0; i < fields.length; i++) {
+    const field = fields[i];
+    if (field === '\\N') fields[i] = null;
+    else if (field?.includes('\\') === true) fields[i] = unescaped(field);
+  }
+  return fields;
+}
+
+function unescaped(field: string): string {
+  let text = '';
+  let from = 0;
+  for (let at = field.indexOf('\\'); at >= 0; at = field.indexOf('\\', from)) {
+    const sign = field[at + 1] ?? '';
+    text += field.slice(from, at) + (ESCAPES[sign] ?? sign);
+    from = at + 2;
+  }
+  return text + field.slice(from);
+}
