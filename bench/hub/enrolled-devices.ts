@@ -1,8 +1,10 @@
 import { newToken, tokenHash } from '../../src/platform/secrets/tokens.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { buildTenant, type Person } from '../../test/support/factories.ts';
+import { buildPerson, buildTenant, type Person } from '../../test/support/factories.ts';
 import { createTestApp } from '../../test/support/test-app.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../test/support/test-postgres.ts';
+
+const PEOPLE = 10;
 
 export interface EnrolledDevices {
   database: TestDatabase;
@@ -10,6 +12,8 @@ export interface EnrolledDevices {
   deviceIds: string[];
   /** May see and ask all of them. */
   admin: Person;
+  /** E-mail addresses of people who can sign in with `PASSWORD`. */
+  people: string[];
 }
 
 /** A database with so many devices of one organization that could connect at once. Written as rows: an enrollment each would take minutes. */
@@ -17,6 +21,10 @@ export async function enrolledDevices(count: number): Promise<EnrolledDevices> {
   const database = await createTestDatabase();
   const app = await createTestApp({ database });
   const { orgId, siteId, admin } = await buildTenant(app);
+  const people = [];
+  for (let count = 0; count < PEOPLE; count++) {
+    people.push((await buildPerson(app, { scope: 'organization', orgId })).email);
+  }
   await app.close();
   const tokens = Array.from({ length: count }, () => newToken('agent'));
   const deviceIds = tokens.map(() => newId());
@@ -34,5 +42,5 @@ export async function enrolledDevices(count: number): Promise<EnrolledDevices> {
     [tokens.map(tokenHash), deviceIds, orgId],
   );
   await asOwner(database.ownerUrl, 'vacuum analyze');
-  return { database, tokens, deviceIds, admin };
+  return { database, tokens, deviceIds, admin, people };
 }

@@ -43,7 +43,8 @@ export const heartbeatRate: Figure = {
       sides.push({ name, server, load, micros: [] as number[] });
     }
     try {
-      for (const { load } of sides) await load.order('closedLoop', { seconds: WARM_UP_SECONDS, inFlight: IN_FLIGHT });
+      for (const { load } of sides)
+        await load.order('closedLoop', { seconds: WARM_UP_SECONDS, inFlight: IN_FLIGHT });
       for (let turn = 0; turn < TURNS; turn++) {
         for (const { server, load, micros } of sides) {
           const before = await server.measure('usage');
@@ -80,6 +81,12 @@ function results([muster = [], plain = [], raw = []]: number[][]): Result[] {
   const ratio = { unit: 'ratio', better: 'higher', measured } as const;
   return [
     { what: 'heartbeats, of plain Socket.IO', value: rounded(musterRate / plainRate), reach: 0.95, ...ratio },
-    { what: 'heartbeats, of raw ws', value: rounded(musterRate / rawRate), reach: 0.55, stretch: 0.7, ...ratio },
+    {
+      what: 'heartbeats, of raw ws',
+      value: rounded(musterRate / rawRate),
+      reach: 0.55,
+      stretch: 0.7,
+      ...ratio,
+    },
   ];
 }

@@ -30,7 +30,8 @@ export const idleMemory: Figure = {
       plain.push(await perDevice('plain-socket-io', fleet.tokens, env));
     }
     await fleet.database.drop();
-    const of = (turns: PerDevice[], part: keyof PerDevice) => rounded(median(turns.map((turn) => turn[part])));
+    const of = (turns: PerDevice[], part: keyof PerDevice) =>
+      rounded(median(turns.map((turn) => turn[part])));
     const measured = {
       musterRssKiB: of(muster, 'rssKiB'),
       plainRssKiB: of(plain, 'rssKiB'),
@@ -70,7 +71,11 @@ async function perDevice(
   const order = { kind: 'agent', port: server.port, atOnce: 100, answersAsks: true } as const;
   // What is made once, such as compiled code and pools, belongs to no device.
   const first = await startLoad();
-  await first.order('connect', { ...order, tokens: tokens.slice(0, WARM_UP_DEVICES), addresses: addressesOf(8) });
+  await first.order('connect', {
+    ...order,
+    tokens: tokens.slice(0, WARM_UP_DEVICES),
+    addresses: addressesOf(8),
+  });
   await first.order('closedLoop', { seconds: 1, inFlight: 100 });
   await first.stop();
   // Longer than a device's grace.

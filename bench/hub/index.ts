@@ -4,14 +4,24 @@ import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { ackLatency } from './ack-latency.ts';
 import { type Figure, verdict } from './figure.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
+import { heldDevices } from './held-devices.ts';
 import { idleMemory } from './idle-memory.ts';
+import { reconnectStorm } from './reconnect-storm.ts';
+import { silentDevices } from './silent-devices.ts';
 
 /**
  * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub beside its baselines,
  * prints a table, and writes all of it to `bench/results/hub.json`. Servers and load are processes of their own.
  */
 
-const FIGURES: readonly Figure[] = [heartbeatRate, idleMemory, ackLatency];
+const FIGURES: readonly Figure[] = [
+  heartbeatRate,
+  idleMemory,
+  ackLatency,
+  reconnectStorm,
+  silentDevices,
+  heldDevices,
+];
 
 const wanted = process.argv.slice(2).map(Number);
 const chosen = FIGURES.filter(({ number }) => wanted.length === 0 || wanted.includes(number));

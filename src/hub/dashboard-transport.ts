@@ -17,6 +17,7 @@ import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
+import { isBare } from './forget-handshake.ts';
 import type { DeviceStore, People } from './ports.ts';
 
 interface SocketData {
@@ -46,6 +47,10 @@ export function serveDashboards(
   const namespace = io.of(DASHBOARD_NAMESPACE);
 
   namespace.use((socket: DashboardSocket, next) => {
+    // An agent's: it has forgotten where it came from, which counts for a person.
+    if (isBare(socket)) {
+      return next(refusal(new AppError('forbidden', "This connection is an agent's. Open another one.")));
+    }
     const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
     if (!handshake.success) {
       return next(refusal(new AppError('unauthenticated', 'Send an access token as auth.token.')));
@@ -202,9 +207,9 @@ function refusal(error: unknown): Error {
   return Object.assign(new Error(body.message), { data: body });
 }
 
-function clientOf({ handshake, request }: DashboardSocket, trust: ProxyTrust): ClientInfo {
+function clientOf({ handshake }: DashboardSocket, trust: ProxyTrust): ClientInfo {
   return {
-    ...clientAddress({ peer: request.socket.remoteAddress, headers: handshake.headers }, trust),
+    ...clientAddress({ peer: handshake.address, headers: handshake.headers }, trust),
     userAgent: handshake.headers['user-agent'] ?? null,
   };
 }

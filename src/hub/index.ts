@@ -22,6 +22,7 @@ import { withLivePresence } from './live-presence.ts';
 import type { AgentCredentials, AgentIdentity, CommandLedger, DeviceStore, People } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
+import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
@@ -102,10 +103,16 @@ export function createHub(options: HubOptions): Hub {
   const registry = new ActorRegistry();
   const writer = new PresenceWriter(store, log);
   const ownFeed = new DashboardFeed();
-  const feed = new ClusterFeed(ownFeed, (told) => {
-    // Dashboards of others that cannot be told now, subscribe again or see the next change.
-    bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
-  });
+  const feed = new ClusterFeed(
+    ownFeed,
+    // One process has no others to tell.
+    options.bus === undefined
+      ? undefined
+      : (told) => {
+          // Dashboards of others that cannot be told now, subscribe again or see the next change.
+          bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
+        },
+  );
   const desk = new CommandDesk({ ledger: options.ledger, registry, log });
   const onNotice = (notice: Notice): void => {
     switch (notice.kind) {
@@ -143,6 +150,7 @@ export function createHub(options: HubOptions): Hub {
   );
   const meters = hubMetrics(metrics, { registry, feed: ownFeed, writer, reports, desk });
   const admission = new Admission(options.admission ?? ADMISSION);
+  const capabilities = new SharedLists();
   let draining = false;
 
   const events: ActorEvents = {
@@ -236,7 +244,7 @@ export function createHub(options: HubOptions): Hub {
         events,
         limits,
         agentVersion: handshake.agentVersion,
-        capabilities: handshake.capabilities,
+        capabilities: capabilities.shared(handshake.capabilities),
         ip,
         connectedSince: before?.countsAsConnected === true ? before.connectedSince : undefined,
         now: Date.now(),

@@ -12,7 +12,7 @@ export interface LoadCommands {
   flap: { ask: { perSecond: number }; answer: { flapped: number } };
   /** Ends every connection at once; with `spreadMs` 0 all come back in the same moment. Answers when all are in. */
   comeBack: { ask: { spreadMs: number }; answer: ComeBack };
-  count: { ask: Record<string, never>; answer: { connected: number; commands: number } };
+  count: { ask: Record<string, never>; answer: { connected: number; commands: number; connections: number } };
   close: { ask: Record<string, never>; answer: { closed: number } };
 }
 

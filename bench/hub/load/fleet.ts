@@ -53,6 +53,10 @@ export class Fleet {
   get commands(): number {
     return this.#commands;
   }
+  /** Connections that came to be, over all. */
+  get connections(): number {
+    return this.#connected;
+  }
   get size(): number {
     return this.#agents.length;
   }

@@ -15,7 +15,11 @@ const DO: { [C in LoadCommand]: (ask: LoadCommands[C]['ask']) => Promise<LoadCom
   },
   flap: async ({ perSecond }) => ({ flapped: fleet.flap(perSecond) }),
   comeBack: ({ spreadMs }) => fleet.comeBack(spreadMs),
-  count: async () => ({ connected: fleet.connected, commands: fleet.commands }),
+  count: async () => ({
+    connected: fleet.connected,
+    commands: fleet.commands,
+    connections: fleet.connections,
+  }),
   close: async () => ({ closed: fleet.close() }),
 };
 

@@ -95,7 +95,9 @@ export class SimulatedAgent {
     switch (bytes[start + 1]) {
       case DIGIT.ack:
         // Receipts of results are answers too, but have another number.
-        if (bytes.compare(HEARTBEAT_ACK, 0, HEARTBEAT_ACK.length, start, start + HEARTBEAT_ACK.length) === 0) {
+        if (
+          bytes.compare(HEARTBEAT_ACK, 0, HEARTBEAT_ACK.length, start, start + HEARTBEAT_ACK.length) === 0
+        ) {
           this.#answered();
         }
         return;
@@ -104,7 +106,9 @@ export class SimulatedAgent {
       case DIGIT.open:
         return this.#nowConnected();
       case DIGIT.refusal: {
-        const { data } = JSON.parse(bytes.toString('utf8', start + 2 + NAMESPACE.length, end)) as { data: unknown };
+        const { data } = JSON.parse(bytes.toString('utf8', start + 2 + NAMESPACE.length, end)) as {
+          data: unknown;
+        };
         this.#tell.refused(this, Refusal.parse(data));
         return;
       }
