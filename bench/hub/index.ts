@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { ackLatency } from './ack-latency.ts';
+import { crossNodeAsks } from './cross-node-asks.ts';
 import { type Figure, verdict } from './figure.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
 import { heldDevices } from './held-devices.ts';
@@ -18,6 +19,7 @@ const FIGURES: readonly Figure[] = [
   heartbeatRate,
   idleMemory,
   ackLatency,
+  crossNodeAsks,
   reconnectStorm,
   silentDevices,
   heldDevices,
