@@ -24,6 +24,8 @@ export interface Node {
 export interface Cluster {
   nodes: readonly Node[];
   load: LoadProcess;
+  /** Connects the devices again, where they were closed. */
+  connect(): Promise<void>;
   /** The devices of a node, by its number. */
   devicesOf(node: number): string[];
   /** User and system time of all nodes and their Redis since they started, in microseconds. */
@@ -55,21 +57,25 @@ export async function startCluster(options: {
   try {
     for (let at = 0; at < options.nodes; at++) started.push(await startNode(kind, redis, at));
     const nodes = started.map(asNode);
-    for (const [at, { port }] of nodes.entries()) {
-      await load.order('connect', {
-        kind: 'agent',
-        port,
-        tokens: devicesOf(at),
-        atOnce: AT_ONCE,
-        addresses,
-        // Socket.IO's own answer is the acknowledgement; the hub's devices send a result.
-        answersAsks: kind === 'hub' && (options.answersAsks ?? true),
-      });
-    }
+    const connect = async () => {
+      for (const [at, { port }] of nodes.entries()) {
+        await load.order('connect', {
+          kind: 'agent',
+          port,
+          tokens: devicesOf(at),
+          atOnce: AT_ONCE,
+          addresses,
+          // Socket.IO's own answer is the acknowledgement; the hub's devices send a result.
+          answersAsks: kind === 'hub' && (options.answersAsks ?? true),
+        });
+      }
+    };
+    await connect();
     const pids = [redis.pid, ...started.map(({ pid }) => pid)];
     return {
       nodes,
       load,
+      connect,
       devicesOf,
       cpuMicros: () => pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0),
       stop,

@@ -2,12 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { ackLatency } from './ack-latency.ts';
+import { brokenOffAsks } from './broken-off-asks.ts';
 import { crossNodeAsks } from './cross-node-asks.ts';
 import { type Figure, verdict } from './figure.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
 import { heldDevices } from './held-devices.ts';
 import { idleMemory } from './idle-memory.ts';
+import { lostBystanders } from './lost-bystanders.ts';
 import { reconnectStorm } from './reconnect-storm.ts';
+import { remoteAskTime } from './remote-ask-time.ts';
 import { silentDevices } from './silent-devices.ts';
 
 /**
@@ -20,6 +23,9 @@ const FIGURES: readonly Figure[] = [
   idleMemory,
   ackLatency,
   crossNodeAsks,
+  remoteAskTime,
+  lostBystanders,
+  brokenOffAsks,
   reconnectStorm,
   silentDevices,
   heldDevices,

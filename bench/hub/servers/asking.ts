@@ -28,7 +28,10 @@ export interface AskingCommands {
 export type AskOne = (deviceId: string) => Promise<string>;
 
 /** Devices are asked in turn until the time is over; what is open then is waited for. */
-export async function askInTurn(askOne: AskOne, { deviceIds, inFlight, seconds }: AskOrder): Promise<AskTally> {
+export async function askInTurn(
+  askOne: AskOne,
+  { deviceIds, inFlight, seconds }: AskOrder,
+): Promise<AskTally> {
   const took: number[] = [];
   const failures: Record<string, number> = {};
   const startedAt = performance.now();
