@@ -50,7 +50,7 @@ export interface ServerOptions {
   secretKeys: SecretKeys;
   log: Logger;
   /** For tests, which have no patience. */
-  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'admission'>;
+  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission'>;
 }
 
 export interface Server {

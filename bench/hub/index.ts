@@ -4,6 +4,7 @@ import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { ackLatency } from './ack-latency.ts';
 import { brokenOffAsks } from './broken-off-asks.ts';
 import { crossNodeAsks } from './cross-node-asks.ts';
+import { fanOut } from './fan-out.ts';
 import { type Figure, verdict } from './figure.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
 import { heldDevices } from './held-devices.ts';
@@ -12,6 +13,7 @@ import { lostBystanders } from './lost-bystanders.ts';
 import { reconnectStorm } from './reconnect-storm.ts';
 import { remoteAskTime } from './remote-ask-time.ts';
 import { silentDevices } from './silent-devices.ts';
+import { slowDashboard } from './slow-dashboard.ts';
 
 /**
  * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub beside its baselines,
@@ -26,7 +28,9 @@ const FIGURES: readonly Figure[] = [
   remoteAskTime,
   lostBystanders,
   brokenOffAsks,
+  fanOut,
   reconnectStorm,
+  slowDashboard,
   silentDevices,
   heldDevices,
 ];

@@ -9,8 +9,10 @@ import type {
   Metrics,
   Presence,
 } from '../protocol/index.ts';
+import type { Pace } from './paced-client.ts';
+import { StatusTally } from './status-tally.ts';
 
-/** Four frames a second at most; the latest state of a device wins within one. */
+/** Four frames a second, unless one would be too large; the latest state of a device wins within one. */
 export const FRAME_MS = 250;
 
 export interface DevicePatch {
@@ -23,50 +25,72 @@ export interface DevicePatch {
   agentVersion?: string;
 }
 
+/** One frame brings no more devices than this; where there are more, the next follows when it was taken. */
+const FRAME_DEVICES = 100;
+/**
+ * A client that has taken nothing for so long while so many devices wait for it has fallen behind: what waits is
+ * forgotten, and read again when it goes on. Some 250 bytes a device.
+ */
+const BEHIND_MS = 500;
+const BEHIND_DEVICES = 1000;
+
+/** Takes everything at once: the default, where nobody says otherwise. */
+const UNPACED: Pace = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
+
+interface SubscriptionOptions {
+  caller: Caller;
+  filter: DevicesSubscribe;
+  send: (delta: DevicesDelta) => void;
+  pace?: Pace;
+  /** The state as it is now, as `start` takes it. */
+  read?: () => Promise<readonly DeviceSummary[]>;
+}
+
 /** One subscriber's view: what it was shown, and what has changed since the last frame. */
 export class Subscription {
   readonly id = newId();
   readonly caller: Caller;
   readonly filter: DevicesSubscribe;
   readonly #send: (delta: DevicesDelta) => void;
-  readonly #statuses = new Map<string, DeviceStatus>();
+  readonly #pace: Pace;
+  readonly #read: (() => Promise<readonly DeviceSummary[]>) | undefined;
+  readonly #shown = new StatusTally();
   readonly #changed = new Map<string, DevicePatch>();
   readonly #entered = new Map<string, DeviceSummary>();
   readonly #left = new Set<string>();
   #seq = 0;
   #timer: NodeJS.Timeout | undefined;
-  #started = false;
+  /** While the state is being read it may hold any device: what happens to each is noted. */
+  #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
+  #waits = false;
 
-  constructor(options: { caller: Caller; filter: DevicesSubscribe; send: (delta: DevicesDelta) => void }) {
-    this.caller = options.caller;
-    this.filter = options.filter;
-    this.#send = options.send;
+  constructor({ caller, filter, send, pace = UNPACED, read }: SubscriptionOptions) {
+    this.caller = caller;
+    this.filter = filter;
+    this.#send = send;
+    this.#pace = pace;
+    this.#read = read;
   }
 
   /** Shows the first state. Changes that came while it was read follow in the first frame. */
   start(devices: readonly DeviceSummary[]): { seq: number; counts: DeviceCounts } {
-    for (const device of devices) this.#statuses.set(device.id, device.status);
-    for (const id of this.#changed.keys()) {
-      if (!this.#statuses.has(id) && !this.#entered.has(id)) this.#changed.delete(id);
-    }
-    for (const id of this.#left) if (!this.#statuses.has(id)) this.#left.delete(id);
-    this.#started = true;
-    if (this.#changed.size + this.#entered.size + this.#left.size > 0) this.#schedule();
+    for (const device of devices) this.#shown.set(device.id, device.status);
+    this.#live();
     return { seq: this.#seq, counts: this.counts() };
   }
 
   changed(deviceId: string, patch: DevicePatch): void {
-    if (this.#left.has(deviceId)) return;
-    if (this.#started && !this.#statuses.has(deviceId) && !this.#entered.has(deviceId)) return;
+    if (this.#state === 'behind' || this.#left.has(deviceId)) return;
+    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId) || this.#entered.has(deviceId);
+    if (!isKnown) return;
     const waiting = this.#changed.get(deviceId);
-    const merged: DevicePatch = { ...waiting, ...patch };
-    // What was decided within this frame is older than the presence that follows it.
-    if (waiting?.status !== undefined) merged.status = statusAfter(waiting.status, patch, patch.status);
-    this.#changed.set(deviceId, merged);
+    // All subscribers hold the same patch, until there is a second one to lay over it.
+    this.#changed.set(deviceId, waiting === undefined ? patch : over(waiting, patch));
     this.#schedule();
   }
 
   entered(device: DeviceSummary): void {
+    if (this.#state === 'behind') return;
     this.#left.delete(device.id);
     this.#changed.delete(device.id);
     this.#entered.set(device.id, device);
@@ -74,62 +98,150 @@ export class Subscription {
   }
 
   left(deviceId: string): void {
-    // Until the first state is there, it may hold any device.
-    const known = !this.#started || this.#statuses.has(deviceId);
+    if (this.#state === 'behind') return;
+    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId);
     this.#entered.delete(deviceId);
     this.#changed.delete(deviceId);
-    if (!known) return;
+    if (!isKnown) return;
     this.#left.add(deviceId);
     this.#schedule();
   }
 
   counts(): DeviceCounts {
-    const byStatus: Partial<Record<DeviceStatus, number>> = {};
-    for (const status of this.#statuses.values()) byStatus[status] = (byStatus[status] ?? 0) + 1;
-    return { total: this.#statuses.size, byStatus };
+    return this.#shown.counts();
   }
 
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#started = false;
+    this.#state = 'stopped';
+    this.#forget();
+  }
+
+  get #waiting(): number {
+    return this.#changed.size + this.#entered.size + this.#left.size;
+  }
+
+  /** From now on only what is shown matters. */
+  #live(): void {
+    for (const id of this.#changed.keys()) {
+      if (!this.#shown.has(id) && !this.#entered.has(id)) this.#changed.delete(id);
+    }
+    for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
+    this.#state = 'live';
+    if (this.#waiting > 0) this.#schedule();
   }
 
   #schedule(): void {
-    if (!this.#started) return;
+    if (this.#state !== 'live') return;
+    if (this.#waits) return this.#mayFallBehind();
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.#frame();
+      this.#whenReady();
     }, FRAME_MS);
   }
 
-  #frame(): void {
-    const entered: DeviceSummary[] = [];
-    for (const device of this.#entered.values()) {
-      const { status, isReporting, ...patch } = this.#changed.get(device.id) ?? {};
-      const after = statusAfter(device.status, { ...patch, isReporting }, status);
-      const summary = { ...device, ...patch, status: after };
-      this.#changed.delete(device.id);
-      this.#statuses.set(device.id, summary.status);
-      entered.push(summary);
+  #mayFallBehind(): void {
+    if (this.#waiting <= BEHIND_DEVICES || this.#pace.stalledMs < BEHIND_MS || this.#read === undefined)
+      return;
+    this.#forget();
+    this.#state = 'behind';
+  }
+
+  #whenReady(): void {
+    if (this.#pace.isReady) return this.#frame();
+    this.#waits = true;
+    this.#pace.whenReady(() => {
+      this.#waits = false;
+      if (this.#state === 'behind') void this.#catchUp();
+      else if (this.#state === 'live') this.#frame();
+    });
+  }
+
+  /** Shows everything anew, as it is: the client lays it over what it has. */
+  async #catchUp(): Promise<void> {
+    this.#state = 'reading';
+    try {
+      const devices = (await this.#read?.()) ?? [];
+      // It may have been stopped meanwhile.
+      if ((this.#state as string) !== 'reading') return;
+      const gone = new Set(this.#shown.ids());
+      for (const device of devices) {
+        gone.delete(device.id);
+        if (!this.#left.has(device.id) && !this.#entered.has(device.id)) this.#entered.set(device.id, device);
+      }
+      for (const id of gone) if (!this.#entered.has(id)) this.left(id);
+      this.#live();
+    } catch {
+      // Who comes back reads it then.
+      this.#pace.cutOff();
     }
-    const changed: DevicesDelta['changed'] = [];
-    for (const [id, { status, isReporting, ...patch }] of this.#changed) {
-      const before = this.#statuses.get(id);
-      if (before === undefined) continue;
-      const after = statusAfter(before, { ...patch, isReporting }, status);
-      this.#statuses.set(id, after);
-      changed.push(after === before ? { id, ...patch } : { id, ...patch, status: after });
-    }
-    const left = [...this.#left];
-    for (const id of left) this.#statuses.delete(id);
+  }
+
+  #forget(): void {
     this.#entered.clear();
     this.#changed.clear();
     this.#left.clear();
+  }
+
+  #frame(): void {
+    const entered = this.#takeEntered();
+    // Behind those that enter: a change that came later must not be shown before.
+    const changed = this.#takeChanged(FRAME_DEVICES - entered.length);
+    const left = firstOf(this.#left, FRAME_DEVICES - entered.length - changed.length);
+    for (const id of left) {
+      this.#left.delete(id);
+      this.#shown.delete(id);
+    }
     if (entered.length + changed.length + left.length === 0) return;
     this.#seq += 1;
     this.#send({ subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() });
+    if (this.#waiting > 0) this.#whenReady();
   }
+
+  #takeEntered(): DeviceSummary[] {
+    const entered: DeviceSummary[] = [];
+    for (const device of firstOf(this.#entered.values(), FRAME_DEVICES)) {
+      const { status, isReporting, ...patch } = this.#changed.get(device.id) ?? {};
+      const after = statusAfter(device.status, { ...patch, isReporting }, status);
+      this.#entered.delete(device.id);
+      this.#changed.delete(device.id);
+      this.#shown.set(device.id, after);
+      entered.push({ ...device, ...patch, status: after });
+    }
+    return entered;
+  }
+
+  #takeChanged(most: number): DevicesDelta['changed'] {
+    const changed: DevicesDelta['changed'] = [];
+    for (const [id, { status, isReporting, ...patch }] of firstOf(this.#changed, most)) {
+      this.#changed.delete(id);
+      const before = this.#shown.get(id);
+      if (before === undefined) continue;
+      const after = statusAfter(before, { ...patch, isReporting }, status);
+      this.#shown.set(id, after);
+      changed.push(after === before ? { id, ...patch } : { id, ...patch, status: after });
+    }
+    return changed;
+  }
+}
+
+/** A patch and one that came later. */
+function over(earlier: DevicePatch, later: DevicePatch): DevicePatch {
+  const merged: DevicePatch = { ...earlier, ...later };
+  // What was decided within this frame is older than the presence that follows it.
+  if (earlier.status !== undefined) merged.status = statusAfter(earlier.status, later, later.status);
+  return merged;
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  if (most <= 0) return first;
+  for (const item of items) {
+    first.push(item);
+    if (first.length >= most) break;
+  }
+  return first;
 }
 
 /**

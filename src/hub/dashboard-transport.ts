@@ -5,6 +5,7 @@ import {
   DASHBOARD_NAMESPACE,
   DashboardHandshake,
   type DashboardToHub,
+  type DevicesDelta,
   type DeviceSummary,
   type ErrorAck,
   type HubToDashboard,
@@ -18,6 +19,7 @@ import type { Ask } from './ask.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
 import { isBare } from './forget-handshake.ts';
+import { type Pace, PacedClient } from './paced-client.ts';
 import type { DeviceStore, People } from './ports.ts';
 
 interface SocketData {
@@ -42,6 +44,10 @@ export function serveDashboards(
     /** The stored state of devices with what is known live laid over it. */
     refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
     recheckMs?: number;
+    /** A client did not read, and was cut off. */
+    onCutOff: () => void;
+    /** How long it may read nothing (default 20 s). */
+    patienceMs?: number;
   },
 ): void {
   const namespace = io.of(DASHBOARD_NAMESPACE);
@@ -70,7 +76,8 @@ export function serveDashboards(
 
   namespace.on('connection', (socket: DashboardSocket) => {
     const subscriptions = new Map<string, Subscription>();
-    const queries = new DashboardQueries(queryClient(socket), parts);
+    const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
+    const queries = new DashboardQueries(queryClient(socket, pace), parts);
     const recheck = setInterval(() => {
       stillTheSame(socket, parts.people, parts.proxyTrust).then(
         (same) => same || socket.disconnect(true),
@@ -79,6 +86,7 @@ export function serveDashboards(
     }, parts.recheckMs ?? RECHECK_MS);
     socket.on('disconnect', () => {
       clearInterval(recheck);
+      pace.close();
       queries.close();
       for (const subscription of subscriptions.values()) parts.feed.remove(subscription);
     });
@@ -90,16 +98,14 @@ export function serveDashboards(
           throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
         }
         const { caller } = socket.data;
-        const subscription = new Subscription({
-          caller,
-          filter,
-          send: (delta) => void socket.emit('devices:delta', delta),
-        });
+        const read = async () => parts.refreshed(await parts.store.summaries(caller, filter));
+        const send = (delta: DevicesDelta) => void socket.emit('devices:delta', delta);
+        const subscription = new Subscription({ caller, filter, send, pace, read });
         // Before the first state is read, so that nothing falls between the two.
         subscriptions.set(subscription.id, subscription);
         parts.feed.add(subscription);
         try {
-          const devices = parts.refreshed(await parts.store.summaries(caller, filter));
+          const devices = await read();
           return { ok: true, subscriptionId: subscription.id, ...subscription.start(devices), devices };
         } catch (error) {
           subscriptions.delete(subscription.id);
@@ -143,22 +149,26 @@ export function serveDashboards(
 /** Rows that may wait for a client before no further device is asked for more. */
 const PLENTY_OF_ROWS = 2000;
 /** Beyond, it does not read, and is not sent what it would be sent. */
-const MAX_WAITING_ROWS = 50_000;
+const MAX_WAITING_ROWS = 10_000;
 
-function queryClient(socket: DashboardSocket): QueryClient {
+function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
   let waiting = 0;
+  let isWatched = false;
   const whenReady: (() => void)[] = [];
   const isReady = () => {
+    isWatched = false;
     waiting = 0;
     for (const go of whenReady.splice(0)) go();
   };
-  socket.conn.on('drain', isReady);
   socket.on('disconnect', isReady);
   return {
     caller: () => socket.data.caller,
     rows(message) {
       waiting += message.rows.length;
       socket.emit('eventlogs:rows', message);
+      if (isWatched) return;
+      isWatched = true;
+      pace.whenReady(isReady);
     },
     end: (message) => void socket.emit('eventlogs:end', message),
     async ready() {

@@ -79,6 +79,8 @@ export interface HubOptions {
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
   dashboardRecheckMs?: number;
+  /** How long a dashboard may read nothing of what it is sent (default 20 s). */
+  dashboardPatienceMs?: number;
   admission?: AdmissionLimits;
 }
 
@@ -266,7 +268,9 @@ export function createHub(options: HubOptions): Hub {
     ask,
     log,
     refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
+    onCutOff: () => meters.cutOff.inc(),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
+    ...(options.dashboardPatienceMs === undefined ? {} : { patienceMs: options.dashboardPatienceMs }),
   });
 
   // One sweep for all devices instead of a timer each.
@@ -392,6 +396,11 @@ function hubMetrics(
     untold: metrics.counter(
       'muster_feed_batches_untold_total',
       'Batches of device changes that other nodes could not be told.',
+      [],
+    ),
+    cutOff: metrics.counter(
+      'muster_dashboards_cut_off_total',
+      'Connections of dashboards that were ended because they did not read what they were sent.',
       [],
     ),
     badMessages: metrics.counter(

@@ -40,7 +40,11 @@ export function readFrames(
       if (end - at < 4) break;
       length = bytes.readUInt16BE(at + 2);
       start = at + 4;
-    } else if (length > 126) throw new Error('a load does not read frames of 64 KiB');
+    } else if (length > 126) {
+      if (end - at < 10) break;
+      length = Number(bytes.readBigUInt64BE(at + 2));
+      start = at + 10;
+    }
     if (end - start < length) break;
     if (kind === CLOSE) return -1;
     if (kind === TEXT) onText(bytes, start, start + length);

@@ -55,6 +55,11 @@ export class WebSocketClient {
     this.#socket.write(frame);
   }
 
+  /** Reads nothing any more. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
   end(): void {
     this.#socket.destroy();
   }
