@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DeviceStatus, DeviceSummary, Metrics, Presence } from '../protocol/index.ts';
-import type { DashboardFeed, DevicePatch } from './dashboard-feed.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
+import type { DevicePatch } from './device-change.ts';
 
 const Patch = z
   .object({

@@ -3,27 +3,15 @@ import { newId } from '../platform/ids.ts';
 import type {
   DeviceCounts,
   DevicesDelta,
-  DeviceStatus,
   DevicesSubscribe,
   DeviceSummary,
-  Metrics,
-  Presence,
 } from '../protocol/index.ts';
+import { DeviceChange, type DevicePatch } from './device-change.ts';
 import type { Pace } from './paced-client.ts';
 import { StatusTally } from './status-tally.ts';
 
 /** Four frames a second, unless one would be too large; the latest state of a device wins within one. */
 export const FRAME_MS = 250;
-
-export interface DevicePatch {
-  presence?: Presence;
-  /** Whether it sends heartbeats without a connection; not shown as such. */
-  isReporting?: boolean | undefined;
-  lastSeenAt?: string | null;
-  metrics?: Metrics | null;
-  status?: DeviceStatus;
-  agentVersion?: string;
-}
 
 /** One frame brings no more devices than this; where there are more, the next follows when it was taken. */
 const FRAME_DEVICES = 100;
@@ -55,7 +43,7 @@ export class Subscription {
   readonly #pace: Pace;
   readonly #read: (() => Promise<readonly DeviceSummary[]>) | undefined;
   readonly #shown = new StatusTally();
-  readonly #changed = new Map<string, DevicePatch>();
+  readonly #changed = new Map<string, DeviceChange>();
   readonly #entered = new Map<string, DeviceSummary>();
   readonly #left = new Set<string>();
   #seq = 0;
@@ -79,13 +67,13 @@ export class Subscription {
     return { seq: this.#seq, counts: this.counts() };
   }
 
-  changed(deviceId: string, patch: DevicePatch): void {
+  changed(change: DeviceChange): void {
+    const { deviceId } = change;
     if (this.#state === 'behind' || this.#left.has(deviceId)) return;
     const isKnown = this.#state === 'reading' || this.#shown.has(deviceId) || this.#entered.has(deviceId);
     if (!isKnown) return;
     const waiting = this.#changed.get(deviceId);
-    // All subscribers hold the same patch, until there is a second one to lay over it.
-    this.#changed.set(deviceId, waiting === undefined ? patch : over(waiting, patch));
+    this.#changed.set(deviceId, waiting === undefined ? change : change.after(waiting));
     this.#schedule();
   }
 
@@ -202,36 +190,29 @@ export class Subscription {
   #takeEntered(): DeviceSummary[] {
     const entered: DeviceSummary[] = [];
     for (const device of firstOf(this.#entered.values(), FRAME_DEVICES)) {
-      const { status, isReporting, ...patch } = this.#changed.get(device.id) ?? {};
-      const after = statusAfter(device.status, { ...patch, isReporting }, status);
+      const summary = this.#changed.get(device.id)?.over(device) ?? device;
       this.#entered.delete(device.id);
       this.#changed.delete(device.id);
-      this.#shown.set(device.id, after);
-      entered.push({ ...device, ...patch, status: after });
+      this.#shown.set(device.id, summary.status);
+      entered.push(summary);
     }
     return entered;
   }
 
   #takeChanged(most: number): DevicesDelta['changed'] {
     const changed: DevicesDelta['changed'] = [];
-    for (const [id, { status, isReporting, ...patch }] of firstOf(this.#changed, most)) {
-      this.#changed.delete(id);
-      const before = this.#shown.get(id);
+    if (most <= 0) return changed;
+    for (const change of this.#changed.values()) {
+      this.#changed.delete(change.deviceId);
+      const before = this.#shown.get(change.deviceId);
       if (before === undefined) continue;
-      const after = statusAfter(before, { ...patch, isReporting }, status);
-      this.#shown.set(id, after);
-      changed.push(after === before ? { id, ...patch } : { id, ...patch, status: after });
+      const after = change.statusAfter(before);
+      this.#shown.set(change.deviceId, after);
+      changed.push(change.shown(after === before ? undefined : after));
+      if (changed.length === most) break;
     }
     return changed;
   }
-}
-
-/** A patch and one that came later. */
-function over(earlier: DevicePatch, later: DevicePatch): DevicePatch {
-  const merged: DevicePatch = { ...earlier, ...later };
-  // What was decided within this frame is older than the presence that follows it.
-  if (earlier.status !== undefined) merged.status = statusAfter(earlier.status, later, later.status);
-  return merged;
 }
 
 function firstOf<T>(items: Iterable<T>, most: number): T[] {
@@ -242,17 +223,6 @@ function firstOf<T>(items: Iterable<T>, most: number): T[] {
     if (first.length >= most) break;
   }
   return first;
-}
-
-/**
- * A connection, or reports without one, decide between online and offline, and over no other status: maintenance
- * outlives a reconnect.
- */
-export function statusAfter(before: DeviceStatus, patch: DevicePatch, decided?: DeviceStatus): DeviceStatus {
-  if (decided !== undefined) return decided;
-  if (before !== 'online' && before !== 'offline') return before;
-  if (patch.presence === undefined && patch.isReporting === undefined) return before;
-  return patch.presence?.state === 'connected' || patch.isReporting === true ? 'online' : 'offline';
 }
 
 /** All subscriptions of this node. */
@@ -270,7 +240,8 @@ export class DashboardFeed {
     this.#subscriptions.delete(subscription);
   }
   changed(deviceId: string, patch: DevicePatch): void {
-    for (const subscription of this.#subscriptions) subscription.changed(deviceId, patch);
+    const change = new DeviceChange(deviceId, patch);
+    for (const subscription of this.#subscriptions) subscription.changed(change);
   }
   /** A device that came into being, or came back: shown to those whose scope and filter hold it. */
   entered(device: DeviceSummary, partnerId: string): void {

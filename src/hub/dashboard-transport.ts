@@ -18,6 +18,7 @@ import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
 import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
+import { deltaText } from './delta-text.ts';
 import { isBare } from './forget-handshake.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
 import type { DeviceStore, People } from './ports.ts';
@@ -99,7 +100,7 @@ export function serveDashboards(
         }
         const { caller } = socket.data;
         const read = async () => parts.refreshed(await parts.store.summaries(caller, filter));
-        const send = (delta: DevicesDelta) => void socket.emit('devices:delta', delta);
+        const send = (delta: DevicesDelta) => pace.emitText('devices:delta', deltaText(delta));
         const subscription = new Subscription({ caller, filter, send, pace, read });
         // Before the first state is read, so that nothing falls between the two.
         subscriptions.set(subscription.id, subscription);

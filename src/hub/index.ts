@@ -10,10 +10,11 @@ import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { Ask } from './ask.ts';
-import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
+import { DashboardFeed } from './dashboard-feed.ts';
 import { serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { CommandDesk } from './command-desk.ts';
+import type { DevicePatch } from './device-change.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
@@ -26,7 +27,7 @@ import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
-export type { DevicePatch } from './dashboard-feed.ts';
+export type { DevicePatch } from './device-change.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import { FRAME_MS, statusAfter, Subscription, type DevicePatch } from '../../src/hub/dashboard-feed.ts';
+import { FRAME_MS, Subscription } from '../../src/hub/dashboard-feed.ts';
+import { DeviceChange, statusAfter, type DevicePatch } from '../../src/hub/device-change.ts';
 import type { Caller } from '../../src/platform/context.ts';
 import type {
   DeviceCounts,
@@ -116,7 +117,7 @@ describe('the dashboard feed', () => {
   it('sends at most four frames a second, with the latest of each device', () => {
     open(summary('a'), summary('b'));
     for (let i = 1; i <= 100; i++) {
-      subscription.changed('a', { lastSeenAt: `at ${i}` });
+      subscription.changed(new DeviceChange('a', { lastSeenAt: `at ${i}` }));
       clock.tick(10);
     }
     clock.tick(FRAME_MS);
@@ -137,12 +138,12 @@ describe('the dashboard feed', () => {
 
   it('lets the later of two changes within a frame decide, be it a decision or a connection', () => {
     open(summary('a', 'maintenance'), summary('b', 'online'), summary('c', 'online'));
-    subscription.changed('a', { status: 'online' });
-    subscription.changed('a', { presence: presence('disconnected') });
-    subscription.changed('b', { presence: presence('disconnected') });
-    subscription.changed('b', { status: 'maintenance' });
-    subscription.changed('c', { status: 'maintenance' });
-    subscription.changed('c', { presence: presence('disconnected') });
+    subscription.changed(new DeviceChange('a', { status: 'online' }));
+    subscription.changed(new DeviceChange('a', { presence: presence('disconnected') }));
+    subscription.changed(new DeviceChange('b', { presence: presence('disconnected') }));
+    subscription.changed(new DeviceChange('b', { status: 'maintenance' }));
+    subscription.changed(new DeviceChange('c', { status: 'maintenance' }));
+    subscription.changed(new DeviceChange('c', { presence: presence('disconnected') }));
     clock.tick(FRAME_MS);
     const statuses = ['a', 'b', 'c'].map((id) => client.devices.get(id)?.status);
     expect(statuses).to.deep.equal(['offline', 'maintenance', 'maintenance']);
@@ -150,9 +151,9 @@ describe('the dashboard feed', () => {
 
   it('sends nothing once it is stopped', () => {
     open(summary('a'));
-    subscription.changed('a', { lastSeenAt: 'now' });
+    subscription.changed(new DeviceChange('a', { lastSeenAt: 'now' }));
     subscription.stop();
-    subscription.changed('a', { lastSeenAt: 'later' });
+    subscription.changed(new DeviceChange('a', { lastSeenAt: 'later' }));
     clock.tick(10_000);
     expect([client.frames, clock.countTimers()]).to.deep.equal([0, 0]);
   });
@@ -178,7 +179,7 @@ describe('the dashboard feed', () => {
       for (const [i, action] of steps.entries()) {
         if (action.do === 'changed') {
           truth.changed(action.id, action.patch);
-          subscription.changed(action.id, action.patch);
+          subscription.changed(new DeviceChange(action.id, action.patch));
         } else if (action.do === 'entered') {
           const device = summary(action.id, action.status, `name ${i}`);
           truth.devices.set(device.id, device);
