@@ -15,7 +15,7 @@ const TURNS = 3;
 
 /**
  * 1,000 dashboards watch all devices of one organization, of which 80 change each second: what a heartbeat a minute
- * makes of 4,800. The hub gathers what changes within 250 ms in one frame for each dashboard; the baseline sends every
+ * makes of 4,800, and 20 within a window of the hub. The hub gathers what changes within 250 ms in one frame for each dashboard; the baseline sends every
  * change at once to a room. Counted is the server's processor time for each change and dashboard. The delay is that
  * from a change to its reading, at every 50th dashboard, beyond the 250 ms of the window. Loaded in turn; values are
  * the medians of the turns.

@@ -7,6 +7,7 @@ import { crossNodeAsks } from './cross-node-asks.ts';
 import { fanOut } from './fan-out.ts';
 import { type Figure, verdict } from './figure.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
+import { heartbeatWrites } from './heartbeat-writes.ts';
 import { heldDevices } from './held-devices.ts';
 import { idleMemory } from './idle-memory.ts';
 import { lostBystanders } from './lost-bystanders.ts';
@@ -28,6 +29,7 @@ const FIGURES: readonly Figure[] = [
   remoteAskTime,
   lostBystanders,
   brokenOffAsks,
+  heartbeatWrites,
   fanOut,
   reconnectStorm,
   slowDashboard,

@@ -1,11 +1,6 @@
 import type { Caller } from '../platform/context.ts';
 import { newId } from '../platform/ids.ts';
-import type {
-  DeviceCounts,
-  DevicesDelta,
-  DevicesSubscribe,
-  DeviceSummary,
-} from '../protocol/index.ts';
+import type { DeviceCounts, DevicesDelta, DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
 import { DeviceChange, type DevicePatch } from './device-change.ts';
 import type { Pace } from './paced-client.ts';
 import { StatusTally } from './status-tally.ts';
@@ -68,13 +63,23 @@ export class Subscription {
   }
 
   changed(change: DeviceChange): void {
-    const { deviceId } = change;
-    if (this.#state === 'behind' || this.#left.has(deviceId)) return;
-    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId) || this.#entered.has(deviceId);
-    if (!isKnown) return;
-    const waiting = this.#changed.get(deviceId);
-    this.#changed.set(deviceId, waiting === undefined ? change : change.after(waiting));
-    this.#schedule();
+    if (this.#note(change)) this.#schedule();
+  }
+
+  /** All that changed within the time of a frame, each device once: what there is to show is shown now. */
+  changedTogether(changes: readonly DeviceChange[]): void {
+    const isUpToDate = this.#state === 'live' && !this.#waits && this.#waiting === 0;
+    if (isUpToDate && changes.length <= FRAME_DEVICES && this.#pace.isReady) {
+      const changed: DevicesDelta['changed'] = [];
+      for (const change of changes) this.#show(change, changed);
+      return this.#deliver(changed, [], []);
+    }
+    for (const change of changes) this.#note(change);
+    if (this.#state !== 'live' || this.#waiting === 0) return;
+    if (this.#waits) return this.#mayFallBehind();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#whenReady();
   }
 
   entered(device: DeviceSummary): void {
@@ -104,6 +109,17 @@ export class Subscription {
     this.#timer = undefined;
     this.#state = 'stopped';
     this.#forget();
+  }
+
+  /** False where the device is none that is shown. */
+  #note(change: DeviceChange): boolean {
+    const { deviceId } = change;
+    if (this.#state === 'behind' || this.#left.has(deviceId)) return false;
+    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId) || this.#entered.has(deviceId);
+    if (!isKnown) return false;
+    const waiting = this.#changed.get(deviceId);
+    this.#changed.set(deviceId, waiting === undefined ? change : change.after(waiting));
+    return true;
   }
 
   get #waiting(): number {
@@ -181,10 +197,14 @@ export class Subscription {
       this.#left.delete(id);
       this.#shown.delete(id);
     }
+    this.#deliver(changed, entered, left);
+    if (this.#waiting > 0) this.#whenReady();
+  }
+
+  #deliver(changed: DevicesDelta['changed'], entered: DeviceSummary[], left: string[]): void {
     if (entered.length + changed.length + left.length === 0) return;
     this.#seq += 1;
     this.#send({ subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() });
-    if (this.#waiting > 0) this.#whenReady();
   }
 
   #takeEntered(): DeviceSummary[] {
@@ -204,14 +224,18 @@ export class Subscription {
     if (most <= 0) return changed;
     for (const change of this.#changed.values()) {
       this.#changed.delete(change.deviceId);
-      const before = this.#shown.get(change.deviceId);
-      if (before === undefined) continue;
-      const after = change.statusAfter(before);
-      this.#shown.set(change.deviceId, after);
-      changed.push(change.shown(after === before ? undefined : after));
+      this.#show(change, changed);
       if (changed.length === most) break;
     }
     return changed;
+  }
+
+  #show(change: DeviceChange, into: DevicesDelta['changed']): void {
+    const before = this.#shown.get(change.deviceId);
+    if (before === undefined) return;
+    const after = change.statusAfter(before);
+    if (after !== before) this.#shown.set(change.deviceId, after);
+    into.push(change.shown(after === before ? undefined : after));
   }
 }
 
@@ -225,9 +249,11 @@ function firstOf<T>(items: Iterable<T>, most: number): T[] {
   return first;
 }
 
-/** All subscriptions of this node. */
+/** All subscriptions of this node. What changes is gathered once for all of them, and shown to all at once. */
 export class DashboardFeed {
   readonly #subscriptions = new Set<Subscription>();
+  readonly #changes = new Map<string, DeviceChange>();
+  #timer: NodeJS.Timeout | undefined;
 
   get size(): number {
     return this.#subscriptions.size;
@@ -240,11 +266,15 @@ export class DashboardFeed {
     this.#subscriptions.delete(subscription);
   }
   changed(deviceId: string, patch: DevicePatch): void {
+    if (this.#subscriptions.size === 0) return;
     const change = new DeviceChange(deviceId, patch);
-    for (const subscription of this.#subscriptions) subscription.changed(change);
+    const earlier = this.#changes.get(deviceId);
+    this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
+    this.#timer ??= setTimeout(() => this.#tell(), FRAME_MS);
   }
   /** A device that came into being, or came back: shown to those whose scope and filter hold it. */
   entered(device: DeviceSummary, partnerId: string): void {
+    this.#settle();
     for (const subscription of this.#subscriptions) {
       if (sees(subscription.caller, device.orgId, partnerId) && matches(subscription.filter, device)) {
         subscription.entered(device);
@@ -252,7 +282,31 @@ export class DashboardFeed {
     }
   }
   left(deviceId: string): void {
+    this.#settle();
     for (const subscription of this.#subscriptions) subscription.left(deviceId);
+  }
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #tell(): void {
+    const changes = this.#take();
+    for (const subscription of this.#subscriptions) subscription.changedTogether(changes);
+  }
+
+  /** What has changed so far comes before what is about to happen, and is shown with it. */
+  #settle(): void {
+    for (const change of this.#take()) {
+      for (const subscription of this.#subscriptions) subscription.changed(change);
+    }
+  }
+
+  #take(): DeviceChange[] {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const changes = [...this.#changes.values()];
+    this.#changes.clear();
+    return changes;
   }
 }
 

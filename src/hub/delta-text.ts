@@ -12,12 +12,20 @@ function entryText(entry: DevicesDelta['changed'][number]): string {
   return text;
 }
 
+/** What was printed last: those who watch the same are told one after the other. */
+let last: { changed: DevicesDelta['changed']; text: string } = { changed: [], text: '' };
+
+function entriesText(changed: DevicesDelta['changed']): string {
+  const isSame =
+    changed.length === last.changed.length && changed.every((entry, at) => entry === last.changed[at]);
+  if (!isSame) last = { changed, text: changed.map(entryText).join(',') };
+  return last.text;
+}
+
 /** `JSON.stringify(delta)`, for a fraction of the time where many are sent the same changes. */
 export function deltaText({ subscriptionId, seq, changed, entered, left, counts }: DevicesDelta): string {
-  let entries = '';
-  for (const entry of changed) entries += entries === '' ? entryText(entry) : `,${entryText(entry)}`;
   return (
-    `{"subscriptionId":${JSON.stringify(subscriptionId)},"seq":${seq},"changed":[${entries}],` +
+    `{"subscriptionId":${JSON.stringify(subscriptionId)},"seq":${seq},"changed":[${entriesText(changed)}],` +
     `"entered":${JSON.stringify(entered)},"left":${JSON.stringify(left)},"counts":${JSON.stringify(counts)}}`
   );
 }

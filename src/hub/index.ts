@@ -345,6 +345,7 @@ export function createHub(options: HubOptions): Hub {
       await desk.close();
       await io.close();
       feed.close();
+      ownFeed.close();
       await reports.close();
       await writer.close();
       await bus.close();
