@@ -17,8 +17,8 @@ export interface EnrolledDevices {
 }
 
 /** A database with so many devices of one organization that could connect at once. Written as rows: an enrollment each would take minutes. */
-export async function enrolledDevices(count: number): Promise<EnrolledDevices> {
-  const database = await createTestDatabase();
+export async function enrolledDevices(count: number, given?: TestDatabase): Promise<EnrolledDevices> {
+  const database = given ?? (await createTestDatabase());
   const app = await createTestApp({ database });
   const { orgId, siteId, admin } = await buildTenant(app);
   const people = [];
