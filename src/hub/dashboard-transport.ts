@@ -16,12 +16,13 @@ import { AppError } from '../platform/errors.ts';
 import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
-import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
 import { deltaText } from './delta-text.ts';
 import { isBare } from './forget-handshake.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
 import type { DeviceStore, People } from './ports.ts';
+import { Subscription } from './subscription.ts';
 
 interface SocketData {
   token: string;

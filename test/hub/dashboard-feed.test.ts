@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import { FRAME_MS, Subscription } from '../../src/hub/dashboard-feed.ts';
+import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
 import { DeviceChange, statusAfter, type DevicePatch } from '../../src/hub/device-change.ts';
 import { CALLER, FeedClient, presence, summary } from '../support/feed-client.ts';
 import type { DeviceCounts, DeviceStatus, DeviceSummary } from '../../src/protocol/index.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { FRAME_MS, Subscription } from '../../src/hub/dashboard-feed.ts';
+import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
 import { DeviceChange } from '../../src/hub/device-change.ts';
 import type { Pace } from '../../src/hub/paced-client.ts';
 import type { DeviceSummary } from '../../src/protocol/index.ts';
