@@ -93,11 +93,11 @@ function startNode(kind: NodeKind, redis: TestRedis, at: number): Promise<OwnPro
   });
 }
 
-const asNode = ({ pid, greeting, call }: OwnProcess): Node => ({
-  pid,
-  port: Number(new URL(greeting).port),
+const asNode = (started: OwnProcess): Node => ({
+  pid: started.pid,
+  port: Number(new URL(started.greeting).port),
   // The process answers each command as the table says.
-  ask: (command, order) => call(command, order) as Promise<never>,
+  ask: (command, order) => started.call(command, order) as Promise<never>,
 });
 
 function cpuMicrosOf(pid: number): number {

@@ -41,7 +41,7 @@ export const crossNodeAsks: Figure = {
       add('hub2', two, two.devicesOf(1));
       const eight = await start('hub', 8);
       add('hub8', eight, eight.devicesOf(1));
-      add('hub8Spread', eight, inTurn([1, 2, 3, 4, 5, 6, 7].map(eight.devicesOf)));
+      add('hub8Spread', eight, inTurn([1, 2, 3, 4, 5, 6, 7].map((node) => eight.devicesOf(node))));
       const classic = await start('classic', 8);
       add('classic8', classic, classic.devicesOf(1));
       const sharded = await start('sharded', 8);

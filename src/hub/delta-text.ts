@@ -22,10 +22,12 @@ function entriesText(changed: DevicesDelta['changed']): string {
   return last.text;
 }
 
+const listText = (list: readonly unknown[]) => (list.length === 0 ? '[]' : JSON.stringify(list));
+
 /** `JSON.stringify(delta)`, for a fraction of the time where many are sent the same changes. */
 export function deltaText({ subscriptionId, seq, changed, entered, left, counts }: DevicesDelta): string {
   return (
     `{"subscriptionId":${JSON.stringify(subscriptionId)},"seq":${seq},"changed":[${entriesText(changed)}],` +
-    `"entered":${JSON.stringify(entered)},"left":${JSON.stringify(left)},"counts":${JSON.stringify(counts)}}`
+    `"entered":${listText(entered)},"left":${listText(left)},"counts":${JSON.stringify(counts)}}`
   );
 }

@@ -146,8 +146,9 @@ export class Subscription {
   }
 
   #mayFallBehind(): void {
-    if (this.#waiting <= BEHIND_DEVICES || this.#pace.stalledMs < BEHIND_MS || this.#read === undefined)
+    if (this.#waiting <= BEHIND_DEVICES || this.#pace.stalledMs < BEHIND_MS || this.#read === undefined) {
       return;
+    }
     this.#forget();
     this.#state = 'behind';
   }

@@ -37,6 +37,6 @@ export async function startWatchers(): Promise<Watchers> {
   return {
     // The process answers each command as the table says.
     order: (command, ask) => child.call(command, ask) as Promise<never>,
-    stop: child.stop,
+    stop: () => child.stop(),
   };
 }

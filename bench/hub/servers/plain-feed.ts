@@ -28,7 +28,7 @@ answerMeasurements({
     changeSteadily(
       devices,
       order as { perSecond: number; seconds: number },
-      (id, { isReporting, ...patch }) => {
+      (id, { isReporting: _isReporting, ...patch }) => {
         dashboards.to(ROOM).emit('devices:delta', { id, ...patch });
       },
     ),
