@@ -10,7 +10,7 @@ const DEVICES = 10_000;
 const IN_FLIGHT = 1000;
 const WARM_UP_SECONDS = 5;
 const SECONDS = 6;
-const TURNS = 5;
+const TURNS = 3;
 
 const SERVERS = ['muster', 'plain-socket-io', 'raw-ws'] as const;
 
