@@ -9,7 +9,7 @@ import { onDatabase, startMeasured } from './servers/server-process.ts';
 
 const DEVICES = 10_000;
 const SIGN_INS_PER_SECOND = 5;
-const TURNS = 3;
+const TURNS = 2;
 const CALM_MS = 10_000;
 /** By then every device has been let in or told when to come: after that it is as busy as admission allows. */
 const RUSH_MS = 5000;
@@ -19,7 +19,7 @@ const RUSH_MS = 5000;
  * agents give themselves, as behind a proxy that was started anew. Admission is the default; who is told to come later
  * waits as the agent program does. Meanwhile people sign in, five a second, from a process of their own. The storm lasts
  * until every device is back; the delay of the event loop is taken of its first five seconds, in which the rush is.
- * Worst of three storms; sign-ins of all three.
+ * Worst of two storms; sign-ins of both.
  */
 export const reconnectStorm: Figure = {
   number: 10,

@@ -1,17 +1,13 @@
 import type { Server as HttpServer } from 'node:http';
 import { Server } from 'socket.io';
 import { AGENT_MESSAGE_MAX_BYTES, HUB_PATH } from '../protocol/index.ts';
-import { EntryPace } from './entry-pace.ts';
 import { OneWriteServer } from './one-write-socket.ts';
 
 /** The Socket.IO server both namespaces live on. Websocket only: polling would need sticky sessions. */
 export function createSocketServer(httpServer: HttpServer): Server {
-  const pace = new EntryPace();
   return new Server(httpServer, {
     path: HUB_PATH,
     transports: ['websocket'],
-    // Nobody is turned away here: who may come in, the namespaces decide.
-    allowRequest: (_request, decide) => pace.enter(() => decide(null, true)),
     serveClient: false,
     perMessageDeflate: false,
     wsEngine: OneWriteServer,

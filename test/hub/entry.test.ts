@@ -4,38 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
-import { EntryPace } from '../../src/hub/entry-pace.ts';
 import { OneWriteServer } from '../../src/hub/one-write-socket.ts';
 import { SharedLists } from '../../src/hub/shared-lists.ts';
 import { HUB_PATH } from '../../src/protocol/index.ts';
 import { buildDevice, buildTenant } from '../support/factories.ts';
 import { createTestApp } from '../support/test-app.ts';
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-const work = (ms: number) => {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-};
-
 describe('coming in', () => {
-  it('is at once for one alone, and a few a turn for many, in the order they came', async () => {
-    const pace = new EntryPace();
-    const came: number[] = [];
-    const comes = (number: number) =>
-      pace.enter(() => {
-        came.push(number);
-        work(3);
-      });
-    for (let number = 0; number < 9; number++) comes(number);
-    expect(came).to.deep.equal([0]);
-    await turn();
-    expect(came.length).to.be.within(2, 4);
-    for (let turns = 0; turns < 20; turns++) await turn();
-    expect(came).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    comes(9);
-    expect(came.at(-1)).to.equal(9);
-  });
-
   it('keeps one copy of a list that many say', () => {
     const lists = new SharedLists();
     const first = lists.shared(['a', 'b']);
