@@ -52,7 +52,7 @@ export const heldDevices: Figure = {
         loads.push(load);
         await load.order('connect', {
           kind: 'agent',
-          // Neighbours in the list of devices live on different servers.
+          // One half of the devices to each, a quarter from each load.
           port: servers[index % SERVERS]?.port ?? 0,
           tokens: fleet.tokens.slice(index * perLoad, (index + 1) * perLoad),
           atOnce: 50,
