@@ -41,8 +41,9 @@ export const ackLatency: Figure = {
       sides.push({ server, load, windows: [] as Latencies[] });
     }
     try {
-      for (const { load } of sides)
+      for (const { load } of sides) {
         await load.order('openLoop', { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND });
+      }
       for (let turn = 0; turn < TURNS; turn++) {
         for (const { load, windows } of sides) {
           windows.push(await load.order('openLoop', { seconds: SECONDS, perSecond: PER_SECOND }));

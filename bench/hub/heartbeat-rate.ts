@@ -43,8 +43,9 @@ export const heartbeatRate: Figure = {
       sides.push({ name, server, load, micros: [] as number[] });
     }
     try {
-      for (const { load } of sides)
+      for (const { load } of sides) {
         await load.order('closedLoop', { seconds: WARM_UP_SECONDS, inFlight: IN_FLIGHT });
+      }
       for (let turn = 0; turn < TURNS; turn++) {
         for (const { server, load, micros } of sides) {
           const before = await server.measure('usage');

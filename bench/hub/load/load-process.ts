@@ -13,7 +13,7 @@ export async function startLoad(cores = LOAD_CORE): Promise<LoadProcess> {
     pid: child.pid,
     // The process answers each command as the table says.
     order: (command, ask) => child.call(command, ask) as Promise<never>,
-    stop: child.stop,
+    stop: () => child.stop(),
   };
 }
 

@@ -2,7 +2,7 @@ import type { SignInOrder, SignInTimes } from './sign-in-orders.ts';
 
 /** A process of its own that signs people in at a fixed pace, as they do while something else goes on. */
 
-let going = false;
+const state = { isGoing: false };
 let answers: number[] = [];
 let refused = 0;
 let done: Promise<void> = Promise.resolve();
@@ -29,7 +29,7 @@ async function signIn({ url, people, password }: SignInOrder, turn: number): Pro
 async function keepSigningIn(order: SignInOrder): Promise<void> {
   const under: Promise<void>[] = [];
   const startedAt = performance.now();
-  for (let turn = 0; going; turn++) {
+  for (let turn = 0; state.isGoing; turn++) {
     const due = startedAt + (turn * 1000) / order.perSecond;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
     under.push(signIn(order, turn));
@@ -39,7 +39,7 @@ async function keepSigningIn(order: SignInOrder): Promise<void> {
 
 process.on('message', (message: { number: number; command: string; ask: SignInOrder }) => {
   if (message.command === 'start') {
-    going = true;
+    state.isGoing = true;
     answers = [];
     refused = 0;
     done = keepSigningIn(message.ask);
@@ -47,7 +47,7 @@ process.on('message', (message: { number: number; command: string; ask: SignInOr
     process.send?.({ number: message.number, answer: {} });
     return;
   }
-  going = false;
+  state.isGoing = false;
   done.then(
     () => {
       const times: SignInTimes = { times: answers, refused };
