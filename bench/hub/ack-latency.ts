@@ -11,7 +11,7 @@ const PER_SECOND = 5000;
 const WARM_UP_SECONDS = 10;
 /** Longer than a ping wave and many collections: shorter windows show what they happen to hold. */
 const SECONDS = 40;
-const TURNS = 3;
+const TURNS = 1;
 
 /**
  * How long 10,000 devices wait for the answers to 5,000 heartbeats a second, which are sent at that pace whatever the
@@ -41,8 +41,9 @@ export const ackLatency: Figure = {
       sides.push({ server, load, windows: [] as Latencies[] });
     }
     try {
-      for (const { load } of sides)
+      for (const { load } of sides) {
         await load.order('openLoop', { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND });
+      }
       for (let turn = 0; turn < TURNS; turn++) {
         for (const { load, windows } of sides) {
           windows.push(await load.order('openLoop', { seconds: SECONDS, perSecond: PER_SECOND }));

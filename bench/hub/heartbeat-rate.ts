@@ -10,7 +10,7 @@ const DEVICES = 10_000;
 const IN_FLIGHT = 1000;
 const WARM_UP_SECONDS = 5;
 const SECONDS = 6;
-const TURNS = 5;
+const TURNS = 3;
 
 const SERVERS = ['muster', 'plain-socket-io', 'raw-ws'] as const;
 
@@ -43,8 +43,9 @@ export const heartbeatRate: Figure = {
       sides.push({ name, server, load, micros: [] as number[] });
     }
     try {
-      for (const { load } of sides)
+      for (const { load } of sides) {
         await load.order('closedLoop', { seconds: WARM_UP_SECONDS, inFlight: IN_FLIGHT });
+      }
       for (let turn = 0; turn < TURNS; turn++) {
         for (const { server, load, micros } of sides) {
           const before = await server.measure('usage');

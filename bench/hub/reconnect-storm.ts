@@ -9,14 +9,17 @@ import { onDatabase, startMeasured } from './servers/server-process.ts';
 
 const DEVICES = 10_000;
 const SIGN_INS_PER_SECOND = 5;
-const TURNS = 3;
+const TURNS = 2;
 const CALM_MS = 10_000;
+/** By then every device has been let in or told when to come: after that it is as busy as admission allows. */
+const RUSH_MS = 5000;
 
 /**
  * 10,000 connected devices lose their connections in one moment and all come back in the next, without the spread that
  * agents give themselves, as behind a proxy that was started anew. Admission is the default; who is told to come later
  * waits as the agent program does. Meanwhile people sign in, five a second, from a process of their own. The storm lasts
- * until every device is back.
+ * until every device is back; the delay of the event loop is taken of its first five seconds, in which the rush is.
+ * Worst of two storms; sign-ins of both.
  */
 export const reconnectStorm: Figure = {
   number: 10,
@@ -52,16 +55,20 @@ export const reconnectStorm: Figure = {
         await pause(CALM_MS);
         await server.measure('loopDelay');
         await people.start(signIns);
-        const back = await load.order('comeBack', { spreadMs: 0 });
-        const delay = await server.measure('loopDelay');
+        const coming = load.order('comeBack', { spreadMs: 0 });
+        await pause(RUSH_MS);
+        const rush = await server.measure('loopDelay');
+        const back = await coming;
+        const rest = await server.measure('loopDelay');
         const signedIn = await people.finish();
-        storms.push({ back, delay, signedIn });
+        storms.push({ back, rush, rest, signedIn });
       }
       const times = sortedCopy(storms.flatMap(({ signedIn }) => signedIn.times));
       const worst = (values: number[]) => rounded(Math.max(...values));
       const measured = {
-        loopDelayP99MsWorst: worst(storms.map(({ delay }) => delay.p99)),
-        loopDelayMaxMs: worst(storms.map(({ delay }) => delay.max)),
+        loopDelayP99MsInTheRush: worst(storms.map(({ rush }) => rush.p99)),
+        loopDelayP99MsAfterIt: worst(storms.map(({ rest }) => rest.p99)),
+        loopDelayMaxMs: worst(storms.map(({ rush }) => rush.max)),
         loopDelayP99MsWhenCalm: rounded(calm.delay.p99),
         signInP50Ms: rounded(percentile(times, 0.5)),
         signInP99Ms: rounded(percentile(times, 0.99)),
@@ -76,8 +83,8 @@ export const reconnectStorm: Figure = {
       const common = { unit: 'ms', better: 'lower', measured } as const;
       return [
         {
-          what: 'event loop delay p99 in the storm',
-          value: measured.loopDelayP99MsWorst,
+          what: 'event loop delay p99 in the first 5 s',
+          value: measured.loopDelayP99MsInTheRush,
           reach: 200,
           ...common,
         },

@@ -245,8 +245,9 @@ export class DeviceActor {
 
   #onAsk(ask: PendingAsk): void {
     if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
-    if (!this.#capabilities.includes(ask.type))
+    if (!this.#capabilities.includes(ask.type)) {
       return ask.settle({ ok: false, reason: 'capability_missing' });
+    }
     this.#asks ??= new OpenAsks(this.#link);
     if (this.#asks.size >= this.#limits.maxAsks) return ask.settle({ ok: false, reason: 'busy' });
     this.#asks.send(ask, this.epoch);

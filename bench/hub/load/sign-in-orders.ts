@@ -11,7 +11,7 @@ export interface SignInOrder {
 export interface SignInTimes {
   /** Milliseconds each took. */
   times: number[];
-  /** Answers other than 200. */
+  /** Answers other than 200, and none at all. */
   refused: number;
 }
 

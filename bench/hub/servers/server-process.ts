@@ -27,7 +27,7 @@ export async function startMeasured(
     port: Number(new URL(child.greeting).port),
     // The process answers each command as the table says.
     measure: (command) => child.call(command, {}) as Promise<never>,
-    stop: child.stop,
+    stop: () => child.stop(),
   };
 }
 
