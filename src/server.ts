@@ -50,7 +50,7 @@ export interface ServerOptions {
   secretKeys: SecretKeys;
   log: Logger;
   /** For tests, which have no patience. */
-  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'admission'>;
+  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission'>;
 }
 
 export interface Server {
@@ -285,10 +285,16 @@ function databaseMetrics(metrics: Metrics, { pool, hubPool }: Database): void {
   );
 }
 
+/**
+ * Connections that may wait to be accepted, as far as `net.core.somaxconn` allows. Past it the system drops them without
+ * a word and tries again after seconds: a fleet that comes back must not do that to the people behind it.
+ */
+const BACKLOG = 16_384;
+
 async function listen(server: HttpServer, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve();
     });

@@ -1,14 +1,41 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { stopTestPostgres } from '../../test/support/test-postgres.ts';
+import { ackLatency } from './ack-latency.ts';
+import { brokenOffAsks } from './broken-off-asks.ts';
+import { crossNodeAsks } from './cross-node-asks.ts';
+import { fanOut } from './fan-out.ts';
 import { type Figure, verdict } from './figure.ts';
+import { heartbeatRate } from './heartbeat-rate.ts';
+import { heartbeatWrites } from './heartbeat-writes.ts';
+import { heldDevices } from './held-devices.ts';
+import { idleMemory } from './idle-memory.ts';
+import { lostBystanders } from './lost-bystanders.ts';
+import { reconnectStorm } from './reconnect-storm.ts';
+import { remoteAskTime } from './remote-ask-time.ts';
+import { silentDevices } from './silent-devices.ts';
+import { slowDashboard } from './slow-dashboard.ts';
 
 /**
  * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub beside its baselines,
  * prints a table, and writes all of it to `bench/results/hub.json`. Servers and load are processes of their own.
  */
 
-const FIGURES: readonly Figure[] = [];
+const FIGURES: readonly Figure[] = [
+  heartbeatRate,
+  idleMemory,
+  ackLatency,
+  crossNodeAsks,
+  remoteAskTime,
+  lostBystanders,
+  brokenOffAsks,
+  heartbeatWrites,
+  fanOut,
+  reconnectStorm,
+  slowDashboard,
+  silentDevices,
+  heldDevices,
+];
 
 const wanted = process.argv.slice(2).map(Number);
 const chosen = FIGURES.filter(({ number }) => wanted.length === 0 || wanted.includes(number));

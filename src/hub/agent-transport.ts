@@ -9,6 +9,8 @@ import {
   PROTOCOL_VERSION,
   type AgentEvent,
   type AgentToHub,
+  type CommandCancel,
+  type CommandFrame,
   type ErrorAck,
   type HubReconnect,
   type HubToAgent,
@@ -19,6 +21,7 @@ import type { Logger } from '../platform/logger.ts';
 import { BUSY, type DeviceLink } from './actor-messages.ts';
 import type { AskFailure } from './ask.ts';
 import type { DeviceActor } from './device-actor.ts';
+import { forgetHandshake } from './forget-handshake.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
 
 interface SocketData {
@@ -71,8 +74,11 @@ export function serveAgents(
   namespace.on('connection', (socket) => {
     const { identity, handshake } = socket.data;
     const ip = socket.handshake.address.replace(/^::ffff:/, '');
-    const actor = parts.connected({ identity, handshake, link: linkOver(socket), ip });
-    receive(socket, actor, parts.onBadMessage);
+    forgetHandshake(socket);
+    const actor = parts.connected({ identity, handshake, link: new SocketLink(socket), ip });
+    const inbox = new Inbox(actor, parts.onBadMessage);
+    // Takes every event, and hands none on: there are no listeners behind it.
+    socket.use((event) => inbox.receive(event));
     socket.on('disconnect', (_reason, details) => {
       if (!isTooLarge(details)) return actor.linkClosed();
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.message_too_large');
@@ -125,76 +131,105 @@ const REFUSAL_TEXT: Record<Refusal['code'], string> = {
   PROTOCOL_UNSUPPORTED: `This server speaks protocol ${PROTOCOL_VERSION}.`,
 };
 
-function linkOver(socket: AgentSocket): DeviceLink {
-  // The agent's receipt, where nothing hangs on it: the answer to a live question, or its deadline, decides.
-  const received = () => {};
-  return {
-    sendCommand: (frame, receipt = received) => void socket.emit('command', frame, receipt),
-    sendCancel: (message) => void socket.emit('command:cancel', message, received),
-    close(notice: HubReconnect | undefined) {
-      if (notice !== undefined) socket.emit('hub:reconnect', notice, received);
-      // Behind the notice, which is written first.
-      setImmediate(() => socket.disconnect(true));
-    },
-  };
+// The agent's receipt, where nothing hangs on it: the answer to a live question, or its deadline, decides.
+const received = () => {};
+
+/** Shared functions instead of some for each socket: there are ten thousand of them. */
+class SocketLink implements DeviceLink {
+  readonly #socket: AgentSocket;
+
+  constructor(socket: AgentSocket) {
+    this.#socket = socket;
+  }
+
+  sendCommand(frame: CommandFrame, receipt: (answer: OkAck | ErrorAck) => void = received): void {
+    this.#socket.emit('command', frame, receipt);
+  }
+
+  sendCancel(message: CommandCancel): void {
+    this.#socket.emit('command:cancel', message, received);
+  }
+
+  close(notice: HubReconnect | undefined): void {
+    if (notice !== undefined) this.#socket.emit('hub:reconnect', notice, received);
+    // Behind the notice, which is written first.
+    setImmediate(() => this.#socket.disconnect(true));
+  }
 }
 
 type Answer = (answer: OkAck | ErrorAck | object) => void;
+type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
 
-function receive(socket: AgentSocket, actor: DeviceActor, onBadMessage: () => void): void {
-  let badInARow = 0;
+const OK: OkAck = { ok: true };
+const unanswered: Answer = () => {};
 
-  const refuse = (answer: Answer, code: string, message: string) => {
-    badInARow += 1;
-    onBadMessage();
-    answer({ ok: false, error: { code, message } });
-    if (badInARow === MAX_BAD_MESSAGES) {
-      actor.stop({ afterMs: 60_000, reason: 'protocol_violation' }, 'socket_closed');
-    }
-  };
+/** What becomes of each message that could be read. */
+const HANDLE: {
+  readonly [E in AgentEvent]: (actor: DeviceActor, message: Messages[E], answer: Answer) => void;
+} = {
+  heartbeat(actor, heartbeat, answer) {
+    if (!actor.tell({ kind: 'heartbeat', heartbeat, at: actor.lastHeardAt, ack: answer })) answer(BUSY);
+  },
+  'command:rows'(actor, rows, answer) {
+    answer(actor.tell({ kind: 'rows', rows }) ? OK : BUSY);
+  },
+  'command:result'(actor, result, answer) {
+    // The agent keeps a result until it is safe here.
+    const ack = (isKept: boolean) => answer(isKept ? OK : BUSY);
+    if (!actor.tell({ kind: 'result', result, ack })) answer(BUSY);
+  },
+  'command:progress'(actor, progress, answer) {
+    answer(actor.tell({ kind: 'progress', progress }) ? OK : BUSY);
+  },
+  // Upgrades come later; their phases are taken note of.
+  'update:status': (_actor, _status, answer) => answer(OK),
+};
 
-  const handle: { [E in AgentEvent]: (message: z.infer<(typeof AGENT_EVENTS)[E]>, answer: Answer) => void } =
-    {
-      heartbeat(heartbeat, answer) {
-        if (!actor.tell({ kind: 'heartbeat', heartbeat, at: Date.now(), ack: answer })) answer(BUSY);
-      },
-      'command:rows'(rows, answer) {
-        answer(actor.tell({ kind: 'rows', rows }) ? OK : BUSY);
-      },
-      'command:result'(result, answer) {
-        // The agent keeps a result until it is safe here.
-        const ack = (isKept: boolean) => answer(isKept ? OK : BUSY);
-        if (!actor.tell({ kind: 'result', result, ack })) answer(BUSY);
-      },
-      'command:progress'(progress, answer) {
-        answer(actor.tell({ kind: 'progress', progress }) ? OK : BUSY);
-      },
-      // Upgrades come later; their phases are taken note of.
-      'update:status': (_status, answer) => answer(OK),
-    };
+/** What an agent says, parsed before its actor hears it. */
+class Inbox {
+  readonly #actor: DeviceActor;
+  readonly #onBadMessage: () => void;
+  #badInARow = 0;
 
-  socket.onAny((event: string, ...args: unknown[]) => {
+  constructor(actor: DeviceActor, onBadMessage: () => void) {
+    this.#actor = actor;
+    this.#onBadMessage = onBadMessage;
+  }
+
+  receive(args: readonly unknown[]): void {
+    const [event, payload] = args;
     const last = args.at(-1);
-    const answer: Answer = typeof last === 'function' ? (last as Answer) : () => {};
-    if (!isAgentEvent(event)) return refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
-    const parsed = AGENT_EVENTS[event].safeParse(args[0]);
+    const answer = typeof last === 'function' ? (last as Answer) : unanswered;
+    if (!isAgentEvent(event)) return this.#refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
+    const parsed = AGENT_EVENTS[event].safeParse(payload);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
-      return refuse(
+      return this.#refuse(
         answer,
         'VALIDATION_FAILED',
         `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
       );
     }
-    badInARow = 0;
-    actor.heard(Date.now());
+    this.#badInARow = 0;
+    this.#actor.heard(Date.now());
     // The table pairs each event with the schema that has just parsed it.
-    (handle[event] as (message: unknown, answer: Answer) => void)(parsed.data, answer);
-  });
+    (HANDLE[event] as (actor: DeviceActor, message: unknown, answer: Answer) => void)(
+      this.#actor,
+      parsed.data,
+      answer,
+    );
+  }
+
+  #refuse(answer: Answer, code: string, message: string): void {
+    this.#badInARow += 1;
+    this.#onBadMessage();
+    answer({ ok: false, error: { code, message } });
+    if (this.#badInARow === MAX_BAD_MESSAGES) {
+      this.#actor.stop({ afterMs: 60_000, reason: 'protocol_violation' }, 'socket_closed');
+    }
+  }
 }
 
-const OK: OkAck = { ok: true };
-
-function isAgentEvent(event: string): event is AgentEvent {
-  return Object.hasOwn(AGENT_EVENTS, event);
+function isAgentEvent(event: unknown): event is AgentEvent {
+  return typeof event === 'string' && Object.hasOwn(AGENT_EVENTS, event);
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DeviceStatus, DeviceSummary, Metrics, Presence } from '../protocol/index.ts';
-import type { DashboardFeed, DevicePatch } from './dashboard-feed.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
+import type { DevicePatch } from './device-change.ts';
 
 const Patch = z
   .object({
@@ -27,25 +28,28 @@ const EVENTS_AT_ONCE = 1000;
 /** The feed of this node and of all others: what happens here is told to both, to the others in batches. */
 export class ClusterFeed {
   readonly #feed: DashboardFeed;
-  readonly #tellOthers: (events: FeedEvent[]) => void;
+  readonly #tellOthers: ((events: FeedEvent[]) => void) | undefined;
   /** Latest of each device that only changed; the rest in the order it happened. */
   #changed = new Map<string, DevicePatch>();
   #events: FeedEvent[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(feed: DashboardFeed, tellOthers: (events: FeedEvent[]) => void) {
+  /** @param tellOthers  left out where there are none */
+  constructor(feed: DashboardFeed, tellOthers: ((events: FeedEvent[]) => void) | undefined) {
     this.#feed = feed;
     this.#tellOthers = tellOthers;
   }
 
   changed(deviceId: string, patch: DevicePatch): void {
     this.#feed.changed(deviceId, patch);
+    if (this.#tellOthers === undefined) return;
     this.#changed.set(deviceId, { ...this.#changed.get(deviceId), ...patch });
     this.#schedule();
   }
 
   entered(device: DeviceSummary, partnerId: string): void {
     this.#feed.entered(device, partnerId);
+    if (this.#tellOthers === undefined) return;
     this.#settleChanges();
     this.#events.push({ type: 'entered', device, partnerId });
     this.#schedule();
@@ -53,6 +57,7 @@ export class ClusterFeed {
 
   left(deviceId: string): void {
     this.#feed.left(deviceId);
+    if (this.#tellOthers === undefined) return;
     this.#settleChanges();
     this.#events.push({ type: 'left', deviceId });
     this.#schedule();
@@ -84,7 +89,7 @@ export class ClusterFeed {
   #flush(): void {
     this.#timer = undefined;
     this.#settleChanges();
-    while (this.#events.length > 0) this.#tellOthers(this.#events.splice(0, EVENTS_AT_ONCE));
+    while (this.#events.length > 0) this.#tellOthers?.(this.#events.splice(0, EVENTS_AT_ONCE));
   }
 }
 

@@ -5,6 +5,7 @@ import {
   DASHBOARD_NAMESPACE,
   DashboardHandshake,
   type DashboardToHub,
+  type DevicesDelta,
   type DeviceSummary,
   type ErrorAck,
   type HubToDashboard,
@@ -15,11 +16,15 @@ import { AppError } from '../platform/errors.ts';
 import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
-import { type DashboardFeed, Subscription } from './dashboard-feed.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
 import { DashboardJobs } from './dashboard-jobs.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
+import { deltaText } from './delta-text.ts';
+import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
+import { type Pace, PacedClient } from './paced-client.ts';
 import type { CommandLedger, DeviceStore, People } from './ports.ts';
+import { Subscription } from './subscription.ts';
 
 interface SocketData {
   token: string;
@@ -47,12 +52,20 @@ export function serveDashboards(
     recheckMs?: number;
     /** Makes one of the rooms of all nodes. */
     joinOthers?: (namespace: DashboardNamespace) => void;
+    /** A client did not read, and was cut off. */
+    onCutOff: () => void;
+    /** How long it may read nothing (default 20 s). */
+    patienceMs?: number;
   },
 ): JobRooms {
   const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
   parts.joinOthers?.(namespace);
 
   namespace.use((socket: DashboardSocket, next) => {
+    // An agent's: it has forgotten where it came from, which counts for a person.
+    if (isBare(socket)) {
+      return next(refusal(new AppError('forbidden', "This connection is an agent's. Open another one.")));
+    }
     const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
     if (!handshake.success) {
       return next(refusal(new AppError('unauthenticated', 'Send an access token as auth.token.')));
@@ -72,7 +85,8 @@ export function serveDashboards(
 
   namespace.on('connection', (socket: DashboardSocket) => {
     const subscriptions = new Map<string, Subscription>();
-    const queries = new DashboardQueries(queryClient(socket), parts);
+    const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
+    const queries = new DashboardQueries(queryClient(socket, pace), parts);
     const jobs = new DashboardJobs(roomMember(socket), parts);
     const recheck = setInterval(() => {
       stillTheSame(socket, parts.people, parts.proxyTrust).then(
@@ -82,6 +96,7 @@ export function serveDashboards(
     }, parts.recheckMs ?? RECHECK_MS);
     socket.on('disconnect', () => {
       clearInterval(recheck);
+      pace.close();
       queries.close();
       for (const subscription of subscriptions.values()) parts.feed.remove(subscription);
     });
@@ -93,16 +108,14 @@ export function serveDashboards(
           throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
         }
         const { caller } = socket.data;
-        const subscription = new Subscription({
-          caller,
-          filter,
-          send: (delta) => void socket.emit('devices:delta', delta),
-        });
+        const read = async () => parts.refreshed(await parts.store.summaries(caller, filter));
+        const send = (delta: DevicesDelta) => pace.emitText('devices:delta', deltaText(delta));
+        const subscription = new Subscription({ caller, filter, send, pace, read });
         // Before the first state is read, so that nothing falls between the two.
         subscriptions.set(subscription.id, subscription);
         parts.feed.add(subscription);
         try {
-          const devices = parts.refreshed(await parts.store.summaries(caller, filter));
+          const devices = await read();
           return { ok: true, subscriptionId: subscription.id, ...subscription.start(devices), devices };
         } catch (error) {
           subscriptions.delete(subscription.id);
@@ -163,22 +176,26 @@ const roomMember = (socket: DashboardSocket) => ({
 /** Rows that may wait for a client before no further device is asked for more. */
 const PLENTY_OF_ROWS = 2000;
 /** Beyond, it does not read, and is not sent what it would be sent. */
-const MAX_WAITING_ROWS = 50_000;
+const MAX_WAITING_ROWS = 10_000;
 
-function queryClient(socket: DashboardSocket): QueryClient {
+function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
   let waiting = 0;
+  let isWatched = false;
   const whenReady: (() => void)[] = [];
   const isReady = () => {
+    isWatched = false;
     waiting = 0;
     for (const go of whenReady.splice(0)) go();
   };
-  socket.conn.on('drain', isReady);
   socket.on('disconnect', isReady);
   return {
     caller: () => socket.data.caller,
     rows(message) {
       waiting += message.rows.length;
       socket.emit('eventlogs:rows', message);
+      if (isWatched) return;
+      isWatched = true;
+      pace.whenReady(isReady);
     },
     end: (message) => void socket.emit('eventlogs:end', message),
     async ready() {
@@ -227,9 +244,9 @@ function refusal(error: unknown): Error {
   return Object.assign(new Error(body.message), { data: body });
 }
 
-function clientOf({ handshake, request }: DashboardSocket, trust: ProxyTrust): ClientInfo {
+function clientOf({ handshake }: DashboardSocket, trust: ProxyTrust): ClientInfo {
   return {
-    ...clientAddress({ peer: request.socket.remoteAddress, headers: handshake.headers }, trust),
+    ...clientAddress({ peer: handshake.address, headers: handshake.headers }, trust),
     userAgent: handshake.headers['user-agent'] ?? null,
   };
 }

@@ -3,8 +3,8 @@ import type {
   CommandResult,
   CommandRows,
   ErrorAck,
-  Heartbeat,
   HubReconnect,
+  Metrics,
   OkAck,
   Presence,
   PresenceReason,
@@ -19,7 +19,14 @@ import {
   type Urgent,
 } from './actor-messages.ts';
 import type { AskFailure } from './ask.ts';
-import { factsOf, heartbeatAnswer } from './heartbeat.ts';
+import {
+  factsOf,
+  heartbeatAnswer,
+  instant,
+  tellsNothingNew,
+  toldFacts,
+  type ToldFacts,
+} from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import { OpenAsks } from './open-asks.ts';
 import type {
@@ -57,19 +64,22 @@ export class DeviceActor {
   state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
   epoch = 0;
   lastHeardAt: number;
-  connectedSince: number;
+  readonly connectedSince: number;
 
   readonly #link: DeviceLink;
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
   readonly #mailbox: Mailbox<ActorMessage | Urgent>;
-  readonly #capabilities: ReadonlySet<string>;
+  readonly #capabilities: readonly string[];
   readonly #ip: string;
   /** Made for the first question: most devices have none. */
   #asks: OpenAsks | undefined;
-  #agentVersion: string;
-  #facts = '';
-  #heartbeat: Heartbeat | undefined;
+  /** What the agent has said of its machine last; the rest of a heartbeat is not kept. */
+  #facts: ToldFacts;
+  #metrics: Metrics | null = null;
+  #uptimeSeconds: number | null = null;
+  /** As it is told with each heartbeat. */
+  readonly #connected: Presence;
   #graceTimer: NodeJS.Timeout | undefined;
   #linkOpen = true;
   #supersededBy = 0;
@@ -90,11 +100,12 @@ export class DeviceActor {
     this.#link = options.link;
     this.#events = options.events;
     this.#limits = options.limits;
-    this.#agentVersion = options.agentVersion;
-    this.#capabilities = new Set(options.capabilities);
+    this.#facts = { agentVersion: options.agentVersion };
+    this.#capabilities = options.capabilities;
     this.#ip = options.ip;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
+    this.#connected = { state: 'connected', since: instant(this.connectedSince), reason: 'connected' };
     this.#mailbox = new Mailbox((message) => this.#turn(message), MAILBOX_CAPACITY);
     this.#mailbox.hold();
   }
@@ -145,7 +156,7 @@ export class DeviceActor {
   }
   /** Says again that the device is connected: somebody may have said otherwise. */
   tellAgain(): void {
-    if (this.countsAsConnected) this.#reportPresence('connected', this.connectedSince);
+    if (this.countsAsConnected) this.#reportPresence(this.#connected);
   }
   /** @param failure  what the questions that are open end with */
   linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
@@ -220,7 +231,7 @@ export class DeviceActor {
     this.epoch = epoch;
     if (epoch < this.#supersededBy) return this.#end(SUPERSEDED, undefined);
     this.state = 'online';
-    this.#reportPresence('connected', this.connectedSince);
+    this.#reportPresence(this.#connected);
     this.#reportFacts();
     this.#events.ready(this);
     this.#mailbox.release();
@@ -228,16 +239,20 @@ export class DeviceActor {
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
     this.lastHeardAt = at;
-    this.#heartbeat = heartbeat;
-    this.#agentVersion = heartbeat.agentVersion;
+    this.#metrics = heartbeat.metrics ?? null;
+    this.#uptimeSeconds = heartbeat.uptimeSeconds ?? null;
     ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
-    this.#reportPresence('connected', this.connectedSince);
+    this.#reportPresence(this.#connected);
+    if (tellsNothingNew(this.#facts, heartbeat)) return;
+    this.#facts = toldFacts(heartbeat);
     this.#reportFacts();
   }
 
   #onAsk(ask: PendingAsk): void {
     if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
-    if (!this.#capabilities.has(ask.type)) return ask.settle({ ok: false, reason: 'capability_missing' });
+    if (!this.#capabilities.includes(ask.type)) {
+      return ask.settle({ ok: false, reason: 'capability_missing' });
+    }
     this.#asks ??= new OpenAsks(this.#link);
     if (this.#asks.size >= this.#limits.maxAsks) return ask.settle({ ok: false, reason: 'busy' });
     this.#asks.send(ask, this.epoch);
@@ -257,7 +272,7 @@ export class DeviceActor {
     // Not acknowledged, so it is sent again under the next claim.
     if (!this.#linkOpen || command.epoch !== this.epoch) return;
     const { id, type, payload, epoch, deadline, attempt } = command;
-    if (!this.#capabilities.has(type)) {
+    if (!this.#capabilities.includes(type)) {
       const code = AgentErrorCode.capabilityMissing;
       return this.#refuse(command, { code, message: `The agent on this device cannot do "${type}".` });
     }
@@ -308,7 +323,10 @@ export class DeviceActor {
     for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
-    if (wasOnline && presence !== undefined) this.#reportPresence(presence, Date.now());
+    if (wasOnline && presence !== undefined) {
+      const state = presence === 'connected' ? 'connected' : 'disconnected';
+      this.#reportPresence({ state, since: instant(Date.now()), reason: presence });
+    }
     this.state = 'gone';
     this.#events.gone(this);
     if (wasOpen) this.#closeLink(notice);
@@ -323,35 +341,24 @@ export class DeviceActor {
     }
   }
 
-  #reportPresence(reason: PresenceReason, since: number): void {
-    const presence: Presence = {
-      state: reason === 'connected' ? 'connected' : 'disconnected',
-      since: new Date(since).toISOString(),
-      reason,
-    };
+  #reportPresence(presence: Presence): void {
     this.#events.presence(
       {
         deviceId: this.deviceId,
         epoch: this.epoch,
         presence,
-        lastSeenAt: new Date(this.lastHeardAt).toISOString(),
+        lastSeenAt: instant(this.lastHeardAt),
         lastIp: this.#ip,
-        metrics: this.#heartbeat?.metrics ?? null,
-        uptimeSeconds: this.#heartbeat?.uptimeSeconds ?? null,
+        metrics: this.#metrics,
+        uptimeSeconds: this.#uptimeSeconds,
       },
       this.identity,
     );
   }
 
-  /** What the agent says of the machine changes rarely: it is written when it does. */
   #reportFacts(): void {
-    const { deviceId } = this;
-    const capabilities = [...this.#capabilities].sort();
-    const facts = factsOf({ deviceId, agentVersion: this.#agentVersion, capabilities }, this.#heartbeat);
-    const fingerprint = JSON.stringify(facts);
-    if (fingerprint === this.#facts) return;
-    this.#facts = fingerprint;
-    this.#events.facts(facts);
+    const capabilities = [...new Set(this.#capabilities)].sort();
+    this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities }, this.#facts));
   }
 }
 

@@ -3,15 +3,51 @@ import type { DeviceFacts } from './ports.ts';
 
 /** What a heartbeat means, whichever way it came. */
 
+/** The part of a heartbeat that is about the machine: it changes rarely, and is written when it does. */
+const FACTS = [
+  'agentVersion',
+  'osVersion',
+  'osBuild',
+  'watchdogVersion',
+  'lastUser',
+  'pendingReboot',
+  'autoUpdate',
+] as const;
+export type ToldFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
+
+const NO_UPGRADES: HeartbeatAck['upgrade'] = [];
+
 export function heartbeatAnswer(at: number, heartbeatMs: number): HeartbeatAck {
-  return { ok: true, at: new Date(at).toISOString(), nextInMs: heartbeatMs, upgrade: [] };
+  return { ok: true, at: instant(at), nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
+}
+
+let writtenAt = Number.NaN;
+let written = '';
+
+/** ISO 8601. Many heartbeats come within one millisecond; their time is written out once. */
+export function instant(at: number): string {
+  if (at !== writtenAt) {
+    written = new Date(at).toISOString();
+    writtenAt = at;
+  }
+  return written;
+}
+
+/** Without the rest of the heartbeat, so that keeping it keeps no more. */
+export function toldFacts(heartbeat: ToldFacts): ToldFacts {
+  const { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
+    heartbeat;
+  return { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate };
+}
+
+export function tellsNothingNew(before: ToldFacts, heartbeat: ToldFacts): boolean {
+  return FACTS.every((fact) => before[fact] === heartbeat[fact]);
 }
 
 /** @param known  what the heartbeat itself does not say: only a handshake names what an agent is able to do */
 export function factsOf(
-  known: { deviceId: string; agentVersion: string; capabilities: readonly string[] | undefined },
-  heartbeat: Heartbeat | undefined,
+  known: { deviceId: string; capabilities: readonly string[] | undefined },
+  told: ToldFacts,
 ): DeviceFacts {
-  const { osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } = heartbeat ?? {};
-  return { ...known, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate };
+  return { ...known, ...told };
 }

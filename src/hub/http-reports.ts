@@ -1,15 +1,22 @@
 import type { Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
-import { factsOf, heartbeatAnswer } from './heartbeat.ts';
+import {
+  factsOf,
+  heartbeatAnswer,
+  instant,
+  tellsNothingNew,
+  toldFacts,
+  type ToldFacts,
+} from './heartbeat.ts';
 import type { AgentIdentity, DeviceStore } from './ports.ts';
 import type { PresenceWriter } from './presence-writer.ts';
 
 interface Reporting {
   until: number;
   lastSeenAt: number;
-  /** What was last written of the machine. */
-  facts: string;
+  /** What was last written of the machine; of what the last run has left, that is not known. */
+  facts: ToldFacts | undefined;
 }
 
 /**
@@ -47,22 +54,21 @@ export class HttpReports {
   /** Knows the deadlines that the last run has left, so that someone is told when they pass. */
   async start(): Promise<void> {
     for (const { deviceId, until } of await this.#parts.store.reporting()) {
-      if (until !== null) this.#devices.set(deviceId, { until, lastSeenAt: 0, facts: '' });
+      if (until !== null) this.#devices.set(deviceId, { until, lastSeenAt: 0, facts: undefined });
     }
   }
 
   heartbeat({ deviceId }: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
     const at = Date.now();
     const until = at + this.#timing.countsForMs;
-    const facts = factsOf(
-      { deviceId, agentVersion: heartbeat.agentVersion, capabilities: undefined },
-      heartbeat,
-    );
-    const fingerprint = JSON.stringify(facts);
-    if (this.#devices.get(deviceId)?.facts !== fingerprint) this.#parts.writer.facts(facts);
-    this.#devices.set(deviceId, { until, lastSeenAt: at, facts: fingerprint });
+    let facts = this.#devices.get(deviceId)?.facts;
+    if (facts === undefined || !tellsNothingNew(facts, heartbeat)) {
+      facts = toldFacts(heartbeat);
+      this.#parts.writer.facts(factsOf({ deviceId, capabilities: undefined }, facts));
+    }
+    this.#devices.set(deviceId, { until, lastSeenAt: at, facts });
     const { metrics } = heartbeat;
-    const lastSeenAt = new Date(at).toISOString();
+    const lastSeenAt = instant(at);
     this.#parts.writer.report({
       deviceId,
       until: new Date(until).toISOString(),

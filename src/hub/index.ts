@@ -11,10 +11,11 @@ import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { Ask } from './ask.ts';
-import { DashboardFeed, type DevicePatch } from './dashboard-feed.ts';
+import { DashboardFeed } from './dashboard-feed.ts';
 import { type DashboardNamespace, serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { CommandDesk } from './command-desk.ts';
+import type { DevicePatch } from './device-change.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
@@ -31,10 +32,11 @@ import type {
 } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
+import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
-export type { DevicePatch } from './dashboard-feed.ts';
+export type { DevicePatch } from './device-change.ts';
 export type { JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -92,6 +94,8 @@ export interface HubOptions {
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
   dashboardRecheckMs?: number;
+  /** How long a dashboard may read nothing of what it is sent (default 20 s). */
+  dashboardPatienceMs?: number;
   admission?: AdmissionLimits;
 }
 
@@ -118,10 +122,16 @@ export function createHub(options: HubOptions): Hub {
   const registry = new ActorRegistry();
   const writer = new PresenceWriter(store, log);
   const ownFeed = new DashboardFeed();
-  const feed = new ClusterFeed(ownFeed, (told) => {
-    // Dashboards of others that cannot be told now, subscribe again or see the next change.
-    bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
-  });
+  const feed = new ClusterFeed(
+    ownFeed,
+    // One process has no others to tell.
+    options.bus === undefined
+      ? undefined
+      : (told) => {
+          // Dashboards of others that cannot be told now, subscribe again or see the next change.
+          bus.broadcast({ kind: 'feed', events: told }).catch(() => meters.untold.inc());
+        },
+  );
   const jobs = new JobFeed({
     update: (rooms, job) => jobRooms.update(rooms, job),
     output: (rooms, output) => jobRooms.output(rooms, output),
@@ -176,6 +186,7 @@ export function createHub(options: HubOptions): Hub {
     sockets: () => io.engine.clientsCount,
   });
   const admission = new Admission(options.admission ?? ADMISSION);
+  const capabilities = new SharedLists();
   let draining = false;
 
   const events: ActorEvents = {
@@ -276,7 +287,7 @@ export function createHub(options: HubOptions): Hub {
         events,
         limits,
         agentVersion: handshake.agentVersion,
-        capabilities: handshake.capabilities,
+        capabilities: capabilities.shared(handshake.capabilities),
         ip,
         connectedSince: before?.countsAsConnected === true ? before.connectedSince : undefined,
         now: Date.now(),
@@ -299,8 +310,10 @@ export function createHub(options: HubOptions): Hub {
     ask,
     log,
     refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
+    onCutOff: () => meters.cutOff.inc(),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
     ...(options.joinDashboards === undefined ? {} : { joinOthers: options.joinDashboards }),
+    ...(options.dashboardPatienceMs === undefined ? {} : { patienceMs: options.dashboardPatienceMs }),
   });
 
   // One sweep for all devices instead of a timer each.
@@ -380,6 +393,7 @@ export function createHub(options: HubOptions): Hub {
       jobs.close();
       await io.close();
       feed.close();
+      ownFeed.close();
       await reports.close();
       await writer.close();
       await bus.close();
@@ -445,6 +459,11 @@ function hubMetrics(
     untold: metrics.counter(
       'muster_feed_batches_untold_total',
       'Batches of device changes that other nodes could not be told.',
+      [],
+    ),
+    cutOff: metrics.counter(
+      'muster_dashboards_cut_off_total',
+      'Connections of dashboards that were ended because they did not read what they were sent.',
       [],
     ),
     badMessages: metrics.counter(

@@ -1,6 +1,6 @@
 import type { DeviceSummary } from '../protocol/index.ts';
 import type { ActorRegistry } from './actor-registry.ts';
-import { statusAfter } from './dashboard-feed.ts';
+import { statusAfter } from './device-change.ts';
 import type { HttpReports } from './http-reports.ts';
 
 /** The database is written behind, so what this process has heard itself is newer. */

@@ -24,12 +24,15 @@ export class Mailbox<M> {
   /** False when the mailbox is full: the sender says so to whoever asked. */
   post(message: M): boolean {
     if (this.#normal.length >= this.#capacity) return false;
-    this.#normal.push(message);
-    this.#run();
+    if (this.#held || !this.#isIdle) {
+      this.#normal.push(message);
+      this.#run();
+    } else this.#turnAtOnce(message);
     return true;
   }
 
   postUrgent(message: M): void {
+    if (this.#isIdle) return this.#turnAtOnce(message);
     this.#urgent.push(message);
     this.#run();
   }
@@ -56,6 +59,24 @@ export class Mailbox<M> {
     this.#urgent = [];
     this.#normal = [];
     return waiting;
+  }
+
+  get #isIdle(): boolean {
+    return !this.#busy && !this.#resumeScheduled && this.depth === 0;
+  }
+
+  /** Nothing waits, as is so for nearly every message: it does not have to be queued to be taken out again. */
+  #turnAtOnce(message: M): void {
+    this.#busy = true;
+    let threw = true;
+    try {
+      this.#handle(message);
+      threw = false;
+    } finally {
+      this.#busy = false;
+      if (threw) this.#resumeLater();
+      else if (this.depth > 0) this.#run();
+    }
   }
 
   #next(): M | undefined {

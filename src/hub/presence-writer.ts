@@ -3,6 +3,8 @@ import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from './p
 
 const FLUSH_MS = 500;
 const BATCH = 1000;
+/** While the database writes one batch, the next is made ready. */
+const BATCHES_AT_ONCE = 2;
 
 /** Writes presence, reports and facts behind whoever took them in: the latest of each device, in batches, kept while the database is away. */
 export class PresenceWriter {
@@ -70,10 +72,10 @@ export class PresenceWriter {
     this.#reports = new Map();
     this.#facts = new Map();
     try {
-      for (const batch of inBatches([...presence.values()])) await this.#store.recordPresence(batch);
+      await inBatches([...presence.values()], (batch) => this.#store.recordPresence(batch));
       // Behind presence: a report that still waits is newer than the connection before it.
-      for (const batch of inBatches([...reports.values()])) await this.#store.recordReports(batch);
-      for (const batch of inBatches([...facts.values()])) await this.#store.recordFacts(batch);
+      await inBatches([...reports.values()], (batch) => this.#store.recordReports(batch));
+      await inBatches([...facts.values()], (batch) => this.#store.recordFacts(batch));
       if (this.#failing) this.#log.info('hub.presence_written_again');
       this.#failing = false;
     } catch (error) {
@@ -98,8 +100,16 @@ function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts
   return { ...later, capabilities: later.capabilities ?? earlier?.capabilities };
 }
 
-function inBatches<T>(items: T[]): T[][] {
-  const batches: T[][] = [];
-  for (let start = 0; start < items.length; start += BATCH) batches.push(items.slice(start, start + BATCH));
-  return batches;
+/** Rejects when every batch that was begun has ended. No device is in two of them. */
+async function inBatches<T>(items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < items.length) {
+      const start = next;
+      next += BATCH;
+      await write(items.slice(start, start + BATCH));
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, lane));
+  for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
 }

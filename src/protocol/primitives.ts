@@ -19,7 +19,7 @@ export const text = (max: number, min = 1) =>
     .min(min)
     .max(max)
     .refine(
-      (value) => !value.includes('\0') && !/\p{Surrogate}/u.test(value),
+      (value) => value.isWellFormed() && !value.includes('\0'),
       'must not contain NUL characters or halves of surrogate pairs',
     );
 

@@ -1,84 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import { FRAME_MS, statusAfter, Subscription, type DevicePatch } from '../../src/hub/dashboard-feed.ts';
-import type { Caller } from '../../src/platform/context.ts';
-import type {
-  DeviceCounts,
-  DevicesDelta,
-  DeviceStatus,
-  DeviceSummary,
-  Presence,
-} from '../../src/protocol/index.ts';
-
-const CALLER: Caller = {
-  scope: 'system',
-  kind: 'user',
-  userId: 'u',
-  sessionId: 's',
-  apiKeyId: null,
-  email: 'e',
-  name: 'n',
-  partnerId: null,
-  orgId: null,
-  orgAccess: 'all',
-  orgIds: [],
-  roleId: 'r',
-  roleName: 'r',
-  permissions: new Set(),
-  mfa: false,
-  ipAllowlist: [],
-};
-const presence = (state: Presence['state']): Presence => ({
-  state,
-  since: '2026-01-31T08:00:00.000Z',
-  reason: state === 'connected' ? 'connected' : 'socket_closed',
-});
-const summary = (id: string, status: DeviceStatus = 'offline', hostname = id): DeviceSummary => ({
-  id,
-  orgId: 'org',
-  siteId: 'site',
-  hostname,
-  displayName: null,
-  osType: 'linux',
-  agentVersion: '1.0.0',
-  status,
-  presence: presence(status === 'online' ? 'connected' : 'disconnected'),
-  lastSeenAt: null,
-  metrics: null,
-});
-
-/** What any client does with what it is sent. */
-class Client {
-  readonly devices = new Map<string, DeviceSummary>();
-  counts: DeviceCounts | undefined;
-  seq = 0;
-  frames = 0;
-  readonly faults: string[] = [];
-
-  start(devices: readonly DeviceSummary[], { seq, counts }: { seq: number; counts: DeviceCounts }): void {
-    for (const device of devices) this.devices.set(device.id, device);
-    this.seq = seq;
-    this.counts = counts;
-  }
-
-  take(delta: DevicesDelta): void {
-    this.frames += 1;
-    if (delta.seq !== this.seq + 1) this.faults.push(`seq ${this.seq} → ${delta.seq}`);
-    this.seq = delta.seq;
-    const ids = [...delta.changed.map(({ id }) => id), ...delta.entered.map(({ id }) => id), ...delta.left];
-    if (new Set(ids).size !== ids.length) this.faults.push('a device twice in one frame');
-    if (ids.length === 0) this.faults.push('an empty frame');
-    for (const device of delta.entered) this.devices.set(device.id, device);
-    for (const { id, ...patch } of delta.changed) {
-      const known = this.devices.get(id);
-      if (known === undefined) this.faults.push('a change of an unknown device');
-      else this.devices.set(id, { ...known, ...patch } as DeviceSummary);
-    }
-    for (const id of delta.left) this.devices.delete(id);
-    this.counts = delta.counts;
-  }
-}
+import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
+import { DeviceChange, statusAfter, type DevicePatch } from '../../src/hub/device-change.ts';
+import { CALLER, FeedClient, presence, summary } from '../support/feed-client.ts';
+import type { DeviceCounts, DeviceStatus, DeviceSummary } from '../../src/protocol/index.ts';
 
 /** What is so, applied one after the other. */
 class Truth {
@@ -100,10 +26,10 @@ class Truth {
 
 describe('the dashboard feed', () => {
   let clock: sinon.SinonFakeTimers;
-  let client: Client;
+  let client: FeedClient;
   let subscription: Subscription;
   const begin = () => {
-    client = new Client();
+    client = new FeedClient();
     subscription = new Subscription({ caller: CALLER, filter: {}, send: (delta) => client.take(delta) });
   };
   beforeEach(() => {
@@ -116,7 +42,7 @@ describe('the dashboard feed', () => {
   it('sends at most four frames a second, with the latest of each device', () => {
     open(summary('a'), summary('b'));
     for (let i = 1; i <= 100; i++) {
-      subscription.changed('a', { lastSeenAt: `at ${i}` });
+      subscription.changed(new DeviceChange('a', { lastSeenAt: `at ${i}` }));
       clock.tick(10);
     }
     clock.tick(FRAME_MS);
@@ -137,12 +63,12 @@ describe('the dashboard feed', () => {
 
   it('lets the later of two changes within a frame decide, be it a decision or a connection', () => {
     open(summary('a', 'maintenance'), summary('b', 'online'), summary('c', 'online'));
-    subscription.changed('a', { status: 'online' });
-    subscription.changed('a', { presence: presence('disconnected') });
-    subscription.changed('b', { presence: presence('disconnected') });
-    subscription.changed('b', { status: 'maintenance' });
-    subscription.changed('c', { status: 'maintenance' });
-    subscription.changed('c', { presence: presence('disconnected') });
+    subscription.changed(new DeviceChange('a', { status: 'online' }));
+    subscription.changed(new DeviceChange('a', { presence: presence('disconnected') }));
+    subscription.changed(new DeviceChange('b', { presence: presence('disconnected') }));
+    subscription.changed(new DeviceChange('b', { status: 'maintenance' }));
+    subscription.changed(new DeviceChange('c', { status: 'maintenance' }));
+    subscription.changed(new DeviceChange('c', { presence: presence('disconnected') }));
     clock.tick(FRAME_MS);
     const statuses = ['a', 'b', 'c'].map((id) => client.devices.get(id)?.status);
     expect(statuses).to.deep.equal(['offline', 'maintenance', 'maintenance']);
@@ -150,9 +76,9 @@ describe('the dashboard feed', () => {
 
   it('sends nothing once it is stopped', () => {
     open(summary('a'));
-    subscription.changed('a', { lastSeenAt: 'now' });
+    subscription.changed(new DeviceChange('a', { lastSeenAt: 'now' }));
     subscription.stop();
-    subscription.changed('a', { lastSeenAt: 'later' });
+    subscription.changed(new DeviceChange('a', { lastSeenAt: 'later' }));
     clock.tick(10_000);
     expect([client.frames, clock.countTimers()]).to.deep.equal([0, 0]);
   });
@@ -178,7 +104,7 @@ describe('the dashboard feed', () => {
       for (const [i, action] of steps.entries()) {
         if (action.do === 'changed') {
           truth.changed(action.id, action.patch);
-          subscription.changed(action.id, action.patch);
+          subscription.changed(new DeviceChange(action.id, action.patch));
         } else if (action.do === 'entered') {
           const device = summary(action.id, action.status, `name ${i}`);
           truth.devices.set(device.id, device);

@@ -8,6 +8,8 @@ import { eventually } from './eventually.ts';
 /** A real Redis of the test's own, which keeps nothing and can go away and come back under one address. */
 export interface TestRedis {
   url: string;
+  /** Of the program that runs now. */
+  readonly pid: number;
   /** Ends the program at once, as a crash would. */
   kill(): Promise<void>;
   /** Starts it again, empty, on the same port; nothing where it runs. */
@@ -21,11 +23,8 @@ export interface TestRedis {
   remove(): Promise<void>;
 }
 
-/**
- * For `before(async function () { redis = await redisOrSkip(this); })`: where the program is not installed the tests
- * are skipped, and shown as such; in continuous integration they fail instead.
- */
-export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
+/** Rejects with ENOENT where the program is not installed. */
+export async function startRedis(): Promise<TestRedis> {
   const dir = await mkdtemp(path.join(tmpdir(), 'muster-redis-'));
   const port = await freePort();
   let child: ChildProcess | undefined;
@@ -33,6 +32,9 @@ export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
 
   const redis: TestRedis = {
     url: `redis://127.0.0.1:${port}`,
+    get pid() {
+      return child?.pid ?? 0;
+    },
     async start() {
       if (child !== undefined) return;
       const started = await run(port, dir);
@@ -68,10 +70,23 @@ export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
     await redis.start();
   } catch (error) {
     await redis.remove();
-    if (!isMissing(error) || process.env['CI'] === 'true') throw error;
-    hook.skip();
+    throw error;
   }
   return redis;
+}
+
+/**
+ * For `before(async function () { redis = await redisOrSkip(this); })`: where the program is not installed the tests
+ * are skipped, and shown as such; in continuous integration they fail instead.
+ */
+export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
+  try {
+    return await startRedis();
+  } catch (error) {
+    if (!isMissing(error) || process.env['CI'] === 'true') throw error;
+    // Throws what Mocha takes for a skip.
+    return hook.skip();
+  }
 }
 
 const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';

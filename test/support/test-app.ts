@@ -37,6 +37,7 @@ export interface TestAppOptions {
   log?: Logger;
   graceMs?: number;
   dashboardRecheckMs?: number;
+  dashboardPatienceMs?: number;
   admission?: { perSecond: number; burst: number };
 }
 
@@ -53,7 +54,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
     }),
   };
-  const { graceMs = 300, dashboardRecheckMs, admission } = options;
+  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission } = options;
   const server = await startServer({
     config,
     database,
@@ -63,6 +64,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     hub: {
       graceMs,
       ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }),
+      ...(dashboardPatienceMs === undefined ? {} : { dashboardPatienceMs }),
       ...(admission === undefined ? {} : { admission }),
     },
   });

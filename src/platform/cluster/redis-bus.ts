@@ -22,13 +22,15 @@ const Frame = z.object({
   messages: z.array(z.unknown()),
 });
 
-// By the clock of Redis, which all nodes share. Answers whether we were known, and who is there.
+// By the clock of Redis, which all nodes share. Answers whether we were known, who is there, and in how many ms the
+// first lease ends that is not renewed.
 const BEAT = `
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
   local isNew = redis.call('ZADD', KEYS[1], now, ARGV[1])
-  return { isNew, redis.call('ZRANGE', KEYS[1], 0, -1) }`;
+  local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+  return { isNew, redis.call('ZRANGE', KEYS[1], 0, -1), oldest[2] + ARGV[2] - now }`;
 
 const ALIVE = `
   local time = redis.call('TIME')
@@ -64,6 +66,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   #alive: ReadonlySet<string>;
   readonly #gone = new Set<string>();
   #beatTimer: NodeJS.Timeout | undefined;
+  #extraBeat: NodeJS.Timeout | undefined;
   #isAway = true;
   #quietUntil = 0;
   #refused = 0;
@@ -143,6 +146,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#beatTimer);
+    clearTimeout(this.#extraBeat);
     const { client } = this.#redis;
     const farewell = JSON.stringify({ from: this.nodeId, left: true, messages: [] });
     // Redis may be away: then the others find out by themselves.
@@ -256,15 +260,21 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     this.#subscribe();
     let isNew: number;
     let there: string[];
+    let leaseEndsMs: number;
     try {
-      [isNew, there] = (await this.#redis.client.eval(BEAT, 1, NODES, this.nodeId, LEASE_MS)) as [
-        number,
-        string[],
-      ];
+      [isNew, there, leaseEndsMs] = (await this.#redis.client.eval(
+        BEAT,
+        1,
+        NODES,
+        this.nodeId,
+        LEASE_MS,
+      )) as [number, string[], number];
     } catch {
       this.#isAway = true;
       return;
     }
+    // Whoever waits for a node that has gone need not wait for the next beat as well.
+    if (leaseEndsMs < BEAT_MS) this.#beatAfter(leaseEndsMs);
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;
     if (hasReturned) {
@@ -282,6 +292,12 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     this.#alive = now;
     for (const nodeId of now) this.#gone.delete(nodeId);
     for (const nodeId of lost) this.#tellLost(nodeId);
+  }
+
+  #beatAfter(ms: number): void {
+    clearTimeout(this.#extraBeat);
+    this.#extraBeat = setTimeout(() => void this.#beat(), ms);
+    this.#extraBeat.unref();
   }
 
   #tellLost(nodeId: string): void {

@@ -32,6 +32,12 @@ const RECLAIM = `
 
 const AT_ONCE = 100;
 
+/** Claims that are looked up together, and what is held of each, in the same order. */
+interface Lookups {
+  ids: string[];
+  answers: Promise<(string | null)[]>;
+}
+
 /**
  * Claims that all nodes see: one hash, a field for each thing. They have no end of their own, and do not count when their
  * node has gone. While Redis is away a node claims by its own clock, and tells when that is back.
@@ -48,6 +54,7 @@ export class RedisClaims {
   readonly #log: Logger;
   readonly #own = new Map<string, number>();
   #lastEpoch = 0;
+  #lookups: Lookups | undefined;
 
   constructor(parts: {
     redis: RedisConnection;
@@ -104,9 +111,26 @@ export class RedisClaims {
 
   /** Rejects while Redis is away: nobody can say. */
   async find(id: string): Promise<Claim | undefined> {
-    const held = await this.#redis.client.hget(this.#claimsKey, id);
+    const held = await this.#lookUp(id);
     const claim = held === null ? undefined : parse(held);
     return claim === undefined || this.#isGone(claim.nodeId) ? undefined : claim;
+  }
+
+  /** What one turn of the event loop looks up goes in one command: each has its cost here and in Redis. */
+  async #lookUp(id: string): Promise<string | null> {
+    this.#lookups ??= this.#gather();
+    const { ids, answers } = this.#lookups;
+    const at = ids.push(id) - 1;
+    return (await answers)[at] ?? null;
+  }
+
+  #gather(): Lookups {
+    const ids: string[] = [];
+    const answers = new Promise<void>((turn) => setImmediate(turn)).then(() => {
+      this.#lookups = undefined;
+      return this.#redis.client.hmget(this.#claimsKey, ...ids);
+    });
+    return { ids, answers };
   }
 
   /** Tells all claims of this node again. */

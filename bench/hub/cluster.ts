@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { startRedis, type TestRedis } from '../../test/support/redis.ts';
+import { addressesOf, type LoadProcess, startLoad } from './load/load-process.ts';
+import { ANY_CORE, type OwnProcess, startProcess } from './processes.ts';
+import type { AskingCommands } from './servers/asking.ts';
+
+/** Linux counts processor time in hundredths of a second. */
+const TICK_MICROS = 10_000;
+/** Connections that may be under way while devices connect. */
+const AT_ONCE = 50;
+
+export type NodeKind = 'hub' | 'classic' | 'sharded';
+
+export interface Node {
+  pid: number;
+  port: number;
+  ask<C extends keyof AskingCommands>(
+    command: C,
+    order: AskingCommands[C]['ask'],
+  ): Promise<AskingCommands[C]['answer']>;
+}
+
+/** Nodes on a Redis of their own, each with devices that answer at once; the devices of all are one load process. */
+export interface Cluster {
+  nodes: readonly Node[];
+  load: LoadProcess;
+  /** Connects the devices again, where they were closed. */
+  connect(): Promise<void>;
+  /** The devices of a node, by its number. */
+  devicesOf(node: number): string[];
+  /** User and system time of all nodes and their Redis since they started, in microseconds. */
+  cpuMicros(): number;
+  stop(): Promise<void>;
+}
+
+let clusters = 0;
+
+export async function startCluster(options: {
+  kind: NodeKind;
+  nodes: number;
+  devicesEach: number;
+  /** False where devices only acknowledge that they have the question. */
+  answersAsks?: boolean;
+}): Promise<Cluster> {
+  const { kind, devicesEach } = options;
+  const redis = await startRedis();
+  const started: OwnProcess[] = [];
+  const load = await startLoad(ANY_CORE);
+  const addresses = addressesOf(clusters++ % 200);
+  const devicesOf = (node: number) =>
+    Array.from({ length: devicesEach }, (_value, device) => `device-${node}-${device}`);
+  const stop = async () => {
+    await load.stop();
+    await Promise.all(started.map((node) => node.stop()));
+    await redis.remove();
+  };
+  try {
+    for (let at = 0; at < options.nodes; at++) started.push(await startNode(kind, redis, at));
+    const nodes = started.map(asNode);
+    const connect = async () => {
+      for (const [at, { port }] of nodes.entries()) {
+        await load.order('connect', {
+          kind: 'agent',
+          port,
+          tokens: devicesOf(at),
+          atOnce: AT_ONCE,
+          addresses,
+          // Socket.IO's own answer is the acknowledgement; the hub's devices send a result.
+          answersAsks: kind === 'hub' && (options.answersAsks ?? true),
+        });
+      }
+    };
+    await connect();
+    const pids = [redis.pid, ...started.map(({ pid }) => pid)];
+    return {
+      nodes,
+      load,
+      connect,
+      devicesOf,
+      cpuMicros: () => pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function startNode(kind: NodeKind, redis: TestRedis, at: number): Promise<OwnProcess> {
+  return startProcess(kind === 'hub' ? 'servers/hub-node.ts' : 'servers/adapter-node.ts', {
+    cores: ANY_CORE,
+    env: { BENCH_REDIS_URL: redis.url, BENCH_NODE_ID: `node-${at}`, BENCH_ADAPTER: kind },
+  });
+}
+
+const asNode = (started: OwnProcess): Node => ({
+  pid: started.pid,
+  port: Number(new URL(started.greeting).port),
+  // The process answers each command as the table says.
+  ask: (command, order) => started.call(command, order) as Promise<never>,
+});
+
+function cpuMicrosOf(pid: number): number {
+  // Behind the name, which may hold spaces: the 14th and 15th field of all.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS;
+}

@@ -1,0 +1,93 @@
+import { enrolledDevices } from './enrolled-devices.ts';
+import type { Figure, Result } from './figure.ts';
+import { addressesOf, startLoad } from './load/load-process.ts';
+import { median, rounded } from './load/percentiles.ts';
+import { LOAD_CORE, stayOn } from './processes.ts';
+import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
+
+const DEVICES = 10_000;
+/** Heartbeats under way at any time: enough that neither side waits for the other. */
+const IN_FLIGHT = 1000;
+const WARM_UP_SECONDS = 5;
+const SECONDS = 6;
+const TURNS = 3;
+
+const SERVERS = ['muster', 'plain-socket-io', 'raw-ws'] as const;
+
+/**
+ * Heartbeats of 431 bytes from 10,000 connected devices, each followed by the next as soon as it is answered. Muster
+ * does all it does with one: it is parsed, taken by the device's actor, written behind to Postgres, and answered with
+ * what the agent may have to do. Plain Socket.IO acknowledges without looking; `ws` echoes. The rate is that of one
+ * core: a million microseconds by the server's own CPU time for each, so that a busy machine changes little. The three
+ * are connected together and loaded in turn; values are the medians of the turns.
+ */
+export const heartbeatRate: Figure = {
+  number: 1,
+  title: 'Heartbeat round trips a second and core, 10,000 devices',
+  async measure() {
+    stayOn(LOAD_CORE);
+    const fleet = await enrolledDevices(DEVICES);
+    const sides = [];
+    for (const [index, name] of SERVERS.entries()) {
+      const env = { ...LIFTED_ADMISSION, BENCH_HEARTBEAT_SECONDS: '600', ...onDatabase(fleet.database) };
+      const server = await startMeasured(name, { env });
+      const load = await startLoad();
+      await load.order('connect', {
+        kind: name === 'raw-ws' ? 'echo' : 'agent',
+        port: server.port,
+        tokens: fleet.tokens,
+        atOnce: 100,
+        addresses: addressesOf(index),
+        answersAsks: true,
+      });
+      sides.push({ name, server, load, micros: [] as number[] });
+    }
+    try {
+      for (const { load } of sides) {
+        await load.order('closedLoop', { seconds: WARM_UP_SECONDS, inFlight: IN_FLIGHT });
+      }
+      for (let turn = 0; turn < TURNS; turn++) {
+        for (const { server, load, micros } of sides) {
+          const before = await server.measure('usage');
+          const { roundTrips } = await load.order('closedLoop', { seconds: SECONDS, inFlight: IN_FLIGHT });
+          const after = await server.measure('usage');
+          micros.push((after.cpuMicros - before.cpuMicros) / roundTrips);
+        }
+      }
+      return results(sides.map(({ micros }) => micros));
+    } finally {
+      for (const { server, load } of sides) {
+        await load.stop();
+        await server.stop();
+      }
+      await fleet.database.drop();
+    }
+  },
+};
+
+function results([muster = [], plain = [], raw = []]: number[][]): Result[] {
+  const rates = [muster, plain, raw].map((micros) => Math.round(1e6 / median(micros)));
+  const [musterRate = 0, plainRate = 1, rawRate = 1] = rates;
+  const measured = {
+    musterPerSecondAndCore: musterRate,
+    plainSocketIoPerSecondAndCore: plainRate,
+    rawWsPerSecondAndCore: rawRate,
+    musterMicrosMin: rounded(Math.min(...muster)),
+    musterMicrosMax: rounded(Math.max(...muster)),
+    plainMicrosMin: rounded(Math.min(...plain)),
+    plainMicrosMax: rounded(Math.max(...plain)),
+    rawMicrosMin: rounded(Math.min(...raw)),
+    rawMicrosMax: rounded(Math.max(...raw)),
+  };
+  const ratio = { unit: 'ratio', better: 'higher', measured } as const;
+  return [
+    { what: 'heartbeats, of plain Socket.IO', value: rounded(musterRate / plainRate), reach: 0.95, ...ratio },
+    {
+      what: 'heartbeats, of raw ws',
+      value: rounded(musterRate / rawRate),
+      reach: 0.55,
+      stretch: 0.7,
+      ...ratio,
+    },
+  ];
+}

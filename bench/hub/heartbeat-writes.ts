@@ -1,0 +1,143 @@
+import pg from 'pg';
+import { createDeviceStore } from '../../src/features/devices/index.ts';
+import type { PresenceRecord } from '../../src/hub/ports.ts';
+import { PresenceWriter } from '../../src/hub/presence-writer.ts';
+import { openDatabase } from '../../src/platform/db/database.ts';
+import { quietLog } from '../../test/support/quiet-log.ts';
+import { createDurableDatabase } from './durable-database.ts';
+import { enrolledDevices } from './enrolled-devices.ts';
+import type { Figure } from './figure.ts';
+import { median, rounded } from './load/percentiles.ts';
+
+const DEVICES = 10_000;
+const CONNECTIONS = 8;
+const SECONDS = 5;
+const TURNS = 3;
+
+/** What the writer sends for one device, by its bare primary key: prepared once, and sent in as few messages as can be. */
+const UPSERT = `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at,
+    last_ip, cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
+  select $1::uuid, d.org_id, $2::bigint, 'node', $3::text, $4::timestamptz, $5::text, $6::timestamptz, $7::text,
+    $8::real, $9::real, $10::real, $6::timestamptz, $11::bigint
+  from devices d where d.id = $1::uuid
+  on conflict (device_id) do update set epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state,
+    since = excluded.since, reason = excluded.reason,
+    last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at), last_ip = excluded.last_ip,
+    cpu_percent = excluded.cpu_percent, ram_percent = excluded.ram_percent, disk_percent = excluded.disk_percent,
+    metrics_at = excluded.metrics_at, uptime_seconds = excluded.uptime_seconds
+  where p.epoch <= excluded.epoch`;
+
+/**
+ * Heartbeats of 10,000 devices, each counted when it is in the database. The hub's own writer takes them all, and is
+ * told to write at once what it holds, as when a server ends; in operation it waits half a second between. Beside it a
+ * transaction for each heartbeat under row level security in the same database, which is durable: `begin` with the role in one message,
+ * a prepared statement, `commit`, over 8 connections of the bare driver. In turn; values are the medians of the turns.
+ */
+export const heartbeatWrites: Figure = {
+  number: 8,
+  title: 'Heartbeats persisted a second',
+  async measure() {
+    const { database, deviceIds } = await enrolledDevices(DEVICES, await createDurableDatabase());
+    const opened = await openDatabase({
+      ownerUrl: undefined,
+      appUrl: database.appUrl,
+      autoMigrate: false,
+      poolSize: 2 * CONNECTIONS,
+      log: quietLog,
+    });
+    const store = createDeviceStore({ db: opened.hubPool, nodeId: 'node' });
+    const clients = Array.from({ length: CONNECTIONS }, () => new pg.Client(database.appUrl));
+    try {
+      for (const client of clients) await client.connect();
+      const behind = async () => {
+        const writer = new PresenceWriter(store, quietLog);
+        for (const deviceId of deviceIds) writer.presence(recordOf(deviceId));
+        await writer.close();
+        if (writer.pending > 0) throw new Error('not all was written');
+        return DEVICES;
+      };
+      let next = 0;
+      const over = (client: pg.Client) => async () => {
+        await writeOne(client, recordOf(deviceIds[next++ % DEVICES] ?? ''));
+        return 1;
+      };
+      // No connection waits for another.
+      const eachByItself = async (seconds: number) => {
+        const rates = await Promise.all(clients.map((client) => rate(over(client), seconds)));
+        return rates.reduce((sum, one) => sum + one, 0);
+      };
+      // Every row is there before anything is counted.
+      await behind();
+      await eachByItself(1);
+      const writer: number[] = [];
+      const single: number[] = [];
+      for (let turn = 0; turn < TURNS; turn++) {
+        writer.push(await rate(behind, SECONDS));
+        single.push(await eachByItself(SECONDS));
+      }
+      return [
+        {
+          what: 'heartbeats persisted a second, of a transaction for each',
+          value: rounded(median(writer) / median(single), 1),
+          unit: 'ratio',
+          better: 'higher',
+          reach: 15,
+          stretch: 25,
+          measured: {
+            musterPerSecond: Math.round(median(writer)),
+            transactionEachPerSecond: Math.round(median(single)),
+          },
+        },
+      ];
+    } finally {
+      for (const client of clients) await client.end();
+      await opened.close();
+      await database.drop();
+    }
+  },
+};
+
+async function rate(work: () => Promise<number>, seconds: number): Promise<number> {
+  const startedAt = performance.now();
+  let written = 0;
+  while (performance.now() - startedAt < seconds * 1000) {
+    const count = await work();
+    written += count;
+  }
+  return written / ((performance.now() - startedAt) / 1000);
+}
+
+function recordOf(deviceId: string): PresenceRecord {
+  return {
+    deviceId,
+    epoch: 1,
+    presence: { state: 'connected', since: '2026-11-20T10:00:00.000Z', reason: 'connected' },
+    lastSeenAt: new Date().toISOString(),
+    lastIp: '192.0.2.7',
+    metrics: { cpuPercent: 12.5, ramPercent: 41.25, diskPercent: 63 },
+    uptimeSeconds: 11_086_412,
+  };
+}
+
+async function writeOne(client: pg.Client, record: PresenceRecord): Promise<void> {
+  const { presence, metrics } = record;
+  await client.query('begin; set local role svc_system');
+  await client.query({
+    name: 'heartbeat',
+    text: UPSERT,
+    values: [
+      record.deviceId,
+      record.epoch,
+      presence.state,
+      presence.since,
+      presence.reason,
+      record.lastSeenAt,
+      record.lastIp,
+      metrics?.cpuPercent,
+      metrics?.ramPercent,
+      metrics?.diskPercent,
+      record.uptimeSeconds,
+    ],
+  });
+  await client.query('commit');
+}

@@ -1,0 +1,99 @@
+import { enrolledDevices } from './enrolled-devices.ts';
+import type { Figure } from './figure.ts';
+import { addressesOf, startLoad } from './load/load-process.ts';
+import { median, rounded } from './load/percentiles.ts';
+import { LOAD_CORE, stayOn } from './processes.ts';
+import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
+
+const DEVICES = 10_000;
+const WARM_UP_DEVICES = 1000;
+const TURNS = 3;
+/** Presence is written, and buffers of the handshakes are given back. */
+const SETTLE_MS = 5000;
+
+/**
+ * Resident memory of a server per connected device, after forced collections: with 10,000 devices, each of which has
+ * sent one heartbeat as an agent does when it comes in, less what the same process had before. That much of Muster less
+ * that much of plain Socket.IO, which forgets the heartbeats. A new process each time, in turn; medians.
+ */
+export const idleMemory: Figure = {
+  number: 2,
+  title: 'Resident memory per connected device above plain Socket.IO, 10,000 idle devices',
+  async measure() {
+    stayOn(LOAD_CORE);
+    const fleet = await enrolledDevices(DEVICES);
+    const env = { ...LIFTED_ADMISSION, BENCH_HEARTBEAT_SECONDS: '600', ...onDatabase(fleet.database) };
+    const muster: PerDevice[] = [];
+    const plain: PerDevice[] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      muster.push(await perDevice('muster', fleet.tokens, env));
+      plain.push(await perDevice('plain-socket-io', fleet.tokens, env));
+    }
+    await fleet.database.drop();
+    const of = (turns: PerDevice[], part: keyof PerDevice) =>
+      rounded(median(turns.map((turn) => turn[part])));
+    const measured = {
+      musterRssKiB: of(muster, 'rssKiB'),
+      plainRssKiB: of(plain, 'rssKiB'),
+      musterHeapKiB: of(muster, 'heapKiB'),
+      plainHeapKiB: of(plain, 'heapKiB'),
+      musterExternalKiB: of(muster, 'externalKiB'),
+      plainExternalKiB: of(plain, 'externalKiB'),
+      musterRssKiBMin: rounded(Math.min(...muster.map(({ rssKiB }) => rssKiB))),
+      musterRssKiBMax: rounded(Math.max(...muster.map(({ rssKiB }) => rssKiB))),
+    };
+    return [
+      {
+        what: 'memory per device above plain Socket.IO',
+        value: rounded(measured.musterRssKiB - measured.plainRssKiB),
+        unit: 'KiB',
+        better: 'lower',
+        reach: 1,
+        stretch: -1.5,
+        measured,
+      },
+    ];
+  },
+};
+
+interface PerDevice {
+  rssKiB: number;
+  heapKiB: number;
+  externalKiB: number;
+}
+
+async function perDevice(
+  name: 'muster' | 'plain-socket-io',
+  tokens: string[],
+  env: Record<string, string>,
+): Promise<PerDevice> {
+  const server = await startMeasured(name, { env });
+  const order = { kind: 'agent', port: server.port, atOnce: 100, answersAsks: true } as const;
+  // What is made once, such as compiled code and pools, belongs to no device.
+  const first = await startLoad();
+  await first.order('connect', {
+    ...order,
+    tokens: tokens.slice(0, WARM_UP_DEVICES),
+    addresses: addressesOf(8),
+  });
+  await first.order('closedLoop', { seconds: 1, inFlight: 100 });
+  await first.stop();
+  // Longer than a device's grace.
+  await pause(SETTLE_MS + 3000);
+  const before = await server.measure('settled');
+
+  const load = await startLoad();
+  await load.order('connect', { ...order, tokens, addresses: addressesOf(9) });
+  await load.order('openLoop', { seconds: 5, perSecond: tokens.length / 5 });
+  await pause(SETTLE_MS);
+  const after = await server.measure('settled');
+  await load.stop();
+  await server.stop();
+  return {
+    rssKiB: (after.rssKiB - before.rssKiB) / tokens.length,
+    heapKiB: (after.heapKiB - before.heapKiB) / tokens.length,
+    externalKiB: (after.externalKiB - before.externalKiB) / tokens.length,
+  };
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,188 @@
+import type { Refusal } from '../../../src/protocol/index.ts';
+import { askedDelay, reconnectDelay } from '../../../src/agent/back-off.ts';
+import type { ComeBack, ConnectOrder, Latencies } from './commands.ts';
+import { openLoop } from './open-loop.ts';
+import { type AgentEvents, SimulatedAgent } from './simulated-agent.ts';
+
+const FLAP_AWAY_MS = 500;
+const BEAT_TICK_MS = 10;
+
+/** All agents of one load process. */
+export class Fleet {
+  readonly #agents: SimulatedAgent[] = [];
+  #connected = 0;
+  #commands = 0;
+  #refusals = 0;
+  #failures = 0;
+  #flapped = 0;
+  #closing = false;
+  /** What is to happen when an agent is in, or its heartbeat answered, beside the counting. */
+  #onConnected: (agent: SimulatedAgent) => void = () => {};
+  #onAnswered: (agent: SimulatedAgent) => void = () => {};
+  readonly #back = new Map<SimulatedAgent, number>();
+  #beatTimer: NodeJS.Timeout | undefined;
+  #flapTimer: NodeJS.Timeout | undefined;
+
+  readonly #events: AgentEvents = {
+    connected: (agent) => {
+      this.#connected += 1;
+      this.#back.delete(agent);
+      this.#onConnected(agent);
+    },
+    answered: (agent) => this.#onAnswered(agent),
+    refused: (agent, refusal) => {
+      this.#refusals += 1;
+      this.#back.set(agent, waitAfter(refusal));
+      agent.drop();
+    },
+    closed: (agent) => {
+      if (agent.isConnected) throw new Error('an agent is connected and closed');
+      if (this.#closing) return;
+      const told = this.#back.get(agent);
+      if (told === undefined) this.#failures += 1;
+      setTimeout(() => agent.connect(), told ?? reconnectDelay(1));
+    },
+    asked: () => {
+      this.#commands += 1;
+    },
+  };
+
+  get connected(): number {
+    return this.#agents.reduce((count, { isConnected }) => count + (isConnected ? 1 : 0), 0);
+  }
+  get commands(): number {
+    return this.#commands;
+  }
+  /** Connections that came to be, over all. */
+  get connections(): number {
+    return this.#connected;
+  }
+  get size(): number {
+    return this.#agents.length;
+  }
+
+  async connect({ tokens, atOnce, addresses, ...settings }: ConnectOrder) {
+    const startedAt = performance.now();
+    const agents = tokens.map(
+      (token, index) =>
+        new SimulatedAgent({
+          token,
+          address: addresses[index % addresses.length] ?? '127.0.0.1',
+          settings,
+          tell: this.#events,
+        }),
+    );
+    this.#agents.push(...agents);
+    let next = 0;
+    await this.#untilIn(agents.length, () => {
+      const start = () => agents[next++]?.connect();
+      this.#onConnected = start;
+      for (let under = 0; under < atOnce; under++) start();
+    });
+    return { connected: this.connected, ms: performance.now() - startedAt };
+  }
+
+  async comeBack(spreadMs: number): Promise<ComeBack> {
+    this.#refusals = 0;
+    this.#failures = 0;
+    const startedAt = performance.now();
+    await this.#untilIn(this.#agents.length, () => {
+      for (const agent of this.#agents) {
+        this.#back.set(agent, Math.random() * spreadMs);
+        agent.drop();
+      }
+    });
+    return { ms: performance.now() - startedAt, refusals: this.#refusals, failures: this.#failures };
+  }
+
+  async closedLoop({ seconds, inFlight }: { seconds: number; inFlight: number }) {
+    let roundTrips = 0;
+    let at = 0;
+    const send = () => {
+      const agent = this.#agents[at++ % this.#agents.length];
+      agent?.heartbeat(1);
+    };
+    const startedAt = performance.now();
+    await new Promise<void>((resolve) => {
+      this.#onAnswered = () => {
+        roundTrips += 1;
+        send();
+      };
+      for (let under = 0; under < Math.min(inFlight, this.#agents.length); under++) send();
+      setTimeout(resolve, seconds * 1000);
+    });
+    const taken = (performance.now() - startedAt) / 1000;
+    const counted = roundTrips;
+    this.#onAnswered = () => {};
+    // What is still under way is answered before anybody measures something else.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return { roundTrips: counted, seconds: taken };
+  }
+
+  async openLoop(order: { seconds: number; perSecond: number }): Promise<Latencies> {
+    try {
+      return await openLoop(this.#agents, order, (onAnswered) => (this.#onAnswered = onAnswered));
+    } finally {
+      this.#onAnswered = () => {};
+    }
+  }
+
+  beatEvery(ms: number): void {
+    clearInterval(this.#beatTimer);
+    if (ms === 0) return;
+    let at = 0;
+    let due = 0;
+    let last = performance.now();
+    this.#beatTimer = setInterval(() => {
+      const now = performance.now();
+      due += ((now - last) / ms) * this.#agents.length;
+      last = now;
+      for (; due >= 1; due--) {
+        const agent = this.#agents[at++ % this.#agents.length];
+        if (agent?.isConnected === true) agent.heartbeat(now);
+      }
+    }, BEAT_TICK_MS);
+  }
+
+  flap(perSecond: number): number {
+    clearInterval(this.#flapTimer);
+    if (perSecond > 0) {
+      this.#flapTimer = setInterval(() => {
+        const agent = this.#agents[Math.floor(Math.random() * this.#agents.length)];
+        if (agent?.isConnected !== true) return;
+        this.#flapped += 1;
+        this.#back.set(agent, FLAP_AWAY_MS);
+        agent.drop();
+      }, 1000 / perSecond);
+    }
+    return this.#flapped;
+  }
+
+  close(): number {
+    this.#closing = true;
+    this.beatEvery(0);
+    this.flap(0);
+    for (const agent of this.#agents) agent.drop();
+    return this.#agents.splice(0).length;
+  }
+
+  /** Waits until so many more have come in since `start`. */
+  #untilIn(count: number, start: () => void): Promise<void> {
+    const before = this.#connected;
+    return new Promise((resolve) => {
+      start();
+      const timer = setInterval(() => {
+        if (this.#connected - before < count) return;
+        clearInterval(timer);
+        this.#onConnected = () => {};
+        resolve();
+      }, 5);
+    });
+  }
+}
+
+/** As the agent program does it. */
+function waitAfter({ code, retryAfterMs }: Refusal): number {
+  if (retryAfterMs === undefined) throw new Error(`an agent was turned away for good: ${code}`);
+  return askedDelay(retryAfterMs);
+}

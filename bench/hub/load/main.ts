@@ -1,0 +1,36 @@
+import type { LoadCommand, LoadCommands, LoadOrder, LoadReply } from './commands.ts';
+import { Fleet } from './fleet.ts';
+
+/** A load process: does what its parent says, one order at a time or several at once, until the parent lets go. */
+
+const fleet = new Fleet();
+
+const DO: { [C in LoadCommand]: (ask: LoadCommands[C]['ask']) => Promise<LoadCommands[C]['answer']> } = {
+  connect: (ask) => fleet.connect(ask),
+  closedLoop: (ask) => fleet.closedLoop(ask),
+  openLoop: (ask) => fleet.openLoop(ask),
+  async beatEvery({ ms }) {
+    fleet.beatEvery(ms);
+    return { beating: fleet.size };
+  },
+  flap: async ({ perSecond }) => ({ flapped: fleet.flap(perSecond) }),
+  comeBack: ({ spreadMs }) => fleet.comeBack(spreadMs),
+  count: async () => ({
+    connected: fleet.connected,
+    commands: fleet.commands,
+    connections: fleet.connections,
+  }),
+  close: async () => ({ closed: fleet.close() }),
+};
+
+process.on('message', (order: LoadOrder) => {
+  // The table pairs each command with what is asked of it.
+  const work = DO[order.command] as (ask: LoadOrder['ask']) => Promise<unknown>;
+  const reply = (answer: LoadReply) => void process.send?.(answer);
+  work(order.ask).then(
+    (answer) => reply({ number: order.number, answer }),
+    (error: unknown) => reply({ number: order.number, error: String(error) }),
+  );
+});
+process.once('disconnect', () => process.exit(0));
+process.send?.('ready');

@@ -1,0 +1,14 @@
+/** The value below which `share` of all lie; 0 where there are none. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+export function sortedCopy(values: readonly number[]): Float64Array {
+  return Float64Array.from(values).sort();
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(sortedCopy(values), 0.5);
+}
+
+export const rounded = (value: number, digits = 2): number => Number(value.toFixed(digits));

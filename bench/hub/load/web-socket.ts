@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { readFrames } from './frames.ts';
+
+export interface Target {
+  port: number;
+  path: string;
+}
+
+/** What a connection tells; one object for any number of connections, so that a connection holds no functions. */
+export interface WebSocketEvents<S> {
+  opened(self: S): void;
+  text(self: S, bytes: Buffer, start: number, end: number): void;
+  closed(self: S): void;
+}
+
+/** Read into by every connection of the process: what is read is dealt with before the next read. */
+const READ_INTO = Buffer.allocUnsafe(65_536);
+const END_OF_HEAD = '\r\n\r\n';
+const KEY = randomBytes(16).toString('base64');
+
+/** One websocket on bare TCP, cheap enough that ten thousand of them leave a core mostly idle. */
+export class WebSocketClient {
+  readonly #socket: Socket;
+  #rest: Buffer | undefined;
+  #isUpgraded = false;
+
+  constructor(target: Target, localAddress: string, tell: WebSocketEvents<WebSocketClient>) {
+    this.#socket = connect({
+      host: '127.0.0.1',
+      port: target.port,
+      localAddress,
+      noDelay: true,
+      onread: {
+        buffer: READ_INTO,
+        callback: (length) => {
+          this.#read(length, tell);
+          return true;
+        },
+      },
+    });
+    this.#socket.on('connect', () => {
+      this.#socket.write(
+        `GET ${target.path} HTTP/1.1\r\nHost: 127.0.0.1:${target.port}\r\nUpgrade: websocket\r\n` +
+          `Connection: Upgrade\r\nSec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+      );
+    });
+    // 'close' follows, which is what counts.
+    this.#socket.on('error', () => {});
+    this.#socket.on('end', () => this.#socket.destroy());
+    this.#socket.on('close', () => tell.closed(this));
+  }
+
+  send(frame: Buffer): void {
+    this.#socket.write(frame);
+  }
+
+  /** Reads nothing any more. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+
+  #read(length: number, tell: WebSocketEvents<WebSocketClient>): void {
+    let bytes: Buffer = READ_INTO;
+    let end = length;
+    if (this.#rest !== undefined) {
+      bytes = Buffer.concat([this.#rest, READ_INTO.subarray(0, length)]);
+      end = bytes.length;
+      this.#rest = undefined;
+    }
+    if (!this.#isUpgraded) {
+      const head = bytes.toString('latin1', 0, end);
+      const headEnds = head.indexOf(END_OF_HEAD);
+      if (headEnds === -1) return this.#keep(bytes, 0, end);
+      if (!head.startsWith('HTTP/1.1 101')) return this.end();
+      this.#isUpgraded = true;
+      tell.opened(this);
+      // The frames that came with it lie behind the head, and are read from a copy that starts with them.
+      bytes = Buffer.from(bytes.subarray(headEnds + END_OF_HEAD.length, end));
+      end = bytes.length;
+    }
+    const done = readFrames(bytes, end, (from, start, stop) => tell.text(this, from, start, stop));
+    if (done === -1) this.end();
+    else this.#keep(bytes, done, end);
+  }
+
+  #keep(bytes: Buffer, from: number, to: number): void {
+    if (from < to) this.#rest = Buffer.from(bytes.subarray(from, to));
+  }
+}

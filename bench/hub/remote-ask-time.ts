@@ -1,0 +1,53 @@
+import { startCluster } from './cluster.ts';
+import type { Figure } from './figure.ts';
+import { median, rounded } from './load/percentiles.ts';
+
+const DEVICES_EACH = 50;
+const SECONDS = 2;
+const TURNS = 7;
+
+/**
+ * One question after the other to devices on the same node and, in turn with that, to devices on another one. What the
+ * way through the cluster adds is the difference between the two medians of a turn; the value is the median of those.
+ */
+export const remoteAskTime: Figure = {
+  number: 5,
+  title: 'Time that another node adds to a question',
+  async measure() {
+    const cluster = await startCluster({ kind: 'hub', nodes: 2, devicesEach: DEVICES_EACH });
+    const medianTime = async (node: number, seconds = SECONDS) => {
+      const order = { deviceIds: cluster.devicesOf(node), inFlight: 1, seconds };
+      const tally = await cluster.nodes[0]?.ask('ask', order);
+      if (tally?.answered !== tally?.asked) throw new Error(JSON.stringify(tally));
+      return tally?.p50 ?? 0;
+    };
+    try {
+      for (const node of [0, 1]) await medianTime(node);
+      const local: number[] = [];
+      const remote: number[] = [];
+      for (let turn = 0; turn < TURNS; turn++) {
+        local.push(await medianTime(0));
+        remote.push(await medianTime(1));
+      }
+      const extra = remote.map((ms, turn) => ms - (local[turn] ?? 0));
+      return [
+        {
+          what: 'median time of a question to another node, beyond one to the same node',
+          value: rounded(median(extra), 3),
+          unit: 'ms',
+          better: 'lower',
+          reach: 0.5,
+          stretch: 0.3,
+          measured: {
+            localP50Ms: median(local),
+            remoteP50Ms: median(remote),
+            extraMinMs: rounded(Math.min(...extra), 3),
+            extraMaxMs: rounded(Math.max(...extra), 3),
+          },
+        },
+      ];
+    } finally {
+      await cluster.stop();
+    }
+  },
+};

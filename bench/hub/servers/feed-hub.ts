@@ -1,0 +1,65 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHub } from '../../../src/hub/index.ts';
+import type { Caller } from '../../../src/platform/context.ts';
+import { createLogger } from '../../../src/platform/logger.ts';
+import { createMetrics } from '../../../src/platform/metrics.ts';
+import { changeSteadily, devicesOfOneOrganization } from './changes.ts';
+import { answerMeasurements } from './measured.ts';
+import { NO_LEDGER, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
+import { watchMemory } from './watch-memory.ts';
+
+/** The real hub with the real feed of dashboards, over devices that are in memory only; whoever comes may see them. */
+
+const devices = devicesOfOneOrganization(Number(process.env['BENCH_DEVICES']));
+const ANYBODY: Caller = {
+  scope: 'system',
+  kind: 'user',
+  userId: 'user',
+  sessionId: 'session',
+  apiKeyId: null,
+  email: 'somebody@example.com',
+  name: 'Somebody',
+  partnerId: null,
+  orgId: null,
+  orgAccess: 'all',
+  orgIds: [],
+  roleId: 'role',
+  roleName: 'role',
+  permissions: new Set(['devices:read']),
+  mfa: false,
+  ipAllowlist: [],
+};
+
+const log = createLogger('error');
+const metrics = createMetrics();
+const httpServer = createServer();
+const hub = createHub({
+  httpServer,
+  nodeId: 'node',
+  store: { ...NO_STORE, summaries: async () => devices },
+  credentials: TOKEN_IS_DEVICE,
+  ledger: NO_LEDGER,
+  people: { authenticate: async () => ANYBODY },
+  heartbeatSeconds: 60,
+  proxyTrust: { proxies: undefined, cfConnectingIp: false },
+  log,
+  metrics,
+});
+await hub.start();
+answerMeasurements({
+  change: (order) =>
+    changeSteadily(devices, order as { perSecond: number; seconds: number }, (deviceId, patch) =>
+      hub.deviceChanged(deviceId, patch),
+    ),
+  memory: async () => watchMemory(),
+  async subscriptions() {
+    const { values } =
+      (await metrics.registry.getSingleMetric('muster_dashboard_subscriptions')?.get()) ?? {};
+    return values?.[0]?.value;
+  },
+});
+httpServer.listen(0, '127.0.0.1', () => {
+  process.send?.(`http://127.0.0.1:${(httpServer.address() as AddressInfo).port}`);
+});
+process.once('disconnect', () => process.exit(0));

@@ -1,0 +1,77 @@
+import type { Figure } from './figure.ts';
+import { startWatchers } from './load/watcher-orders.ts';
+import { median, rounded } from './load/percentiles.ts';
+import { SERVER_CORE, startProcess } from './processes.ts';
+
+const DEVICES = 10_000;
+/** Each device changes every 2 s: thirty times as often as heartbeats come. */
+const PER_SECOND = 5000;
+const READING_SECONDS = 15;
+/** By then Engine.IO itself would have missed the answer to a ping. */
+const MOST_SECONDS = 90;
+const SAMPLE_MS = 100;
+
+/**
+ * A dashboard watches 10,000 devices that change all the time. For a while it reads; then it stops, and keeps its
+ * connection. Sampled ten times a second is what the server process holds, collected each time: the value is the most
+ * it held from when the dashboard stopped until it was cut off, beyond the median of when it read.
+ */
+export const slowDashboard: Figure = {
+  number: 11,
+  title: 'A dashboard that stops reading while 10,000 devices change',
+  async measure() {
+    const server = await startProcess('servers/feed-hub.ts', {
+      cores: SERVER_CORE,
+      nodeFlags: ['--expose-gc'],
+      env: { BENCH_DEVICES: String(DEVICES) },
+    });
+    const watchers = await startWatchers();
+    const held = async () => (await server.call('memory', {})) as { heldKiB: number; rssKiB: number };
+    try {
+      await watchers.order('watch', { port: Number(new URL(server.greeting).port), count: 1 });
+      const seconds = READING_SECONDS + MOST_SECONDS;
+      const changing = server.call('change', { perSecond: PER_SECOND, seconds });
+      const reading: number[] = [];
+      const readUntil = performance.now() + READING_SECONDS * 1000;
+      while (performance.now() < readUntil) {
+        await pause(SAMPLE_MS);
+        reading.push((await held()).heldKiB);
+      }
+      await watchers.order('stopReading', {});
+      const stoppedAt = performance.now();
+      const stopped: number[] = [];
+      while ((await subscriptions(server)) > 0 && performance.now() < stoppedAt + MOST_SECONDS * 1000) {
+        stopped.push((await held()).heldKiB);
+        await pause(SAMPLE_MS);
+      }
+      const cutOffAfter = (performance.now() - stoppedAt) / 1000;
+      void changing.catch(() => {});
+      const base = median(reading.slice(-50));
+      return [
+        {
+          what: 'memory that it costs before it is cut off',
+          value: Math.round(Math.max(...stopped) - base),
+          unit: 'KiB',
+          better: 'lower',
+          reach: 1024,
+          stretch: 256,
+          measured: {
+            readingKiB: Math.round(base),
+            readingMostKiB: Math.round(Math.max(...reading)),
+            stoppedMedianKiB: Math.round(median(stopped)),
+            stoppedMostKiB: Math.round(Math.max(...stopped)),
+            cutOffAfterSeconds: rounded(cutOffAfter, 1),
+          },
+        },
+      ];
+    } finally {
+      await watchers.stop();
+      await server.stop();
+    }
+  },
+};
+
+const subscriptions = async (server: { call(command: string, ask: unknown): Promise<unknown> }) =>
+  Number(await server.call('subscriptions', {}));
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

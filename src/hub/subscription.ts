@@ -1,0 +1,251 @@
+import type { Caller } from '../platform/context.ts';
+import { newId } from '../platform/ids.ts';
+import type { DeviceCounts, DevicesDelta, DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
+import type { DeviceChange } from './device-change.ts';
+import type { Pace } from './paced-client.ts';
+import { StatusTally } from './status-tally.ts';
+
+/** Four frames a second, unless one would be too large; the latest state of a device wins within one. */
+export const FRAME_MS = 250;
+
+/** One frame brings no more devices than this; where there are more, the next follows when it was taken. */
+const FRAME_DEVICES = 100;
+/**
+ * A client that has taken nothing for so long while so many devices wait for it has fallen behind: what waits is
+ * forgotten, and read again when it goes on. Some 250 bytes a device.
+ */
+const BEHIND_MS = 500;
+const BEHIND_DEVICES = 1000;
+
+/** Takes everything at once: the default, where nobody says otherwise. */
+const UNPACED: Pace = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
+
+interface SubscriptionOptions {
+  caller: Caller;
+  filter: DevicesSubscribe;
+  send: (delta: DevicesDelta) => void;
+  pace?: Pace;
+  /** The state as it is now, as `start` takes it. */
+  read?: () => Promise<readonly DeviceSummary[]>;
+}
+
+/** One subscriber's view: what it was shown, and what has changed since the last frame. */
+export class Subscription {
+  readonly id = newId();
+  readonly caller: Caller;
+  readonly filter: DevicesSubscribe;
+  readonly #send: (delta: DevicesDelta) => void;
+  readonly #pace: Pace;
+  readonly #read: (() => Promise<readonly DeviceSummary[]>) | undefined;
+  readonly #shown = new StatusTally();
+  readonly #changed = new Map<string, DeviceChange>();
+  readonly #entered = new Map<string, DeviceSummary>();
+  readonly #left = new Set<string>();
+  #seq = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** While the state is being read it may hold any device: what happens to each is noted. */
+  #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
+  #waits = false;
+
+  constructor({ caller, filter, send, pace = UNPACED, read }: SubscriptionOptions) {
+    this.caller = caller;
+    this.filter = filter;
+    this.#send = send;
+    this.#pace = pace;
+    this.#read = read;
+  }
+
+  /** Shows the first state. Changes that came while it was read follow in the first frame. */
+  start(devices: readonly DeviceSummary[]): { seq: number; counts: DeviceCounts } {
+    for (const device of devices) this.#shown.set(device.id, device.status);
+    this.#live();
+    return { seq: this.#seq, counts: this.counts() };
+  }
+
+  changed(change: DeviceChange): void {
+    if (this.#note(change)) this.#schedule();
+  }
+
+  /** All that changed within the time of a frame, each device once: what there is to show is shown now. */
+  changedTogether(changes: readonly DeviceChange[]): void {
+    const isUpToDate = this.#state === 'live' && !this.#waits && this.#waiting === 0;
+    if (isUpToDate && changes.length <= FRAME_DEVICES && this.#pace.isReady) {
+      const changed: DevicesDelta['changed'] = [];
+      for (const change of changes) this.#show(change, changed);
+      return this.#deliver(changed, [], []);
+    }
+    for (const change of changes) this.#note(change);
+    if (this.#state !== 'live' || this.#waiting === 0) return;
+    if (this.#waits) return this.#mayFallBehind();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#whenReady();
+  }
+
+  entered(device: DeviceSummary): void {
+    if (this.#state === 'behind') return;
+    this.#left.delete(device.id);
+    this.#changed.delete(device.id);
+    this.#entered.set(device.id, device);
+    this.#schedule();
+  }
+
+  left(deviceId: string): void {
+    if (this.#state === 'behind') return;
+    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId);
+    this.#entered.delete(deviceId);
+    this.#changed.delete(deviceId);
+    if (!isKnown) return;
+    this.#left.add(deviceId);
+    this.#schedule();
+  }
+
+  counts(): DeviceCounts {
+    return this.#shown.counts();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#state = 'stopped';
+    this.#forget();
+  }
+
+  /** False where the device is none that is shown. */
+  #note(change: DeviceChange): boolean {
+    const { deviceId } = change;
+    if (this.#state === 'behind' || this.#left.has(deviceId)) return false;
+    const isKnown = this.#state === 'reading' || this.#shown.has(deviceId) || this.#entered.has(deviceId);
+    if (!isKnown) return false;
+    const waiting = this.#changed.get(deviceId);
+    this.#changed.set(deviceId, waiting === undefined ? change : change.after(waiting));
+    return true;
+  }
+
+  get #waiting(): number {
+    return this.#changed.size + this.#entered.size + this.#left.size;
+  }
+
+  /** From now on only what is shown matters. */
+  #live(): void {
+    for (const id of this.#changed.keys()) {
+      if (!this.#shown.has(id) && !this.#entered.has(id)) this.#changed.delete(id);
+    }
+    for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
+    this.#state = 'live';
+    if (this.#waiting > 0) this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#state !== 'live') return;
+    if (this.#waits) return this.#mayFallBehind();
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#whenReady();
+    }, FRAME_MS);
+  }
+
+  #mayFallBehind(): void {
+    if (this.#waiting <= BEHIND_DEVICES || this.#pace.stalledMs < BEHIND_MS || this.#read === undefined) {
+      return;
+    }
+    this.#forget();
+    this.#state = 'behind';
+  }
+
+  #whenReady(): void {
+    if (this.#pace.isReady) return this.#frame();
+    this.#waits = true;
+    this.#pace.whenReady(() => {
+      this.#waits = false;
+      if (this.#state === 'behind') void this.#catchUp();
+      else if (this.#state === 'live') this.#frame();
+    });
+  }
+
+  /** Shows everything anew, as it is: the client lays it over what it has. */
+  async #catchUp(): Promise<void> {
+    this.#state = 'reading';
+    try {
+      const devices = (await this.#read?.()) ?? [];
+      // It may have been stopped meanwhile.
+      if ((this.#state as string) !== 'reading') return;
+      const gone = new Set(this.#shown.ids());
+      for (const device of devices) {
+        gone.delete(device.id);
+        if (!this.#left.has(device.id) && !this.#entered.has(device.id)) this.#entered.set(device.id, device);
+      }
+      for (const id of gone) if (!this.#entered.has(id)) this.left(id);
+      this.#live();
+    } catch {
+      // Who comes back reads it then.
+      this.#pace.cutOff();
+    }
+  }
+
+  #forget(): void {
+    this.#entered.clear();
+    this.#changed.clear();
+    this.#left.clear();
+  }
+
+  #frame(): void {
+    const entered = this.#takeEntered();
+    // Behind those that enter: a change that came later must not be shown before.
+    const changed = this.#takeChanged(FRAME_DEVICES - entered.length);
+    const left = firstOf(this.#left, FRAME_DEVICES - entered.length - changed.length);
+    for (const id of left) {
+      this.#left.delete(id);
+      this.#shown.delete(id);
+    }
+    this.#deliver(changed, entered, left);
+    if (this.#waiting > 0) this.#whenReady();
+  }
+
+  #deliver(changed: DevicesDelta['changed'], entered: DeviceSummary[], left: string[]): void {
+    if (entered.length + changed.length + left.length === 0) return;
+    this.#seq += 1;
+    this.#send({ subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() });
+  }
+
+  #takeEntered(): DeviceSummary[] {
+    const entered: DeviceSummary[] = [];
+    for (const device of firstOf(this.#entered.values(), FRAME_DEVICES)) {
+      const summary = this.#changed.get(device.id)?.over(device) ?? device;
+      this.#entered.delete(device.id);
+      this.#changed.delete(device.id);
+      this.#shown.set(device.id, summary.status);
+      entered.push(summary);
+    }
+    return entered;
+  }
+
+  #takeChanged(most: number): DevicesDelta['changed'] {
+    const changed: DevicesDelta['changed'] = [];
+    if (most <= 0) return changed;
+    for (const change of this.#changed.values()) {
+      this.#changed.delete(change.deviceId);
+      this.#show(change, changed);
+      if (changed.length === most) break;
+    }
+    return changed;
+  }
+
+  #show(change: DeviceChange, into: DevicesDelta['changed']): void {
+    const before = this.#shown.get(change.deviceId);
+    if (before === undefined) return;
+    const after = change.statusAfter(before);
+    if (after !== before) this.#shown.set(change.deviceId, after);
+    into.push(change.shown(after === before ? undefined : after));
+  }
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  if (most <= 0) return first;
+  for (const item of items) {
+    first.push(item);
+    if (first.length >= most) break;
+  }
+  return first;
+}
