@@ -1,5 +1,3 @@
-import type { Socket } from 'socket.io';
-
 /** How far a client is with what it was sent. */
 export interface Pace {
   /** Whether it has taken all it was sent: nothing of it lies in this process any more. */
@@ -12,6 +10,21 @@ export interface Pace {
   cutOff(): void;
 }
 
+/** What is needed of a socket of Socket.IO, and of Engine.IO below it. */
+interface SocketOfIo {
+  readonly nsp: { readonly name: string };
+  readonly conn: {
+    readonly readyState: string;
+    readonly transport: {
+      readonly writable: boolean;
+      on(event: 'ready', listener: () => void): unknown;
+      off(event: 'ready', listener: () => void): unknown;
+    };
+    write(text: string): unknown;
+    close(discard: boolean): unknown;
+  };
+}
+
 /** Who takes nothing for so long is not there any more, or does not read. */
 const PATIENCE_MS = 20_000;
 
@@ -21,7 +34,7 @@ const PATIENCE_MS = 20_000;
  * put together what is to be sent until then. A client that takes nothing for 20 seconds is cut off.
  */
 export class PacedClient implements Pace {
-  readonly #conn: Socket['conn'];
+  readonly #conn: SocketOfIo['conn'];
   readonly #namespace: string;
   readonly #onCutOff: () => void;
   readonly #patienceMs: number;
@@ -30,7 +43,7 @@ export class PacedClient implements Pace {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    socket: Pick<Socket, 'conn' | 'nsp'>,
+    socket: SocketOfIo,
     { onCutOff, patienceMs = PATIENCE_MS }: { onCutOff: () => void; patienceMs?: number | undefined },
   ) {
     this.#conn = socket.conn;
