@@ -32,6 +32,8 @@ type AgentSocket = Socket<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 
 /** So many messages that cannot be read, one after the other, end the connection. */
 const MAX_BAD_MESSAGES = 50;
+/** An agent that acknowledges nothing is sent away after so many messages; what it has is sent to it again. */
+const MAX_UNACKNOWLEDGED = 200;
 
 export interface AgentTransport {
   namespace: Namespace<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
@@ -137,17 +139,30 @@ const received = () => {};
 /** Shared functions instead of some for each socket: there are ten thousand of them. */
 class SocketLink implements DeviceLink {
   readonly #socket: AgentSocket;
+  #unacknowledged = 0;
 
   constructor(socket: AgentSocket) {
     this.#socket = socket;
   }
 
   sendCommand(frame: CommandFrame, receipt: (answer: OkAck | ErrorAck) => void = received): void {
-    this.#socket.emit('command', frame, receipt);
+    this.#socket.emit('command', frame, this.#acknowledged(receipt));
   }
 
   sendCancel(message: CommandCancel): void {
-    this.#socket.emit('command:cancel', message, received);
+    this.#socket.emit('command:cancel', message, this.#acknowledged(received));
+  }
+
+  /** Socket.IO keeps what waits for an acknowledgement for as long as the connection lasts. */
+  #acknowledged(then: (answer: OkAck | ErrorAck) => void): (answer: OkAck | ErrorAck) => void {
+    this.#unacknowledged += 1;
+    if (this.#unacknowledged > MAX_UNACKNOWLEDGED) {
+      this.close({ afterMs: 60_000, reason: 'protocol_violation' });
+    }
+    return (answer) => {
+      this.#unacknowledged -= 1;
+      then(answer);
+    };
   }
 
   close(notice: HubReconnect | undefined): void {

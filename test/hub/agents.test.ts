@@ -205,6 +205,24 @@ describe('agents on the hub', () => {
     again.close();
   });
 
+  it('ends a connection on which nothing is ever acknowledged, before what waits for it is much', async () => {
+    const agent = await connectDevice(app, device.token, { receipt: () => undefined });
+    let asked = 0;
+    while (agent.socket.connected && asked < 400) {
+      const stop = new AbortController();
+      const asking = app.call('GET', `/devices/${device.deviceId}/eventlogs/live`, {
+        token: tenant.admin.token,
+        signal: stop.signal,
+      });
+      asked += 1;
+      await Promise.race([agent.nextCommand(), asking.catch(() => {})]);
+      stop.abort();
+      await asking.catch(() => {});
+    }
+    expect(asked).to.be.within(150, 250);
+    expect(agent.notices.map(({ reason }) => reason)).to.deep.equal(['protocol_violation']);
+  }).timeout(30_000);
+
   it('calls a device offline when its heartbeats stop although the socket is open', async () => {
     const quick = await createTestApp({ env: { AGENT_HEARTBEAT_SECONDS: '1' } });
     try {
