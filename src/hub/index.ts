@@ -20,8 +20,10 @@ import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
 import { BUSY, type ActorLimits } from './actor-messages.ts';
 import { InProcessDirectory, type Directory } from './directory.ts';
 import { HttpReports } from './http-reports.ts';
+import { hubMetrics } from './hub-metrics.ts';
 import { JobFeed } from './job-feed.ts';
 import { withLivePresence } from './live-presence.ts';
+import { LostDevices } from './lost-devices.ts';
 import type {
   AgentCredentials,
   AgentIdentity,
@@ -110,8 +112,6 @@ const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
 /** What it takes at most until the others have heard that this node is back. */
 const RETURN_MS = 1500;
-/** Twice what presence takes to be written. */
-const LOST_GRACE_MS = 1000;
 
 const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
@@ -218,38 +218,7 @@ export function createHub(options: HubOptions): Hub {
     failed: (error, actor) => log.error({ err: error, deviceId: actor.deviceId }, 'hub.actor_failed'),
   };
 
-  const markLost = (nodes: Parameters<DeviceStore['markLost']>[0]): Promise<void> =>
-    store.markLost(nodes).then((lost) => {
-      for (const { deviceId, presence } of lost) {
-        const actor = registry.get(deviceId);
-        // It has come here meanwhile, which the database is about to hear.
-        if (actor?.countsAsConnected === true) actor.tellAgain();
-        else feed.changed(deviceId, { presence });
-      }
-    });
-  const lostTimers = new Set<NodeJS.Timeout>();
-  bus.onNodeLost((nodeId) => {
-    // It was silent for long enough; what has come here in the meantime is about to be written.
-    const timer = setTimeout(() => {
-      lostTimers.delete(timer);
-      if (options.nodes?.()?.has(nodeId) === true) return;
-      markLost({ of: nodeId }).catch((error: unknown) =>
-        log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked'),
-      );
-    }, LOST_GRACE_MS);
-    lostTimers.add(timer);
-  });
-  let knowsStrays = options.nodes === undefined;
-  /** What nodes have left behind that went while nobody was there to see it: once, when it is known who is there. */
-  const markStrays = (): void => {
-    const nodes = options.nodes?.();
-    if (knowsStrays || nodes === undefined) return;
-    knowsStrays = true;
-    markLost({ allBut: [...nodes] }).catch((error: unknown) => {
-      knowsStrays = false;
-      log.warn({ err: error }, 'hub.strays_not_marked');
-    });
-  };
+  const lostDevices = new LostDevices({ store, registry, feed, bus, nodes: options.nodes, log });
 
   const claim = async (actor: DeviceActor) => {
     const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
@@ -319,7 +288,7 @@ export function createHub(options: HubOptions): Hub {
   // One sweep for all devices instead of a timer each.
   const sweep = setInterval(() => {
     const now = Date.now();
-    markStrays();
+    lostDevices.markStrays();
     const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
@@ -386,7 +355,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       draining = true;
       clearInterval(sweep);
-      for (const timer of lostTimers) clearTimeout(timer);
+      lostDevices.close();
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await desk.close();
@@ -402,74 +371,3 @@ export function createHub(options: HubOptions): Hub {
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-function hubMetrics(
-  metrics: Metrics,
-  parts: {
-    registry: ActorRegistry;
-    feed: DashboardFeed;
-    writer: PresenceWriter;
-    reports: HttpReports;
-    desk: CommandDesk;
-    router: Router;
-    sockets: () => number;
-  },
-) {
-  const { registry, feed, writer, reports, desk, router, sockets } = parts;
-  metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
-  metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
-  metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
-    let depth = 0;
-    for (const actor of registry.values()) depth += actor.depth;
-    return depth;
-  });
-  metrics.gauge('muster_sockets', 'Open sockets of agents and of dashboards.', sockets);
-  metrics.labelledGauge(
-    'muster_open_questions',
-    'Live questions without an answer yet: that devices here have been asked, and that other nodes have.',
-    'asked',
-    () => {
-      let here = 0;
-      for (const actor of registry.values()) here += actor.openAsks;
-      return { here, elsewhere: router.waiting };
-    },
-  );
-  metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
-  metrics.gauge(
-    'muster_presence_unwritten',
-    'Devices whose latest state is not in the database yet.',
-    () => writer.pending,
-  );
-  metrics.gauge(
-    'muster_command_events_unwritten',
-    'What devices said of their work that is not in the ledger yet.',
-    () => desk.unwritten,
-  );
-  return {
-    asks: metrics.counter('muster_live_queries_total', 'Live questions to devices, by how they ended.', [
-      'type',
-      'outcome',
-    ]),
-    askSeconds: metrics.histogram(
-      'muster_live_query_seconds',
-      'Time until a live question ended.',
-      ['type'],
-      [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30],
-    ),
-    untold: metrics.counter(
-      'muster_feed_batches_untold_total',
-      'Batches of device changes that other nodes could not be told.',
-      [],
-    ),
-    cutOff: metrics.counter(
-      'muster_dashboards_cut_off_total',
-      'Connections of dashboards that were ended because they did not read what they were sent.',
-      [],
-    ),
-    badMessages: metrics.counter(
-      'muster_bad_agent_messages_total',
-      'Messages from agents that were refused.',
-      [],
-    ),
-  };
-}

@@ -1,0 +1,78 @@
+import type { Metrics } from '../platform/metrics.ts';
+import type { ActorRegistry } from './actor-registry.ts';
+import type { CommandDesk } from './command-desk.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
+import type { HttpReports } from './http-reports.ts';
+import type { PresenceWriter } from './presence-writer.ts';
+import type { Router } from './router.ts';
+
+export function hubMetrics(
+  metrics: Metrics,
+  parts: {
+    registry: ActorRegistry;
+    feed: DashboardFeed;
+    writer: PresenceWriter;
+    reports: HttpReports;
+    desk: CommandDesk;
+    router: Router;
+    sockets: () => number;
+  },
+) {
+  const { registry, feed, writer, reports, desk, router, sockets } = parts;
+  metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
+  metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
+  metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
+    let depth = 0;
+    for (const actor of registry.values()) depth += actor.depth;
+    return depth;
+  });
+  metrics.gauge('muster_sockets', 'Open sockets of agents and of dashboards.', sockets);
+  metrics.labelledGauge(
+    'muster_open_questions',
+    'Live questions without an answer yet: that devices here have been asked, and that other nodes have.',
+    'asked',
+    () => {
+      let here = 0;
+      for (const actor of registry.values()) here += actor.openAsks;
+      return { here, elsewhere: router.waiting };
+    },
+  );
+  metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
+  metrics.gauge(
+    'muster_presence_unwritten',
+    'Devices whose latest state is not in the database yet.',
+    () => writer.pending,
+  );
+  metrics.gauge(
+    'muster_command_events_unwritten',
+    'What devices said of their work that is not in the ledger yet.',
+    () => desk.unwritten,
+  );
+  return {
+    asks: metrics.counter('muster_live_queries_total', 'Live questions to devices, by how they ended.', [
+      'type',
+      'outcome',
+    ]),
+    askSeconds: metrics.histogram(
+      'muster_live_query_seconds',
+      'Time until a live question ended.',
+      ['type'],
+      [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30],
+    ),
+    untold: metrics.counter(
+      'muster_feed_batches_untold_total',
+      'Batches of device changes that other nodes could not be told.',
+      [],
+    ),
+    cutOff: metrics.counter(
+      'muster_dashboards_cut_off_total',
+      'Connections of dashboards that were ended because they did not read what they were sent.',
+      [],
+    ),
+    badMessages: metrics.counter(
+      'muster_bad_agent_messages_total',
+      'Messages from agents that were refused.',
+      [],
+    ),
+  };
+}
