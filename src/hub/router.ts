@@ -51,9 +51,10 @@ type AskFrame = z.infer<typeof AskFrame>;
 /** What one node tells another without being asked, and the router only brings. */
 export type Notice = Extract<HubMessage, { kind: 'work' | 'disconnect' | 'decommissioned' | 'feed' }>;
 
-/** A holder that cannot be told, because the bus is away, is told again for about a minute. */
-const TELL_ATTEMPTS = 10;
+/** A holder that cannot be told, because the bus is away, is told again for about a quarter of an hour. */
+const TELL_ATTEMPTS = 100;
 const TELL_AGAIN_MS = 1000;
+const TELL_AGAIN_MAX_MS = 10_000;
 /** An answer that does not reach whoever asked, for as long as they may wait. */
 const ANSWER_ATTEMPTS = 60;
 const ANSWER_AGAIN_MS = 500;
@@ -181,9 +182,11 @@ export class Router {
         }
       })
       .catch((error: unknown) => {
-        this.#log.warn({ err: error, deviceId, attempt }, 'hub.holder_not_told');
+        // Once for each: the loss of Redis is told by itself.
+        if (attempt === 1) this.#log.warn({ err: error, deviceId }, 'hub.holder_not_told');
         if (attempt >= TELL_ATTEMPTS || this.#closed) return;
-        setTimeout(() => this.#tellHolder(deviceId, message, attempt + 1), attempt * TELL_AGAIN_MS).unref();
+        const againMs = Math.min(attempt * TELL_AGAIN_MS, TELL_AGAIN_MAX_MS);
+        setTimeout(() => this.#tellHolder(deviceId, message, attempt + 1), againMs).unref();
       });
   }
 
