@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { PublicKey } from './checkpoint.ts';
+import { exportRoutes } from './export.routes.ts';
 import { readingRoutes } from './reading.routes.ts';
 import { publicPart, signingKeyRows } from './signing-keys.ts';
 
@@ -22,5 +23,6 @@ export const auditRoutes: RouteGroup = {
       },
     }),
     ...readingRoutes,
+    ...exportRoutes,
   ],
 };

@@ -22,6 +22,7 @@ import {
   signIn,
   signInAgent,
 } from './authentication.ts';
+import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { ReadyJson } from './ready-json.ts';
@@ -137,7 +138,8 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
     input.reply.apply(response);
     response.status(row.status ?? 200);
-    if (answer instanceof ReadyJson) response.type('json').send(answer.text);
+    if (answer instanceof OpenDownload) await answer.send(response);
+    else if (answer instanceof ReadyJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
 }
@@ -166,7 +168,8 @@ async function answerOf(
   if (caller !== undefined) {
     const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
     const ctx: DetachedContext = { ...base, caller, withTenant: within };
-    return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    const answer = await signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    return answer instanceof Download ? new OpenDownload(answer, within) : answer;
   }
   const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
   return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
@@ -236,7 +239,7 @@ async function audited(
 
 /** What the response lists, and nothing else. */
 function shaped(row: AnyRoute, answer: unknown): unknown {
-  return answer instanceof ReadyJson ? answer : row.response.parse(answer);
+  return answer instanceof ReadyJson || answer instanceof Download ? answer : row.response.parse(answer);
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */
