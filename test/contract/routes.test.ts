@@ -43,6 +43,15 @@ describe('the route table', () => {
     const lost = rows.filter((row) => row.audit !== undefined && !row.transaction);
     expect(lost.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
   });
+
+  it('has an entry for each row that may change something, or says in the row why not', () => {
+    const changing = rows.filter(({ method }) => method !== 'get');
+    const silent = changing.filter((row) => (row.audit === undefined) === (row.unaudited === undefined));
+    expect(silent.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
+    for (const { path, unaudited } of changing) {
+      if (unaudited !== undefined) expect(unaudited.length, path).to.be.greaterThan(20);
+    }
+  });
 });
 
 describe('every route', () => {

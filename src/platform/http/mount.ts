@@ -5,14 +5,13 @@ import { z } from 'zod';
 import type {
   AgentCaller,
   AgentContext,
-  Caller,
   Context,
   DetachedAgentContext,
   DetachedContext,
   PublicContext,
 } from '../context.ts';
 import type { TenantScope } from '../db/tenant-scope.ts';
-import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
+import { withSystem, withTenant } from '../db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../errors.ts';
 import {
   type AgentAuthenticator,
@@ -22,26 +21,15 @@ import {
   signIn,
   signInAgent,
 } from './authentication.ts';
+import type { AuditTrail } from './audit.ts';
+import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { ReadyJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
-import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
-
-export interface AuditTrail {
-  /** Writes an entry in the transaction of the deed. */
-  record(tx: Tx, entry: AuditEntry): Promise<void>;
-  /** Told that a transaction with entries was committed. */
-  committed(): void;
-}
-export interface AuditEntry extends AuditNote {
-  action: string;
-  resourceType: string;
-  actor: Caller | AgentCaller;
-  state: RequestState;
-}
+import type { AnyRoute, CookieOptions, Reply, RouteGroup } from './route.ts';
 
 export interface Pipeline {
   db: Db;
@@ -58,7 +46,9 @@ export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router
   for (const { routes } of groups) {
     for (const row of routes) {
       // Who is asking is settled before a byte of the body is read.
-      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), bodyOf(row), handle(row, pipeline));
+      const admitted = noteDenials(row, pipeline, admit(row, pipeline));
+      const handled = noteDenials(row, pipeline, handle(row, pipeline));
+      router[row.method](row.path, admitted, jsonOnly(row), bodyOf(row), handled);
     }
   }
   return router;

@@ -103,6 +103,8 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   before?(): void;
   /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
   idempotent?: true;
+  /** Of a row that may change something and has no `audit`: why. */
+  unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
