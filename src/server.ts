@@ -11,6 +11,7 @@ import {
   createAccessTokens,
   createAuthenticator,
   createSecondFactor,
+  SignInTrail,
   signInLimits,
 } from './features/auth/index.ts';
 import { createAgentAuthenticator } from './features/agents/index.ts';
@@ -98,6 +99,8 @@ export async function startServer({
     const secondFactor = createSecondFactor({ sealer: secrets, limits });
     const sealer = await startAuditSealer(database, secrets, metrics, log);
     auditSealer = sealer;
+    const audit = createAuditTrail(sealer);
+    const signInTrail = new SignInTrail(audit);
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
@@ -120,7 +123,7 @@ export async function startServer({
             nodes: cluster.nodes,
             joinDashboards: cluster.joinDashboards,
           }),
-      store: createDeviceStore({ db: database.hubPool, nodeId }),
+      store: createDeviceStore({ db: database.hubPool, nodeId, audit, log }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       people: authenticator,
@@ -133,16 +136,19 @@ export async function startServer({
     let draining = false;
     let url = '';
     const routes = routeTable({
-      auth: authService({ accessTokens, secondFactor, limits }),
+      auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail }),
       limits,
       enrollLimits: enrollLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,
+        audit,
         isEnabled: config.registrationEnabled,
       }),
       secondFactor,
       hub,
+      audit,
+      trail: signInTrail,
       mailer,
       baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),
       heartbeatSeconds: config.heartbeatSeconds,
@@ -154,7 +160,7 @@ export async function startServer({
       db: database.pool,
       authenticator: apiKeys.limited(authenticator),
       agents: createAgentAuthenticator(credentials, hub),
-      audit: createAuditTrail(sealer),
+      audit,
     });
     const document = openApi(routes, API_INFO);
     const health = healthRoutes(VERSION, readinessChecks(database, redis), () => draining);
@@ -192,6 +198,7 @@ export async function startServer({
         httpServer.closeIdleConnections();
         await hub?.close();
         await closed;
+        await signInTrail.close();
         await sealer.close();
         await apiKeys.close();
         await mailer.close();

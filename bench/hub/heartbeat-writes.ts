@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { createAuditTrail } from '../../src/features/audit/index.ts';
 import { createDeviceStore } from '../../src/features/devices/index.ts';
 import type { PresenceRecord } from '../../src/hub/ports.ts';
 import { PresenceWriter } from '../../src/hub/presence-writer.ts';
@@ -45,7 +46,8 @@ export const heartbeatWrites: Figure = {
       poolSize: 2 * CONNECTIONS,
       log: quietLog,
     });
-    const store = createDeviceStore({ db: opened.hubPool, nodeId: 'node' });
+    const audit = createAuditTrail({ wake() {} });
+    const store = createDeviceStore({ db: opened.hubPool, nodeId: 'node', audit, log: quietLog });
     const clients = Array.from({ length: CONNECTIONS }, () => new pg.Client(database.appUrl));
     try {
       for (const client of clients) await client.connect();

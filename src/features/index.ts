@@ -1,4 +1,5 @@
 import type { DeviceHub } from '../hub/index.ts';
+import type { AuditTrail } from '../platform/http/audit.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
 import { agentRoutes } from './agents/index.ts';
@@ -10,6 +11,7 @@ import {
   mfaRoutes,
   type SecondFactor,
   type SignInLimits,
+  type SignInTrail,
 } from './auth/index.ts';
 import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
@@ -31,6 +33,8 @@ export interface FeatureParts {
   registration: Registration;
   secondFactor: SecondFactor;
   hub: DeviceHub;
+  audit: AuditTrail;
+  trail: SignInTrail;
   mailer: Mailer;
   /** Where people reach this server, without a slash at the end: for links in mails. */
   baseUrl: () => string;
@@ -75,6 +79,8 @@ export function routesAsData(): RouteGroup[] {
     registration: {},
     secondFactor: {},
     hub: {},
+    audit: {},
+    trail: {},
     mailer: {},
     baseUrl: () => '',
     heartbeatSeconds: 60,

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import { createAuditTrail } from '../../src/features/audit/index.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import { newToken } from '../../src/platform/secrets/tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { connectDevice, Refused } from '../support/fake-device.ts';
+import { quietLog } from '../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 describe('agents on the hub', () => {
@@ -254,6 +256,8 @@ describe('agents on the hub', () => {
     const store = (await import('../../src/features/devices/index.ts')).createDeviceStore({
       db: pool,
       nodeId: 'late',
+      audit: createAuditTrail({ wake() {} }),
+      log: quietLog,
     });
     await store.recordPresence([
       {

@@ -16,6 +16,7 @@ export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         description:
           'For machines whose socket is blocked: the body and the answer of the socket’s `heartbeat`. The device is `online` while these come, and `offline` when none came for two and a half intervals; its presence stays `disconnected`, for nobody can ask it anything.',
         access: 'agent',
+        unaudited: 'a report, many times a minute; a change of address is noted where it is stored',
         // Answered from memory; the database is written behind.
         transaction: false,
         params: IdParams,

@@ -1,5 +1,5 @@
 import { runPrepared } from '../../platform/db/prepared.ts';
-import type { AuditEntry, AuditTrail } from '../../platform/http/mount.ts';
+import type { AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { newId } from '../../platform/ids.ts';
 import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
 
@@ -32,6 +32,8 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
         row.details,
         row.ipAddress,
         row.userAgent,
+        row.result,
+        row.errorMessage,
       ]);
     },
     committed: () => sealer.wake(),
@@ -43,8 +45,8 @@ const INSERT = {
   name: 'audit-record',
   text: `
     insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
-      resource_id, resource_name, details, ip_address, user_agent, result)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'success')`,
+      resource_id, resource_name, details, ip_address, user_agent, result, error_message)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 };
 
 const orNull = <T, R>(value: T | null | undefined, make: (value: T) => R): R | null =>
@@ -75,5 +77,7 @@ export function outboxRow(entry: AuditEntry) {
     ),
     ipAddress: orNull(state.client.ip, (ip) => cutText(ip, 45)),
     userAgent: orNull(state.client.userAgent, cleanText),
+    result: entry.result ?? 'success',
+    errorMessage: orNull(entry.errorMessage, cleanText),
   };
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { PublicKey } from './checkpoint.ts';
+import { exportRoutes } from './export.routes.ts';
+import { readingRoutes } from './reading.routes.ts';
 import { publicPart, signingKeyRows } from './signing-keys.ts';
 
 export const auditRoutes: RouteGroup = {
@@ -20,5 +22,7 @@ export const auditRoutes: RouteGroup = {
         return { data: rows.map(publicPart) };
       },
     }),
+    ...readingRoutes,
+    ...exportRoutes,
   ],
 };

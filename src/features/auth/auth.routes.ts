@@ -25,6 +25,7 @@ export function authRoutes({
         description:
           'Sets the refresh cookie `svc_refresh`; a person with a second factor gets a token for POST /auth/mfa/verify instead.',
         access: 'public',
+        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
         body: LoginRequest,
         response: LoginResponse,
         errors: [
@@ -47,6 +48,7 @@ export function authRoutes({
         description:
           'Takes a code of the authenticator app or a recovery code, each of them once. Sets the refresh cookie `svc_refresh`.',
         access: 'public',
+        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
         body: MfaVerification,
         response: SignedIn,
         errors: ['unauthenticated', 'partner_inactive', 'rate_limited'],
@@ -63,6 +65,7 @@ export function authRoutes({
         description:
           'A refresh token that comes back more than 10 seconds after it was used ends its whole session.',
         access: 'public',
+        unaudited: 'goes on with a session whose sign-in is in the trail',
         response: z.object({ tokens: Tokens }),
         errors: ['unauthenticated', 'partner_inactive'],
         handler: async ({ ctx, cookies, reply }) => {
@@ -76,6 +79,7 @@ export function authRoutes({
         path: '/auth/logout',
         summary: 'Sign out of the session of the cookie or the access token',
         access: 'public',
+        unaudited: 'writes user.logout itself: whose session it is turns out on the way',
         response: z.object({ success: z.literal(true) }),
         handler: async ({ ctx, cookies, bearer, reply }) => {
           const answer = await auth.logout(ctx, {

@@ -10,6 +10,7 @@ import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from '.
 import { assertAddressAllowed } from './ip-allowlist.ts';
 import type { MfaVerification } from './mfa.schema.ts';
 import { wrongCode, type SecondFactor } from './mfa.service.ts';
+import type { SignInFailure, SignInTrail } from './sign-in-trail.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 import {
   endSession,
@@ -32,10 +33,12 @@ export function authService({
   accessTokens,
   secondFactor,
   limits,
+  trail,
 }: {
   accessTokens: AccessTokens;
   secondFactor: SecondFactor;
   limits: SignInLimits;
+  trail: SignInTrail;
 }) {
   const tokensFor = (caller: SessionCaller): Tokens => ({
     accessToken: accessTokens.issue(caller),
@@ -54,11 +57,29 @@ export function authService({
     const caller = await loadCaller(tx, sessionId);
     // Refused here, the session is rolled back with all the rest.
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+    await trail.opened(tx, ctx, caller);
     const { id, email, name, mfaEnabled } = user;
     return {
       answer: { user: { id, email, name, mfaEnabled }, tokens: tokensFor(caller), mfaRequired: false },
       refreshToken,
     };
+  };
+
+  /** What comes of the proof of a known person, in the audit trail too. */
+  const noted = async <T>(
+    ctx: PublicContext,
+    userId: string,
+    failure: SignInFailure,
+    proceed: () => Promise<T>,
+  ): Promise<T> => {
+    try {
+      const result = await proceed();
+      trail.committed();
+      return result;
+    } catch (error) {
+      trail.refused(ctx, userId, failure, error);
+      throw error;
+    }
   };
 
   return {
@@ -73,14 +94,18 @@ export function authService({
       const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
       if (user === undefined || !fits) {
         ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
-        throw new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+        const refusal = new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+        if (user !== undefined) trail.refused(ctx, user.id, 'password', refusal);
+        throw refusal;
       }
       await uncount();
-      return ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
-        if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false });
-        const tempToken = await secondFactor.challenge(tx, user.id);
-        return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
-      });
+      return noted(ctx, user.id, 'password', () =>
+        ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
+          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false });
+          const tempToken = await secondFactor.challenge(tx, user.id);
+          return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
+        }),
+      );
     },
 
     /** The second half of a sign-in. */
@@ -88,11 +113,14 @@ export function authService({
       ctx: PublicContext,
       input: MfaVerification,
     ): Promise<WithRefreshToken<SignedIn>> {
-      return secondFactor.meet(ctx, input, async (tx, userId) => {
-        const user = await User.query(tx).findById(userId);
-        if (user?.status !== 'active') throw wrongCode();
-        return signIn(tx, ctx, user, { mfa: true });
-      });
+      const attempt = await secondFactor.attempt(ctx, input);
+      return noted(ctx, attempt.userId, 'second_factor', () =>
+        secondFactor.meet(ctx, attempt, async (tx) => {
+          const user = await User.query(tx).findById(attempt.userId);
+          if (user?.status !== 'active') throw wrongCode();
+          return signIn(tx, ctx, user, { mfa: true });
+        }),
+      );
     },
 
     async refresh(
@@ -127,9 +155,12 @@ export function authService({
           accessToken === undefined ? undefined : accessTokens.sessionOf(accessToken),
         ];
         for (const sessionId of sessions) {
-          if (sessionId !== undefined) await endSession(tx, sessionId, 'signed_out');
+          if (sessionId === undefined) continue;
+          await trail.ending(tx, ctx, sessionId);
+          await endSession(tx, sessionId, 'signed_out');
         }
       });
+      trail.committed();
       return { success: true };
     },
   };

@@ -1,3 +1,4 @@
+export { SignInTrail } from './sign-in-trail.ts';
 export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './access-token.ts';
 export { SignedIn } from './auth.schema.ts';
 export { passwordFault } from './password-rules.ts';

@@ -17,6 +17,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         description:
           'Nothing is asked for at sign-in until POST /auth/mfa/enable has shown that the app works.',
         access: 'person',
+        unaudited: 'counts for nothing until it is enabled, which is in the trail',
         transaction: false,
         body: MfaSetup,
         response: MfaSecret,

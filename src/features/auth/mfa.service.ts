@@ -42,6 +42,14 @@ export interface Renewal {
   fresh: RecoveryCodeSet;
 }
 
+/** A try at a second factor, of somebody whose challenge was found. */
+interface Attempt {
+  userId: string;
+  /** Of the challenge's token. */
+  hash: string;
+  read: ReadCode | undefined;
+}
+
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
 export function createSecondFactor({
@@ -165,12 +173,8 @@ export function createSecondFactor({
       return token;
     },
 
-    /** Meets a challenge with a code; `proceed` runs in the transaction that spends both. */
-    async meet<T>(
-      ctx: PublicContext,
-      { tempToken, code }: MfaVerification,
-      proceed: (tx: Tx, userId: string) => Promise<T>,
-    ): Promise<T> {
+    /** Counts a try to meet a challenge, and reads its code. Answers whose challenge it is. */
+    async attempt(ctx: PublicContext, { tempToken, code }: MfaVerification): Promise<Attempt> {
       const hash = tokenHash(tempToken);
       // Counted in a transaction of its own: a wrong code must not take its try back.
       const attempt = await ctx.withSystem('count a try at a second factor', async (tx) => {
@@ -183,6 +187,15 @@ export function createSecondFactor({
         throw new AppError('rate_limited', 'Too many tries. Wait a while.', { retryAfterMs });
       }
       const read = factor?.enabled === true ? await readCode(factor, code) : undefined;
+      return { userId, hash, read };
+    },
+
+    /** Meets the challenge; `proceed` runs in the transaction that spends both. */
+    async meet<T>(
+      ctx: PublicContext,
+      { userId, hash, read }: Attempt,
+      proceed: (tx: Tx) => Promise<T>,
+    ): Promise<T> {
       return ctx.withSystem('finish a sign-in with a second factor', async (tx) => {
         const fits = read !== undefined && (await spend(tx, userId, read));
         const met = await tx('mfa_challenges')
@@ -193,7 +206,7 @@ export function createSecondFactor({
           ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.second_factor_refused');
           throw wrongCode();
         }
-        return proceed(tx, userId);
+        return proceed(tx);
       });
     },
   };

@@ -32,6 +32,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       path: '/auth/invite/preview',
       summary: 'Who is invited, and where to',
       access: 'public',
+      unaudited: 'reads by a secret that has no place in an address',
       body: InvitationToken,
       response: InvitationPreview,
       errors: ['not_found'],
@@ -44,6 +45,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       description:
         'Sets the password of a new account; an account that has one proves it. Sets the refresh cookie `svc_refresh`.',
       access: 'public',
+      unaudited: 'the invitation is in the trail, and so is the sign-in that this ends in',
       body: AcceptInvitation,
       response: LoginResponse,
       errors: ['not_found', 'unauthenticated', 'partner_inactive', 'rate_limited', 'unavailable'],
@@ -59,6 +61,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       summary: 'Ask for a link to set a new password',
       description: 'Answers the same whether or not someone has the address.',
       access: 'public',
+      unaudited: 'must not tell whether anybody has the address, and changes nothing by itself',
       body: ForgottenPassword,
       response: Success,
       errors: ['rate_limited', 'unavailable'],
@@ -70,6 +73,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       summary: 'Set a new password by the link in the mail',
       description: 'Ends all sessions. API keys go on working, of which a mail reminds the person.',
       access: 'public',
+      unaudited: 'writes user.password.change itself: who it is turns out on the way',
       body: PasswordReset,
       response: Success,
       handler: ({ ctx, body }) => resetPassword(ctx, body, parts),
@@ -80,6 +84,7 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       summary: 'Change one’s own password',
       description: 'Ends all other sessions. API keys go on working.',
       access: 'person',
+      unaudited: 'writes user.password.change itself, as it hashes between two transactions',
       transaction: false,
       body: PasswordChange,
       response: Success,
@@ -101,7 +106,15 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       access: 'person',
       params: IdParams,
       response: Success,
-      handler: ({ ctx, params }) => endOwnSession(ctx, params.id),
+      handler: async ({ ctx, params }) => ({
+        ...(await endOwnSession(ctx, params.id)),
+        userId: ctx.caller.userId,
+      }),
+      audit: {
+        action: 'user.session.end',
+        resource: 'user',
+        note: ({ userId }, { params }) => ({ resourceId: userId, details: { sessionId: params.id } }),
+      },
     }),
     route({
       method: 'delete',
@@ -109,7 +122,12 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       summary: 'End all of one’s own sessions but this one',
       access: 'person',
       response: z.object({ success: z.literal(true), ended: z.number().int() }),
-      handler: ({ ctx }) => endOtherSessions(ctx),
+      handler: async ({ ctx }) => ({ ...(await endOtherSessions(ctx)), userId: ctx.caller.userId }),
+      audit: {
+        action: 'user.session.end',
+        resource: 'user',
+        note: ({ userId, ended }) => ({ resourceId: userId, details: { ended } }),
+      },
     }),
   ];
 }

@@ -9,12 +9,14 @@ import { endSessionsOf, findUserByEmail, openInvitation, takeInvitation, User } 
 import type { AcceptInvitation, PasswordChange, PasswordReset } from './auth.schema.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 import type { AuthService } from './auth.service.ts';
+import type { SignInTrail } from './sign-in-trail.ts';
 import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
   auth: Pick<AuthService, 'login'>;
   limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
   mailer: Mailer;
+  trail: Pick<SignInTrail, 'passwordChanged' | 'committed'>;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
 }
@@ -37,7 +39,7 @@ async function forgetOpenLinks(tx: Tx, userId: string): Promise<void> {
 export async function changePassword(
   ctx: DetachedContext,
   input: PasswordChange,
-  { limits: { ownSecrets } }: Pick<PasswordParts, 'limits'>,
+  { limits: { ownSecrets }, trail }: Pick<PasswordParts, 'limits' | 'trail'>,
 ): Promise<{ success: true }> {
   const { userId, sessionId } = ctx.caller;
   assertStrong(input.newPassword, 'newPassword');
@@ -55,7 +57,9 @@ export async function changePassword(
     if (changed === 0) throw new AppError('conflict', 'The password has just been changed elsewhere.');
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
+    await trail.passwordChanged(tx, ctx, userId, 'password');
   });
+  trail.committed();
   await ownSecrets.forget(userId);
   return { success: true };
 }
@@ -97,7 +101,7 @@ const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask
 export async function resetPassword(
   ctx: PublicContext,
   { token, password }: PasswordReset,
-  { mailer }: Pick<PasswordParts, 'mailer'>,
+  { mailer, trail }: Pick<PasswordParts, 'mailer' | 'trail'>,
 ): Promise<{ success: true }> {
   assertStrong(password, 'password');
   const standing = { token_hash: tokenHash(token) };
@@ -122,8 +126,10 @@ export async function resetPassword(
     if (person === undefined) throw deadLink();
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_reset');
+    await trail.passwordChanged(tx, ctx, userId, 'mail');
     return person;
   });
+  trail.committed();
   const text = [
     `Hello ${name},`,
     'The password of your Muster account has just been set anew by a link that was sent to this address. You are signed out everywhere.',

@@ -1,53 +1,76 @@
 import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { noteMoves, writePresence } from './address-changes.ts';
 import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
-export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): DeviceStore {
+export function createDeviceStore({
+  db,
+  nodeId,
+  audit,
+  log,
+}: {
+  db: Db;
+  nodeId: string;
+  audit: AuditTrail;
+  log: Logger;
+}): DeviceStore {
+  /** With whoever came from another address than before, in the audit trail. */
+  const write = async (why: string, upsert: string, deviceIds: string[], values: (string | string[])[]) => {
+    const moves = await withSystem(db, why, async (tx) => {
+      const found = await writePresence(tx, upsert, deviceIds, values);
+      await noteMoves(tx, found, { audit, log });
+      return found;
+    });
+    if (moves.length > 0) audit.committed();
+  };
+
   return {
     async recordPresence(records) {
       const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
       // Db's types know no null within an array; the driver does.
       const column = (read: (record: PresenceRecord) => string | number | null) =>
         sorted.map(read) as string[];
-      await withSystem(db, 'write presence of many devices', (tx) =>
-        tx.raw(
-          `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
-            cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
-          select u.device_id, d.org_id, u.epoch, ?, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
-            u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
-          from unnest(?::uuid[], ?::bigint[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[],
-            ?::real[], ?::real[], ?::real[], ?::bigint[])
-            as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
-          join devices d on d.id = u.device_id
-          order by u.device_id
-          on conflict (device_id) do update set
-            epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
-            reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
-            last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
-            ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
-            disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
-            metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
-            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
-            reports_until = case when excluded.state = 'connected' then null else p.reports_until end
-          where p.epoch <= excluded.epoch`,
-          [
-            nodeId,
-            column((r) => r.deviceId),
-            column((r) => r.epoch),
-            column((r) => r.presence.state),
-            column((r) => r.presence.since),
-            column((r) => r.presence.reason),
-            column((r) => r.lastSeenAt),
-            column((r) => r.lastIp),
-            column((r) => percent(r.metrics?.cpuPercent)),
-            column((r) => percent(r.metrics?.ramPercent)),
-            column((r) => percent(r.metrics?.diskPercent)),
-            column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-          ],
-        ),
+      await write(
+        'write presence of many devices',
+        `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+          cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
+        select u.device_id, d.org_id, u.epoch, ?, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
+          u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
+        from unnest(?::uuid[], ?::bigint[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[],
+          ?::real[], ?::real[], ?::real[], ?::bigint[])
+          as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
+        join devices d on d.id = u.device_id
+        order by u.device_id
+        on conflict (device_id) do update set
+          epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
+          reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+          last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+          ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+          disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+          metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+          uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+          reports_until = case when excluded.state = 'connected' then null else p.reports_until end
+        where p.epoch <= excluded.epoch`,
+        sorted.map((r) => r.deviceId),
+        [
+          nodeId,
+          column((r) => r.deviceId),
+          column((r) => r.epoch),
+          column((r) => r.presence.state),
+          column((r) => r.presence.since),
+          column((r) => r.presence.reason),
+          column((r) => r.lastSeenAt),
+          column((r) => r.lastIp),
+          column((r) => percent(r.metrics?.cpuPercent)),
+          column((r) => percent(r.metrics?.ramPercent)),
+          column((r) => percent(r.metrics?.diskPercent)),
+          column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+        ],
       );
     },
 
@@ -55,36 +78,36 @@ export function createDeviceStore({ db, nodeId }: { db: Db; nodeId: string }): D
       const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
       const column = (read: (record: ReportRecord) => string | number | null) => sorted.map(read) as string[];
       // Whoever reports without a connection says nothing about the connection: that stays as it is.
-      await withSystem(db, 'write what devices without a connection report', (tx) =>
-        tx.raw(
-          `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
-            cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
-          select u.device_id, d.org_id, 0, ?, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
-            u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
-          from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::real[], ?::real[], ?::real[], ?::bigint[], ?::timestamptz[])
-            as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
-          join devices d on d.id = u.device_id
-          order by u.device_id
-          on conflict (device_id) do update set
-            last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
-            last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
-            ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
-            disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
-            metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
-            uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
-            reports_until = greatest(p.reports_until, excluded.reports_until)`,
-          [
-            nodeId,
-            column((r) => r.deviceId),
-            column((r) => r.lastSeenAt),
-            column((r) => r.lastIp),
-            column((r) => percent(r.metrics?.cpuPercent)),
-            column((r) => percent(r.metrics?.ramPercent)),
-            column((r) => percent(r.metrics?.diskPercent)),
-            column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-            column((r) => r.until),
-          ],
-        ),
+      await write(
+        'write what devices without a connection report',
+        `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+          cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
+        select u.device_id, d.org_id, 0, ?, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
+          u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
+        from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::real[], ?::real[], ?::real[], ?::bigint[], ?::timestamptz[])
+          as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
+        join devices d on d.id = u.device_id
+        order by u.device_id
+        on conflict (device_id) do update set
+          last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+          last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+          ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+          disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+          metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+          uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+          reports_until = greatest(p.reports_until, excluded.reports_until)`,
+        sorted.map((r) => r.deviceId),
+        [
+          nodeId,
+          column((r) => r.deviceId),
+          column((r) => r.lastSeenAt),
+          column((r) => r.lastIp),
+          column((r) => percent(r.metrics?.cpuPercent)),
+          column((r) => percent(r.metrics?.ramPercent)),
+          column((r) => percent(r.metrics?.diskPercent)),
+          column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+          column((r) => r.until),
+        ],
       );
     },
 

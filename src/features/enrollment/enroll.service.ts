@@ -2,6 +2,7 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { DeviceSummary, EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
 import { HUB_PATH } from '../../protocol/index.ts';
 import type { PublicContext } from '../../platform/context.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -32,6 +33,7 @@ const KEY_FAULT = {
 
 export interface EnrollmentSettings {
   hub: DeviceHub;
+  audit: AuditTrail;
   heartbeatSeconds: number;
   forgetToken: (deviceId: string) => void;
   enrollLimits: EnrollLimits;
@@ -44,9 +46,10 @@ export async function enroll(
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
   const { key, device, token } = await settings.enrollLimits.limited(ctx.client.ip, () =>
-    tradeKey(ctx, request),
+    tradeKey(ctx, request, settings.audit),
   );
 
+  settings.audit.committed();
   settings.forgetToken(device.id);
   // A connection under the token of before is over.
   settings.hub.disconnect(device.id);
@@ -63,7 +66,7 @@ export async function enroll(
 }
 
 /** The key's use, the device and its token, in one transaction. */
-async function tradeKey(ctx: PublicContext, request: EnrollRequest) {
+async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: AuditTrail) {
   if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
     throw new AppError('unauthenticated', KEY_FAULT.unknown);
   }
@@ -77,6 +80,15 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest) {
     await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
     await tx('enrollment_keys').where({ id: key.id }).increment('usage_count', 1);
     const token = await issueAgentToken(tx, { id: deviceId, orgId: key.org_id });
+    await audit.record(tx, {
+      action: known === undefined ? 'device.create' : 'device.update',
+      resourceType: 'device',
+      resourceId: deviceId,
+      resourceName: request.hostname,
+      details: { enrollmentKeyId: key.id, ...(known === undefined ? {} : { enrolledAgain: true }) },
+      actor: { kind: 'agent', deviceId, orgId: key.org_id, partnerId: key.partner_id },
+      state: ctx,
+    });
     return { key, device: await readSummary(tx, deviceId), token };
   });
 }

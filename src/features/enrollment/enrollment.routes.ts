@@ -32,6 +32,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         description:
           'Called by the agent. The same `machineId` in the same organization is the same device, with a new token.',
         access: 'public',
+        unaudited: 'writes device.create or device.update itself: the device is none before',
         body: EnrollRequest,
         response: EnrollResponse,
         status: 201,

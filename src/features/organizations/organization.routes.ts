@@ -73,6 +73,14 @@ export const organizationRoutes: RouteGroup = {
       body: OrganizationOrder,
       response: OrganizationOrder,
       handler: ({ ctx, body }) => orderOrganizations(ctx, body.organizationOrder),
+      audit: {
+        action: 'partner.settings.update',
+        resource: 'partner',
+        note: ({ partnerId }) => ({
+          ...(partnerId === null ? {} : { resourceId: partnerId }),
+          details: { changedFields: ['settings.organizationOrder'] },
+        }),
+      },
     }),
     route({
       method: 'get',

@@ -62,7 +62,7 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
       ]),
       updated_at: new Date(),
     });
-  return { organizationOrder };
+  return { organizationOrder, partnerId: ctx.caller.partnerId };
 }
 
 /** Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). */

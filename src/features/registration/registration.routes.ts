@@ -25,6 +25,7 @@ export function registrationRoutes(parts: {
         description:
           'The provider waits for approval (`pending`). An address that is somebody’s is answered with general next steps. At most 3 an hour from one address.',
         access: 'public',
+        unaudited: 'writes partner.create itself: there is no caller before',
         before: () => registration.assertEnabled(),
         body: PartnerRegistration,
         response: PartnerRegistered,
@@ -43,6 +44,7 @@ export function registrationRoutes(parts: {
         description:
           'Answers the same whether the address was free or is somebody’s. At most 5 an hour from one address.',
         access: 'public',
+        unaudited: 'the account belongs to no organization yet, so there is no trail to write to',
         before: () => registration.assertEnabled(),
         body: UserRegistration,
         response: NextSteps,

@@ -1,6 +1,7 @@
 import type { PublicContext } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -22,10 +23,12 @@ export type Registration = ReturnType<typeof createRegistration>;
 export function createRegistration({
   accessTokens,
   limits,
+  audit,
   isEnabled,
 }: {
   accessTokens: AccessTokens;
   limits: RateLimits;
+  audit: AuditTrail;
   isEnabled: boolean;
 }) {
   const partnersByAddress = limits.limiter('register-partner', { points: 3, seconds: HOUR });
@@ -51,10 +54,27 @@ export function createRegistration({
             role_id: roleId,
             org_access: 'all',
           });
+          await audit.record(tx, {
+            action: 'partner.create',
+            resourceType: 'partner',
+            resourceId: partner.id,
+            resourceName: partner.name,
+            details: { registered: true },
+            actor: {
+              kind: 'user',
+              userId: user.id,
+              apiKeyId: null,
+              email: user.email,
+              partnerId: partner.id,
+              orgId: null,
+            },
+            state: ctx,
+          });
           return { partner, user, roleId, ...(await openSession(tx, user.id, ctx.client)) };
         }),
       );
       if (made === undefined) return { answer: NEXT_STEPS };
+      audit.committed();
       const { partner, user, roleId, sessionId, refreshToken } = made;
       const accessToken = accessTokens.issue({
         userId: user.id,

@@ -1,3 +1,4 @@
+export { knownPeople, type KnownPerson } from './known-people.ts';
 export { openInvitation, takeInvitation } from './invitation.service.ts';
 export { endSessionsOf } from './user-sessions.ts';
 export { createFirstAdmin, findUserByEmail } from './user.service.ts';

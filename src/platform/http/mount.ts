@@ -5,14 +5,13 @@ import { z } from 'zod';
 import type {
   AgentCaller,
   AgentContext,
-  Caller,
   Context,
   DetachedAgentContext,
   DetachedContext,
   PublicContext,
 } from '../context.ts';
 import type { TenantScope } from '../db/tenant-scope.ts';
-import { withSystem, withTenant, type Tx } from '../db/transaction.ts';
+import { withSystem, withTenant } from '../db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../errors.ts';
 import {
   type AgentAuthenticator,
@@ -22,25 +21,15 @@ import {
   signIn,
   signInAgent,
 } from './authentication.ts';
+import type { AuditTrail } from './audit.ts';
+import { noteDenials } from './denials.ts';
+import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { ReadyJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
-import type { AnyRoute, AuditNote, CookieOptions, Reply, RouteGroup } from './route.ts';
-
-export interface AuditTrail {
-  /** Writes an entry in the transaction of the deed. */
-  record(tx: Tx, entry: AuditEntry): Promise<void>;
-  /** Told that a transaction with entries was committed. */
-  committed(): void;
-}
-export interface AuditEntry extends AuditNote {
-  action: string;
-  resourceType: string;
-  actor: Caller | AgentCaller;
-  state: RequestState;
-}
+import type { AnyRoute, CookieOptions, Reply, RouteGroup } from './route.ts';
 
 export interface Pipeline {
   db: Db;
@@ -57,7 +46,9 @@ export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router
   for (const { routes } of groups) {
     for (const row of routes) {
       // Who is asking is settled before a byte of the body is read.
-      router[row.method](row.path, admit(row, pipeline), jsonOnly(row), bodyOf(row), handle(row, pipeline));
+      const admitted = noteDenials(row, pipeline, admit(row, pipeline));
+      const handled = noteDenials(row, pipeline, handle(row, pipeline));
+      router[row.method](row.path, admitted, jsonOnly(row), bodyOf(row), handled);
     }
   }
   return router;
@@ -137,7 +128,8 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
     input.reply.apply(response);
     response.status(row.status ?? 200);
-    if (answer instanceof ReadyJson) response.type('json').send(answer.text);
+    if (answer instanceof OpenDownload) await answer.send(response);
+    else if (answer instanceof ReadyJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
 }
@@ -166,7 +158,8 @@ async function answerOf(
   if (caller !== undefined) {
     const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
     const ctx: DetachedContext = { ...base, caller, withTenant: within };
-    return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    const answer = await signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    return answer instanceof Download ? new OpenDownload(answer, within) : answer;
   }
   const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
   return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
@@ -236,7 +229,7 @@ async function audited(
 
 /** What the response lists, and nothing else. */
 function shaped(row: AnyRoute, answer: unknown): unknown {
-  return answer instanceof ReadyJson ? answer : row.response.parse(answer);
+  return answer instanceof ReadyJson || answer instanceof Download ? answer : row.response.parse(answer);
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */

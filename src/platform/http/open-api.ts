@@ -61,7 +61,7 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     responses: {
       [String(row.status ?? 200)]: {
         description: 'Done.',
-        content: { 'application/json': { schema: schemaOf(row.response, 'output', components) } },
+        content: answerContent(row, components),
       },
       ...errorResponses(row, errorSchema),
     },
@@ -73,6 +73,14 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     };
   }
   return result;
+}
+
+function answerContent(row: AnyRoute, components: Json): Json {
+  const schema = schemaOf(row.response, 'output', components);
+  const media = row.media ?? ['application/json'];
+  return Object.fromEntries(
+    media.map((type) => [type, { schema: type === 'application/json' ? schema : { type: 'string' } }]),
+  );
 }
 
 const IDEMPOTENCY_KEY: Json = {

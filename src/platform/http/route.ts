@@ -8,6 +8,7 @@ import type {
 } from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Download } from './download.ts';
 import type { ReadyJson } from './ready-json.ts';
 
 /**
@@ -102,9 +103,13 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   before?(): void;
   /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
   idempotent?: true;
+  /** Of a row that may change something and has no `audit`: why. */
+  unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
+  /** Media types of the answer, where JSON is not the only one. */
+  media?: readonly string[];
 }
 
 export interface RouteDeclaration<
@@ -125,7 +130,7 @@ export interface RouteDeclaration<
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
   handler(
     input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
-  ): PromiseLike<H | ReadyJson> | H | ReadyJson;
+  ): PromiseLike<H | ReadyJson | Download> | H | ReadyJson | Download;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {

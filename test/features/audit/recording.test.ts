@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import type { Caller } from '../../../src/platform/context.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
-import type { AuditEntry } from '../../../src/platform/http/mount.ts';
+import type { AuditEntry } from '../../../src/platform/http/audit.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildPerson, buildTenant } from '../../support/factories.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
@@ -54,7 +54,8 @@ describe('audit entries', () => {
     const again = await createTestApp({ database: closing.database });
     const { rows } = await withSystem(again.server.database.pool, 'test', (tx) =>
       tx.raw(
-        'select count(*)::int as sealed, (select count(*)::int from audit_outbox) as waiting from audit_logs',
+        `select count(*)::int as sealed, (select count(*)::int from audit_outbox) as waiting from audit_logs
+        where action = 'site.create'`,
       ),
     );
     expect(rows).to.deep.equal([{ sealed: 1, waiting: 0 }]);
@@ -71,12 +72,15 @@ describe('audit entries', () => {
     expect(changed.status).to.equal(200);
     await app.server.auditSealer.flush();
     const rows = await inDatabase(
-      `select action, org_id, partner_id, chain_id, seq::int from audit_logs where chain_id = ?`,
+      `select action, org_id, partner_id, chain_id, seq::int from audit_logs
+      where chain_id = ? order by seq`,
       [tenant.partnerId],
     );
     const { partnerId } = tenant;
+    const inChain = { org_id: null, partner_id: partnerId, chain_id: partnerId };
     expect(rows).to.deep.equal([
-      { action: 'partner.update', org_id: null, partner_id: partnerId, chain_id: partnerId, seq: 1 },
+      { action: 'user.login', ...inChain, seq: 1 },
+      { action: 'partner.update', ...inChain, seq: 2 },
     ]);
   });
 

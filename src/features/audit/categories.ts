@@ -1,0 +1,31 @@
+/** What kind of thing an action is, told by how its name begins (SPEC 2.15). */
+export const CATEGORIES = [
+  'authentication',
+  'device',
+  'automation',
+  'policy',
+  'alert',
+  'compliance',
+  'organization',
+  'system',
+] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+// The longest first, so that a more exact prefix wins over a shorter one.
+const PREFIXES = (
+  [
+    ['user.login', 'authentication'],
+    ['user.logout', 'authentication'],
+    ['user.permission', 'authentication'],
+    ['device.', 'device'],
+    ['script.', 'automation'],
+    ['policy.', 'policy'],
+    ['automation.policy.', 'policy'],
+    ['alert.', 'alert'],
+    ['data.', 'compliance'],
+    ['organization.', 'organization'],
+  ] as const
+).toSorted(([a], [b]) => b.length - a.length);
+
+export const categoryOf = (action: string): Category =>
+  PREFIXES.find(([prefix]) => action.startsWith(prefix))?.[1] ?? 'system';

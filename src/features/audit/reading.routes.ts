@@ -1,0 +1,101 @@
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type AnyRoute } from '../../platform/http/route.ts';
+import {
+  ComplianceReport,
+  EntryQuery,
+  EntrySearch,
+  FullEntry,
+  LogEntries,
+  ReportQuery,
+  SecurityReport,
+  ShownEntries,
+  Stats,
+  UserActivityReport,
+} from './audit.schema.ts';
+import { listEntries, readEntry, showEntries } from './audit-query.ts';
+import { auditStats, complianceReport, securityReport, userActivityReport } from './report.service.ts';
+
+const READ = { scopes: ['organization', 'partner', 'system'], permission: 'audit:read' } as const;
+
+/** SPEC 4.10. */
+export const readingRoutes: AnyRoute[] = [
+  route({
+    method: 'get',
+    path: '/audit-logs',
+    summary: 'List audit entries, as people read them',
+    description:
+      'Newest first, of the caller’s organization; in partner scope of all accessible ones, with what concerns the partner itself.',
+    access: READ,
+    query: EntryQuery,
+    response: ShownEntries,
+    handler: ({ ctx, query }) => showEntries(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/logs',
+    summary: 'List audit entries, as programs read them',
+    access: READ,
+    query: EntryQuery,
+    response: LogEntries,
+    handler: ({ ctx, query }) => listEntries(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/logs/:id',
+    summary: 'Read all of an audit entry',
+    access: READ,
+    params: IdParams,
+    response: FullEntry,
+    handler: ({ ctx, params }) => readEntry(ctx, params.id),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/search',
+    summary: 'Search audit entries for a text',
+    description: 'In any case, in the action, e-mail address, resource type and name, and details.',
+    access: READ,
+    query: EntrySearch,
+    response: LogEntries,
+    handler: ({ ctx, query }) => listEntries(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/reports/user-activity',
+    summary: 'Who did how much',
+    description: 'Of the newest 5,000 entries of people and API keys.',
+    access: READ,
+    query: ReportQuery,
+    response: UserActivityReport,
+    handler: ({ ctx, query }) => userActivityReport(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/reports/security-events',
+    summary: 'Sign-ins, rights and policies',
+    description: 'Of the newest 5,000 such entries.',
+    access: READ,
+    query: ReportQuery,
+    response: SecurityReport,
+    handler: ({ ctx, query }) => securityReport(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/reports/compliance',
+    summary: 'Access to data, changes and exports',
+    description: 'Of the newest 5,000 such entries.',
+    access: READ,
+    query: ReportQuery,
+    response: ComplianceReport,
+    handler: ({ ctx, query }) => complianceReport(ctx, query),
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/stats',
+    summary: 'How many entries of which category and person',
+    description: 'Of the newest 5,000 entries.',
+    access: READ,
+    query: ReportQuery,
+    response: Stats,
+    handler: ({ ctx, query }) => auditStats(ctx, query),
+  }),
+];

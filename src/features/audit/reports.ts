@@ -1,0 +1,118 @@
+import type { z } from 'zod';
+import type { Stats } from './audit.schema.ts';
+import { categoryOf } from './categories.ts';
+import type { People } from './entry-row.ts';
+
+/** What reports count, without a database. */
+
+export const SECURITY_ACTIONS = [
+  'user.login',
+  'user.login.failed',
+  'user.permission.change',
+  'policy.update',
+  'policy.create',
+  'policy.evaluate',
+  'automation.policy.evaluate',
+  'agent.source.ip.changed',
+] as const;
+
+export const COMPLIANCE_ACTIONS = [
+  'data.access',
+  'data.export',
+  'device.create',
+  'device.delete',
+  'policy.update',
+  'policy.evaluate',
+  'automation.policy.evaluate',
+  'script.execute',
+  'organization.update',
+] as const;
+
+const CHANGES = new Set(['device.create', 'device.delete', 'policy.update', 'organization.update']);
+
+/** As much of an entry as is counted. Reports get them newest first. */
+export interface Counted {
+  id: string;
+  timestamp: Date;
+  actorId: string;
+  actorEmail: string | null;
+  action: string;
+}
+
+/** How often each key occurs, the most frequent first, and by name among equals. */
+function tally(keys: readonly string[]): [key: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+}
+
+const byAction = (entries: readonly Counted[]) =>
+  tally(entries.map(({ action }) => action)).map(([action, count]) => ({ action, count }));
+
+const countOf = (entries: readonly Counted[], ...actions: readonly string[]) =>
+  entries.filter(({ action }) => actions.includes(action)).length;
+
+const TOP = 5;
+
+export function userActivity(entries: readonly Counted[], people: People) {
+  const latest = new Map<string, Counted>();
+  for (const entry of entries) if (!latest.has(entry.actorId)) latest.set(entry.actorId, entry);
+  const actionsPerUser = tally(entries.map(({ actorId }) => actorId)).flatMap(([userId, actionCount]) => {
+    const last = latest.get(userId);
+    if (last === undefined) return [];
+    const person = people.get(userId);
+    return {
+      userId,
+      userName: person?.name ?? null,
+      userEmail: last.actorEmail ?? person?.email ?? null,
+      actionCount,
+      lastActiveAt: last.timestamp.toISOString(),
+    };
+  });
+  return {
+    totalUsers: actionsPerUser.length,
+    totalEvents: entries.length,
+    actionsPerUser,
+    topUsers: actionsPerUser.slice(0, TOP),
+  };
+}
+
+export const securityEvents = (entries: readonly Counted[]) => ({
+  totalEvents: entries.length,
+  loginAttempts: countOf(entries, 'user.login', 'user.login.failed'),
+  failedLogins: countOf(entries, 'user.login.failed'),
+  permissionChanges: countOf(entries, 'user.permission.change'),
+  byAction: byAction(entries),
+});
+
+export const compliance = (entries: readonly Counted[]) => ({
+  totalEvents: entries.length,
+  dataAccess: countOf(entries, 'data.access'),
+  dataChanges: entries.filter(({ action }) => CHANGES.has(action)).length,
+  exports: countOf(entries, 'data.export'),
+  byAction: byAction(entries),
+});
+
+/** Of a range that is open at an end, that end is where the entries end that were counted. */
+export function stats(
+  entries: readonly Counted[],
+  people: People,
+  { from, to }: { from?: Date | undefined; to?: Date | undefined },
+): z.infer<typeof Stats> {
+  return {
+    totalEvents: entries.length,
+    byCategory: tally(entries.map(({ action }) => categoryOf(action))).map(([category, count]) => ({
+      category: category as ReturnType<typeof categoryOf>,
+      count,
+    })),
+    byUser: tally(entries.map(({ actorId }) => actorId)).map(([userId, actionCount]) => ({
+      userId,
+      userName: people.get(userId)?.name ?? null,
+      actionCount,
+    })),
+    range: {
+      from: (from ?? entries.at(-1)?.timestamp)?.toISOString() ?? null,
+      to: (to ?? entries[0]?.timestamp)?.toISOString() ?? null,
+    },
+  };
+}

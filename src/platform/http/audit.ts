@@ -1,0 +1,26 @@
+import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
+import type { Tx } from '../db/transaction.ts';
+import type { Logger } from '../logger.ts';
+import type { AuditNote } from './route.ts';
+
+export interface AuditTrail {
+  /** Writes an entry in the transaction of the deed. */
+  record(tx: Tx, entry: AuditEntry): Promise<void>;
+  /** Told that a transaction with entries was committed. */
+  committed(): void;
+}
+
+/** Whoever did it, as far as an entry names them. */
+export type AuditActor =
+  | Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'>
+  | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>;
+
+export interface AuditEntry extends AuditNote {
+  action: string;
+  resourceType: string;
+  actor: AuditActor;
+  state: { client: Pick<ClientInfo, 'ip' | 'userAgent'>; log: Logger };
+  /** `success` where it is left out. */
+  result?: 'failure' | 'denied';
+  errorMessage?: string;
+}
