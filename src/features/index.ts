@@ -13,8 +13,9 @@ import {
 } from './auth/index.ts';
 import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
+import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
-import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
 import { groupRoutes } from './groups/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
@@ -62,6 +63,8 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
+    storedLogRoutes,
+    diagnosticLogRoutes,
     auditRoutes,
   ];
 }

@@ -5,3 +5,4 @@ export * from './commands.ts';
 export * from './agent-messages.ts';
 export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
+export * from './stored-logs.ts';
