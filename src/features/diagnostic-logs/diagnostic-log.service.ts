@@ -16,9 +16,10 @@ const STORE = {
     stored as (
       insert into agent_logs (id, device_id, org_id, "timestamp", level, component, message, fields, agent_version)
       select line.id, device.id, device.org_id, line."timestamp", line.level, line.component, line.message,
-        line.fields, coalesce(line."agentVersion", device.agent_version)
-      from device cross join json_to_recordset($3::json) as line (id uuid, "timestamp" timestamptz, level text,
-        component text, message text, fields jsonb, "agentVersion" text)
+        line.fields::jsonb, coalesce(line.agent_version, device.agent_version)
+      from device cross join unnest($3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[])
+        as line (id, "timestamp", level, component, message, fields, agent_version)
     )
     select id from device`,
 };
@@ -28,8 +29,17 @@ export async function storeDiagnosticLines(
   { tx, agent }: AgentContext,
   lines: readonly DiagnosticLine[],
 ): Promise<{ received: number }> {
-  const rows = JSON.stringify(lines.map((line) => ({ ...line, id: newId() })));
-  const [device] = await runPrepared<{ id: string }>(tx, STORE, [agent.orgId, agent.deviceId, rows]);
+  const [device] = await runPrepared<{ id: string }>(tx, STORE, [
+    agent.orgId,
+    agent.deviceId,
+    lines.map(() => newId()),
+    lines.map(({ timestamp }) => timestamp),
+    lines.map(({ level }) => level),
+    lines.map(({ component }) => component),
+    lines.map(({ message }) => message),
+    lines.map(({ fields }) => (fields === undefined ? null : JSON.stringify(fields))),
+    lines.map(({ agentVersion }) => agentVersion ?? null),
+  ]);
   if (device === undefined) throw notFound('Device');
   return { received: lines.length };
 }

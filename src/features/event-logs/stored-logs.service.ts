@@ -18,10 +18,11 @@ const STORE = {
       insert into device_event_logs
         (id, device_id, org_id, "timestamp", level, category, source, event_id, message, details)
       select event.id, device.id, device.org_id, event."timestamp", event.level, event.category, event.source,
-        event."eventId", event.message, event.details
-      from device cross join json_to_recordset($3::json) as event (id uuid, "timestamp" timestamptz, level text,
-        category text, source text, "eventId" text, message text, details jsonb)
-      order by event.source, event."eventId"
+        event.event_id, event.message, event.details::jsonb
+      from device cross join unnest($3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[])
+        as event (id, "timestamp", level, category, source, event_id, message, details)
+      order by event.source, event.event_id
       on conflict (device_id, source, event_id) do nothing
       returning 1
     )
@@ -33,11 +34,17 @@ export async function storeEvents(
   { tx, agent }: AgentContext,
   events: readonly DeviceEvent[],
 ): Promise<{ success: true; count: number; hostname: string; submitted: number }> {
-  const rows = JSON.stringify(events.map((event) => ({ ...event, id: newId() })));
   const [told] = await runPrepared<{ hostname: string; stored: number }>(tx, STORE, [
     agent.orgId,
     agent.deviceId,
-    rows,
+    events.map(() => newId()),
+    events.map(({ timestamp }) => timestamp),
+    events.map(({ level }) => level),
+    events.map(({ category }) => category),
+    events.map(({ source }) => source),
+    events.map(({ eventId }) => eventId ?? null),
+    events.map(({ message }) => message),
+    events.map(({ details }) => (details === undefined ? null : JSON.stringify(details))),
   ]);
   if (told === undefined) throw notFound('Device');
   return { success: true, count: told.stored, hostname: told.hostname, submitted: events.length };
