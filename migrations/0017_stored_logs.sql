@@ -34,6 +34,16 @@ create table device_event_logs (
 );
 create index device_event_logs_of_device on device_event_logs (device_id, "timestamp" desc, id desc);
 
--- Nobody changes what a device has said: it is added, and removed when its time is over.
+-- Nobody changes what a device has said: it is added, and removed when its time is over, across tenants.
 select protect_table('agent_logs', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, delete');
 select protect_table('device_event_logs', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, delete');
+revoke delete on agent_logs, device_event_logs from svc_app;
+
+-- For how many days each is kept; where an organization has no row, the server's defaults.
+create table log_retention (
+  org_id uuid primary key references organizations (id),
+  diagnostic_days integer not null check (diagnostic_days between 1 and 3650),
+  event_days integer not null check (event_days between 1 and 3650),
+  updated_at timestamptz(3) not null default now()
+);
+select protect_table('log_retention', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, update');

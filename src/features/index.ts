@@ -17,6 +17,7 @@ import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
 import { groupRoutes } from './groups/index.ts';
+import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
@@ -65,6 +66,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     liveLogRoutes({ logs: liveLogs({ hub }) }),
     storedLogRoutes,
     diagnosticLogRoutes,
+    logRetentionRoutes,
     auditRoutes,
   ];
 }
