@@ -4,6 +4,8 @@ import { Instant, JsonObject, text } from './primitives.ts';
 /** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
 export const LOG_BATCH_MAX = 500;
+/** Of a batch, unpacked: a small packed body cannot become a large one. */
+export const LOG_BATCH_MAX_BYTES = 2_000_000;
 /** Of characters in one message. */
 export const LOG_MESSAGE_MAX = 32_768;
 

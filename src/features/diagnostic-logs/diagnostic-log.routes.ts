@@ -1,11 +1,13 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { DiagnosticBatch, DiagnosticReceipt, LOG_BATCH_MAX } from '../../protocol/index.ts';
+import {
+  DiagnosticBatch,
+  DiagnosticReceipt,
+  LOG_BATCH_MAX,
+  LOG_BATCH_MAX_BYTES,
+} from '../../protocol/index.ts';
 import { DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
 import { listDiagnosticLogs, storeDiagnosticLines } from './diagnostic-log.service.ts';
-
-/** After unpacking, so that a small packed body cannot become a large one. */
-const BATCH_MAX_BYTES = 2_000_000;
 
 export const diagnosticLogRoutes: RouteGroup = {
   name: 'Diagnostic logs',
@@ -19,7 +21,7 @@ export const diagnosticLogRoutes: RouteGroup = {
       access: 'agent',
       params: IdParams,
       body: DiagnosticBatch,
-      bodyLimit: BATCH_MAX_BYTES,
+      bodyLimit: LOG_BATCH_MAX_BYTES,
       response: DiagnosticReceipt,
       status: 201,
       handler: ({ ctx, body }) => storeDiagnosticLines(ctx, body.logs),

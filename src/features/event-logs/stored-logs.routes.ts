@@ -1,11 +1,8 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { EventBatch, EventReceipt, LOG_BATCH_MAX } from '../../protocol/index.ts';
+import { EventBatch, EventReceipt, LOG_BATCH_MAX, LOG_BATCH_MAX_BYTES } from '../../protocol/index.ts';
 import { StoredEventPage, StoredEventQuery } from './stored-logs.schema.ts';
 import { listStoredEvents, storeEvents } from './stored-logs.service.ts';
-
-/** After unpacking, so that a small packed body cannot become a large one. */
-const BATCH_MAX_BYTES = 2_000_000;
 
 export const storedLogRoutes: RouteGroup = {
   name: 'Stored event logs',
@@ -19,7 +16,7 @@ export const storedLogRoutes: RouteGroup = {
       access: 'agent',
       params: IdParams,
       body: EventBatch,
-      bodyLimit: BATCH_MAX_BYTES,
+      bodyLimit: LOG_BATCH_MAX_BYTES,
       response: EventReceipt,
       handler: ({ ctx, body }) => storeEvents(ctx, body.events),
       audit: {
