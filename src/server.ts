@@ -19,6 +19,7 @@ import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
+import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
 import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
@@ -182,6 +183,9 @@ export async function startServer({
     // Socket.IO has already taken its path; all else is Express'.
     httpServer.on('request', app);
 
+    const oldLogs = new OldLogs({ db: database.hubPool, log });
+    oldLogs.start();
+
     await hub.start();
     url = await listen(httpServer, config);
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
@@ -200,6 +204,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
+        await oldLogs.close();
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

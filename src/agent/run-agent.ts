@@ -17,6 +17,7 @@ import { findInterpreters } from './scripts/interpreters.ts';
 import { ScriptFolder } from './scripts/script-folder.ts';
 import { ServerClock } from './server-clock.ts';
 import { Settings } from './settings.ts';
+import { LogShipping } from './shipping/log-shipping.ts';
 import { StatusFile } from './status-file.ts';
 import { KeptTokens } from './tokens.ts';
 import { AGENT_VERSION } from './version.ts';
@@ -33,8 +34,13 @@ export async function runAgent(options: {
   /** What a person should know about and the agent can live with. */
   warn: (message: string) => void;
 }): Promise<RunningAgent> {
-  const { dataDir, credentials, onState, warn } = options;
+  const { dataDir, credentials, onState } = options;
   const { server, deviceId } = credentials;
+  let shipping: LogShipping | undefined;
+  const warn = (message: string) => {
+    options.warn(message);
+    shipping?.log('warn', 'agent', message);
+  };
   // What was accepted as one device is nothing to another one that this machine may have been enrolled as.
   const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
   const clock = new ServerClock();
@@ -42,9 +48,17 @@ export async function runAgent(options: {
   const reporter = new MachineReporter();
   const status = new StatusFile(dataDir, server);
   const scripts = new ScriptFolder(dataDir, warn);
+  const tokens = new KeptTokens(dataDir, credentials);
+  const reader = await openEventLogs();
+  if (settings.shipLogs) {
+    const parts = { server, deviceId, dataDir, tokens, reader, clock };
+    shipping = new LogShipping({ ...parts, warn: options.warn });
+    await shipping.start();
+    shipping.log('info', 'agent', `agent ${AGENT_VERSION} started`);
+  }
   await scripts.clear();
 
-  const runner = new CommandRunner(eventLogHandlers(await openEventLogs()), clock);
+  const runner = new CommandRunner(eventLogHandlers(reader), clock);
   const durable = new DurableRunner({
     store: new CommandStore(new JournalFile(journal, warn)),
     handlers: {
@@ -63,7 +77,7 @@ export async function runAgent(options: {
   });
   const connection = new AgentConnection({
     server,
-    tokens: new KeptTokens(dataDir, credentials),
+    tokens,
     handshake: {
       agentVersion: AGENT_VERSION,
       capabilities: [...runner.capabilities, ...durable.capabilities],
@@ -75,6 +89,7 @@ export async function runAgent(options: {
     heartbeat: async () => ({ ...(await reporter.heartbeat()), autoUpdate: settings.autoUpdate }),
     onState(state) {
       status.put(state);
+      shipping?.onState(state);
       onState(state);
     },
   });
@@ -86,6 +101,7 @@ export async function runAgent(options: {
       rotation.stop();
       connection.stop();
       await durable.stop();
+      await shipping?.stop();
       await status.remove();
     },
   };

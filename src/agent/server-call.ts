@@ -25,22 +25,36 @@ export interface ServerAnswer {
   retryAfterMs: number | undefined;
 }
 
+interface ServerCall {
+  token?: string;
+  body?: unknown;
+  /** Ends the call before it is answered, or given up. */
+  signal?: AbortSignal;
+}
+
 /** @param path  below /api/v1 */
-export async function post(
+export const post = async (server: string, path: string, about: ServerCall): Promise<ServerAnswer> =>
+  call('POST', server, path, about);
+
+export const put = async (server: string, path: string, about: ServerCall): Promise<ServerAnswer> =>
+  call('PUT', server, path, about);
+
+async function call(
+  method: string,
   server: string,
   path: string,
-  { token, body }: { token?: string; body?: unknown },
+  { token, body, signal }: ServerCall,
 ): Promise<ServerAnswer> {
   let response: Response;
   try {
     response = await fetch(`${server}/api/v1${path}`, {
-      method: 'POST',
+      method,
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...(signal === undefined ? [] : [signal])]),
     });
   } catch (error) {
     const cause =

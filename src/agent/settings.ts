@@ -2,10 +2,12 @@ import path from 'node:path';
 import { z } from 'zod';
 import { readPrivateJson, writePrivateJson } from './private-file.ts';
 
-/** What may be set on this machine. `allowReboot` is for its administrator alone: the server cannot change it. */
+/** What may be set on this machine. All but `autoUpdate` is for its administrator alone: the server cannot change it. */
 const AgentSettings = z.object({
   autoUpdate: z.boolean().default(true),
   allowReboot: z.boolean().default(true),
+  /** Whether the warnings and errors of this machine, and what the agent logs, are sent to the server. */
+  shipLogs: z.boolean().default(true),
 });
 type AgentSettings = z.infer<typeof AgentSettings>;
 
@@ -24,9 +26,9 @@ export class Settings {
       return new Settings(file, AgentSettings.parse((await readPrivateJson(file)) ?? {}));
     } catch (error) {
       warn(
-        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine.`,
+        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine, and nothing of its logs is sent.`,
       );
-      return new Settings(file, { autoUpdate: true, allowReboot: false });
+      return new Settings(file, { autoUpdate: true, allowReboot: false, shipLogs: false });
     }
   }
 
@@ -36,6 +38,10 @@ export class Settings {
 
   get allowReboot(): boolean {
     return this.#current.allowReboot;
+  }
+
+  get shipLogs(): boolean {
+    return this.#current.shipLogs;
   }
 
   async setAutoUpdate(autoUpdate: boolean): Promise<void> {

@@ -15,9 +15,11 @@ import {
 } from './auth/index.ts';
 import { commandRoutes } from './commands/index.ts';
 import { deviceRoutes } from './devices/index.ts';
+import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
-import { liveLogRoutes, liveLogs } from './event-logs/index.ts';
+import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
 import { groupRoutes } from './groups/index.ts';
+import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
@@ -66,6 +68,9 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
+    storedLogRoutes,
+    diagnosticLogRoutes,
+    logRetentionRoutes,
     auditRoutes,
   ];
 }

@@ -6,3 +6,4 @@ export * from './agent-messages.ts';
 export * from './jobs.ts';
 export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
+export * from './stored-logs.ts';

@@ -9,6 +9,9 @@ export const Instant = z.iso
   .transform((text) => new Date(text).toISOString())
   .meta({ format: 'date-time' });
 
+const isUnstorable = (value: string) => value.includes('\0') || !value.isWellFormed();
+const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
+
 /**
  * Text that a database keeps exactly as it was sent: without NUL and without halves of surrogate pairs, which would
  * make a whole batch of records fail.
@@ -18,10 +21,27 @@ export const text = (max: number, min = 1) =>
     .string()
     .min(min)
     .max(max)
-    .refine(
-      (value) => value.isWellFormed() && !value.includes('\0'),
-      'must not contain NUL characters or halves of surrogate pairs',
-    );
+    .refine((value) => !isUnstorable(value), UNSTORABLE_RULE);
+
+const JSON_DEPTH_MAX = 32;
+
+/** Free-form JSON object, of which the same holds, down to a depth that nobody needs. */
+export const JsonObject = z.record(z.string(), z.unknown()).superRefine((value, context) => {
+  const fault = jsonFault(value, 0);
+  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+});
+
+function jsonFault(value: unknown, depth: number): string | undefined {
+  if (typeof value === 'string') return isUnstorable(value) ? UNSTORABLE_RULE : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (depth >= JSON_DEPTH_MAX) return `must not be nested deeper than ${JSON_DEPTH_MAX} levels`;
+  for (const [key, inner] of Object.entries(value)) {
+    if (isUnstorable(key)) return UNSTORABLE_RULE;
+    const fault = jsonFault(inner, depth + 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
 
 export const OsType = z.enum(['windows', 'macos', 'linux']);
 export type OsType = z.infer<typeof OsType>;

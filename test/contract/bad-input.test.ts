@@ -100,9 +100,14 @@ describe('bad input', function () {
     agentToken = device.token;
     ids = {
       '/agents/:id/heartbeat': device.deviceId,
+      '/agents/:id/logs': device.deviceId,
+      '/agents/:id/eventlogs': device.deviceId,
+      '/devices/:id/diagnostic-logs': device.deviceId,
+      '/devices/:id/eventlogs': device.deviceId,
       '/devices/:id/commands': device.deviceId,
       '/orgs/sites/:id': tenant.siteId,
       '/orgs/organizations/:id': tenant.orgId,
+      '/orgs/organizations/:id/log-retention': tenant.orgId,
       '/orgs/partners/:id': tenant.partnerId,
       '/users/:id': other.id,
       '/users/:id/role': other.id,

@@ -30,10 +30,12 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   audit_logs: { actor_type: 'user', result: 'success', partner_id: null },
   audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
   scripts: { language: 'bash' },
+  agent_logs: { level: 'info' },
+  device_event_logs: { level: 'info', category: 'system' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */
-const NO_UPDATE = new Set(['audit_logs', 'command_transitions']);
+const NO_UPDATE = new Set(['audit_logs', 'command_transitions', 'agent_logs', 'device_event_logs']);
 
 describe('the database', () => {
   let database: TestDatabase;
@@ -125,6 +127,8 @@ describe('the database', () => {
       'device_presence',
       'agent_credentials',
       'command_transitions',
+      'agent_logs',
+      'device_event_logs',
       // Reached by chain.
       'audit_outbox',
     ]);

@@ -310,6 +310,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/devices/agent-credentials.ts': 2,
   'features/devices/device-store.ts': 5,
   'features/enrollment/enroll.service.ts': 1,
+  // Which organization keeps its logs for how long, and what each removes.
+  'features/log-retention/old-logs.ts': 2,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 2,
   'features/users/user.service.ts': 2,

@@ -26,8 +26,11 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-export async function createTestDatabase(options: { migrated?: boolean } = {}): Promise<TestDatabase> {
-  const { postgres } = await (cluster ??= startCluster());
+/** @param options.durable  of the first call in a run: writes reach the disk, as they do outside of tests */
+export async function createTestDatabase(
+  options: { migrated?: boolean; durable?: boolean } = {},
+): Promise<TestDatabase> {
+  const { postgres } = await (cluster ??= startCluster(options.durable ?? false));
   const name = `muster_test_${process.pid}_${++made}`;
   const template = options.migrated === false ? 'template1' : TEMPLATE;
   await asOwner(postgres.ownerUrl, `create database ${name} template ${template}`);
@@ -62,11 +65,11 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   }
 }
 
-async function startCluster(): Promise<Cluster> {
+async function startCluster(durable: boolean): Promise<Cluster> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-test-'));
   // The unprivileged account that Postgres runs under, when we are root, must be able to pass.
   await chmod(dataDir, 0o711);
-  const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable: false });
+  const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable });
   await asOwner(postgres.ownerUrl, `create database ${TEMPLATE}`);
   const templateUrl = withDatabase(postgres.ownerUrl, TEMPLATE);
   const owner = openSession(templateUrl, 'test-migrate');

@@ -1,2 +1,3 @@
 export { liveLogRoutes } from './live-logs.routes.ts';
 export { liveLogs } from './live-logs.service.ts';
+export { storedLogRoutes } from './stored-logs.routes.ts';

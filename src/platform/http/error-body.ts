@@ -36,7 +36,17 @@ export function validationError(issues: readonly z.core.$ZodIssue[]): AppError {
 /** What Express and its body parser throw for a request that is not well formed. */
 function bodyParserError(error: unknown): AppError | undefined {
   if (error instanceof URIError) return notFound('Route');
-  if (typeof error !== 'object' || error === null || !('type' in error)) return undefined;
+  if (typeof error !== 'object' || error === null) return undefined;
+  if ('code' in error && typeof error.code === 'string' && error.code.startsWith('Z_')) {
+    return new AppError(
+      'validation_failed',
+      'The body cannot be unpacked: it is not what Content-Encoding says.',
+      {
+        details: [{ path: 'body', message: 'must be packed as Content-Encoding says' }],
+      },
+    );
+  }
+  if (!('type' in error)) return undefined;
   switch (error.type) {
     case 'entity.parse.failed':
     case 'request.size.invalid':

@@ -26,6 +26,24 @@ export const text = (max: number, min = 1) =>
     .refine((value) => min === 0 || value.trim() !== '', 'must not be blank')
     .refine((value) => !isUnstorable(value), UNSTORABLE_RULE);
 
+/** Words of a query string, separated by commas, in any case. */
+export const listOf = <T extends string>(words: z.ZodType<T, T> & { options: readonly T[] }) =>
+  z
+    .string()
+    .transform((list) => list.split(',').map((word) => word.trim().toLowerCase()))
+    .pipe(z.array(words).min(1).max(words.options.length))
+    .optional()
+    .meta({ type: 'string', description: `Any of ${words.options.join(', ')}, separated by commas.` });
+
+/** Refuses a span of time that ends before it begins, and names its beginning. */
+export const noneBefore =
+  <K extends string>(from: K, to: K) =>
+  (query: Partial<Record<K, string | undefined>>, context: z.core.$RefinementCtx): void => {
+    const [begin, end] = [query[from], query[to]];
+    if (begin === undefined || end === undefined || Date.parse(begin) <= Date.parse(end)) return;
+    context.addIssue({ code: 'custom', path: [from], message: `must not be after ${to}` });
+  };
+
 const MAX_JSON_DEPTH = 32;
 
 /** Free-form JSON object in a request: any depth a person would write, every text storable. */

@@ -138,7 +138,7 @@ describe('work on the agent itself', function () {
     expect(result.error!.code).to.equal('CAPABILITY_MISSING');
     await resultOf(await hub.command('agent.set-auto-update', { enabled: false }));
     const kept = JSON.parse(await readFile(path.join(temporary.folder, 'settings.json'), 'utf8'));
-    expect(kept).to.deep.equal({ autoUpdate: false, allowReboot: false });
+    expect(kept).to.deep.equal({ autoUpdate: false, allowReboot: false, shipLogs: true });
     expect(reboots).to.have.length(0);
   });
 

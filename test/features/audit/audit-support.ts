@@ -29,8 +29,8 @@ export interface AuditBench {
   close(): Promise<void>;
 }
 
-export async function createAuditBench(): Promise<AuditBench> {
-  const database = await createTestDatabase();
+export async function createAuditBench(options: { durable?: boolean } = {}): Promise<AuditBench> {
+  const database = await createTestDatabase(options);
   const db = openPool(database.appUrl, { max: 8, name: 'audit' });
   const keys = new SigningKeys(createSealer(SECRET));
   await keys.ensure(db);

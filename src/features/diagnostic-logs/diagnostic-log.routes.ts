@@ -1,0 +1,40 @@
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import {
+  DiagnosticBatch,
+  DiagnosticReceipt,
+  LOG_BATCH_MAX,
+  LOG_BATCH_MAX_BYTES,
+} from '../../protocol/index.ts';
+import { DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
+import { listDiagnosticLogs, storeDiagnosticLines } from './diagnostic-log.service.ts';
+
+export const diagnosticLogRoutes: RouteGroup = {
+  name: 'Diagnostic logs',
+  description: 'What agents write down about themselves, kept for when something is wrong with one.',
+  routes: [
+    route({
+      method: 'post',
+      path: '/agents/:id/logs',
+      summary: 'Keep lines of the agent’s own log',
+      description: `At most ${LOG_BATCH_MAX} at once. All of them are kept, or none: the 400 names the line at fault by its place.`,
+      access: 'agent',
+      params: IdParams,
+      body: DiagnosticBatch,
+      bodyLimit: LOG_BATCH_MAX_BYTES,
+      response: DiagnosticReceipt,
+      status: 201,
+      handler: ({ ctx, body }) => storeDiagnosticLines(ctx, body.logs),
+    }),
+    route({
+      method: 'get',
+      path: '/devices/:id/diagnostic-logs',
+      summary: 'The log of a device’s agent, newest first',
+      access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      params: IdParams,
+      query: DiagnosticLogQuery,
+      response: DiagnosticLogPage,
+      handler: ({ ctx, params, query }) => listDiagnosticLogs(ctx, params.id, query),
+    }),
+  ],
+};

@@ -1,0 +1,1 @@
+export { diagnosticLogRoutes } from './diagnostic-log.routes.ts';

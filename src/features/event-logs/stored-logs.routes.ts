@@ -1,0 +1,43 @@
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { EventBatch, EventReceipt, LOG_BATCH_MAX, LOG_BATCH_MAX_BYTES } from '../../protocol/index.ts';
+import { StoredEventPage, StoredEventQuery } from './stored-logs.schema.ts';
+import { listStoredEvents, storeEvents } from './stored-logs.service.ts';
+
+export const storedLogRoutes: RouteGroup = {
+  name: 'Stored event logs',
+  description: 'Events that devices have sent in, to be read when they are away.',
+  routes: [
+    route({
+      method: 'put',
+      path: '/agents/:id/eventlogs',
+      summary: 'Keep events of the machine’s logs',
+      description: `At most ${LOG_BATCH_MAX} at once. Those that are known already, by source and event id, are passed over. All others are kept, or none: the 400 names the event at fault by its place.`,
+      access: 'agent',
+      params: IdParams,
+      body: EventBatch,
+      bodyLimit: LOG_BATCH_MAX_BYTES,
+      response: EventReceipt,
+      handler: ({ ctx, body }) => storeEvents(ctx, body.events),
+      audit: {
+        action: 'agent.eventlogs.submit',
+        resource: 'device',
+        note: ({ hostname, submitted, count }, { params }) => ({
+          resourceId: params.id,
+          resourceName: hostname,
+          details: { submitted, inserted: count },
+        }),
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/devices/:id/eventlogs',
+      summary: 'The stored events of a device, newest first',
+      access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      params: IdParams,
+      query: StoredEventQuery,
+      response: StoredEventPage,
+      handler: ({ ctx, params, query }) => listStoredEvents(ctx, params.id, query),
+    }),
+  ],
+};

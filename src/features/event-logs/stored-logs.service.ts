@@ -1,0 +1,93 @@
+import type { AgentContext, Context } from '../../platform/context.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Page } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import type { DeviceEvent } from '../../protocol/index.ts';
+import { readDevice } from '../devices/index.ts';
+import type { StoredEvent, StoredEventQuery } from './stored-logs.schema.ts';
+
+// The whole batch in one statement, with one plan a connection however large it is. In the order of the unique key:
+// the same events sent twice at once then wait for each other, and never in a circle.
+const STORE = {
+  name: 'event-logs-store',
+  text: `
+    with device as (select id, org_id, hostname from devices where org_id = $1 and id = $2),
+    stored as (
+      insert into device_event_logs
+        (id, device_id, org_id, "timestamp", level, category, source, event_id, message, details)
+      select event.id, device.id, device.org_id, event."timestamp", event.level, event.category, event.source,
+        event.event_id, event.message, event.details::jsonb
+      from device cross join unnest($3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[])
+        as event (id, "timestamp", level, category, source, event_id, message, details)
+      order by event.source, event.event_id
+      on conflict (device_id, source, event_id) do nothing
+      returning 1
+    )
+    select hostname, (select count(*)::int from stored) as stored from device`,
+};
+
+/** Keeps events of a machine's logs that are not known yet: all of them or, where the device is gone, none. */
+export async function storeEvents(
+  { tx, agent }: AgentContext,
+  events: readonly DeviceEvent[],
+): Promise<{ success: true; count: number; hostname: string; submitted: number }> {
+  const [told] = await runPrepared<{ hostname: string; stored: number }>(tx, STORE, [
+    agent.orgId,
+    agent.deviceId,
+    events.map(() => newId()),
+    events.map(({ timestamp }) => timestamp),
+    events.map(({ level }) => level),
+    events.map(({ category }) => category),
+    events.map(({ source }) => source),
+    events.map(({ eventId }) => eventId ?? null),
+    events.map(({ message }) => message),
+    events.map(({ details }) => (details === undefined ? null : JSON.stringify(details))),
+  ]);
+  if (told === undefined) throw notFound('Device');
+  return { success: true, count: told.stored, hostname: told.hostname, submitted: events.length };
+}
+
+export async function listStoredEvents(
+  ctx: Context,
+  deviceId: string,
+  query: StoredEventQuery,
+): Promise<Page<StoredEvent>> {
+  const device = await readDevice(ctx, deviceId);
+  const matching = ctx
+    .tx('device_event_logs')
+    .where({ device_id: device.id })
+    .whereRaw(inTenant(ctx.caller, 'org_id'));
+  if (query.category !== undefined) void matching.whereRaw('category = any(?::text[])', [query.category]);
+  if (query.level !== undefined) void matching.whereRaw('level = any(?::text[])', [query.level]);
+  if (query.source !== undefined) void matching.where('source', query.source);
+  if (query.startDate !== undefined) void matching.where('timestamp', '>=', query.startDate);
+  if (query.endDate !== undefined) void matching.where('timestamp', '<=', query.endDate);
+  const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
+  const data = await matching
+    .select<StoredEvent[]>(
+      'id',
+      'device_id as deviceId',
+      'org_id as orgId',
+      'timestamp',
+      'level',
+      'category',
+      'source',
+      'event_id as eventId',
+      'message',
+      'details',
+      'created_at as createdAt',
+    )
+    .orderBy([
+      { column: 'timestamp', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .offset((query.page - 1) * query.limit)
+    .limit(query.limit);
+  return {
+    data,
+    pagination: { page: query.page, limit: query.limit, total: Number(counted?.count ?? 0) },
+  };
+}

@@ -1,0 +1,2 @@
+export { logRetentionRoutes } from './log-retention.routes.ts';
+export { OldLogs } from './old-logs.ts';
