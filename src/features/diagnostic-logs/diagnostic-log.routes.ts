@@ -25,6 +25,7 @@ export const diagnosticLogRoutes: RouteGroup = {
       response: DiagnosticReceipt,
       status: 201,
       handler: ({ ctx, body }) => storeDiagnosticLines(ctx, body.logs),
+      unaudited: 'lines of a log, many times an hour',
     }),
     route({
       method: 'get',
