@@ -6,11 +6,13 @@ import type { Logger } from '../../platform/logger.ts';
 /** Where the people of a partner may come from (SPEC 5.8). */
 
 const WARN_EVERY_MS = 60_000;
-let warnedAt = 0;
+/** By partner; forgotten where there are many, so that each is told, now and then once more. */
+const warnedAt = new Map<string | null, number>();
+const WARNED_MAX = 1000;
 
 /**
  * Throws IP_NOT_ALLOWED for an address that is not on the list of the caller's partner: 401 before tokens are issued,
- * 403 on a request. An address that cannot be trusted passes, with a warning once a minute.
+ * 403 on a request. An address that cannot be trusted passes, with a warning once a minute for each partner.
  */
 export function assertAddressAllowed(
   caller: Caller,
@@ -20,9 +22,11 @@ export function assertAddressAllowed(
 ): void {
   if (caller.ipAllowlist.length === 0) return;
   if (!client.trusted) {
-    if (Date.now() - warnedAt > WARN_EVERY_MS) {
-      warnedAt = Date.now();
-      log.warn({ partnerId: caller.partnerId, ip: client.ip }, 'auth.ip_allowlist_not_enforced');
+    const { partnerId } = caller;
+    if (Date.now() - (warnedAt.get(partnerId) ?? 0) > WARN_EVERY_MS) {
+      if (warnedAt.size >= WARNED_MAX) warnedAt.clear();
+      warnedAt.set(partnerId, Date.now());
+      log.warn({ partnerId, ip: client.ip }, 'auth.ip_allowlist_not_enforced');
     }
     return;
   }
