@@ -1,29 +1,15 @@
 import { z } from 'zod';
-import { JsonColumn, text, Timestamp } from '../../platform/http/fields.ts';
+import { instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { CATEGORIES } from './categories.ts';
 
-const DAY_MS = 86_400_000;
-
-/** ISO 8601: a time with its zone, or a day of UTC, which begins at midnight and ends a millisecond before the next. */
-const moment = (end: 'first' | 'last') =>
-  z
-    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
-      error: 'must be a time or a day in ISO 8601, such as 2026-11-21T08:00:00Z or 2026-11-21',
-    })
-    .transform((value) => {
-      const at = Date.parse(value);
-      return new Date(end === 'last' && !value.includes('T') ? at + DAY_MS - 1 : at);
-    });
-
-const range = { from: moment('first').optional(), to: moment('last').optional() };
+const range = { from: instantOrDay('begin').optional(), to: instantOrDay('end').optional() };
 
 interface Range {
   from?: Date | undefined;
   to?: Date | undefined;
 }
-const inOrder = ({ from, to }: Range) => from === undefined || to === undefined || from <= to;
-const ORDER_RULE = { path: ['from'], message: 'must not be after to' };
+const inOrder = noneBefore('from', 'to');
 
 const texts = {
   user: text(255).optional().describe('Part of the e-mail address or the name of who did it, in any case.'),
@@ -52,7 +38,7 @@ const listFields = {
     .meta({ type: 'string', description: 'With `true` nothing is counted: the answer has no total.' }),
 };
 
-export const EntryQuery = z.object(listFields).refine(inOrder, ORDER_RULE);
+export const EntryQuery = z.object(listFields).superRefine(inOrder);
 export type EntryQuery = z.infer<typeof EntryQuery>;
 
 export const EntrySearch = z
@@ -60,19 +46,17 @@ export const EntrySearch = z
     q: text(255).describe('Part of the action, e-mail address, resource or details.'),
     ...listFields,
   })
-  .refine(inOrder, ORDER_RULE);
+  .superRefine(inOrder);
 
-export const ReportQuery = z.object(range).refine(inOrder, ORDER_RULE);
+export const ReportQuery = z.object(range).superRefine(inOrder);
 export type ReportQuery = z.infer<typeof ReportQuery>;
 
-export const ExportQuery = z
-  .object({ userId: z.uuid().optional(), ...texts, ...range })
-  .refine(inOrder, ORDER_RULE);
+export const ExportQuery = z.object({ userId: z.uuid().optional(), ...texts, ...range }).superRefine(inOrder);
 
 export const ExportRequest = z.strictObject({
   format: z.enum(['csv', 'json']).default('json'),
   filters: z.strictObject(texts).default({}),
-  dateRange: z.strictObject(range).refine(inOrder, ORDER_RULE).default({}),
+  dateRange: z.strictObject(range).superRefine(inOrder).default({}),
 });
 export type ExportRequest = z.infer<typeof ExportRequest>;
 

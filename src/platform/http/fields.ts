@@ -35,12 +35,25 @@ export const listOf = <T extends string>(words: z.ZodType<T, T> & { options: rea
     .optional()
     .meta({ type: 'string', description: `Any of ${words.options.join(', ')}, separated by commas.` });
 
+const DAY_MS = 86_400_000;
+
+/** ISO 8601: a time with its zone, or a day of UTC, which begins at midnight and ends a millisecond before the next. */
+export const instantOrDay = (edge: 'begin' | 'end') =>
+  z
+    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+      error: 'must be a time or a day in ISO 8601, such as 2026-11-21T08:00:00Z or 2026-11-21',
+    })
+    .transform((value) => {
+      const at = Date.parse(value);
+      return new Date(edge === 'end' && !value.includes('T') ? at + DAY_MS - 1 : at);
+    });
+
 /** Refuses a span of time that ends before it begins, and names its beginning. */
 export const noneBefore =
   <K extends string>(from: K, to: K) =>
-  (query: Partial<Record<K, string | undefined>>, context: z.core.$RefinementCtx): void => {
+  (query: Partial<Record<K, string | Date | undefined>>, context: z.core.$RefinementCtx): void => {
     const [begin, end] = [query[from], query[to]];
-    if (begin === undefined || end === undefined || Date.parse(begin) <= Date.parse(end)) return;
+    if (begin === undefined || end === undefined || new Date(begin) <= new Date(end)) return;
     context.addIssue({ code: 'custom', path: [from], message: `must not be after ${to}` });
   };
 
