@@ -79,6 +79,9 @@ const Environment = z.object({
     .min(1)
     .optional()
     .describe('Used for svc_app where the two above are absent.'),
+  AUDIT_ADMIN_DATABASE_URL: postgresUrl.describe(
+    'The role svc_audit_admin, which removes audit entries whose time is over. Absent: with DATABASE_URL they stay for ever; the embedded default makes its own.',
+  ),
   REDIS_URL: redisUrl.describe(
     'Redis, where several servers count limits together. Absent: this one counts by itself.',
   ),
@@ -163,6 +166,7 @@ const FROM_FILE = [
   'SMTP_URL',
   'DATABASE_URL',
   'DATABASE_URL_APP',
+  'AUDIT_ADMIN_DATABASE_URL',
   'REDIS_URL',
 ];
 
@@ -175,6 +179,8 @@ export interface Config {
   host: string;
   dataDir: string;
   database: DatabaseChoice;
+  /** Absent: of the embedded database where that is used, or else none. */
+  auditAdminUrl: string | undefined;
   databasePoolSize: number;
   /** Absent: what Redis does for several processes is done within this one. */
   redisUrl: string | undefined;
@@ -230,6 +236,7 @@ export function readConfig({
     host: env.HOST,
     dataDir: path.resolve(env.DATA_DIR),
     database: chooseDatabase(env),
+    auditAdminUrl: env.AUDIT_ADMIN_DATABASE_URL,
     databasePoolSize: env.DATABASE_POOL_SIZE,
     redisUrl: env.REDIS_URL,
     autoMigrate: env.AUTO_MIGRATE,

@@ -50,17 +50,25 @@ export async function surroundings(config: Config, embedded: Pick<EmbeddedPostgr
   if (config.database.kind === 'external') {
     // `readConfig` refuses an external database without the two secrets.
     return {
-      database: config.database,
+      database: { ...config.database, auditAdminUrl: config.auditAdminUrl },
       jwtSecret: config.jwtSecret ?? '',
       secretKeys: { current: config.encryptionKey ?? '', old: config.oldEncryptionKeys },
     };
   }
   if (embedded === undefined) throw new Error('the embedded database was not started');
-  const appUrl = new URL(embedded.ownerUrl);
-  appUrl.username = 'svc_app';
-  appUrl.password = await ownSecret(config.dataDir, 'svc-app-password');
+  const { ownerUrl } = embedded;
+  const as = async (role: string, secret: string) => {
+    const url = new URL(ownerUrl);
+    url.username = role;
+    url.password = await ownSecret(config.dataDir, secret);
+    return url.href;
+  };
   return {
-    database: { ownerUrl: embedded.ownerUrl, appUrl: appUrl.href },
+    database: {
+      ownerUrl,
+      appUrl: await as('svc_app', 'svc-app-password'),
+      auditAdminUrl: config.auditAdminUrl ?? (await as('svc_audit_admin', 'svc-audit-admin-password')),
+    },
     jwtSecret: config.jwtSecret ?? (await ownSecret(config.dataDir, 'jwt-secret')),
     secretKeys: {
       current: config.encryptionKey ?? (await ownSecret(config.dataDir, 'secret-encryption-key')),

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
 import type { Config } from './config.ts';
-import { AuditSealer, createAuditTrail, SigningKeys } from './features/audit/index.ts';
+import { AuditSealer, createAuditTrail, OldEntries, SigningKeys } from './features/audit/index.ts';
 import { createApiKeyCallers } from './features/api-keys/index.ts';
 import {
   authService,
@@ -41,13 +41,13 @@ import { newId } from './platform/ids.ts';
 import type { Logger } from './platform/logger.ts';
 import { createMailer } from './platform/mail/mailer.ts';
 import { createMetrics, type Metrics } from './platform/metrics.ts';
-import { createSealer, type Sealer as SecretSealer, type SecretKeys } from './platform/secrets/sealed.ts';
+import { createSealer, type SecretKeys } from './platform/secrets/sealed.ts';
 import { API_INFO, SOCKET_DOCS, VERSION } from './api-info.ts';
 
 export interface ServerOptions {
   config: Config;
   /** Where the database is: of the configuration, or the embedded one that `main` has started. */
-  database: { ownerUrl: string | undefined; appUrl: string };
+  database: { ownerUrl: string | undefined; appUrl: string; auditAdminUrl?: string | undefined };
   jwtSecret: string;
   secretKeys: SecretKeys;
   log: Logger;
@@ -98,7 +98,8 @@ export async function startServer({
     const limits = signInLimits(rateLimits);
     const secrets = createSealer(secretKeys);
     const secondFactor = createSecondFactor({ sealer: secrets, limits });
-    const sealer = await startAuditSealer(database, secrets, metrics, log);
+    const auditKeys = new SigningKeys(secrets);
+    const sealer = await startAuditSealer(database, auditKeys, metrics, log);
     auditSealer = sealer;
     const audit = createAuditTrail(sealer);
     const signInTrail = new SignInTrail(audit);
@@ -156,6 +157,8 @@ export async function startServer({
       secureCookies: config.secureCookies,
       clientAddressIsKnown: proxyTrust.proxies !== undefined,
       forgetToken: (deviceId) => credentials.forget(deviceId),
+      prunesAudit: urls.auditAdminUrl !== undefined,
+      archivesAudit: false,
     });
     const api = mount(routes, {
       db: database.pool,
@@ -185,6 +188,14 @@ export async function startServer({
 
     const oldLogs = new OldLogs({ db: database.hubPool, log });
     oldLogs.start();
+    const oldEntries = new OldEntries({
+      db: database.hubPool,
+      adminUrl: urls.auditAdminUrl,
+      keys: auditKeys,
+      archive: undefined,
+      log,
+    });
+    oldEntries.start();
 
     await hub.start();
     url = await listen(httpServer, config);
@@ -204,7 +215,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await oldLogs.close();
+        await Promise.all([oldLogs.close(), oldEntries.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();
@@ -249,11 +260,10 @@ async function makeFirstAdmin(
 
 async function startAuditSealer(
   { pool, hubPool }: Database,
-  secrets: SecretSealer,
+  keys: SigningKeys,
   metrics: Metrics,
   log: Logger,
 ): Promise<AuditSealer> {
-  const keys = new SigningKeys(secrets);
   await keys.ensure(pool);
   const lag = metrics.histogram(
     'muster_audit_seal_lag_seconds',

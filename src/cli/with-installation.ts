@@ -2,13 +2,16 @@ import { type Config, readConfig } from '../config.ts';
 import { openDatabase } from '../platform/db/database.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
-import { createLogger } from '../platform/logger.ts';
+import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer } from '../platform/secrets/sealed.ts';
 import { surroundings } from '../run-server.ts';
 
 export interface Installation {
   db: Db;
+  /** Of the role that prunes the audit trail. */
+  auditAdminUrl: string | undefined;
   secrets: Sealer;
+  log: Logger;
   config: Config;
 }
 
@@ -37,7 +40,14 @@ export async function withInstallation<T>(
       log,
     });
     try {
-      return await work({ db: database.pool, secrets: createSealer(secretKeys), config });
+      const { auditAdminUrl } = urls;
+      return await work({
+        db: database.pool,
+        auditAdminUrl,
+        secrets: createSealer(secretKeys),
+        log,
+        config,
+      });
     } finally {
       await database.close();
     }

@@ -4,7 +4,7 @@ import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
 import { agentRoutes } from './agents/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
-import { auditRoutes } from './audit/index.ts';
+import { auditRoutes, type RetentionMeans } from './audit/index.ts';
 import {
   authRoutes,
   type AuthService,
@@ -28,7 +28,7 @@ import { scriptRoutes } from './scripts/index.ts';
 import { siteRoutes } from './sites/index.ts';
 import { userRoutes } from './users/index.ts';
 
-export interface FeatureParts {
+export interface FeatureParts extends RetentionMeans {
   auth: AuthService;
   limits: SignInLimits;
   enrollLimits: EnrollLimits;
@@ -71,7 +71,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     storedLogRoutes,
     diagnosticLogRoutes,
     logRetentionRoutes,
-    auditRoutes,
+    auditRoutes(parts),
   ];
 }
 
@@ -90,6 +90,8 @@ export function routesAsData(): RouteGroup[] {
     baseUrl: () => '',
     heartbeatSeconds: 60,
     secureCookies: false,
+    prunesAudit: false,
+    archivesAudit: false,
     forgetToken() {},
   } as never);
 }

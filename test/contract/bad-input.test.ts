@@ -107,6 +107,7 @@ describe('bad input', function () {
       '/devices/:id/commands': device.deviceId,
       '/orgs/sites/:id': tenant.siteId,
       '/orgs/organizations/:id': tenant.orgId,
+      '/orgs/organizations/:id/audit-retention': tenant.orgId,
       '/orgs/organizations/:id/log-retention': tenant.orgId,
       '/orgs/partners/:id': tenant.partnerId,
       '/users/:id': other.id,

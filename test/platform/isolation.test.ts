@@ -102,6 +102,14 @@ describe('the start on an unsafe database', () => {
     await owner(`drop role way_${role}`);
   });
 
+  it('is refused to a role that can prune the audit trail', async () => {
+    await owner(`grant svc_app to ${role}; grant svc_audit_admin to ${role} with inherit false`);
+    expect(await refusal()).to.equal(
+      `the serving role "${role}" can become svc_audit_admin, which is not bound by it`,
+    );
+    await owner(`revoke svc_audit_admin from ${role}`);
+  });
+
   it('is refused to the owner of a table', async () => {
     await owner(`grant svc_app to ${role}; alter table sites owner to ${role}`);
     expect(await refusal()).to.equal(`the serving role "${role}" owns sites`);
@@ -299,6 +307,9 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Chains of all tenants are sealed in one batch, and checked and exported by the command line.
   'features/audit/audit.routes.ts': 1,
   'features/audit/export-bundle.ts': 1,
+  // Whose entries have had their time, and their check before they go.
+  'features/audit/old-entries.ts': 2,
+  'features/audit/prune-chain.ts': 1,
   'features/audit/seal-batch.ts': 2,
   'features/audit/signing-keys.ts': 2,
   'features/audit/stored-check.ts': 1,

@@ -5,12 +5,12 @@ import pg from 'pg';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
 import { migrate } from '../../src/platform/db/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
-import { provisionAppRole } from '../../src/platform/db/roles.ts';
+import { APP_ROLE, AUDIT_ADMIN_ROLE, provisionRole } from '../../src/platform/db/roles.ts';
 import { quietLog } from './quiet-log.ts';
 
 /** One embedded Postgres for the whole run; a migrated template in it; a copy of that for each that asks. */
 
-const APP_PASSWORD = 'only-for-tests';
+const ROLE_PASSWORD = 'only-for-tests';
 const TEMPLATE = 'muster_template';
 
 interface Cluster {
@@ -23,6 +23,7 @@ let made = 0;
 export interface TestDatabase {
   ownerUrl: string;
   appUrl: string;
+  auditAdminUrl?: string | undefined;
   drop(): Promise<void>;
 }
 
@@ -37,7 +38,8 @@ export async function createTestDatabase(
   const ownerUrl = withDatabase(postgres.ownerUrl, name);
   return {
     ownerUrl,
-    appUrl: asApp(ownerUrl),
+    appUrl: as(APP_ROLE, ownerUrl),
+    auditAdminUrl: as(AUDIT_ADMIN_ROLE, ownerUrl),
     drop: async () => void (await asOwner(postgres.ownerUrl, `drop database ${name} with (force)`)),
   };
 }
@@ -76,7 +78,9 @@ async function startCluster(durable: boolean): Promise<Cluster> {
   const lockSession = openSession(templateUrl, 'test-migrate-lock');
   try {
     await migrate(owner, lockSession);
-    await provisionAppRole(owner, asApp(templateUrl));
+    for (const role of [APP_ROLE, AUDIT_ADMIN_ROLE] as const) {
+      await provisionRole(owner, as(role, templateUrl), role);
+    }
   } finally {
     await owner.destroy();
     await lockSession.destroy();
@@ -90,9 +94,9 @@ function withDatabase(url: string, name: string): string {
   return changed.href;
 }
 
-function asApp(url: string): string {
+function as(role: string, url: string): string {
   const changed = new URL(url);
-  changed.username = 'svc_app';
-  changed.password = APP_PASSWORD;
+  changed.username = role;
+  changed.password = ROLE_PASSWORD;
   return changed.href;
 }

@@ -44,6 +44,15 @@ export function addAudit(program: Command): void {
     });
 
   audit
+    .command('prune')
+    .description('remove the entries whose time is over now, as the server does once a day')
+    .exitOverride()
+    .action(async () => {
+      const { pruneNow } = await import('./prune-now.ts');
+      process.exitCode = await pruneNow();
+    });
+
+  audit
     .command('rotate-key')
     .description('replace the key that signs the audit trail; the earlier one stays to check what it signed')
     .exitOverride()

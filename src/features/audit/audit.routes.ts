@@ -3,9 +3,11 @@ import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { PublicKey } from './checkpoint.ts';
 import { exportRoutes } from './export.routes.ts';
 import { readingRoutes } from './reading.routes.ts';
+import { retentionRoutes } from './retention.routes.ts';
+import type { RetentionMeans } from './retention.service.ts';
 import { publicPart, signingKeyRows } from './signing-keys.ts';
 
-export const auditRoutes: RouteGroup = {
+export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
   name: 'Audit trail',
   description: 'The record of who did what, and what it takes to check it.',
   routes: [
@@ -24,5 +26,6 @@ export const auditRoutes: RouteGroup = {
     }),
     ...readingRoutes,
     ...exportRoutes,
+    ...retentionRoutes(parts),
   ],
-};
+});

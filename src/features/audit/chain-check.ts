@@ -33,6 +33,8 @@ export interface ChainClaims {
   head: Checkpoint | undefined;
   /** By number. */
   checkpoints: readonly Checkpoint[];
+  /** Only some of the checkpoints are given: each must be signed, but none must be there because the next one is. */
+  someCheckpoints?: boolean;
   /** Of an earlier copy: what must still be there. */
   known?: readonly { seq: number; checksum: string }[];
 }
@@ -51,7 +53,8 @@ export class ChainCheck {
   #count = 0;
   #fault: Fault | undefined;
 
-  constructor({ chainId, head, checkpoints, known = [] }: ChainClaims, keys: TrustedKeys) {
+  constructor(claims: ChainClaims, keys: TrustedKeys) {
+    const { chainId, head, checkpoints, known = [] } = claims;
     this.#chainId = chainId;
     this.#head = head;
     const cut = checkpoints.findLast(({ kind }) => kind === 'cut');
@@ -59,7 +62,7 @@ export class ChainCheck {
     this.#checksum = cut?.checksum ?? null;
     this.#lastPinned = this.#seq;
     this.#pins = [
-      ...signedPins(chainId, checkpoints, head, keys),
+      ...signedPins(claims, keys),
       ...known.map((pin) => ({ ...pin, name: 'the earlier copy', fault: undefined })),
     ].sort((a, b) => a.seq - b.seq);
     this.#passPins(this.#seq);
@@ -142,14 +145,13 @@ const span = (from: number, to: number) =>
 
 /** Each checkpoint and the head, with what is wrong with it: its signature, or what it says of the one before. */
 function signedPins(
-  chainId: string,
-  checkpoints: readonly Checkpoint[],
-  head: Checkpoint | undefined,
+  { chainId, head, checkpoints, someCheckpoints = false }: ChainClaims,
   keys: TrustedKeys,
 ): Pin[] {
   let before: Checkpoint | undefined;
   const pinOf = (checkpoint: Checkpoint, name: string): Pin => {
-    const fault = faultOf(checkpoint, before, chainId, keys);
+    const fault =
+      faultOf(checkpoint, chainId, keys) ?? (someCheckpoints ? undefined : gapBefore(checkpoint, before));
     return { seq: checkpoint.seq, checksum: checkpoint.checksum, name, fault };
   };
   const pins = checkpoints.map((checkpoint) => {
@@ -164,16 +166,15 @@ function signedPins(
   return [...pins, pinOf(head, 'the signed head')];
 }
 
-function faultOf(
-  checkpoint: Checkpoint,
-  before: Checkpoint | undefined,
-  chainId: string,
-  keys: TrustedKeys,
-): string | undefined {
+function faultOf(checkpoint: Checkpoint, chainId: string, keys: TrustedKeys): string | undefined {
   if (checkpoint.chainId !== chainId) return 'it is of another chain';
   const key = keys.get(checkpoint.keyId);
   if (key === undefined) return `it is signed with the key ${checkpoint.keyId}, which is not trusted`;
   if (!isSignedBy(checkpoint, key)) return 'its signature is not valid';
+  return undefined;
+}
+
+function gapBefore(checkpoint: Checkpoint, before: Checkpoint | undefined): string | undefined {
   if (checkpoint.number !== (before?.number ?? 0) + 1) return 'a checkpoint before it is missing';
   if (checkpoint.previous !== (before === undefined ? null : checkpointHash(before))) {
     return 'it does not follow the checkpoint before it';

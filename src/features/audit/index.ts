@@ -1,4 +1,6 @@
 export { createAuditTrail } from './audit-trail.ts';
 export { auditRoutes } from './audit.routes.ts';
+export { OldEntries } from './old-entries.ts';
+export type { RetentionMeans } from './retention.service.ts';
 export { AuditSealer } from './sealer.ts';
 export { SEALED_SIGNING_KEY, SigningKeys } from './signing-keys.ts';

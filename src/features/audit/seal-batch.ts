@@ -5,6 +5,9 @@ import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type Unsea
 import { type Checkpoint, checkpointHash, signCheckpoint } from './checkpoint.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
+/** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
+export const chainLock = (chainId: string) => `hashtextextended('audit:' || ${chainId}, 0)`;
+
 /** A head is kept as a checkpoint after so many entries, or with the first batch after so long. */
 const KEEP_AFTER_ENTRIES = 1000;
 const KEEP_AFTER_MS = 10 * 60_000;
@@ -108,7 +111,7 @@ const LOCK = {
       order by position limit $1::int
     )
     select chain_id as "chainId", (select max(position) from waiting) as through, pg_advisory_xact_lock(key) from (
-      select distinct hashtextextended('audit:' || chain_id, 0) as key, chain_id from waiting order by 1, 2
+      select distinct ${chainLock('chain_id')} as key, chain_id from waiting order by 1, 2
     ) chains`,
 };
 

@@ -18,16 +18,26 @@ export async function readConsistently(tx: Tx): Promise<void> {
 const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
   resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
 
-/** The entries of a chain, in the order of `seq`. */
+/** Places in a chain, the first and the last of them included. */
+export interface Span {
+  from: number;
+  through: number;
+}
+
+/** The entries of a chain, or some of them, in the order of `seq`. */
 export async function readEntries(
   tx: Tx,
   chainId: string,
   onEntry: (entry: SealedEntry) => void | Promise<void>,
+  span?: Span,
 ): Promise<void> {
   // COPY takes no bindings.
+  const some = span === undefined ? '' : `and seq between ${BigInt(span.from)} and ${BigInt(span.through)}`;
   const literal = pg.escapeLiteral(chainId);
-  await copyOut(tx, `select ${COLUMNS} from audit_logs where chain_id = ${literal} order by seq`, (fields) =>
-    onEntry(entryOf(fields)),
+  await copyOut(
+    tx,
+    `select ${COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
+    (fields) => onEntry(entryOf(fields)),
   );
 }
 
@@ -92,6 +102,28 @@ export async function readHead(tx: Tx, chainId: string): Promise<Checkpoint | un
 
 export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoint[]> {
   const rows: SignedRow[] = await tx('audit_checkpoints').where('chain_id', chainId).orderBy('number');
+  return rows.map(checkpointOf);
+}
+
+/** The last that was kept. */
+export async function readLastCheckpoint(tx: Tx, chainId: string): Promise<Checkpoint | undefined> {
+  const row: SignedRow | undefined = await tx('audit_checkpoints')
+    .where('chain_id', chainId)
+    .orderBy('number', 'desc')
+    .first();
+  return row === undefined ? undefined : checkpointOf(row);
+}
+
+/** The latest cut, and what else was kept about entries of the span: what it takes to check these alone. */
+export async function readCheckpointsOf(tx: Tx, chainId: string, span: Span): Promise<Checkpoint[]> {
+  const rows: SignedRow[] = await tx('audit_checkpoints')
+    .where('chain_id', chainId)
+    .whereRaw(
+      `(seq between ? and ?
+        or number = (select max(number) from audit_checkpoints where chain_id = ? and kind = 'cut'))`,
+      [span.from, span.through, chainId],
+    )
+    .orderBy('number');
   return rows.map(checkpointOf);
 }
 

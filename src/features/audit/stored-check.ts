@@ -55,7 +55,7 @@ export async function checkStored(
   });
 }
 
-async function sortedKeys(tx: Tx, { own, keys }: StoredTrust) {
+export async function sortedKeys(tx: Tx, { own, keys }: StoredTrust) {
   if (keys !== undefined) return { trusted: [...keys], foreignKeys: [] };
   const rows = await signingKeyRows(tx);
   const ours = rows.filter((row) => own?.isOurs(row) === true);

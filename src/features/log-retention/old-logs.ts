@@ -1,3 +1,4 @@
+import { Daily } from '../../platform/daily.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -5,9 +6,6 @@ import { DEFAULT_DIAGNOSTIC_DAYS, DEFAULT_EVENT_DAYS } from './log-retention.sch
 
 /** Removes logs whose time is over, once a day, a few thousand at a time: nobody waits for it long. */
 
-const DAY_MS = 24 * 3_600_000;
-/** Not while the server starts, and not on all of its nodes at once. */
-const FIRST_MS = 300_000;
 const AT_ONCE = 5000;
 const PAUSE_MS = 50;
 
@@ -18,24 +16,22 @@ const KINDS = [
 
 export class OldLogs {
   readonly #db: Db;
-  readonly #log: Logger;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> = Promise.resolve();
+  readonly #daily: Daily;
   #isClosed = false;
 
   constructor({ db, log }: { db: Db; log: Logger }) {
     this.#db = db;
-    this.#log = log;
+    const run = async () => ({ removed: await this.remove() });
+    this.#daily = new Daily({ run, log, done: 'logs.old_removed', failed: 'logs.old_not_removed' });
   }
 
   start(): void {
-    this.#in(FIRST_MS * (1 + Math.random()));
+    this.#daily.start();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await this.#running;
+    await this.#daily.close();
   }
 
   /** One round through all organizations. Answers how many lines and events are gone. */
@@ -52,19 +48,6 @@ export class OldLogs {
       }
     }
     return removed;
-  }
-
-  #in(ms: number): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.remove()
-        .then(
-          (removed) => this.#log.info({ removed }, 'logs.old_removed'),
-          (error: unknown) => this.#log.warn({ err: error }, 'logs.old_not_removed'),
-        )
-        .then(() => {
-          if (!this.#isClosed) this.#in(DAY_MS);
-        });
-    }, ms).unref();
   }
 
   async #organizations(column: string, byDefault: number): Promise<{ id: string; days: number }[]> {

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from '../logger.ts';
 import { migrate, pendingMigrations } from './migrations.ts';
 import { openPool, openSession } from './pool.ts';
-import { assertSafeRole, provisionAppRole } from './roles.ts';
+import { APP_ROLE, assertSafeRole, AUDIT_ADMIN_ROLE, provisionRole } from './roles.ts';
 
 export interface Database {
   /** For requests of people. */
@@ -16,6 +16,8 @@ export interface DatabaseOptions {
   /** The owner's connection; absent where the operator migrates by other means. */
   ownerUrl: string | undefined;
   appUrl: string;
+  /** Of the role that prunes the audit trail; absent where that is not wanted. */
+  auditAdminUrl?: string | undefined;
   autoMigrate: boolean;
   poolSize: number;
   log: Logger;
@@ -32,8 +34,8 @@ export class PendingMigrationsError extends Error {
 
 /** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { ownerUrl, appUrl, log } = options;
-  if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, appUrl, log);
+  const { ownerUrl, appUrl } = options;
+  if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, options);
 
   const pool = openPool(appUrl, { max: options.poolSize, name: 'muster' });
   const hubPool = openPool(appUrl, { max: Math.max(2, Math.ceil(options.poolSize / 2)), name: 'muster-hub' });
@@ -52,13 +54,17 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return { pool, hubPool, close };
 }
 
-async function migrateAsOwner(ownerUrl: string, appUrl: string, log: Logger): Promise<void> {
+async function migrateAsOwner(
+  ownerUrl: string,
+  { appUrl, auditAdminUrl, log }: DatabaseOptions,
+): Promise<void> {
   const owner = openSession(ownerUrl, 'muster-migrate');
   const lockSession = openSession(ownerUrl, 'muster-migrate-lock');
   try {
     const applied = await migrate(owner, lockSession);
     if (applied.length > 0) log.info({ applied }, 'database.migrated');
-    await provisionAppRole(owner, appUrl);
+    await provisionRole(owner, appUrl, APP_ROLE);
+    if (auditAdminUrl !== undefined) await provisionRole(owner, auditAdminUrl, AUDIT_ADMIN_ROLE);
   } finally {
     await owner.destroy();
     await lockSession.destroy();

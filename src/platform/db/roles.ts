@@ -3,6 +3,8 @@ import pg from 'pg';
 
 /** The role that serves requests (SPEC 5.11). */
 export const APP_ROLE = 'svc_app';
+/** The role that prunes the audit trail, on a connection of its own. */
+export const AUDIT_ADMIN_ROLE = 'svc_audit_admin';
 
 export class UnsafeDatabaseError extends Error {
   readonly faults: string[];
@@ -14,16 +16,20 @@ export class UnsafeDatabaseError extends Error {
   }
 }
 
-/** Lets the serving role sign in with the password of `appUrl`, if it can't yet. Managed databases whose
- * administrator has prepared the role are left as they are. */
-export async function provisionAppRole(owner: Knex, appUrl: string): Promise<void> {
-  if (await canConnect(appUrl)) return;
-  const { username, password } = new URL(appUrl);
-  if (decodeURIComponent(username) !== APP_ROLE) return;
+/** Lets one of our roles sign in with the password of `url`, if it can't yet. Managed databases whose administrator has
+ * prepared the role are left as they are. */
+export async function provisionRole(
+  owner: Knex,
+  url: string,
+  role: typeof APP_ROLE | typeof AUDIT_ADMIN_ROLE,
+): Promise<void> {
+  if (await canConnect(url)) return;
+  const { username, password } = new URL(url);
+  if (decodeURIComponent(username) !== role) return;
   const literal = `'${decodeURIComponent(password).replaceAll("'", "''")}'`;
-  await owner.raw(`alter role ${APP_ROLE} login password ${literal.replaceAll('?', '\\?')}`);
+  await owner.raw(`alter role ${role} login password ${literal.replaceAll('?', '\\?')}`);
   const { rows } = await owner.raw('select current_database() as name');
-  await owner.raw('grant connect on database ?? to ??', [rows[0].name, APP_ROLE]);
+  await owner.raw('grant connect on database ?? to ??', [rows[0].name, role]);
 }
 
 async function canConnect(url: string): Promise<boolean> {
@@ -50,7 +56,8 @@ export async function assertSafeRole(db: Knex): Promise<void> {
   const faults: string[] = [];
   const { rows } = await db.raw(
     `select current_user as name, r.rolsuper, r.rolbypassrls,
-      array(select p.rolname::text from pg_roles p where (p.rolsuper or p.rolbypassrls) and p.oid <> r.oid
+      array(select p.rolname::text from pg_roles p
+        where (p.rolsuper or p.rolbypassrls or p.rolname = '${AUDIT_ADMIN_ROLE}') and p.oid <> r.oid
         and pg_has_role(current_user, p.oid, 'MEMBER')) as privileged,
       array(select c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = 'public' and c.relkind in ('r', 'p') and pg_has_role(current_user, c.relowner, 'MEMBER'))

@@ -27,6 +27,18 @@ export async function withSystem<T>(db: Knex, _why: string, work: (tx: Tx) => Pr
   return open(db, { sees: AS_SYSTEM, readOnly: false }, work);
 }
 
+/**
+ * Opens a transaction that may prune the audit trail.
+ * @param session  of AUDIT_ADMIN_DATABASE_URL: the roles that serve cannot become that one
+ */
+export async function withAuditAdmin<T>(session: Knex, work: (tx: Tx) => PromiseLike<T>): Promise<T> {
+  return open(session, { sees: AS_AUDIT_ADMIN, readOnly: false }, work);
+}
+
+// Sealing waits for the lock that is held here.
+const AS_AUDIT_ADMIN =
+  "set local role svc_audit_admin; set local lock_timeout = '10s'; set local statement_timeout = '30s'; set local idle_in_transaction_session_timeout = '10s'";
+
 const AS_SYSTEM = 'set local role svc_system';
 
 function tenantSettings(tenant: TenantScope): string {

@@ -19,7 +19,7 @@ export interface AuditBench {
   orgId: string;
   owner<Row extends object>(sql: string, values?: unknown[]): Promise<(Row & Record<string, unknown>)[]>;
   /** Waiting entries of a chain, in one statement; `n` is in their details. */
-  add(count: number, chain?: { orgId?: string | null; name?: string }): Promise<void>;
+  add(count: number, chain?: { orgId?: string | null; name?: string; daysAgo?: number }): Promise<void>;
   organization(): Promise<string>;
   anotherSealer(
     timing?: Partial<SealerTiming>,
@@ -79,16 +79,18 @@ export async function createAuditBench(options: { durable?: boolean } = {}): Pro
     async add(count, chain = {}) {
       await owner(
         `insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
-          resource_id, resource_name, details, ip_address, user_agent, result, error_message)
+          resource_id, resource_name, details, ip_address, user_agent, result, error_message, "timestamp")
         select gen_random_uuid(), $1, $2, 'user', gen_random_uuid(), 'who@example.com', 'site.update', 'site',
           gen_random_uuid(), $4::text || n, jsonb_build_object('n', n, 'changedFields', '["name"]'::jsonb),
-          '10.0.0.1', E'Mozilla/5.0\\t(\\\\)', 'success', null
+          '10.0.0.1', E'Mozilla/5.0\\t(\\\\)', 'success', null,
+          now() - make_interval(days => $5::int)
         from generate_series(1, $3::int) n`,
         [
           chain.orgId === undefined ? orgId : chain.orgId,
           partnerId,
           count,
           chain.name ?? 'Site "\\ \n\tß€😀',
+          chain.daysAgo ?? 0,
         ],
       );
     },

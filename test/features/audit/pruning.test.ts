@@ -1,0 +1,295 @@
+import { expect } from 'chai';
+import { BundleReader, type BundleReport } from '../../../src/features/audit/bundle.ts';
+import { checksumOf } from '../../../src/features/audit/chain.ts';
+import { exportBundle } from '../../../src/features/audit/export-bundle.ts';
+import { OldEntries, type OldEntriesOptions } from '../../../src/features/audit/old-entries.ts';
+import { cutChain, nextPortion } from '../../../src/features/audit/prune-chain.ts';
+import { readEntries } from '../../../src/features/audit/stored-chains.ts';
+import { checkStored } from '../../../src/features/audit/stored-check.ts';
+import { openSession } from '../../../src/platform/db/pool.ts';
+import { withSystem } from '../../../src/platform/db/transaction.ts';
+import { quietLog, recordingLog } from '../../support/quiet-log.ts';
+import { type AuditBench, createAuditBench } from './audit-support.ts';
+
+const SIZES = { portion: 10, step: 4 };
+
+describe('pruning of the audit trail', function () {
+  this.timeout(30_000);
+  let bench: AuditBench;
+  beforeEach(async () => {
+    bench = await createAuditBench();
+  });
+  afterEach(() => bench.close());
+
+  const job = (options: Partial<OldEntriesOptions> = {}) =>
+    new OldEntries({
+      db: bench.db,
+      adminUrl: bench.database.auditAdminUrl,
+      keys: bench.keys,
+      archive: undefined,
+      log: quietLog,
+      sizes: SIZES,
+      ...options,
+    });
+  const fill = async (...parts: Parameters<AuditBench['add']>[]) => {
+    for (const part of parts) {
+      await bench.add(...part);
+      await bench.sealer.flush();
+    }
+  };
+  const left = async (chainId = bench.orgId) =>
+    (
+      await bench.owner<{ seq: number; linked: boolean }>(
+        'select seq::int, prev_checksum is not null as linked from audit_logs where chain_id = $1 order by seq',
+        [chainId],
+      )
+    ).map(({ seq, linked }) => (linked ? seq : `${seq} unlinked`));
+  const faults = async () => (await checkStored(bench.db, { own: bench.keys })).faults;
+  async function bundleReport(chainId = bench.orgId): Promise<BundleReport> {
+    const reader = new BundleReader();
+    await exportBundle(bench.db, chainId, (line) => reader.line(line));
+    return reader.end();
+  }
+  /** As somebody with all rights over the database. */
+  const tamper = (sql: string) =>
+    bench.owner(
+      `begin; alter table audit_logs disable trigger user; ${sql}; alter table audit_logs enable trigger user; commit`,
+    );
+  const failureOf = async (orgId = bench.orgId) =>
+    (
+      await bench.owner<{ failure: string | null; cleaned: boolean }>(
+        'select last_failure as failure, last_cleanup_at is not null as cleaned from audit_retention_policies where org_id = $1',
+        [orgId],
+      )
+    )[0];
+  const keep = (days: number, orgId = bench.orgId) =>
+    bench.owner(
+      `insert into audit_retention_policies (org_id, retention_days) values ($1, $2)
+      on conflict (org_id) do update set retention_days = excluded.retention_days`,
+      [orgId, days],
+    );
+
+  it('removes what is too old, in steps, and what is left is still proven, here and in a bundle', async () => {
+    await fill([25, { daysAgo: 400 }], [5, { daysAgo: 364 }]);
+    expect(await job().remove()).to.deep.equal({ ran: 'here', removed: 25, failed: 0 });
+    expect(await left()).to.deep.equal(['26 unlinked', 27, 28, 29, 30]);
+    expect(await faults()).to.deep.equal([]);
+    const { fault, entries } = await bundleReport();
+    expect([fault, entries]).to.deep.equal([undefined, 5]);
+    const cuts = await bench.owner(
+      `select seq::int from audit_checkpoints where kind = 'cut' order by number`,
+    );
+    expect(cuts.map(({ seq }) => seq)).to.deep.equal([4, 8, 10, 14, 18, 20, 24, 25]);
+
+    await fill([3]);
+    await keep(30);
+    expect(await job().remove()).to.include({ removed: 5 });
+    expect(await left()).to.deep.equal(['31 unlinked', 32, 33]);
+    expect(await faults()).to.deep.equal([]);
+    expect(await failureOf()).to.deep.equal({ failure: null, cleaned: true });
+    await tamper('update audit_logs set action = action || 1 where seq = 31');
+    expect((await faults()).map(({ seq }) => seq)).to.deep.equal([31]);
+  });
+
+  it('can remove all there is, and the chain goes on behind it', async () => {
+    await fill([12, { daysAgo: 400 }]);
+    expect(await job().remove()).to.include({ removed: 12 });
+    expect(await left()).to.deep.equal([]);
+    expect(await faults()).to.deep.equal([]);
+    await fill([2]);
+    expect(await left()).to.deep.equal([13, 14]);
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  it('leaves no gap: a younger entry keeps those behind it', async () => {
+    await fill([3, { daysAgo: 400 }], [1, { daysAgo: 1 }], [6, { daysAgo: 400 }]);
+    expect(await job().remove()).to.include({ removed: 3 });
+    expect(await left()).to.deep.equal(['4 unlinked', 5, 6, 7, 8, 9, 10]);
+    expect(await job().remove()).to.include({ removed: 0 });
+  });
+
+  it('goes by the rule of each organization, and keeps what is a partner’s own', async () => {
+    const other = await bench.organization();
+    await keep(100);
+    await fill(
+      [2, { daysAgo: 200 }],
+      [2, { daysAgo: 200, orgId: other }],
+      [2, { daysAgo: 2000, orgId: null }],
+    );
+    expect(await job().remove()).to.include({ removed: 2 });
+    const all = ['1 unlinked', 2];
+    expect([await left(), await left(other), await left(bench.partnerId)]).to.deep.equal([[], all, all]);
+  });
+
+  describe('of a chain that is not intact', () => {
+    const CASES: [string, string, RegExp][] = [
+      [
+        'an old entry was changed',
+        `update audit_logs set action = 'x' where seq = 7`,
+        /entry 7: its content/,
+      ],
+      ['one is gone', 'delete from audit_logs where seq = 7', /entry 8: entry 7 is missing/],
+      ['the first is gone', 'delete from audit_logs where seq = 1', /entry 2: entry 1 is missing/],
+      [
+        'the link of the first is another',
+        `update audit_logs set prev_checksum = 'a' where seq = 1`,
+        /entry 1/,
+      ],
+      [
+        'all behind a place was cut off',
+        'delete from audit_logs where seq > 8',
+        /entries up to 9 are missing/,
+      ],
+    ];
+    for (const [name, sql, reason] of CASES) {
+      it(`removes nothing where ${name}, says so, and does the others`, async () => {
+        const other = await bench.organization();
+        await fill([9, { daysAgo: 400 }], [3], [4, { daysAgo: 400, orgId: other }]);
+        await tamper(sql.replaceAll(/where seq/g, `where chain_id = '${bench.orgId}' and seq`));
+        const before = await left();
+        const { log, lines } = recordingLog();
+        expect(await job({ log }).remove()).to.deep.equal({ ran: 'here', removed: 4, failed: 1 });
+        expect(await left()).to.deep.equal(before);
+        expect((await failureOf())?.failure)
+          .to.match(/^The chain is not intact/)
+          .and.match(reason);
+        expect(await failureOf(other)).to.deep.equal({ failure: null, cleaned: true });
+        expect(lines.filter(({ event }) => event === 'audit.not_pruned')).to.have.lengthOf(1);
+      });
+    }
+
+    it('signs nothing that somebody has chained anew, up to an entry that is younger', async () => {
+      await fill([9, { daysAgo: 400 }], [3]);
+      // Only the first batch was kept as a checkpoint; the head is what the rest hangs on.
+      await bench.owner(
+        `begin; alter table audit_checkpoints disable trigger user; delete from audit_checkpoints;
+        alter table audit_checkpoints enable trigger user; commit`,
+      );
+      let prevChecksum: string | null = null;
+      const updates: string[] = [];
+      await withSystem(bench.db, 'test', (tx) =>
+        readEntries(tx, bench.orgId, ({ checksum: _sealed, ...entry }) => {
+          const changed = { ...entry, action: entry.seq === 5 ? 'never.mind' : entry.action, prevChecksum };
+          prevChecksum = checksumOf(changed);
+          updates.push(
+            `update audit_logs set action = '${changed.action}', checksum = '${prevChecksum}', prev_checksum = ${changed.prevChecksum === null ? 'null' : `'${changed.prevChecksum}'`} where seq = ${entry.seq}`,
+          );
+        }),
+      );
+      await tamper(updates.join('; '));
+      expect(await job().remove()).to.include({ removed: 0, failed: 1 });
+      expect((await failureOf())?.failure).to.contain('the signed head has another checksum');
+    });
+  });
+
+  it('goes on where it was cut off, and tells that all is well again', async () => {
+    await fill([100, { daysAgo: 400 }], [2]);
+    const state = { isOver: false };
+    const running = job()
+      .remove()
+      .catch(() => {})
+      .finally(() => {
+        state.isOver = true;
+      });
+    let killed = 0;
+    while (!state.isOver) {
+      const ended = await bench.owner(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'muster-audit-prune'`,
+      );
+      killed += ended.length;
+    }
+    await running;
+    expect(killed).to.be.greaterThan(0);
+    expect((await left()).length).to.be.greaterThan(2);
+    expect(await faults()).to.deep.equal([]);
+    expect(await job().remove()).to.include({ failed: 0 });
+    expect(await left()).to.deep.equal(['101 unlinked', 102]);
+    expect(await faults()).to.deep.equal([]);
+    expect(await failureOf()).to.deep.equal({ failure: null, cleaned: true });
+  });
+
+  it('stops between two steps when the server does', async () => {
+    await fill([100, { daysAgo: 400 }]);
+    const one = job();
+    const running = one.remove();
+    while ((await left()).length === 100);
+    await one.close();
+    expect((await running).removed)
+      .to.be.greaterThan(0)
+      .and.lessThan(100);
+    expect(await faults()).to.deep.equal([]);
+    expect(await failureOf()).to.equal(undefined);
+  });
+
+  it('is done by one server at a time, and two at once would do no harm', async () => {
+    await fill([30, { daysAgo: 400 }], [2]);
+    const ran = (await Promise.all([job().remove(), job().remove()])).map((one) => one.ran);
+    expect(ran.toSorted()).to.deep.equal(['elsewhere', 'here']);
+    expect(await left()).to.deep.equal(['31 unlinked', 32]);
+
+    await keep(30);
+    await fill([10, { daysAgo: 100 }]);
+    const chain = { chainId: bench.orgId, before: new Date(Date.now() + 1000) };
+    const portion = await nextPortion(bench.db, bench.keys, chain, SIZES);
+    if (portion === undefined) throw new Error('nothing to do');
+    const sessions = [1, 2].map(() => openSession(bench.database.auditAdminUrl ?? '', 'test'));
+    try {
+      for (const place of portion.steps) {
+        const both = await Promise.all(sessions.map((session) => cutChain(session, portion, place)));
+        expect(both.filter((one) => one !== undefined)).to.have.lengthOf(1);
+      }
+    } finally {
+      await Promise.all(sessions.map((session) => session.destroy()));
+    }
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  it('loses nothing that is sealed meanwhile', async () => {
+    await fill([60, { daysAgo: 400 }]);
+    const writer = (async () => {
+      for (let i = 0; i < 20; i++) {
+        await bench.add(10);
+        await bench.sealer.flush();
+      }
+    })();
+    expect(await job().remove()).to.include({ removed: 60 });
+    await writer;
+    expect(await left()).to.have.lengthOf(200);
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  it('goes on with a key that came meanwhile', async () => {
+    await fill([12, { daysAgo: 400 }], [2]);
+    await bench.keys.rotate(bench.db);
+    expect(await job().remove()).to.include({ removed: 12 });
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  it('is off without its connection, says so once, and fails without harm with a wrong one', async () => {
+    await fill([3, { daysAgo: 400 }]);
+    const { log, lines } = recordingLog();
+    const off = job({ adminUrl: undefined, log });
+    off.start();
+    expect(await off.remove()).to.deep.equal({ ran: 'off', removed: 0, failed: 0 });
+    await off.close();
+    expect(lines.map(({ event }) => event)).to.deep.equal(['audit.cleanup_off']);
+
+    // A role that serves requests is no replacement.
+    expect(await job({ adminUrl: bench.database.appUrl }).remove()).to.include({ removed: 0, failed: 1 });
+    const wrong = new URL(bench.database.auditAdminUrl ?? '');
+    wrong.password = 'wrong';
+    const refused = await job({ adminUrl: wrong.href })
+      .remove()
+      .catch((error: Error) => error.message);
+    expect(refused).to.contain('password authentication failed');
+    expect(await left()).to.deep.equal([1, 2, 3].map((seq) => (seq === 1 ? '1 unlinked' : seq)));
+  });
+
+  it('removes nothing where copies are asked for and there is no archive', async () => {
+    await fill([3, { daysAgo: 400 }]);
+    await keep(365);
+    await bench.owner('update audit_retention_policies set archive_to_s3 = true');
+    expect(await job().remove()).to.include({ removed: 0, failed: 1 });
+    expect((await failureOf())?.failure).to.contain('no archive');
+  });
+});
