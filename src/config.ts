@@ -99,6 +99,28 @@ const Environment = z.object({
     .default('')
     .transform((text) => text.split(',').flatMap((key) => key.trim() || []))
     .describe('Earlier values of the key, separated by commas, until `npm run rotate-secrets` has run.'),
+  AUDIT_ARCHIVE_BUCKET: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket, such as muster-audit')
+    .optional()
+    .describe('S3 bucket for audit entries that are removed. Absent: there is no archive.'),
+  AUDIT_ARCHIVE_ENDPOINT: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as https://s3.eu-central-1.amazonaws.com' })
+    .optional()
+    .describe('S3-compatible storage of that bucket. Absent: Amazon’s of the region.'),
+  AUDIT_ARCHIVE_REGION: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/, 'must be a region, such as eu-central-1')
+    .default('us-east-1')
+    .describe('Region of that bucket.'),
+  AUDIT_ARCHIVE_ACCESS_KEY_ID: z
+    .string()
+    .optional()
+    .describe('Key that may write objects to that bucket and read them back.'),
+  AUDIT_ARCHIVE_SECRET_ACCESS_KEY: z.string().optional().describe('The secret of that key.'),
+  AUDIT_ARCHIVE_PATH_STYLE: flag(true).describe(
+    'The bucket is named in the path, which all storage understands, and not in the host.',
+  ),
   SVC_ADMIN_EMAIL: z
     .email('must be an e-mail address, such as admin@example.com')
     .optional()
@@ -167,12 +189,22 @@ const FROM_FILE = [
   'DATABASE_URL',
   'DATABASE_URL_APP',
   'AUDIT_ADMIN_DATABASE_URL',
+  'AUDIT_ARCHIVE_SECRET_ACCESS_KEY',
   'REDIS_URL',
 ];
 
 export type DatabaseChoice =
   | { kind: 'embedded' }
   | { kind: 'external'; ownerUrl: string | undefined; appUrl: string };
+
+export interface StorageChoice {
+  endpoint: string;
+  region: string;
+  bucket: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+  pathStyle: boolean;
+}
 
 export interface Config {
   port: number;
@@ -181,6 +213,8 @@ export interface Config {
   database: DatabaseChoice;
   /** Absent: of the embedded database where that is used, or else none. */
   auditAdminUrl: string | undefined;
+  /** Absent: audit entries that are removed are copied nowhere. */
+  auditArchive: StorageChoice | undefined;
   databasePoolSize: number;
   /** Absent: what Redis does for several processes is done within this one. */
   redisUrl: string | undefined;
@@ -237,6 +271,7 @@ export function readConfig({
     dataDir: path.resolve(env.DATA_DIR),
     database: chooseDatabase(env),
     auditAdminUrl: env.AUDIT_ADMIN_DATABASE_URL,
+    auditArchive: chooseArchive(env),
     databasePoolSize: env.DATABASE_POOL_SIZE,
     redisUrl: env.REDIS_URL,
     autoMigrate: env.AUTO_MIGRATE,
@@ -315,6 +350,11 @@ function faultsBetween(values: Readonly<Record<string, string | undefined>>): st
       'TRUSTED_PROXY_CIDRS must name the proxies when TRUST_PROXY_HEADERS is on, such as 127.0.0.1,10.0.0.0/8',
     );
   }
+  if (present('AUDIT_ARCHIVE_BUCKET')) {
+    for (const name of ['AUDIT_ARCHIVE_ACCESS_KEY_ID', 'AUDIT_ARCHIVE_SECRET_ACCESS_KEY']) {
+      if (!present(name)) faults.push(`${name} must be set when AUDIT_ARCHIVE_BUCKET is`);
+    }
+  }
   if (present('SVC_ADMIN_EMAIL') !== present('SVC_ADMIN_PASSWORD')) {
     faults.push('SVC_ADMIN_EMAIL and SVC_ADMIN_PASSWORD go together; set both or neither');
   }
@@ -329,6 +369,20 @@ function chooseDatabase(env: z.infer<typeof Environment>): DatabaseChoice {
   appUrl.username = 'svc_app';
   appUrl.password = encodeURIComponent(env.SVC_APP_DB_PASSWORD ?? env.POSTGRES_PASSWORD ?? '');
   return { kind: 'external', ownerUrl, appUrl: appUrl.href };
+}
+
+function chooseArchive(env: z.infer<typeof Environment>): StorageChoice | undefined {
+  const { AUDIT_ARCHIVE_BUCKET: bucket, AUDIT_ARCHIVE_REGION: region } = env;
+  if (bucket === undefined) return undefined;
+  return {
+    bucket,
+    region,
+    endpoint: env.AUDIT_ARCHIVE_ENDPOINT ?? `https://s3.${region}.amazonaws.com`,
+    // `faultsBetween` refuses a bucket without the two.
+    accessKeyId: env.AUDIT_ARCHIVE_ACCESS_KEY_ID ?? '',
+    secretAccessKey: env.AUDIT_ARCHIVE_SECRET_ACCESS_KEY ?? '',
+    pathStyle: env.AUDIT_ARCHIVE_PATH_STYLE,
+  };
 }
 
 /** The text of `.env.example`, from the schema above. */

@@ -4,7 +4,13 @@ import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
 import type { Config } from './config.ts';
-import { AuditSealer, createAuditTrail, OldEntries, SigningKeys } from './features/audit/index.ts';
+import {
+  AuditSealer,
+  createAuditTrail,
+  createEntryArchive,
+  OldEntries,
+  SigningKeys,
+} from './features/audit/index.ts';
 import { createApiKeyCallers } from './features/api-keys/index.ts';
 import {
   authService,
@@ -158,7 +164,7 @@ export async function startServer({
       clientAddressIsKnown: proxyTrust.proxies !== undefined,
       forgetToken: (deviceId) => credentials.forget(deviceId),
       prunesAudit: urls.auditAdminUrl !== undefined,
-      archivesAudit: false,
+      archivesAudit: config.auditArchive !== undefined,
     });
     const api = mount(routes, {
       db: database.pool,
@@ -192,7 +198,10 @@ export async function startServer({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
       keys: auditKeys,
-      archive: undefined,
+      archive:
+        config.auditArchive === undefined
+          ? undefined
+          : createEntryArchive(database.hubPool, auditKeys, config.auditArchive),
       log,
     });
     oldEntries.start();

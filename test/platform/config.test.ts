@@ -243,6 +243,26 @@ describe('the configuration', () => {
     expect(found).to.include('DATABASE_URL').and.not.include('hunter2');
   });
 
+  it('takes an archive whole or not at all', () => {
+    const AUDIT_ARCHIVE_BUCKET = 'muster-audit';
+    expect(read({}).auditArchive).to.equal(undefined);
+    expect(faults({ AUDIT_ARCHIVE_BUCKET })).to.deep.equal([
+      '  - AUDIT_ARCHIVE_ACCESS_KEY_ID must be set when AUDIT_ARCHIVE_BUCKET is',
+      '  - AUDIT_ARCHIVE_SECRET_ACCESS_KEY must be set when AUDIT_ARCHIVE_BUCKET is',
+    ]);
+    const keys = { AUDIT_ARCHIVE_ACCESS_KEY_ID: 'id', AUDIT_ARCHIVE_SECRET_ACCESS_KEY: 'secret' };
+    expect(faults({ AUDIT_ARCHIVE_BUCKET: 'No/Bucket', ...keys }).join()).to.include('AUDIT_ARCHIVE_BUCKET');
+    const region = { AUDIT_ARCHIVE_REGION: 'eu-central-1' };
+    expect(read({ AUDIT_ARCHIVE_BUCKET, ...keys, ...region }).auditArchive).to.deep.equal({
+      bucket: 'muster-audit',
+      region: 'eu-central-1',
+      endpoint: 'https://s3.eu-central-1.amazonaws.com',
+      accessKeyId: 'id',
+      secretAccessKey: 'secret',
+      pathStyle: true,
+    });
+  });
+
   it('is what .env.example says, each line in force being a default', () => {
     const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
     expect(example.trim()).to.equal(environmentExample().trim());

@@ -1,17 +1,25 @@
-import { OldEntries, SigningKeys } from '../../features/audit/index.ts';
-import { withInstallation } from '../with-installation.ts';
+import { createEntryArchive, OldEntries, SigningKeys } from '../../features/audit/index.ts';
+import { startFailureText } from '../../start-failure.ts';
+import { type Installation, withInstallation } from '../with-installation.ts';
 
 /** Answers the exit code: 1 where some organization's entries could not be removed. */
 export async function pruneNow(): Promise<number> {
-  const { ran, removed, failed } = await withInstallation(
-    { migrates: false },
-    ({ db, auditAdminUrl: adminUrl, secrets, log }) =>
-      new OldEntries({ db, adminUrl, keys: new SigningKeys(secrets), archive: undefined, log }).remove(),
-  );
+  const { ran, removed, failed } = await withInstallation({ migrates: false }, (installation) =>
+    cleanupOf(installation).remove(),
+  ).catch((error: unknown) => {
+    throw new Error(`Nothing could be removed. ${startFailureText(error)}`);
+  });
   if (ran === 'off') throw new Error('Set AUDIT_ADMIN_DATABASE_URL: no other role can remove audit entries.');
   if (ran === 'elsewhere') throw new Error('A server is at it at this moment.');
   process.stdout.write(
     `${removed} entries removed${failed === 0 ? '' : `; ${failed} organizations failed, the log above tells why`}\n`,
   );
   return failed === 0 ? 0 : 1;
+}
+
+function cleanupOf({ db, auditAdminUrl: adminUrl, secrets, log, config }: Installation): OldEntries {
+  const keys = new SigningKeys(secrets);
+  const { auditArchive } = config;
+  const archive = auditArchive === undefined ? undefined : createEntryArchive(db, keys, auditArchive);
+  return new OldEntries({ db, adminUrl, keys, archive, log });
 }

@@ -10,6 +10,9 @@ export interface Report {
   keys: readonly PublicKey[];
   /** Keys in the database that nobody trusts. */
   foreignKeys: readonly string[];
+  /** These entries were removed from their chain, up to the one that `head` names. */
+  isArchive?: boolean;
+  head?: { seq: number } | undefined;
   /** The keys came with what was checked: their fingerprints are for a person to compare. */
   keysUntold?: boolean;
 }
@@ -28,6 +31,9 @@ export function tell(report: Report, milliseconds: number, asJson: boolean): num
     ...report.faults.map(faultLine),
     ...report.foreignKeys.map((id) => `BAD  the signing key ${id} was not made by this installation`),
     ...keys.map(({ keyId, fingerprint }) => `key ${keyId}, fingerprint ${fingerprint}`),
+    ...(report.isArchive === true
+      ? [`An archive: what was removed from the chain, up to entry ${report.head?.seq}.`]
+      : []),
     ...(report.keysUntold === true
       ? ['These keys came with the bundle. Compare them with GET /api/v1/audit-keys, or give --keys.']
       : []),

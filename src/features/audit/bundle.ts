@@ -12,7 +12,10 @@ const Header = z.strictObject({
   v: z.literal(1),
   chainId: z.string(),
   exportedAt: z.string(),
-  /** The signed end of the chain, without which a shortened copy would look whole. */
+  /**
+   * The signed end of the chain, without which a shortened copy would look whole. A `cut`: the bundle is an archive, of
+   * what was removed from the chain up to there. It has the cut before it and no other checkpoint.
+   */
   head: Checkpoint.nullable(),
 });
 export type Header = z.infer<typeof Header>;
@@ -36,6 +39,8 @@ export interface BundleReport {
   entries: number;
   checkpoints: number;
   fault: Fault | undefined;
+  /** Whether it is of entries that were removed from their chain, and not of the chain. */
+  isArchive: boolean;
   /** The keys of the bundle that were trusted. */
   keys: PublicKey[];
   /** The end it proves: what a later bundle of the chain must still have. */
@@ -87,6 +92,7 @@ export class BundleReader {
       entries: check.count,
       checkpoints: this.#checkpoints.length,
       fault: check.end(),
+      isArchive: this.#header.head?.kind === 'cut',
       keys: [...(this.#trust.keys ?? this.#keys)],
       head: this.#header.head ?? undefined,
     };
@@ -97,7 +103,14 @@ export class BundleReader {
     if (this.#header === undefined) throw new BundleError('The file has no header.');
     const { chainId, head } = this.#header;
     this.#check = new ChainCheck(
-      { chainId, head: head ?? undefined, checkpoints: this.#checkpoints, known: this.#trust.known ?? [] },
+      {
+        chainId,
+        head: head ?? undefined,
+        checkpoints: this.#checkpoints,
+        // The cut at its end pins every entry. Checkpoints between the two cuts are mostly about entries after it.
+        someCheckpoints: head?.kind === 'cut',
+        known: this.#trust.known ?? [],
+      },
       trustedKeys(this.#trust.keys ?? this.#keys),
     );
     return this.#check;

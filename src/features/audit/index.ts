@@ -1,3 +1,4 @@
+export { createEntryArchive } from './archive.ts';
 export { createAuditTrail } from './audit-trail.ts';
 export { auditRoutes } from './audit.routes.ts';
 export { OldEntries } from './old-entries.ts';

@@ -13,7 +13,7 @@ const PAUSE_MS = 50;
 /** Where entries go before they are removed. */
 export interface EntryArchive {
   /** Resolves when the portion is there, whole and checked. */
-  store(portion: Portion): Promise<void>;
+  store(portion: Portion, signal: AbortSignal): Promise<void>;
 }
 
 export interface OldEntriesOptions {
@@ -43,7 +43,7 @@ interface DueChain {
 export class OldEntries {
   readonly #options: OldEntriesOptions;
   readonly #daily: Daily;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: OldEntriesOptions) {
     this.#options = options;
@@ -58,7 +58,7 @@ export class OldEntries {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await this.#daily.close();
   }
 
@@ -85,10 +85,15 @@ export class OldEntries {
     let removed = 0;
     for (const chain of await this.#due()) {
       try {
-        removed += await this.#prune(session, chain);
-        if (this.#isClosed) left.push(chain.orgId);
+        // What is gone is gone, also where the rest then fails.
+        await this.#prune(session, chain, (entries) => (removed += entries));
+        if (this.#closing.signal.aborted) left.push(chain.orgId);
       } catch (error) {
         const { orgId } = chain;
+        if (this.#closing.signal.aborted) {
+          left.push(orgId);
+          continue;
+        }
         this.#options.log.error({ err: error, orgId }, 'audit.not_pruned');
         failures.set(
           orgId,
@@ -100,29 +105,31 @@ export class OldEntries {
     return { ran: 'here', removed, failed: failures.size };
   }
 
-  async #prune(session: Db, { orgId: chainId, archives, before }: DueChain): Promise<number> {
+  async #prune(
+    session: Db,
+    { orgId: chainId, archives, before }: DueChain,
+    onRemoved: (entries: number) => void,
+  ): Promise<void> {
     const { db, keys, archive, log, sizes = SIZES } = this.#options;
-    let removed = 0;
-    while (!this.#isClosed) {
+    while (!this.#closing.signal.aborted) {
       const portion = await nextPortion(db, keys, { chainId, before }, sizes);
       if (portion === undefined) break;
       if (archives) {
         if (archive === undefined) {
           throw new RetentionFailure('This server has no archive to copy entries to.');
         }
-        await archive.store(portion);
+        await archive.store(portion, this.#closing.signal);
       }
       for (const place of portion.steps) {
-        if (this.#isClosed) break;
+        if (this.#closing.signal.aborted) break;
         const step = await cutChain(session, portion, place);
         if (step === undefined) continue;
-        removed += step.entries;
+        onRemoved(step.entries);
         const { chainId: _chain, ...checkpoint } = step.cut;
         log.info({ chainId, checkpoint }, 'audit.checkpoint');
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     }
-    return removed;
   }
 
   async #due(): Promise<DueChain[]> {
