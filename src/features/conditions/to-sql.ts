@@ -17,6 +17,9 @@ export interface SqlCondition extends Sql {
 /** Levels of a tree beyond which Postgres takes ever longer to plan: there the tree is cut. */
 const LEVELS_MAX = 40;
 
+/** Subqueries beyond which none of them is joined. */
+const JOINS_MAX = 6;
+
 interface Part extends Sql {
   levels: number;
   readsPresence: boolean;
@@ -41,13 +44,19 @@ export function toSql(
       text: `select d.id from devices d ${part.readsPresence ? PRESENCE_JOIN : ''} where ${tenant} and ${part.text}`,
       values: part.values,
     });
-    return { text: `d.id in (select id from ${name})`, values: [], levels: 0, readsPresence: false };
+    return {
+      text: `(d.id in (select id from ${name})) is true`,
+      values: [],
+      levels: 0,
+      readsPresence: false,
+    };
   };
+  const isKeptApart = subqueriesIn(rule) > JOINS_MAX;
   const done: Part[] = [];
   const open: { rule: Rule; next: number }[] = [{ rule, next: 0 }];
   for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
     if (!('children' in frame.rule)) {
-      done.push(leafPart(frame.rule, now));
+      done.push(leafPart(frame.rule, now, isKeptApart));
       open.pop();
     } else if (frame.next < frame.rule.children.length) {
       const child = frame.rule.children[frame.next];
@@ -79,8 +88,23 @@ function joined(operator: 'and' | 'or', parts: readonly Part[]): Part {
   };
 }
 
-function leafPart({ field, test }: Leaf, now: number): Part {
-  const { text, values } = isMany(field) ? askMany(field, test) : askOne(field, test, now);
+function subqueriesIn(rule: Rule): number {
+  let count = 0;
+  const open = [rule];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if ('children' in next) for (const child of next.children) open.push(child);
+    else if (isMany(next.field)) count += 1;
+  }
+  return count;
+}
+
+/**
+ * @param isKeptApart  whether Postgres is kept from making a join of it, which serves a few and takes for ever with
+ *   hundreds
+ */
+function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Part {
+  const asked = isMany(field) ? askMany(field, test) : askOne(field, test, now);
+  const { text, values } = isMany(field) && isKeptApart ? isTrue(asked) : asked;
   const readsPresence = field.reads.some((what) => what === 'presence' || what === 'metrics');
   return { text, values, levels: 0, readsPresence };
 }
@@ -158,6 +182,8 @@ function askOne({ sql: value, ...field }: SingleField, test: Test, now: number):
 }
 
 const isOpen = (bound: Bound) => 'at' in bound && bound.open === true;
+
+const isTrue = ({ text, values }: Sql): Sql => ({ text: `(${text}) is true`, values });
 
 /** Also of what is null. */
 const isNotTrue = ({ text, values }: Sql): Sql => ({ text: `(${text}) is not true`, values });

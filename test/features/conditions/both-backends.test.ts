@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
+  conditionsText,
   type MatchableDevice,
   parseConditions,
   whereMatching,
@@ -206,7 +207,7 @@ describe('conditions', () => {
     await database.drop();
   });
 
-  const inDatabase = async (rules: PlainGroup[]) =>
+  const inDatabase = async (rules: (PlainGroup | PlainCondition)[]) =>
     withTenant(db, TENANT, async (tx) => {
       const found: string[][] = [];
       for (const rule of rules) {
@@ -221,7 +222,7 @@ describe('conditions', () => {
       }
       return found;
     });
-  function parsed(rule: PlainGroup) {
+  function parsed(rule: PlainGroup | PlainCondition) {
     const answer = parseConditions(rule, { customKinds: CUSTOM_KINDS });
     if (!answer.ok) throw new Error(JSON.stringify([answer.faults, rule]));
     return answer.conditions;
@@ -258,5 +259,52 @@ describe('conditions', () => {
     );
     // Rules that nothing or everything matches would show little.
     expect(matched / asked).to.be.within(0.2, 0.8);
+  });
+
+  it('may be 20,000 levels deep, and in each of them there may be something to decide', async function () {
+    this.timeout(60_000);
+    const drawn = fc.sample(fleets.device, { numRuns: 40, seed: 7 });
+    const fleet = await fleets.storeFleet(database, drawn);
+    let rule: PlainCondition | PlainGroup = { field: 'osType', operator: 'equals', value: 'linux' };
+    for (let level = 0; level < 20_000; level++) {
+      const even = level % 2 === 0;
+      const beside: PlainCondition = even
+        ? { field: 'lastSeenAt', operator: 'isNotNull' }
+        : { field: 'hardware.cpuCores', operator: 'greaterThan', value: 1000 };
+      rule = { operator: even ? 'AND' : 'OR', conditions: level % 3 === 0 ? [rule, beside] : [beside, rule] };
+    }
+    const expected = idsOf(fleet, (one) => one.osType === 'linux' && one.lastSeenAt !== null);
+    expect(expected.length).to.be.within(1, 39);
+    const conditions = parsed(rule);
+    expect(idsOf(fleet, (one) => conditions.matches(one, NOW))).to.deep.equal(expected);
+    expect(await inDatabase([rule])).to.deep.equal([expected]);
+    const text = conditionsText(rule);
+    expect(text).to.have.length.greaterThan(1_000_000);
+    expect(await inDatabase([JSON.parse(text) as PlainGroup])).to.deep.equal([expected]);
+  });
+
+  it('may be as many as a body holds, and name 65,536 values', async function () {
+    this.timeout(60_000);
+    const fleet = await fleets.storeFleet(database, fc.sample(fleets.device, { numRuns: 20, seed: 8 }));
+    const names = Array.from({ length: 65_536 }, (_, n) => `host-${n}`);
+    names.push(fleet[3]?.hostname ?? '');
+    const one = (operator: 'AND' | 'OR', ...conditions: PlainCondition[]): PlainGroup => ({
+      operator,
+      conditions,
+    });
+    const many = Array.from({ length: 16_000 }, (_, n) => ({
+      field: 'custom.day',
+      operator: 'equals',
+      value: n === 9 ? '2026-03-31' : '1970-01-01',
+    }));
+    for (const rule of [
+      one('AND', { field: 'hostname', operator: 'in', value: names }),
+      one('AND', { field: 'hostname', operator: 'notIn', value: names }),
+      one('OR', ...many),
+    ]) {
+      const expected = idsOf(fleet, (device) => judge(rule, device, NOW));
+      expect(idsOf(fleet, (device) => parsed(rule).matches(device, NOW))).to.deep.equal(expected);
+      expect(await inDatabase([rule])).to.deep.equal([expected]);
+    }
   });
 });
