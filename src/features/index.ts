@@ -18,6 +18,7 @@ import { deviceRoutes } from './devices/index.ts';
 import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
+import { filterRoutes } from './filters/index.ts';
 import { groupRoutes } from './groups/index.ts';
 import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
@@ -65,6 +66,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     agentRoutes(parts),
     deviceRoutes(parts),
     groupRoutes,
+    filterRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),

@@ -5,7 +5,9 @@ import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { noteMoves, writePresence } from './address-changes.ts';
-import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
+import { visibleDevices } from '../conditions/index.ts';
+import { selectDevices, toSummary } from './device.report.ts';
+import { devicesFound } from './device.service.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
 export function createDeviceStore({
@@ -180,6 +182,12 @@ export function createDeviceStore({
           id,
           { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
         ]),
+      );
+    },
+
+    async found(caller, filterId, atMost) {
+      return withTenant(db, caller, (tx) =>
+        devicesFound({ tx, caller }, filterId, { atMost, path: 'filterId' }),
       );
     },
 

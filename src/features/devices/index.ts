@@ -3,6 +3,7 @@ export { createDeviceStore } from './device-store.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { Device, DeviceQuery } from './device.schema.ts';
 export {
+  devicesFound,
   devicesToManage,
   type DeviceToManage,
   listDevices,
