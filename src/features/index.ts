@@ -14,6 +14,7 @@ import {
   type SignInTrail,
 } from './auth/index.ts';
 import { commandRoutes } from './commands/index.ts';
+import { customFieldRoutes } from './custom-fields/index.ts';
 import { deviceRoutes } from './devices/index.ts';
 import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
@@ -64,6 +65,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     enrollmentRoutes(parts),
     agentRoutes(parts),
     deviceRoutes(parts),
+    customFieldRoutes({ hub }),
     groupRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),

@@ -352,6 +352,8 @@ describe('the way across tenants', () => {
         { name: 'account_for_invitation', public: false },
         // Answers about the caller's own tenant.
         { name: 'app_org_ids', public: true },
+        // A cap is one of all organizations of a partner, of which the caller may see some.
+        { name: 'lock_device_caps', public: false },
         { name: 'person_holder', public: false },
         { name: 'role_in_use', public: false },
         { name: 'session_holder', public: false },
