@@ -6,6 +6,8 @@ import type { AuditNote } from './route.ts';
 export interface AuditTrail {
   /** Writes an entry in the transaction of the deed. */
   record(tx: Tx, entry: AuditEntry): Promise<void>;
+  /** The same for many at once, in one statement. */
+  recordAll(tx: Tx, entries: readonly AuditEntry[]): Promise<void>;
   /** Told that a transaction with entries was committed. */
   committed(): void;
 }
