@@ -3,17 +3,10 @@ import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
+import { visibleDevices } from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { revokeAgentTokens } from './agent-credentials.ts';
-import {
-  IS_MEMBER,
-  orderDevices,
-  selectDevices,
-  STATUS_IS,
-  toDevice,
-  visibleDevices,
-  withGroups,
-} from './device.report.ts';
+import { IS_MEMBER, orderDevices, selectDevices, STATUS_IS, toDevice, withGroups } from './device.report.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {
