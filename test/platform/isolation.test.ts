@@ -310,6 +310,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/commands/command-ledger.ts': 3,
   'features/devices/agent-credentials.ts': 2,
   'features/devices/device-store.ts': 5,
+  // Wherever maintenance is over.
+  'features/devices/maintenance-end.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
   // Which organization keeps its logs for how long, and what each removes.
   'features/log-retention/old-logs.ts': 2,

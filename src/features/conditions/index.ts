@@ -8,7 +8,7 @@ export {
   type Reference,
 } from './conditions.ts';
 export { conditionsText } from './conditions-text.ts';
-export { PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './device-source.ts';
+export { decommissionedDevices, PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './device-source.ts';
 export type { Fault } from './faults.ts';
 export type { CustomKind, CustomKinds, Dependency } from './field.ts';
 export type { MatchableDevice } from './matchable-device.ts';

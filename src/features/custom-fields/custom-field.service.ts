@@ -110,17 +110,18 @@ export async function definitionsOf(
   return byOrg;
 }
 
-/** Which types each key has in the organizations that the caller reaches, or in those of them that are named. */
+/**
+ * Of which type each key is in the organizations that the caller reaches, or in those of them that are named. Where they
+ * do not agree it is a text.
+ */
 export async function customFieldKinds(
   ctx: Pick<Context, 'tx' | 'caller'>,
   orgIds?: readonly string[],
-): Promise<Map<string, ReadonlySet<CustomFieldType>>> {
+): Promise<Definitions> {
   const fields = accessible(ctx).distinct('key', 'type');
   if (orgIds !== undefined) void fields.whereRaw('org_id = any(?::uuid[])', [[...orgIds]]);
-  const kinds = new Map<string, Set<CustomFieldType>>();
-  for (const { key, type } of await fields) {
-    kinds.set(key, (kinds.get(key) ?? new Set()).add(type));
-  }
+  const kinds = new Map<string, CustomFieldType>();
+  for (const { key, type } of await fields) kinds.set(key, kinds.has(key) ? 'string' : type);
   return kinds;
 }
 

@@ -29,10 +29,7 @@ export function faultsOf(values: CustomValues, definitions: Definitions): { key:
   return Object.entries(values).flatMap(([key, value]) => {
     const type = definitions.get(key);
     if (type === undefined) return [{ key, message: `is not a custom field of the organization` }];
-    if (value === null || fits(type, value)) return [];
-    return [{ key, message: VALUES[type].rule }];
+    const { schema, rule } = VALUES[type];
+    return value === null || schema.safeParse(value).success ? [] : [{ key, message: rule }];
   });
 }
-
-export const fits = (type: CustomFieldType, value: unknown): boolean =>
-  VALUES[type].schema.safeParse(value).success;
