@@ -1,6 +1,7 @@
 import { runPrepared } from '../../platform/db/prepared.ts';
-import type { AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
+import type { AuditActor, AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { newId } from '../../platform/ids.ts';
+import { ZERO_UUID } from './chain.ts';
 import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
 
 /**
@@ -58,8 +59,7 @@ type OutboxRow = ReturnType<typeof outboxRow>;
 /** By the names of the columns, and in the order in which `INSERT` has them. */
 function outboxRow(entry: AuditEntry) {
   const { actor, state, action, resourceType, resourceId, resourceName, details } = entry;
-  const person = actor.kind === 'agent' ? undefined : actor;
-  const actorId = asUuid(actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId));
+  const actorId = asUuid(idOf(actor));
   const resource = orNull(resourceId, asUuid);
   return {
     id: newId(),
@@ -67,7 +67,7 @@ function outboxRow(entry: AuditEntry) {
     partner_id: entry.partnerId ?? actor.partnerId,
     actor_type: actor.kind,
     actor_id: actorId.id,
-    actor_email: orNull(person?.email, (email) => cutText(email, 255)),
+    actor_email: 'email' in actor ? cutText(actor.email, 255) : null,
     action: cutText(action, 100),
     resource_type: cutText(resourceType, 50),
     resource_id: resource?.id ?? null,
@@ -84,4 +84,9 @@ function outboxRow(entry: AuditEntry) {
     result: entry.result ?? 'success',
     error_message: orNull(entry.errorMessage, cleanText),
   };
+}
+
+function idOf(actor: AuditActor): string {
+  if (actor.kind === 'system') return ZERO_UUID;
+  return actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId);
 }
