@@ -155,7 +155,7 @@ export async function startServer({
       heartbeatSeconds: config.heartbeatSeconds,
       secureCookies: config.secureCookies,
       clientAddressIsKnown: proxyTrust.proxies !== undefined,
-      forgetToken: (deviceId) => credentials.forget(deviceId),
+      forgetToken: (deviceId) => credentials.forget([deviceId]),
     });
     const api = mount(routes, {
       db: database.pool,

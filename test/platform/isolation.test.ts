@@ -309,7 +309,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 3,
   'features/devices/agent-credentials.ts': 2,
-  'features/devices/device-store.ts': 4,
+  'features/devices/device-store.ts': 5,
   'features/enrollment/enroll.service.ts': 1,
   // Which organization keeps its logs for how long, and what each removes.
   'features/log-retention/old-logs.ts': 2,

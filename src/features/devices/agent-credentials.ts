@@ -47,16 +47,17 @@ export class CachedAgentCredentials implements AgentCredentials {
     if (!verdict.ok) return verdict;
     // What was read before a token was revoked or replaced may be about that one.
     const isCurrent = changesBefore === this.#changes;
-    if (isFirstUse) this.forget(verdict.identity.deviceId);
+    if (isFirstUse) this.forget([verdict.identity.deviceId]);
     if (isCurrent) this.#remember(hash, verdict);
     return isFirstUse ? { ...verdict, isFirstUse } : verdict;
   }
 
-  /** After a token was revoked or replaced. */
-  forget(deviceId: string): void {
+  /** After tokens were revoked or replaced, or their devices moved. */
+  forget(deviceIds: readonly string[]): void {
     this.#changes += 1;
+    const forgotten = new Set(deviceIds);
     for (const [hash, { verdict }] of this.#cache) {
-      if (verdict.ok && verdict.identity.deviceId === deviceId) this.#cache.delete(hash);
+      if (verdict.ok && forgotten.has(verdict.identity.deviceId)) this.#cache.delete(hash);
     }
   }
 

@@ -6,7 +6,7 @@ import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { noteMoves, writePresence } from './address-changes.ts';
 import { visibleDevices } from '../conditions/index.ts';
-import { selectDevices, toSummary } from './device.report.ts';
+import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
 export function createDeviceStore({
@@ -191,6 +191,23 @@ export function createDeviceStore({
         if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
         if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
         return (await selectDevices(query).orderByRaw('lower(d.hostname), d.id')).map(toSummary);
+      });
+    },
+
+    async summariesOf(deviceIds) {
+      return withSystem(db, 'read devices that have changed, for whoever watches', async (tx) => {
+        const query = tx('devices as d')
+          .join('organizations as o', 'o.id', 'd.org_id')
+          .leftJoin(
+            'device_presence as p',
+            (join) => void join.on('p.device_id', 'd.id').andOn('p.org_id', 'd.org_id'),
+          )
+          .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+          .where('d.condition', '<>', 'decommissioned')
+          .whereNull('o.deleted_at')
+          .select('o.partner_id');
+        const rows = (await selectDevices(query)) as (DeviceRow & { partner_id: string })[];
+        return rows.map((row) => ({ device: toSummary(row), partnerId: row.partner_id }));
       });
     },
   };
