@@ -67,7 +67,8 @@ export const inventoryRoutes: RouteGroup = {
       method: 'get',
       path: '/software',
       summary: 'What is installed in the fleet, by name, with how many devices have it in which versions',
-      description: 'Decommissioned devices do not count.',
+      description:
+        'Decommissioned devices do not count: a title that only they have is shown with no device.',
       access: READERS,
       query: FleetSoftwareQuery,
       response: SoftwareTitlePage,

@@ -82,7 +82,7 @@ export async function listChanges(
 
 /**
  * Titles over all organizations that the caller sees, by name. Devices are counted for the page alone: of a title that
- * is on every machine that is work enough.
+ * is on every machine that is work enough. So one that only decommissioned devices have is in the list, with no device.
  */
 export async function listTitles(
   ctx: Context,
@@ -97,12 +97,9 @@ export async function listTitles(
   const { rows } = await ctx.tx.raw<{ rows: { total: number; data: SoftwareTitle[] }[] }>(
     `with titles as materialized (
       select t.org_id, t.id, t.name from software_titles t where ${conditions.join(' and ')}
-        and exists (select from device_software s
-          join devices d on d.org_id = s.org_id and d.id = s.device_id and d.condition <> 'decommissioned'
-          where s.org_id = t.org_id and s.title_id = t.id)
     ), names as materialized (
       select name from titles group by name
-    ), shown as (
+    ), shown as materialized (
       select name from names order by lower(name), name offset :offset limit :limit
     ), installed as materialized (
       select t.name, s.device_id, s.version from shown join titles t using (name)
@@ -114,16 +111,17 @@ export async function listTitles(
         row_number() over (partition by name order by count(*) desc, version desc) as place
       from installed group by name, version
     ), spread as (
-      select name, count(*)::int as "versionCount",
+      select name, count(*)::int as kinds,
         json_agg(json_build_object('version', version, 'deviceCount', devices) order by place)
           filter (where place <= ${VERSIONS_SHOWN}) as versions
       from versions group by name
-    ), devices_of as (
-      select name, count(distinct device_id)::int as "deviceCount" from installed group by name
+    ), holders as (
+      select name, count(distinct device_id)::int as devices from installed group by name
     )
     select (select count(*)::int from names) as total,
-      coalesce((select json_agg(one order by lower(one.name), one.name)
-        from (select * from devices_of join spread using (name)) as one), '[]') as data`,
+      coalesce((select json_agg(json_build_object('name', name, 'deviceCount', coalesce(h.devices, 0),
+          'versionCount', coalesce(s.kinds, 0), 'versions', coalesce(s.versions, '[]')) order by lower(name), name)
+        from shown left join holders h using (name) left join spread s using (name)), '[]') as data`,
     { orgId: orgId ?? null, pattern: containing(search ?? ''), offset: (page - 1) * limit, limit },
   );
   return { data: rows[0]?.data ?? [], pagination: { page, limit, total: rows[0]?.total ?? 0 } };

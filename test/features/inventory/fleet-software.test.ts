@@ -51,7 +51,7 @@ describe('the software of a fleet', () => {
   it('is one list over all organizations, each device counted once, without decommissioned ones', async () => {
     const { status, body } = await list();
     expect(status).to.equal(200);
-    expect(body.pagination).to.deep.equal({ page: 1, limit: 50, total: 4 });
+    expect(body.pagination).to.deep.equal({ page: 1, limit: 50, total: 5 });
     expect(body.data).to.deep.equal([
       { name: 'alpha', deviceCount: 1, versionCount: 1, versions: [{ version: '1', deviceCount: 1 }] },
       { name: 'Beta', deviceCount: 1, versionCount: 1, versions: [{ version: '100%', deviceCount: 1 }] },
@@ -64,6 +64,7 @@ describe('the software of a fleet', () => {
           { version: '139', deviceCount: 1 },
         ],
       },
+      { name: 'Gone', deviceCount: 0, versionCount: 0, versions: [] },
       {
         name: 'Zoom',
         deviceCount: 2,
@@ -77,16 +78,21 @@ describe('the software of a fleet', () => {
   });
 
   it('is searched and read by the page, with a total that does not depend on it', async () => {
-    expect(await names('?search=O')).to.deep.equal(['Firefox 3', 'Zoom 2']);
+    expect(await names('?search=O')).to.deep.equal(['Firefox 3', 'Gone 0', 'Zoom 2']);
     expect(await names('?search=%25')).to.deep.equal([]);
-    expect(await names('?limit=2&page=2')).to.deep.equal(['Firefox 3', 'Zoom 2']);
+    expect(await names('?limit=2&page=2')).to.deep.equal(['Firefox 3', 'Gone 0']);
     const beyond = (await list('?limit=2&page=9')).body;
-    expect(beyond).to.deep.equal({ data: [], pagination: { page: 9, limit: 2, total: 4 } });
+    expect(beyond).to.deep.equal({ data: [], pagination: { page: 9, limit: 2, total: 5 } });
   });
 
   it('is that of the organizations one can see', async () => {
     expect(await names(`?orgId=${sibling}`)).to.deep.equal(['Beta 1', 'Firefox 1']);
-    expect(await names('', tenant.technician.token)).to.deep.equal(['alpha 1', 'Firefox 2', 'Zoom 2']);
+    expect(await names('', tenant.technician.token)).to.deep.equal([
+      'alpha 1',
+      'Firefox 2',
+      'Gone 0',
+      'Zoom 2',
+    ]);
     const refused = await list(`?orgId=${sibling}`, tenant.technician.token);
     expect([refused.status, refused.body.code]).to.deep.equal([403, 'FORBIDDEN']);
     const selected = await buildPerson(app, {
