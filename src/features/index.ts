@@ -19,6 +19,7 @@ import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
 import { groupRoutes } from './groups/index.ts';
+import { inventoryRoutes } from './inventory/index.ts';
 import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
@@ -64,6 +65,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     enrollmentRoutes(parts),
     agentRoutes(parts),
     deviceRoutes(parts),
+    inventoryRoutes,
     groupRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
