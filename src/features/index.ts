@@ -18,6 +18,7 @@ import { deviceRoutes } from './devices/index.ts';
 import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
+import { filterRoutes } from './filters/index.ts';
 import { groupRoutes } from './groups/index.ts';
 import { inventoryRoutes } from './inventory/index.ts';
 import { logRetentionRoutes } from './log-retention/index.ts';
@@ -67,6 +68,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     deviceRoutes(parts),
     inventoryRoutes,
     groupRoutes,
+    filterRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),

@@ -159,6 +159,7 @@ describe('bad input', function () {
       deviceIds: [ids['/devices/:id/commands']],
       ipAddresses: ['203.0.113.7'],
       enrollmentKey: 'set below',
+      conditions: { operator: 'AND', conditions: [{ field: 'hostname', operator: 'isNotNull' }] },
       payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
     };
     if (Object.hasOwn(known, name)) return known[name];

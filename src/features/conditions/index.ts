@@ -1,3 +1,4 @@
+export { askDatabase, tryPatterns } from './ask-database.ts';
 export {
   conditionFaults,
   Conditions,
@@ -12,4 +13,5 @@ export { STATUS_SQL, visibleDevices } from './device-source.ts';
 export type { Fault } from './faults.ts';
 export type { CustomKind, CustomKinds, Dependency } from './field.ts';
 export type { MatchableDevice } from './matchable-device.ts';
+export { selectMatchable, toMatchable } from './matchable-row.ts';
 export { whereMatching } from './where-matching.ts';

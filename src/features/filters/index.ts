@@ -1,0 +1,3 @@
+export { filterRoutes } from './filter.routes.ts';
+export { filterUsage } from './filter-usage.ts';
+export { checkedConditions, conditionsOf } from './stored-conditions.ts';
