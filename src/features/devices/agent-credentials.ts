@@ -165,7 +165,7 @@ export async function stageAgentToken(
 
 /** A new token for the device; earlier ones stop working. */
 export async function issueAgentToken(tx: Tx, device: { id: string; orgId: string }): Promise<string> {
-  await revokeAgentTokens(tx, device.id);
+  await revokeAgentTokens(tx, [device.id]);
   const token = newToken('agent');
   await tx('agent_credentials').insert({
     token_hash: tokenHash(token),
@@ -175,9 +175,9 @@ export async function issueAgentToken(tx: Tx, device: { id: string; orgId: strin
   return token;
 }
 
-export async function revokeAgentTokens(tx: Tx, deviceId: string): Promise<void> {
+export async function revokeAgentTokens(tx: Tx, deviceIds: readonly string[]): Promise<void> {
   await tx('agent_credentials')
-    .where({ device_id: deviceId })
+    .whereRaw('device_id = any(?::uuid[])', [[...deviceIds]])
     .whereNull('revoked_at')
     .update({ revoked_at: new Date() });
 }

@@ -3,9 +3,9 @@ import type { Db } from '../../platform/db/pool.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { noteMoves, writePresence } from './address-changes.ts';
-import { visibleDevices } from '../conditions/index.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
@@ -200,10 +200,7 @@ export function createDeviceStore({
       return withSystem(db, 'read devices that have changed, for whoever watches', async (tx) => {
         const query = tx('devices as d')
           .join('organizations as o', 'o.id', 'd.org_id')
-          .leftJoin(
-            'device_presence as p',
-            (join) => void join.on('p.device_id', 'd.id').andOn('p.org_id', 'd.org_id'),
-          )
+          .joinRaw(PRESENCE_JOIN)
           .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
           .where('d.condition', '<>', 'decommissioned')
           .whereNull('o.deleted_at')
