@@ -1,7 +1,9 @@
 import type { DeviceSummary } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
-import type { DeviceStore } from './ports.ts';
+import { type FleetDevice, summaryOf } from './fleet-device.ts';
+import type { LiveFilters } from './live-filters.ts';
+import type { DeviceStore, FleetStore } from './ports.ts';
 
 /** What is changed together is read together. */
 const GATHER_MS = 250;
@@ -12,6 +14,8 @@ const AGAIN_MS = 2000;
 interface Parts {
   store: Pick<DeviceStore, 'summariesOf'>;
   feed: DashboardFeed;
+  /** Where somebody follows conditions, all of a device is read. */
+  live?: { filters: LiveFilters; store: Pick<FleetStore, 'devices'> };
   /** The stored state of devices with what is known live laid over it. */
   refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
   log: Logger;
@@ -58,20 +62,24 @@ export class ChangedDevices {
   }
 
   async #readSome(): Promise<void> {
-    const { store, feed, refreshed, log } = this.#parts;
+    const { feed, refreshed, log } = this.#parts;
     if (feed.size === 0) return this.#waiting.clear();
     this.#reading = new Set([...this.#waiting].slice(0, READ_AT_ONCE));
     for (const id of this.#reading) this.#waiting.delete(id);
     let nextMs = GATHER_MS;
     try {
-      const found = await store.summariesOf([...this.#reading]);
-      const partners = new Map(found.map(({ device, partnerId }) => [device.id, partnerId]));
-      const gone = new Set(this.#reading);
-      for (const device of refreshed(found.map((one) => one.device))) {
-        gone.delete(device.id);
-        feed.refreshed(device, partners.get(device.id) ?? '');
+      const wanted = this.#wanted();
+      const found = await this.#read([...this.#reading], wanted);
+      if (isLessThan(wanted, this.#wanted())) {
+        for (const id of this.#reading) this.#waiting.add(id);
+      } else {
+        const gone = new Set(this.#reading);
+        for (const { device, partnerId, record } of found) {
+          gone.delete(device.id);
+          for (const live of refreshed([device])) feed.refreshed(live, partnerId, record);
+        }
+        for (const id of gone) feed.left(id);
       }
-      for (const id of gone) feed.left(id);
     } catch (error) {
       log.warn({ err: error, devices: this.#reading.size }, 'hub.changed_devices_not_read');
       for (const id of this.#reading) this.#waiting.add(id);
@@ -80,4 +88,30 @@ export class ChangedDevices {
     this.#reading = new Set();
     if (this.#waiting.size > 0 && !this.#isClosed) this.#schedule(nextMs);
   }
+
+  #wanted(): Wanted {
+    const { live } = this.#parts;
+    if (live === undefined || live.filters.size === 0) return 'summaries';
+    return live.filters.view.withSoftware ? 'all' : 'records';
+  }
+
+  async #read(deviceIds: readonly string[], wanted: Wanted): Promise<Found[]> {
+    const { store, live } = this.#parts;
+    if (live === undefined || wanted === 'summaries') return store.summariesOf(deviceIds);
+    const records = await live.store.devices(deviceIds, { withSoftware: wanted === 'all' });
+    return records.map((record) => ({ device: summaryOf(record), partnerId: record.partnerId, record }));
+  }
 }
+
+interface Found {
+  device: DeviceSummary;
+  partnerId: string;
+  record?: FleetDevice;
+}
+
+/** How much of a device those need who watch. */
+type Wanted = (typeof WANTED)[number];
+const WANTED = ['summaries', 'records', 'all'] as const;
+
+/** Somebody who needs more may have come while it was read. */
+const isLessThan = (read: Wanted, wanted: Wanted) => WANTED.indexOf(read) < WANTED.indexOf(wanted);

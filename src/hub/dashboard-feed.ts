@@ -1,71 +1,99 @@
-import type { Caller } from '../platform/context.ts';
-import type { DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
+import type { DeviceSummary } from '../protocol/index.ts';
 import { DeviceChange, type DevicePatch, type ShownPatch } from './device-change.ts';
+import { type FleetDevice, setLive } from './fleet-device.ts';
+import type { LiveFilters } from './live-filters.ts';
 import { RecentChanges } from './recent-changes.ts';
+import { sight, type Sight } from './sight.ts';
 import { FRAME_MS, type Subscription } from './subscription.ts';
 
 /** All subscriptions of this node. What changes is gathered once for all of them, and shown to all at once. */
 export class DashboardFeed {
-  readonly #subscriptions = new Set<Subscription>();
+  readonly #subscriptions = new Map<Subscription, Sight>();
+  readonly #live: LiveFilters | undefined;
   readonly #changes = new Map<string, DeviceChange>();
   readonly #recent = new RecentChanges();
   #timer: NodeJS.Timeout | undefined;
+
+  /** @param live  what those subscriptions need that follow conditions */
+  constructor(live?: LiveFilters) {
+    this.#live = live;
+  }
 
   get size(): number {
     return this.#subscriptions.size;
   }
   add(subscription: Subscription): void {
-    this.#subscriptions.add(subscription);
+    this.#subscriptions.set(subscription, sight(subscription.caller, subscription.filter));
   }
   remove(subscription: Subscription): void {
     subscription.stop();
     this.#subscriptions.delete(subscription);
+    this.#live?.leave(subscription);
   }
   changed(deviceId: string, patch: DevicePatch): void {
-    if (this.#subscriptions.size === 0) return;
     const change = new DeviceChange(deviceId, patch);
+    // Also while nobody watches: whoever comes next reads what is written behind.
     this.#recent.note(change);
+    if (this.#subscriptions.size === 0) return;
     const earlier = this.#changes.get(deviceId);
     this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
     this.#timer ??= setTimeout(() => this.#tell(), FRAME_MS);
   }
-  /** A device that came into being, or came back: shown to those whose scope and filter hold it. */
+  /**
+   * A device that came into being, or came back: shown to those whose scope and filter hold it. Who follows conditions
+   * sees it when the rest of it has been read.
+   */
   entered(device: DeviceSummary, partnerId: string): void {
     this.#settle();
-    for (const subscription of this.#subscriptions) {
-      if (sees(subscription.caller, device.orgId, partnerId) && matches(subscription.filter, device)) {
-        subscription.entered(device);
-      }
+    for (const [subscription, sees] of this.#plain()) {
+      if (sees({ ...device, partnerId })) subscription.entered(device);
     }
   }
-  /** A device as it was read anew: it may change, enter or leave, for each who watches as they may see it. */
-  refreshed(read: DeviceSummary, partnerId: string): void {
+  /**
+   * A device as it was read anew: it may change, enter or leave, for each who watches as they may see it.
+   * @param record  all of it, for those who follow conditions
+   */
+  refreshed(read: DeviceSummary, partnerId: string, record?: FleetDevice): void {
     this.#settle();
     const device = this.#recent.over(read);
     const change = new DeviceChange(device.id, recordOf(device));
-    for (const subscription of this.#subscriptions) {
-      if (sees(subscription.caller, device.orgId, partnerId) && matches(subscription.filter, device)) {
-        subscription.refreshed(device, change);
-      } else subscription.left(device.id);
+    for (const [subscription, sees] of this.#plain()) {
+      if (sees({ ...device, partnerId })) subscription.refreshed(device, change);
+      else subscription.left(device.id);
     }
+    if (record === undefined) return;
+    setLive(record, device);
+    this.#live?.refreshed(record, change);
   }
   left(deviceId: string): void {
     this.#settle();
-    for (const subscription of this.#subscriptions) subscription.left(deviceId);
+    this.#live?.left(deviceId);
+    for (const subscription of this.#subscriptions.keys()) subscription.left(deviceId);
+  }
+  /** The device as it was read, with what was told since. */
+  latest(device: DeviceSummary): DeviceSummary {
+    return this.#recent.over(device);
   }
   close(): void {
     clearTimeout(this.#timer);
   }
 
+  /** Those that follow no conditions. */
+  *#plain(): Iterable<[Subscription, Sight]> {
+    for (const entry of this.#subscriptions) if (this.#live?.has(entry[0]) !== true) yield entry;
+  }
+
   #tell(): void {
     const changes = this.#take();
-    for (const subscription of this.#subscriptions) subscription.changedTogether(changes);
+    if (this.#live !== undefined) for (const change of changes) this.#live.told(change);
+    for (const subscription of this.#subscriptions.keys()) subscription.changedTogether(changes);
   }
 
   /** What has changed so far comes before what is about to happen, and is shown with it. */
   #settle(): void {
     for (const change of this.#take()) {
-      for (const subscription of this.#subscriptions) subscription.changed(change);
+      this.#live?.told(change);
+      for (const subscription of this.#subscriptions.keys()) subscription.changed(change);
     }
   }
 
@@ -87,16 +115,4 @@ function recordOf({
   ...record
 }: DeviceSummary): ShownPatch {
   return record;
-}
-
-function sees(caller: Caller, orgId: string, partnerId: string): boolean {
-  if (caller.scope === 'system') return true;
-  if (caller.orgAccess === 'all') return caller.partnerId === partnerId;
-  return caller.orgIds.includes(orgId);
-}
-
-function matches(filter: DevicesSubscribe, device: DeviceSummary): boolean {
-  return (
-    (filter.orgId ?? device.orgId) === device.orgId && (filter.siteId ?? device.siteId) === device.siteId
-  );
 }

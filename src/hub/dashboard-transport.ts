@@ -22,6 +22,7 @@ import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
 import { deltaText } from './delta-text.ts';
 import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
+import type { LiveFilters } from './live-filters.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
 import type { CommandLedger, DeviceStore, People } from './ports.ts';
 import { Subscription } from './subscription.ts';
@@ -44,6 +45,7 @@ export function serveDashboards(
     proxyTrust: ProxyTrust;
     store: DeviceStore;
     feed: DashboardFeed;
+    live: LiveFilters | undefined;
     ledger: CommandLedger;
     ask: Ask;
     log: Logger;
@@ -108,18 +110,35 @@ export function serveDashboards(
           throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
         }
         const { caller } = socket.data;
-        const read = async () => parts.refreshed(await parts.store.summaries(caller, filter));
         const send = (delta: DevicesDelta) => pace.emitText('devices:delta', deltaText(delta));
+        const isFiltered = filter.filterId !== undefined || filter.conditions !== undefined;
+        const live = isFiltered ? liveFilters(parts.live) : undefined;
+        const read = async () =>
+          live?.read(subscription) ?? parts.refreshed(await parts.store.summaries(caller, filter));
         const subscription = new Subscription({ caller, filter, send, pace, read });
+        let ended: AppError | undefined;
+        let isShown = false;
+        const end = () => {
+          subscriptions.delete(subscription.id);
+          parts.feed.remove(subscription);
+        };
         // Before the first state is read, so that nothing falls between the two.
         subscriptions.set(subscription.id, subscription);
         parts.feed.add(subscription);
         try {
+          await live?.follow(subscription, (why) => {
+            ended = why;
+            end();
+            if (!isShown) return;
+            const { code, message } = errorAck(why).error;
+            socket.emit('devices:ended', { subscriptionId: subscription.id, code, message });
+          });
           const devices = await read();
+          if (ended !== undefined) throw ended;
+          isShown = true;
           return { ok: true, subscriptionId: subscription.id, ...subscription.start(devices), devices };
         } catch (error) {
-          subscriptions.delete(subscription.id);
-          parts.feed.remove(subscription);
+          end();
           throw error;
         }
       },
@@ -233,10 +252,16 @@ function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   );
 }
 
+function liveFilters(live: LiveFilters | undefined): LiveFilters {
+  if (live === undefined) throw new AppError('unavailable', 'Filters are not followed here.');
+  return live;
+}
+
 function errorAck(error: unknown): ErrorAck {
   const known =
     error instanceof AppError ? error : new AppError('internal', 'Something went wrong on the server.');
-  return { ok: false, error: { code: known.wireCode, message: known.message } };
+  const { wireCode: code, message, details } = known;
+  return { ok: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
 function refusal(error: unknown): Error {

@@ -3,6 +3,7 @@ import type { ActorRegistry } from './actor-registry.ts';
 import type { CommandDesk } from './command-desk.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
 import type { HttpReports } from './http-reports.ts';
+import type { LiveFilters } from './live-filters.ts';
 import type { PresenceWriter } from './presence-writer.ts';
 import type { Router } from './router.ts';
 
@@ -11,6 +12,7 @@ export function hubMetrics(
   parts: {
     registry: ActorRegistry;
     feed: DashboardFeed;
+    live: LiveFilters | undefined;
     writer: PresenceWriter;
     reports: HttpReports;
     desk: CommandDesk;
@@ -18,7 +20,7 @@ export function hubMetrics(
     sockets: () => number;
   },
 ) {
-  const { registry, feed, writer, reports, desk, router, sockets } = parts;
+  const { registry, feed, live, writer, reports, desk, router, sockets } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
   metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reports.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
@@ -38,6 +40,12 @@ export function hubMetrics(
     },
   );
   metrics.gauge('muster_dashboard_subscriptions', 'Live device lists being watched.', () => feed.size);
+  metrics.gauge('muster_live_filters', 'Live device lists that follow conditions.', () => live?.size ?? 0);
+  metrics.gauge(
+    'muster_live_filter_devices',
+    'Devices kept in memory for live filters.',
+    () => live?.view.size ?? 0,
+  );
   metrics.gauge(
     'muster_presence_unwritten',
     'Devices whose latest state is not in the database yet.',

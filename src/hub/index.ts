@@ -23,6 +23,7 @@ import { InProcessDirectory, type Directory } from './directory.ts';
 import { HttpReports } from './http-reports.ts';
 import { hubMetrics } from './hub-metrics.ts';
 import { JobFeed } from './job-feed.ts';
+import { LiveFilters } from './live-filters.ts';
 import { withLivePresence } from './live-presence.ts';
 import { LostDevices } from './lost-devices.ts';
 import type {
@@ -30,6 +31,7 @@ import type {
   AgentIdentity,
   CommandLedger,
   DeviceStore,
+  FleetStore,
   JobChange,
   People,
 } from './ports.ts';
@@ -40,7 +42,8 @@ import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
-export type { JobChange } from './ports.ts';
+export type { Aspect, FleetDevice } from './fleet-device.ts';
+export type { FleetStore, JobChange, LiveRules } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
@@ -53,6 +56,8 @@ export interface DeviceHub {
   deviceChanged(deviceId: string, patch: DevicePatch): void;
   /** Records of devices have changed, or the devices are back in service: subscribers on all nodes see what that means. */
   devicesChanged(deviceIds: readonly string[]): void;
+  /** A saved filter is another one now, or gone: those who follow it on any node go on with the new one, or hear why not. */
+  filterChanged(filterId: string): void;
   /** Devices belong somewhere else now: as `devicesChanged`, and their agents come back under what they are now. */
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
@@ -82,6 +87,8 @@ export interface Hub extends DeviceHub {
 export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
+  /** For live filters; where it is left out there are none. */
+  fleet?: FleetStore;
   credentials: AgentCredentials;
   ledger: CommandLedger;
   people: People;
@@ -106,6 +113,8 @@ export interface HubOptions {
   admission?: AdmissionLimits;
 }
 
+/** Nodes that come back together are one occasion to read everything anew. */
+const RESYNC_MS = 1000;
 const MAX_ASKS_A_DEVICE = 8;
 /** How fast agents may come in: what one process takes on while people keep working. */
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 1000 };
@@ -127,8 +136,16 @@ export function createHub(options: HubOptions): Hub {
   const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
-  const writer = new PresenceWriter(store, log);
-  const ownFeed = new DashboardFeed();
+  const writer = new PresenceWriter(store, log, (deviceIds) => tellOf('records_changed', deviceIds));
+  const live =
+    options.fleet === undefined
+      ? undefined
+      : new LiveFilters({
+          store: options.fleet,
+          refreshed: (device) => ownFeed.latest(withLivePresence(device, registry, reports)),
+          log,
+        });
+  const ownFeed = new DashboardFeed(live);
   const feed = new ClusterFeed(
     ownFeed,
     // One process has no others to tell.
@@ -162,9 +179,8 @@ export function createHub(options: HubOptions): Hub {
       case 'feed':
         feed.receive(notice.events);
         for (const event of notice.events) {
-          if (event.type !== 'changed') {
-            changedDevices.crossed(event.type === 'left' ? event.deviceId : event.device.id);
-          }
+          if (event.type === 'left') changedDevices.crossed(event.deviceId);
+          if (event.type === 'entered') cameIn(event.device.id);
         }
         // Somebody says of a device that it is gone, which is connected here.
         for (const event of notice.events) {
@@ -175,6 +191,10 @@ export function createHub(options: HubOptions): Hub {
         return;
       case 'records_changed':
         return changedDevices.changed(notice.deviceIds);
+      case 'filter_changed':
+        return live?.filterChanged(notice.filterId);
+      case 'missed':
+        return resyncSoon();
       case 'moved':
         options.credentials.forget(notice.deviceIds);
         for (const id of notice.deviceIds) registry.get(id)?.stop(undefined, 'socket_closed');
@@ -196,18 +216,42 @@ export function createHub(options: HubOptions): Hub {
   );
   const refreshed = (devices: DeviceSummary[]) =>
     devices.map((device) => withLivePresence(device, registry, reports));
-  const changedDevices = new ChangedDevices({ store, feed: ownFeed, refreshed, log });
+  const changedDevices = new ChangedDevices({
+    store,
+    feed: ownFeed,
+    refreshed,
+    log,
+    ...(live === undefined || options.fleet === undefined
+      ? {}
+      : { live: { filters: live, store: options.fleet } }),
+  });
+  const cameIn = (deviceId: string) => {
+    changedDevices.crossed(deviceId);
+    // Conditions may ask for more than what was told.
+    if (live !== undefined && live.size > 0) changedDevices.changed([deviceId]);
+  };
+  let resyncTimer: NodeJS.Timeout | undefined;
+  /** Once for all who say that something was missed. */
+  const resyncSoon = () => {
+    resyncTimer ??= setTimeout(() => {
+      resyncTimer = undefined;
+      live?.resync();
+    }, RESYNC_MS);
+  };
   /** To all nodes, this one first. */
-  const tellAll = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
+  const tellAll = (notice: Notice) => {
+    onNotice(notice);
+    if (options.bus !== undefined) bus.broadcast(notice).catch(() => meters.untold.inc());
+  };
+  const tellOf = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
     for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
-      const notice = { kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) };
-      onNotice(notice);
-      if (options.bus !== undefined) bus.broadcast(notice).catch(() => meters.untold.inc());
+      tellAll({ kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) });
     }
   };
   const meters = hubMetrics(metrics, {
     registry,
     feed: ownFeed,
+    live,
     writer,
     reports,
     desk,
@@ -304,6 +348,7 @@ export function createHub(options: HubOptions): Hub {
     proxyTrust: options.proxyTrust,
     store,
     feed: ownFeed,
+    live,
     ledger: options.ledger,
     ask,
     log,
@@ -339,7 +384,7 @@ export function createHub(options: HubOptions): Hub {
     },
     deviceEntered(device, partnerId) {
       feed.entered(withLivePresence(device, registry, reports), partnerId);
-      changedDevices.crossed(device.id);
+      cameIn(device.id);
     },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
@@ -348,8 +393,9 @@ export function createHub(options: HubOptions): Hub {
       changedDevices.crossed(deviceId);
       router.notify({ kind: 'decommissioned', deviceId });
     },
-    devicesChanged: (deviceIds) => tellAll('records_changed', deviceIds),
-    devicesMoved: (deviceIds) => tellAll('moved', deviceIds),
+    devicesChanged: (deviceIds) => tellOf('records_changed', deviceIds),
+    devicesMoved: (deviceIds) => tellOf('moved', deviceIds),
+    filterChanged: (filterId) => tellAll({ kind: 'filter_changed', filterId }),
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
@@ -359,6 +405,7 @@ export function createHub(options: HubOptions): Hub {
       // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
       setTimeout(() => {
         for (const { deviceId } of registry.values()) desk.wake(deviceId);
+        tellAll({ kind: 'missed' });
       }, RETURN_MS).unref();
     },
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
@@ -394,7 +441,9 @@ export function createHub(options: HubOptions): Hub {
       await desk.close();
       jobs.close();
       await io.close();
+      clearTimeout(resyncTimer);
       changedDevices.close();
+      live?.close();
       feed.close();
       ownFeed.close();
       await reports.close();

@@ -10,6 +10,7 @@ import type {
   RefusalCode,
 } from '../protocol/index.ts';
 import type { Caller, ClientInfo } from '../platform/context.ts';
+import type { Aspect, FleetDevice } from './fleet-device.ts';
 
 /** What the hub needs from the features above it. */
 
@@ -76,7 +77,8 @@ export interface DeviceStore {
   /** Which devices report without a connection, and until when (in ms) they count as online; of those asked for also
    * the connected ones, with `null`. */
   reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
-  recordFacts(facts: readonly DeviceFacts[]): Promise<void>;
+  /** Answers of which devices it was something new. */
+  recordFacts(facts: readonly DeviceFacts[]): Promise<readonly string[]>;
   /**
    * Marks what a node has left behind as connected: of one that is gone, or of all but those that are there. Answers
    * which devices that were.
@@ -155,6 +157,40 @@ export interface CommandLedger {
    * `forbidden` for a foreign organization, `not_found` for a device or job that the caller does not see.
    */
   jobs(caller: Caller, filter: JobsSubscribe): Promise<JobUpdate[]>;
+}
+
+/** Conditions that were checked, as live filters ask them. */
+export interface LiveRules {
+  /** Where none of it has changed, the answer is the one of before. */
+  readonly reads: ReadonlySet<Aspect>;
+  /** Whether the answer can change while the device does not. */
+  readonly dependsOnTime: boolean;
+  /** @param now  in milliseconds */
+  matches(device: FleetDevice, now: number): boolean;
+}
+
+/** What live filters need: whole devices, and what conditions say of them. */
+export interface FleetStore {
+  /**
+   * The conditions, or those of the saved filter. Rules with the same key answer the same. Throws where they are faulty,
+   * and `not_found` for a filter that the caller does not see.
+   */
+  rules(
+    caller: Caller,
+    asked: { filterId?: string | undefined; conditions?: unknown },
+  ): Promise<{ key: string; rules: LiveRules }>;
+  /** The organizations in which the caller sees devices, or would, and how many there are in each. */
+  reach(
+    caller: Caller,
+    filter: { orgId?: string | undefined },
+  ): Promise<{ orgId: string; devices: number }[]>;
+  /** Devices in service of the organizations, by organization and id, those behind `after`. */
+  slice(
+    orgIds: readonly string[],
+    options: { after: { orgId: string; id: string } | undefined; atMost: number; withSoftware: boolean },
+  ): Promise<FleetDevice[]>;
+  /** Those of the devices that are in service. */
+  devices(deviceIds: readonly string[], options: { withSoftware: boolean }): Promise<FleetDevice[]>;
 }
 
 export interface People {

@@ -10,6 +10,7 @@ const BATCHES_AT_ONCE = 2;
 export class PresenceWriter {
   readonly #store: DeviceStore;
   readonly #log: Logger;
+  readonly #onChanged: (deviceIds: readonly string[]) => void;
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
@@ -17,9 +18,11 @@ export class PresenceWriter {
   #flushing: Promise<void> | undefined;
   #failing = false;
 
-  constructor(store: DeviceStore, log: Logger) {
+  /** @param onChanged  devices whose record says something else since */
+  constructor(store: DeviceStore, log: Logger, onChanged: (deviceIds: readonly string[]) => void = () => {}) {
     this.#store = store;
     this.#log = log;
+    this.#onChanged = onChanged;
   }
 
   get pending(): number {
@@ -75,7 +78,10 @@ export class PresenceWriter {
       await inBatches([...presence.values()], (batch) => this.#store.recordPresence(batch));
       // Behind presence: a report that still waits is newer than the connection before it.
       await inBatches([...reports.values()], (batch) => this.#store.recordReports(batch));
-      await inBatches([...facts.values()], (batch) => this.#store.recordFacts(batch));
+      await inBatches([...facts.values()], async (batch) => {
+        const changed = await this.#store.recordFacts(batch);
+        if (changed.length > 0) this.#onChanged(changed);
+      });
       if (this.#failing) this.#log.info('hub.presence_written_again');
       this.#failing = false;
     } catch (error) {

@@ -46,6 +46,8 @@ const HubMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('feed'), events: z.array(FeedEvent) }),
   z.object({ kind: z.literal('records_changed'), deviceIds: z.array(z.string()) }),
   z.object({ kind: z.literal('moved'), deviceIds: z.array(z.string()) }),
+  z.object({ kind: z.literal('filter_changed'), filterId: z.string() }),
+  z.object({ kind: z.literal('missed') }),
   z.object({ kind: z.literal('cancel_command'), deviceId: z.string(), id: z.string() }),
 ]);
 export type HubMessage = z.infer<typeof HubMessage>;
@@ -53,7 +55,17 @@ type AskFrame = z.infer<typeof AskFrame>;
 /** What one node tells another without being asked, and the router only brings. */
 export type Notice = Extract<
   HubMessage,
-  { kind: 'work' | 'disconnect' | 'decommissioned' | 'feed' | 'records_changed' | 'moved' }
+  {
+    kind:
+      | 'work'
+      | 'disconnect'
+      | 'decommissioned'
+      | 'feed'
+      | 'records_changed'
+      | 'moved'
+      | 'filter_changed'
+      | 'missed';
+  }
 >;
 
 /** A holder that cannot be told, because the bus is away, is told again for about a quarter of an hour. */
@@ -261,6 +273,8 @@ export class Router {
       case 'feed':
       case 'records_changed':
       case 'moved':
+      case 'filter_changed':
+      case 'missed':
         return this.#onNotice(message);
       case 'cancel_command':
         this.#registry.get(message.deviceId)?.cancelCommand(message.id);

@@ -46,6 +46,7 @@ export class Subscription {
   /** While the state is being read it may hold any device: what happens to each is noted. */
   #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
   #waits = false;
+  #isOutdated = false;
 
   constructor({ caller, filter, send, pace = UNPACED, read }: SubscriptionOptions) {
     this.caller = caller;
@@ -97,6 +98,26 @@ export class Subscription {
     else this.entered(device);
   }
 
+  /** Whether a device belongs to what is shown, as it is now. */
+  belongs(deviceId: string, belongs: boolean, summary: () => DeviceSummary): void {
+    const isShown = this.#entered.has(deviceId) || (this.#shown.has(deviceId) && !this.#left.has(deviceId));
+    // What is being read may hold it as it was before.
+    if (belongs === isShown && this.#state !== 'reading') return;
+    if (belongs) this.entered(summary());
+    else this.left(deviceId);
+  }
+
+  /** What it shows is something else now, or some of it may have been missed: all of it is read anew. */
+  reread(): void {
+    if (this.#state === 'reading') this.#isOutdated = true;
+    if (this.#state !== 'live') return;
+    this.#forget();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#waits) this.#state = 'behind';
+    else void this.#catchUp();
+  }
+
   left(deviceId: string): void {
     if (this.#state === 'behind') return;
     const isKnown = this.#state === 'reading' || this.#shown.has(deviceId);
@@ -140,6 +161,10 @@ export class Subscription {
     }
     for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
     this.#state = 'live';
+    if (this.#isOutdated) {
+      this.#isOutdated = false;
+      return this.reread();
+    }
     if (this.#waiting > 0) this.#schedule();
   }
 

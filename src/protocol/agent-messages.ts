@@ -68,7 +68,11 @@ export type AgentConfig = z.infer<typeof AgentConfig>;
 
 export const ErrorAck = z.object({
   ok: z.literal(false),
-  error: z.object({ code: z.string(), message: z.string() }),
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    details: z.unknown().optional().describe('What is wrong where, as over HTTP.'),
+  }),
 });
 export type ErrorAck = z.infer<typeof ErrorAck>;
 export const OkAck = z.object({ ok: z.literal(true) });

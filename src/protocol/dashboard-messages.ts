@@ -59,8 +59,24 @@ export const DeviceCounts = z.object({
 });
 export type DeviceCounts = z.infer<typeof DeviceCounts>;
 
-/** `filterId` and `conditions` (SHAPES 6) come with saved filters. */
-export const DevicesSubscribe = z.strictObject({ orgId: z.uuid().optional(), siteId: z.uuid().optional() });
+/** In lower case, as the database answers ids, so that it can be compared with those. */
+const id = z.uuid().toLowerCase().optional();
+
+export const DevicesSubscribe = z
+  .strictObject({
+    orgId: id,
+    siteId: id,
+    filterId: id.describe('A saved filter: devices enter and leave as they come to match it or not.'),
+    // Schemas go into themselves with what they check, and this may be deeper than that goes.
+    conditions: z
+      .unknown()
+      .optional()
+      .describe('The same with conditions as filters have them: { operator, conditions }.'),
+  })
+  .refine(({ filterId, conditions }) => filterId === undefined || conditions === undefined, {
+    path: ['conditions'],
+    message: 'must be left out with filterId',
+  });
 export type DevicesSubscribe = z.infer<typeof DevicesSubscribe>;
 
 export const DevicesSnapshot = z.object({
@@ -71,6 +87,10 @@ export const DevicesSnapshot = z.object({
   counts: DeviceCounts,
 });
 export type DevicesSnapshot = z.infer<typeof DevicesSnapshot>;
+
+/** A subscription that cannot go on, such as one whose filter was deleted. */
+export const DevicesEnded = z.object({ subscriptionId: z.string(), code: z.string(), message: z.string() });
+export type DevicesEnded = z.infer<typeof DevicesEnded>;
 
 export const DevicesDelta = z.object({
   subscriptionId: z.string(),
@@ -156,6 +176,7 @@ export interface DashboardToHub {
 
 export interface HubToDashboard {
   'devices:delta': (delta: DevicesDelta) => void;
+  'devices:ended': (end: DevicesEnded) => void;
   'eventlogs:rows': (message: EventLogsRows) => void;
   'eventlogs:end': (message: EventLogsEnd) => void;
   'job:update': (job: JobUpdate) => void;

@@ -82,7 +82,7 @@ describe('a cluster of three hubs', () => {
       people: { authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')) },
       store: {
         recordPresence: async (records) => void written.push(...records),
-        recordFacts: async () => {},
+        recordFacts: async () => [],
         recordReports: async () => {},
         reporting: async () => [],
         markLost: async () => [],

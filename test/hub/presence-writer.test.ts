@@ -56,6 +56,7 @@ function fakeStore() {
     async recordFacts(all: readonly DeviceFacts[]) {
       if (!store.up) throw new Error('the database is away');
       factBatches.push([...all]);
+      return all.map(({ deviceId }) => deviceId);
     },
     markLost: async () => [],
     askable: async () => new Map(),

@@ -6,7 +6,7 @@ export const NO_STORE: DeviceStore = {
   recordPresence: async () => {},
   recordReports: async () => {},
   reporting: async () => [],
-  recordFacts: async () => {},
+  recordFacts: async () => [],
   markLost: async () => [],
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
   found: async () => [],

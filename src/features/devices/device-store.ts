@@ -130,8 +130,8 @@ export function createDeviceStore({
     },
 
     async recordFacts(facts) {
-      await withSystem(db, 'write what agents say of their machines', (tx) =>
-        tx.raw(
+      const { rows } = await withSystem(db, 'write what agents say of their machines', (tx) =>
+        tx.raw<{ rows: { id: string }[] }>(
           `update devices d set
             agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
             os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
@@ -145,10 +145,12 @@ export function createDeviceStore({
             is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities), coalesce(u."osVersion", d.os_version),
               coalesce(u."osBuild", d.os_build), coalesce(u."watchdogVersion", d.watchdog_version),
               coalesce(u."lastUser", d.last_user), coalesce(u."pendingReboot", d.pending_reboot),
-              coalesce(u."autoUpdate", d.auto_update))`,
+              coalesce(u."autoUpdate", d.auto_update))
+          returning d.id`,
           [JSON.stringify(facts)],
         ),
       );
+      return rows.map(({ id }) => id);
     },
 
     async markLost(nodes) {
