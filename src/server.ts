@@ -5,6 +5,7 @@ import express from 'express';
 import helmet from 'helmet';
 import type { Config } from './config.ts';
 import { AuditSealer, createAuditTrail, SigningKeys } from './features/audit/index.ts';
+import { AlertRounds, type RoundTiming } from './features/alerts/index.ts';
 import { createApiKeyCallers } from './features/api-keys/index.ts';
 import {
   authService,
@@ -53,6 +54,7 @@ export interface ServerOptions {
   log: Logger;
   /** For tests, which have no patience. */
   hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission'>;
+  alerts?: Partial<RoundTiming>;
 }
 
 export interface Server {
@@ -73,6 +75,7 @@ export async function startServer({
   secretKeys,
   log,
   hub: hubTiming,
+  alerts: alertTiming,
 }: ServerOptions): Promise<Server> {
   const nodeId = config.nodeId ?? `${hostname()}-${newId().slice(-8)}`;
   const metrics = createMetrics();
@@ -185,8 +188,11 @@ export async function startServer({
 
     const oldLogs = new OldLogs({ db: database.hubPool, log });
     oldLogs.start();
+    const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
 
     await hub.start();
+    // Behind the hub, which marks whom an earlier run has left behind as connected.
+    alertRounds.start();
     url = await listen(httpServer, config);
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
 
@@ -205,6 +211,7 @@ export async function startServer({
         await signInTrail.close();
         await sealer.close();
         await oldLogs.close();
+        await alertRounds.close();
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

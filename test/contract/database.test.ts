@@ -32,6 +32,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   scripts: { language: 'bash' },
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
+  alerts: { kind: 'device_offline', severity: 'high' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */

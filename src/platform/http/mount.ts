@@ -220,7 +220,7 @@ async function audited(
     const { action, resource: resourceType, note } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
     for (const about of [note(raw, input)].flat()) {
-      await audit.record(ctx.tx, { ...about, action, resourceType, actor, state });
+      await audit.record(ctx.tx, { action, ...about, resourceType, actor, state });
     }
     ctx.afterCommit(() => audit.committed());
   }
