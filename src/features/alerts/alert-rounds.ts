@@ -22,6 +22,8 @@ const TIMING: RoundTiming = { everyMs: 30_000, wholeEveryMs: 300_000 };
 const GAP = `interval '90 seconds'`;
 /** What the fleet has to come back after that, before anybody is told who did not. */
 const GRACE = `interval '10 minutes'`;
+/** How long ago a server has just started. */
+const STARTING_MS = 120_000;
 /** A server that starts over and over again does not put that off for ever. */
 const GRACE_AT_MOST_EVERY = `interval '1 hour'`;
 
@@ -48,7 +50,6 @@ export class AlertRounds {
   readonly #startedAt = new Date();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<unknown> = Promise.resolve();
-  #isFirst = true;
   #isClosed = false;
 
   constructor({ db, log, timing }: { db: Db; log: Logger; timing?: Partial<RoundTiming> | undefined }) {
@@ -98,7 +99,7 @@ export class AlertRounds {
 
   async #lock(tx: Tx): Promise<Locked | undefined> {
     const { everyMs, wholeEveryMs } = this.#timing;
-    const isNewcomer = this.#isFirst;
+    const hasJustStarted = Date.now() - this.#startedAt.getTime() < STARTING_MS;
     const { rows } = await tx.raw<{ rows: Locked[] }>(
       `with mine as materialized (
         select * from alert_rounds where through <= clock_timestamp() - ? * interval '1 millisecond'
@@ -106,7 +107,7 @@ export class AlertRounds {
       ), watched as (
         update alert_rounds r set watched_since = now() from mine
         where mine.through < now() - ${GAP} or ? and mine.watched_since < now() - ${GRACE_AT_MOST_EVERY}
-          and exists (select from device_presence where since < ?)
+          and mine.watched_since < ? and exists (select from device_presence where since < ?)
         returning r.watched_since
       ), since as (
         select mine.whole_at, coalesce((select watched_since from watched), mine.watched_since) + ${GRACE} as early_until
@@ -115,11 +116,9 @@ export class AlertRounds {
       select whole_at <= now() - ? * interval '1 millisecond' or whole_at < early_until and early_until <= now() as "isWhole",
         early_until > now() as "isEarly"
       from since`,
-      [everyMs / 2, isNewcomer, this.#startedAt, wholeEveryMs],
+      [everyMs / 2, hasJustStarted, this.#startedAt, this.#startedAt, wholeEveryMs],
     );
-    const [locked] = rows;
-    if (locked !== undefined) this.#isFirst = false;
-    return locked;
+    return rows[0];
   }
 }
 

@@ -22,14 +22,14 @@ export function alertGround(app: TestApp) {
     /** A round of what has changed. */
     short: async () => {
       await sql(
-        `update alert_rounds set whole_at = now(), watched_since = '-infinity', through = now() - interval '30 seconds'`,
+        `update alert_rounds set whole_at = now(), watched_since = now() - interval '30 minutes', through = now() - interval '30 seconds'`,
       );
       return rounds.round();
     },
     /** A round of everything. */
     whole: async () => {
       await sql(
-        `update alert_rounds set whole_at = '-infinity', watched_since = '-infinity', through = now() - interval '30 seconds'`,
+        `update alert_rounds set whole_at = '-infinity', watched_since = now() - interval '30 minutes', through = now() - interval '30 seconds'`,
       );
       return rounds.round();
     },
