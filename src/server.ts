@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
 import type { Config } from './config.ts';
+import { AlertRounds, type RoundTiming } from './features/alerts/index.ts';
 import {
   AuditSealer,
   createAuditTrail,
@@ -59,6 +60,7 @@ export interface ServerOptions {
   log: Logger;
   /** For tests, which have no patience. */
   hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission'>;
+  alerts?: Partial<RoundTiming>;
 }
 
 export interface Server {
@@ -79,6 +81,7 @@ export async function startServer({
   secretKeys,
   log,
   hub: hubTiming,
+  alerts: alertTiming,
 }: ServerOptions): Promise<Server> {
   const nodeId = config.nodeId ?? `${hostname()}-${newId().slice(-8)}`;
   const metrics = createMetrics();
@@ -207,8 +210,11 @@ export async function startServer({
     oldEntries.start();
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
+    const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
 
     await hub.start();
+    // Behind the hub, which marks whom an earlier run has left behind as connected.
+    alertRounds.start();
     url = await listen(httpServer, config);
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
 
@@ -227,7 +233,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await Promise.all([oldLogs.close(), oldEntries.close()]);
+        await Promise.all([oldLogs.close(), oldEntries.close(), alertRounds.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

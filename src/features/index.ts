@@ -3,6 +3,7 @@ import type { AuditTrail } from '../platform/http/audit.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
 import { agentRoutes } from './agents/index.ts';
+import { alertRoutes } from './alerts/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
 import { auditRoutes, type RetentionMeans } from './audit/index.ts';
 import {
@@ -76,6 +77,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     liveLogRoutes({ logs: liveLogs({ hub }) }),
     storedLogRoutes,
     diagnosticLogRoutes,
+    alertRoutes,
     logRetentionRoutes,
     auditRoutes(parts),
   ];

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import { raiseAlert } from '../../src/features/alerts/index.ts';
 import { routesAsData } from '../../src/features/index.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
+import { withSystem } from '../../src/platform/db/transaction.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { buildDevice, buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
 import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -98,6 +100,10 @@ describe('bad input', function () {
     const other = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
     const device = await buildDevice(app, tenant.orgId);
     agentToken = device.token;
+    const raised = (kind: string) =>
+      withSystem(app.server.database.pool, 'test', (tx) =>
+        raiseAlert(tx, { orgId: tenant.orgId, kind, severity: 'low', title: 'Title', message: 'Message' }),
+      );
     ids = {
       '/agents/:id/heartbeat': device.deviceId,
       '/agents/:id/logs': device.deviceId,
@@ -113,6 +119,9 @@ describe('bad input', function () {
       '/orgs/organizations/:id': tenant.orgId,
       '/orgs/organizations/:id/audit-retention': tenant.orgId,
       '/orgs/organizations/:id/log-retention': tenant.orgId,
+      '/orgs/organizations/:id/alert-settings': tenant.orgId,
+      '/alerts/:id/acknowledge': await raised('first_kind'),
+      '/alerts/:id/resolve': await raised('second_kind'),
       '/orgs/partners/:id': tenant.partnerId,
       '/devices/:id': device.deviceId,
       '/devices/:id/maintenance': device.deviceId,
@@ -288,7 +297,8 @@ describe('bad input', function () {
       for (const [what, rawBody] of Object.entries(BODIES)) {
         const { status, body } = await app.call(row.method.toUpperCase(), at(row), { token, rawBody });
         // No body, and none to speak of, is an empty one; where that will do there is nothing to refuse.
-        if (status === 200 && row.path === '/audit-logs/export' && /^(null)?$/.test(rawBody)) continue;
+        const willDo = row.body?.safeParse({}).success === true && /^(null)?$/.test(rawBody);
+        if (willDo && [200, 409].includes(status)) continue;
         expect(status, what).to.be.oneOf([400, 403, 404, 413, 429]);
         expect(body, what).to.include.keys('error', 'code', 'requestId');
       }

@@ -34,6 +34,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
   software_changes: { change: 'installed' },
+  alerts: { kind: 'device_offline', severity: 'high' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */

@@ -39,6 +39,7 @@ export interface TestAppOptions {
   dashboardRecheckMs?: number;
   dashboardPatienceMs?: number;
   admission?: { perSecond: number; burst: number };
+  alerts?: { everyMs: number; wholeEveryMs: number };
 }
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -54,7 +55,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
     }),
   };
-  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission } = options;
+  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, alerts } = options;
   const server = await startServer({
     config,
     database,
@@ -67,6 +68,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       ...(dashboardPatienceMs === undefined ? {} : { dashboardPatienceMs }),
       ...(admission === undefined ? {} : { admission }),
     },
+    ...(alerts === undefined ? {} : { alerts }),
   });
   return {
     url: server.url,

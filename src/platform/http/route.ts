@@ -80,6 +80,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
 
 /** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
 export interface AuditNote {
+  /** Of a row that does one of several things: which it was. The row's own where it is left out. */
+  action?: string;
   orgId?: string | null;
   partnerId?: string | null;
   resourceId?: string;

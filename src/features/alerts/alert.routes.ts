@@ -1,0 +1,143 @@
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { type AuditNote, route, type RouteGroup } from '../../platform/http/route.ts';
+import { AlertSettings, AlertSettingsPatch } from './alert-settings.schema.ts';
+import { changeAlertSettings, readAlertSettings } from './alert-settings.service.ts';
+import type { Alert as StoredAlert } from './alert.model.ts';
+import {
+  Alert,
+  AlertBulk,
+  AlertBulkAnswer,
+  AlertNote,
+  AlertQuery,
+  AlertSummary,
+  SummaryQuery,
+} from './alert.schema.ts';
+import { changeAlert, changeAlerts, listAlerts, readAlert, summarizeAlerts } from './alert.service.ts';
+
+const SCOPES = ['organization', 'partner', 'system'] as const;
+const READ = { scopes: SCOPES, permission: 'alerts:read' };
+const WRITE = { scopes: SCOPES, permission: 'alerts:write' };
+
+const about = (alert: StoredAlert, { body }: { body: AlertNote }): AuditNote => ({
+  orgId: alert.orgId,
+  resourceId: alert.id,
+  resourceName: alert.title.slice(0, 255),
+  details: {
+    kind: alert.kind,
+    deviceId: alert.deviceId,
+    ...(body.note === undefined ? {} : { note: body.note }),
+  },
+});
+
+export const alertRoutes: RouteGroup = {
+  name: 'Alerts',
+  description: 'What the server has noticed by itself, and what became of it.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/alerts',
+      summary: 'List alerts, newest first',
+      access: READ,
+      query: AlertQuery,
+      response: pageOf(Alert),
+      handler: ({ ctx, query }) => listAlerts(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/alerts/summary',
+      summary: 'Count alerts by status and severity',
+      access: READ,
+      query: SummaryQuery,
+      response: AlertSummary,
+      handler: ({ ctx, query }) => summarizeAlerts(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/alerts/:id',
+      summary: 'Read an alert',
+      access: READ,
+      params: IdParams,
+      response: Alert,
+      handler: ({ ctx, params }) => readAlert(ctx, params.id),
+    }),
+    route({
+      method: 'post',
+      path: '/alerts/bulk',
+      summary: 'Acknowledge or resolve many alerts',
+      description: 'Each is answered for by itself: one that cannot be changed does not keep the others.',
+      access: WRITE,
+      body: AlertBulk,
+      response: AlertBulkAnswer,
+      handler: ({ ctx, body }) => changeAlerts(ctx, body),
+      audit: {
+        action: 'alert.resolve',
+        resource: 'alert',
+        // Each organization finds in its trail what was done to its alerts.
+        note: ({ alerts }, { body }) =>
+          [...new Set(alerts.map(({ orgId }) => orgId))].map((orgId) => ({
+            action: `alert.${body.action}`,
+            orgId,
+            details: {
+              alertIds: alerts.filter((alert) => alert.orgId === orgId).map(({ id }) => id),
+              ...(body.note === undefined ? {} : { note: body.note }),
+            },
+          })),
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/alerts/:id/acknowledge',
+      summary: 'Acknowledge an alert: somebody knows of it',
+      access: WRITE,
+      params: IdParams,
+      body: AlertNote,
+      response: Alert,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => changeAlert(ctx, params.id, 'acknowledge', body),
+      audit: { action: 'alert.acknowledge', resource: 'alert', note: about },
+    }),
+    route({
+      method: 'post',
+      path: '/alerts/:id/resolve',
+      summary: 'Resolve an alert',
+      description: 'As long as its cause lasts no other is raised for it.',
+      access: WRITE,
+      params: IdParams,
+      body: AlertNote,
+      response: Alert,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => changeAlert(ctx, params.id, 'resolve', body),
+      audit: { action: 'alert.resolve', resource: 'alert', note: about },
+    }),
+    route({
+      method: 'get',
+      path: '/orgs/organizations/:id/alert-settings',
+      summary: 'For what alerts are raised in an organization',
+      access: READ,
+      params: IdParams,
+      response: AlertSettings,
+      handler: ({ ctx, params }) => readAlertSettings(ctx, params.id),
+    }),
+    route({
+      method: 'patch',
+      path: '/orgs/organizations/:id/alert-settings',
+      summary: 'Choose for what alerts are raised in an organization',
+      access: { scopes: SCOPES, permission: 'organizations:write' },
+      params: IdParams,
+      body: AlertSettingsPatch,
+      response: AlertSettings,
+      handler: ({ ctx, params, body }) => changeAlertSettings(ctx, params.id, body),
+      audit: {
+        action: 'organization.alert_settings.update',
+        resource: 'organization',
+        note: ({ name, before, after }, { params }) => ({
+          orgId: params.id,
+          resourceId: params.id,
+          resourceName: name,
+          details: { before, after },
+        }),
+      },
+    }),
+  ],
+};

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { instantOrDay, JsonColumn, listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+export const AlertSeverity = z.enum(['critical', 'high', 'medium', 'low', 'info']);
+export type AlertSeverity = z.infer<typeof AlertSeverity>;
+
+export const AlertStatus = z.enum(['active', 'acknowledged', 'resolved']);
+export type AlertStatus = z.infer<typeof AlertStatus>;
+
+export const Alert = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    deviceId: z.uuid().nullable().describe('Null where it is about the organization as a whole.'),
+    kind: z.string(),
+    severity: AlertSeverity,
+    status: AlertStatus,
+    title: z.string(),
+    message: z.string(),
+    details: JsonColumn,
+    count: z.number().int().describe('How often its cause has come: each time moves lastAt.'),
+    raisedAt: Timestamp,
+    lastAt: Timestamp,
+    acknowledgedAt: Timestamp.nullable(),
+    acknowledgedBy: z.uuid().nullable(),
+    resolvedAt: Timestamp.nullable(),
+    resolvedBy: z.uuid().nullable(),
+    note: z.string().nullable().describe('What somebody has noted on acknowledging or resolving it.'),
+    resolution: z
+      .string()
+      .nullable()
+      .describe('Why it has resolved itself; null where somebody has resolved it.'),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Alert' });
+
+export const AlertQuery = PageQuery.extend({
+  status: listOf(AlertStatus),
+  severity: listOf(AlertSeverity),
+  kind: text(64).optional().describe('Exact, such as device_offline.'),
+  deviceId: z.uuid().optional(),
+  orgId: z.uuid().optional(),
+  from: instantOrDay('begin').optional().describe('Raised at or after: an instant, or a day (UTC).'),
+  to: instantOrDay('end').optional().describe('Raised at or before: an instant, or a day (UTC).'),
+  search: text(100)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the title or message, in any case.'),
+}).superRefine(noneBefore('from', 'to'));
+export type AlertQuery = z.infer<typeof AlertQuery>;
+
+export const SummaryQuery = z.object({ orgId: z.uuid().optional() });
+export type SummaryQuery = z.infer<typeof SummaryQuery>;
+
+const count = z.number().int();
+
+export const AlertSummary = z
+  .object({
+    open: count.describe('Those that are not resolved.'),
+    byStatus: z.object({ active: count, acknowledged: count, resolved: count }),
+    bySeverity: z
+      .object({ critical: count, high: count, medium: count, low: count, info: count })
+      .describe('Of those that are not resolved.'),
+  })
+  .meta({ id: 'AlertSummary' });
+export type AlertSummary = z.infer<typeof AlertSummary>;
+
+const note = text(2000).optional();
+
+export const AlertNote = z.strictObject({ note });
+export type AlertNote = z.infer<typeof AlertNote>;
+
+const MAX_AT_ONCE = 100;
+
+export const AlertAction = z.enum(['acknowledge', 'resolve']);
+export type AlertAction = z.infer<typeof AlertAction>;
+
+export const AlertBulk = z.strictObject({
+  alertIds: z
+    // In lower case, as the database answers ids.
+    .array(z.uuid().toLowerCase())
+    .min(1)
+    .max(MAX_AT_ONCE)
+    .transform((ids) => [...new Set(ids)]),
+  action: AlertAction,
+  note,
+});
+export type AlertBulk = z.infer<typeof AlertBulk>;
+
+const AlertOutcome = z.object({
+  alertId: z.uuid(),
+  ok: z.boolean(),
+  status: AlertStatus.nullable().describe('What it is now; null where there is none.'),
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
+});
+export type AlertOutcome = z.infer<typeof AlertOutcome>;
+
+export const AlertBulkAnswer = z.object({ changed: count, outcomes: z.array(AlertOutcome) });

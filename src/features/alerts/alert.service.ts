@@ -1,0 +1,138 @@
+import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import { Alert } from './alert.model.ts';
+import type {
+  AlertAction,
+  AlertBulk,
+  AlertNote,
+  AlertOutcome,
+  AlertQuery,
+  AlertStatus,
+  AlertSummary,
+  SummaryQuery,
+} from './alert.schema.ts';
+
+const accessible = (ctx: Context) => Alert.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'alerts.org_id'));
+
+/** What an action is done to, and what then is. */
+const ACTIONS = {
+  acknowledge: { from: ['active'], to: 'acknowledged', at: 'acknowledgedAt', by: 'acknowledgedBy' },
+  resolve: { from: ['active', 'acknowledged'], to: 'resolved', at: 'resolvedAt', by: 'resolvedBy' },
+} as const satisfies Record<
+  AlertAction,
+  { from: readonly AlertStatus[]; to: AlertStatus; at: string; by: string }
+>;
+
+export async function listAlerts(ctx: Context, query: AlertQuery) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  const alerts = accessible(ctx)
+    .orderBy([
+      { column: 'raised_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .page(query.page - 1, query.limit);
+  if (query.orgId !== undefined) void alerts.where('org_id', query.orgId);
+  // The device is what such an alert is about, and by that it is indexed.
+  if (query.deviceId !== undefined) void alerts.where('subject_id', query.deviceId).whereNotNull('device_id');
+  if (query.kind !== undefined) void alerts.where('kind', query.kind);
+  if (query.status !== undefined) void alerts.whereRaw('status = any(?::text[])', [query.status]);
+  if (query.severity !== undefined) void alerts.whereRaw('severity = any(?::text[])', [query.severity]);
+  if (query.from !== undefined) void alerts.where('raised_at', '>=', query.from);
+  if (query.to !== undefined) void alerts.where('raised_at', '<=', query.to);
+  if (query.search !== undefined) {
+    const pattern = containing(query.search);
+    void alerts.where((either) => void either.whereILike('title', pattern).orWhereILike('message', pattern));
+  }
+  return toPage(query, await alerts);
+}
+
+export async function readAlert(ctx: Context, id: string): Promise<Alert> {
+  const alert = await accessible(ctx).findById(id);
+  if (alert === undefined) throw notFound('Alert');
+  return alert;
+}
+
+export async function changeAlert(
+  ctx: Context,
+  id: string,
+  action: AlertAction,
+  { note }: AlertNote,
+): Promise<Alert> {
+  const [changed] = await change(ctx, [id], action, note);
+  if (changed !== undefined) return changed;
+  throw wrongState(action, await readAlert(ctx, id));
+}
+
+/** Those that cannot be changed stand in the way of none of the others. */
+export async function changeAlerts(ctx: Context, { alertIds, action, note }: AlertBulk) {
+  const alerts = await change(ctx, alertIds, action, note);
+  const changed = new Map(alerts.map((alert) => [alert.id, alert]));
+  const others = alertIds.filter((id) => !changed.has(id));
+  const refused = new Map(
+    (others.length === 0 ? [] : await accessible(ctx).findByIds(others)).map((alert) => [alert.id, alert]),
+  );
+  const outcomes = alertIds.map((alertId): AlertOutcome => {
+    const done = changed.get(alertId);
+    if (done !== undefined) return { alertId, ok: true, status: done.status };
+    const alert = refused.get(alertId);
+    const { wireCode, message } = alert === undefined ? notFound('Alert') : wrongState(action, alert);
+    return { alertId, ok: false, status: alert?.status ?? null, error: { code: wireCode, message } };
+  });
+  return { changed: alerts.length, outcomes, alerts };
+}
+
+/** In one statement, so that of two who do the same at once one has done it. */
+async function change(
+  ctx: Context,
+  ids: readonly string[],
+  action: AlertAction,
+  note: string | undefined,
+): Promise<Alert[]> {
+  const { from, to, at, by } = ACTIONS[action];
+  return accessible(ctx)
+    .patch({
+      status: to,
+      [at]: new Date(),
+      [by]: ctx.caller.userId,
+      ...(note === undefined ? {} : { note }),
+    })
+    .whereRaw('alerts.id = any(?::uuid[])', [[...ids]])
+    .whereRaw('status = any(?::text[])', [[...from]])
+    .returning('*');
+}
+
+function wrongState(action: AlertAction, { status }: Alert): AppError {
+  const { from } = ACTIONS[action];
+  return new AppError(
+    'conflict',
+    `This alert is ${status}: what is ${from.join(' or ')} can be ${ACTIONS[action].to}.`,
+  );
+}
+
+export async function summarizeAlerts(ctx: Context, { orgId }: SummaryQuery): Promise<AlertSummary> {
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
+  const { rows } = await ctx.tx.raw<{
+    rows: { status: AlertStatus; severity: keyof AlertSummary['bySeverity']; count: number }[];
+  }>(
+    `select status, severity, count(*)::int as count from alerts
+    where ${inTenant(ctx.caller, 'org_id')} ${orgId === undefined ? '' : 'and org_id = ?'}
+    group by status, severity`,
+    orgId === undefined ? [] : [orgId],
+  );
+  const summary: AlertSummary = {
+    open: 0,
+    byStatus: { active: 0, acknowledged: 0, resolved: 0 },
+    bySeverity: { critical: 0, high: 0, medium: 0, low: 0, info: 0 },
+  };
+  for (const { status, severity, count } of rows) {
+    summary.byStatus[status] += count;
+    if (status === 'resolved') continue;
+    summary.open += count;
+    summary.bySeverity[severity] += count;
+  }
+  return summary;
+}

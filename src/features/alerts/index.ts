@@ -1,0 +1,3 @@
+export { AlertRounds, type RoundTiming } from './alert-rounds.ts';
+export { alertRoutes } from './alert.routes.ts';
+export { raiseAlert, resolveAlert } from './raise.ts';
