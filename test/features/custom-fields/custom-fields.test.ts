@@ -121,7 +121,7 @@ describe('custom fields', () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, i) => define(tenant.orgId, `more${i}`, 'string')),
     );
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([
+    expect(answers.map(({ status }) => status).sort((a, b) => a - b)).to.deep.equal([
       201, 201, 201, 403, 403, 403, 403, 403,
     ]);
     expect(answers.find(({ status }) => status === 403)?.body.code).to.equal('LIMIT_REACHED');

@@ -1,5 +1,5 @@
 import { withSystem } from '../../../src/platform/db/transaction.ts';
-import { buildTenant, type Person } from '../../support/factories.ts';
+import type { buildTenant, Person } from '../../support/factories.ts';
 import type { Answer, TestApp } from '../../support/test-app.ts';
 
 export type Tenant = Awaited<ReturnType<typeof buildTenant>>;
