@@ -61,6 +61,7 @@ function fakeStore() {
     askable: async () => new Map(),
     found: async () => [],
     summaries: async () => [],
+    summariesOf: async () => [],
   } satisfies DeviceStore & Record<string, unknown>;
   return store;
 }

@@ -11,6 +11,7 @@ export const NO_STORE: DeviceStore = {
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
   found: async () => [],
   summaries: async () => [],
+  summariesOf: async () => [],
 };
 
 export const NO_LEDGER: CommandLedger = {
@@ -26,6 +27,7 @@ export const TOKEN_IS_DEVICE: AgentCredentials = {
     ok: true,
     identity: { deviceId: token, orgId: 'org', siteId: 'site', partnerId: 'partner' },
   }),
+  forget() {},
 };
 
 export const NO_PEOPLE: People = {

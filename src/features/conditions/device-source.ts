@@ -13,9 +13,11 @@ export const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
 export const PRESENCE_JOIN = 'left join device_presence p on p.device_id = d.id and p.org_id = d.org_id';
 
 /** The devices a caller can see that are not decommissioned; add conditions, order and limit. */
-export function visibleDevices(tx: Tx, caller: Caller): Query {
-  return tx('devices as d')
-    .joinRaw(PRESENCE_JOIN)
-    .whereRaw(inTenant(caller, 'd.org_id'))
-    .where('d.condition', '<>', 'decommissioned');
-}
+export const visibleDevices = (tx: Tx, caller: Caller): Query =>
+  allDevices(tx, caller).where('d.condition', '<>', 'decommissioned');
+
+export const decommissionedDevices = (tx: Tx, caller: Caller): Query =>
+  allDevices(tx, caller).where('d.condition', 'decommissioned');
+
+const allDevices = (tx: Tx, caller: Caller): Query =>
+  tx('devices as d').joinRaw(PRESENCE_JOIN).whereRaw(inTenant(caller, 'd.org_id'));

@@ -12,6 +12,8 @@ export interface DeviceRow {
   partner_id?: string;
   hostname: string;
   display_name: string | null;
+  condition: string;
+  maintenance_until: Date | null;
   status: DeviceStatus;
   os_type: Device['osType'];
   os_version: string;
@@ -121,6 +123,7 @@ export function toDevice(row: DeviceInGroups): Device {
     hostname: row.hostname,
     displayName: row.display_name,
     status: row.status,
+    maintenanceUntil: row.condition === 'maintenance' ? (row.maintenance_until?.toISOString() ?? null) : null,
     presence: presenceOf(row),
     osType: row.os_type,
     osVersion: row.os_version,
