@@ -21,6 +21,7 @@ import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
 import { filterRoutes } from './filters/index.ts';
 import { groupRoutes } from './groups/index.ts';
+import { inventoryRoutes } from './inventory/index.ts';
 import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
@@ -67,6 +68,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     agentRoutes(parts),
     deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
     customFieldRoutes({ hub }),
+    inventoryRoutes,
     groupRoutes,
     filterRoutes,
     scriptRoutes({ hub }),

@@ -102,6 +102,10 @@ describe('bad input', function () {
       '/agents/:id/heartbeat': device.deviceId,
       '/agents/:id/logs': device.deviceId,
       '/agents/:id/eventlogs': device.deviceId,
+      '/agents/:id/inventory': device.deviceId,
+      '/devices/:id/inventory': device.deviceId,
+      '/devices/:id/software': device.deviceId,
+      '/devices/:id/software/changes': device.deviceId,
       '/devices/:id/diagnostic-logs': device.deviceId,
       '/devices/:id/eventlogs': device.deviceId,
       '/devices/:id/commands': device.deviceId,
@@ -339,6 +343,10 @@ describe('bad input', function () {
         return hasChoice && (body as z.ZodObject).def.catchall === undefined;
       });
     // Agents of a later release may tell more than this one knows.
-    expect(lenient.map(nameOf)).to.deep.equal(['POST /agents/enroll', 'POST /agents/:id/heartbeat']);
+    expect(lenient.map(nameOf)).to.deep.equal([
+      'POST /agents/enroll',
+      'POST /agents/:id/heartbeat',
+      'POST /agents/:id/inventory',
+    ]);
   });
 });
