@@ -3,12 +3,12 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Conditions,
-  type CustomKinds,
   type Fault,
   faultyConditions,
   parseConditions,
   type Reference,
 } from '../conditions/index.ts';
+import { customFieldKinds } from '../custom-fields/index.ts';
 import { SavedFilter } from './filter.model.ts';
 
 type Reader = Pick<Context, 'tx' | 'caller'>;
@@ -44,15 +44,10 @@ export async function faultsOf(ctx: Reader, filter: SavedFilter): Promise<Fault[
 }
 
 async function check(ctx: Reader, given: unknown, root: string): Promise<Conditions | Fault[]> {
-  const parsed = parseConditions(given, { root, customKinds: await customKinds(ctx) });
+  const parsed = parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
   if (!parsed.ok) return parsed.faults;
   const lost = await lostReferences(ctx, parsed.conditions.references(root));
   return lost.length > 0 ? lost : parsed.conditions;
-}
-
-/** No custom field is defined as yet: all are read as text. */
-async function customKinds(_ctx: Reader): Promise<CustomKinds> {
-  return new Map();
 }
 
 const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
