@@ -3,19 +3,18 @@ import type { SearchResult } from './search.schema.ts';
 /** How well a text fits what was searched for, best first: it is that, begins with it, has a word that does, has it. */
 export type Rank = 0 | 1 | 2 | 3;
 
-/** What stands between the words of a name. */
-export const BETWEEN_WORDS = '-_./\\@:,;()[]';
+/** What stands between two texts that are looked into as one; nobody types it. */
+export const BETWEEN_TEXTS = '\u001f';
 
-/** What is compared to find the beginnings of words. */
-export const asWords = (folded: string): string =>
-  ` ${[...folded].map((sign) => (BETWEEN_WORDS.includes(sign) ? ' ' : sign)).join('')}`;
+/** What stands before a word within a name. */
+export const BETWEEN_WORDS = [' ', '-', '_', '.', '/', '(', '@'];
 
-/** Of a text that is in small letters, as the needle is; undefined where it has it nowhere. The same as SQL's `search_rank`. */
+/** Of a text that is in small letters, as the needle is; undefined where it has it nowhere. */
 export function rankOf(folded: string, needle: string): Rank | undefined {
   if (folded === needle) return 0;
   if (folded.startsWith(needle)) return 1;
   if (!folded.includes(needle)) return undefined;
-  return asWords(folded).includes(asWords(needle)) ? 2 : 3;
+  return BETWEEN_WORDS.some((sign) => folded.includes(sign + needle)) ? 2 : 3;
 }
 
 export interface Ranked {

@@ -1,8 +1,8 @@
 import type { Caller, Context } from '../../platform/context.ts';
 import { holds } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
+import { beginningWith, containing } from '../../platform/db/like-pattern.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
-import { BETWEEN_WORDS, mix, type Rank, type Ranked, rankOf } from './rank.ts';
+import { BETWEEN_TEXTS, BETWEEN_WORDS, mix, type Rank, type Ranked, rankOf } from './rank.ts';
 import type { SearchQuery, SearchResult } from './search.schema.ts';
 import { SETTINGS_PAGES } from './settings-pages.ts';
 
@@ -15,49 +15,50 @@ export async function search(ctx: Context, { q, limit }: SearchQuery): Promise<S
 interface Source {
   type: Exclude<SearchResult['type'], 'settings'>;
   permission: string;
-  /** From what, as `s`: the rows that the caller can see and that have `:pattern` in `text`, which is in small letters. */
-  from: (caller: Caller) => string;
-  /** The texts that are looked into, each of which may be null. */
-  texts: [string, string];
+  table: string;
+  /** Of `s`, a row of the table: whether the caller can see it. */
+  where: (caller: Caller) => string;
+  /** The two texts that are looked into, in small letters, `BETWEEN_TEXTS` between them. */
+  haystack: string;
   title: string;
   description: string;
   /** What comes first of equally good ones. */
-  order: string;
+  place: string;
 }
+
+const joined = (first: string, second: string) =>
+  `lower(${first} || chr(${BETWEEN_TEXTS.charCodeAt(0)}) || coalesce(${second}, ''))`;
 
 const SOURCES: readonly Source[] = [
   {
     type: 'devices',
     permission: 'devices:read',
-    from: (caller) =>
-      `devices s where ${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'
-        and s.search_text like lower(:pattern)`,
-    texts: ['s.hostname', 's.display_name'],
+    table: 'devices',
+    where: (caller) => `${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
+    haystack: 's.search_text',
     title: `coalesce(s.display_name, s.hostname)`,
     description: `case when s.display_name is null then s.os_version else s.hostname end`,
-    order: 'lower(coalesce(s.display_name, s.hostname))',
+    place: 's.search_text',
   },
   {
     type: 'scripts',
     permission: 'scripts:read',
-    from: (caller) =>
-      `scripts s where (${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)
-        and (lower(s.name) like lower(:pattern) or lower(s.description) like lower(:pattern))`,
-    texts: ['s.name', 's.description'],
+    table: 'scripts',
+    where: (caller) => `(${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)`,
+    haystack: joined('s.name', 's.description'),
     title: 's.name',
     description: 's.description',
-    order: 'lower(s.name)',
+    place: 'lower(s.name)',
   },
   {
     type: 'alerts',
     permission: 'alerts:read',
-    from: (caller) =>
-      `alerts s where ${inTenant(caller, 's.org_id')}
-        and (lower(s.title) like lower(:pattern) or lower(s.message) like lower(:pattern))`,
-    texts: ['s.title', 's.message'],
+    table: 'alerts',
+    where: (caller) => inTenant(caller, 's.org_id'),
+    haystack: joined('s.title', 's.message'),
     title: 's.title',
     description: 's.message',
-    order: `(s.status = 'resolved'), s.raised_at desc`,
+    place: `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`,
   },
 ];
 
@@ -68,10 +69,11 @@ async function storedResults(ctx: Context, q: string, limit: number): Promise<Ra
   const { rows } = await ctx.tx.raw<{ rows: FoundRow[] }>(
     sources.map((source) => `(${bestOf(source, ctx.caller)})`).join(' union all '),
     {
-      pattern: containing(q),
+      anywhere: containing(q),
+      beginning: beginningWith(q),
       q,
-      between: BETWEEN_WORDS,
-      spaces: ' '.repeat(BETWEEN_WORDS.length),
+      betweenTexts: BETWEEN_TEXTS,
+      words: BETWEEN_WORDS.map((sign) => containing(sign + q.toLowerCase())),
       limit,
       partnerId: ctx.caller.partnerId,
     },
@@ -87,20 +89,29 @@ interface FoundRow {
   rank: Rank;
 }
 
-const bestOf = ({ type, from, texts, title, description, order }: Source, caller: Caller) => `
-  select '${type}' as type, s.id::text as id, ${title} as title, ${description} as description,
-    least(${texts.map(rankSql).join(', ')}) as rank
-  from ${from(caller)} order by rank, ${order}, s.id limit :limit`;
+/**
+ * The best are chosen by what the index holds; only of these the record is read. Where those that begin with the needle
+ * fill the page, the dearer look at the words within is never made.
+ */
+function bestOf({ type, table, where, haystack, title, description, place }: Source, caller: Caller): string {
+  const best = (rank: string, condition: string) =>
+    `(select id, place, ${rank} as rank from found where ${condition} order by rank, place, id limit :limit)`;
+  return `
+  with found as materialized (
+    select s.id, ${haystack} as haystack, ${place} as place from ${table} s
+    where ${where(caller)} and ${haystack} like lower(:anywhere)
+  )
+  select '${type}' as type, s.id::text as id, ${title} as title, ${description} as description, best.rank
+  from (${best(RANK_OF_BEGINNING, BEGINS)} union all ${best(RANK_WITHIN, `not ${BEGINS}`)} limit :limit) best
+  join ${table} s on s.id = best.id
+  order by best.rank, best.place, s.id`;
+}
 
-/** Null, which `least` passes over, where the text is null or does not have it: `rankOf` in SQL. */
-const rankSql = (column: string) => `case
-  when lower(${column}) = lower(:q) then 0
-  when starts_with(lower(${column}), lower(:q)) then 1
-  when position(lower(:q) in lower(${column})) = 0 then null
-  when position(${wordsSql(':q')} in ${wordsSql(column)}) > 0 then 2
-  else case when ${column} is not null then 3 end end`;
-
-const wordsSql = (text: string) => `' ' || translate(lower(${text}), :between, :spaces)`;
+const BEGINS = `(haystack like lower(:beginning) or position(:betweenTexts || lower(:q) in haystack) > 0)`;
+/** `rankOf` in SQL. */
+const RANK_OF_BEGINNING = `case when starts_with(haystack, lower(:q) || :betweenTexts)
+  or right(haystack, length(:q) + 1) = :betweenTexts || lower(:q) then 0 else 1 end`;
+const RANK_WITHIN = `case when haystack like any(:words::text[]) then 2 else 3 end`;
 
 const toRanked = ({ rank, type, id, title, description }: FoundRow): Ranked => ({
   rank,
