@@ -29,7 +29,7 @@ describe('the order of search results', () => {
         expect(mixed).to.have.length(Math.min(limit, all.length));
         expect(new Set(mixed).size).to.equal(mixed.length);
         const ranks = mixed.map((result) => all.find((one) => one.result === result)?.rank ?? -1);
-        expect(ranks).to.deep.equal([...ranks].sort());
+        expect(ranks).to.deep.equal([...ranks].sort((a, b) => a - b));
         for (const one of lists) {
           const own = one.map(({ result }) => result);
           const taken = own.filter((result) => mixed.includes(result)).length;
