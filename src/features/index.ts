@@ -29,6 +29,7 @@ import { partnerRoutes } from './partners/index.ts';
 import { registrationRoutes, type Registration } from './registration/index.ts';
 import { roleRoutes } from './roles/index.ts';
 import { scriptRoutes } from './scripts/index.ts';
+import { searchRoutes } from './search/index.ts';
 import { siteRoutes } from './sites/index.ts';
 import { userRoutes } from './users/index.ts';
 
@@ -73,6 +74,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     groupRoutes,
     filterRoutes,
     scriptRoutes({ hub }),
+    searchRoutes,
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
     storedLogRoutes,

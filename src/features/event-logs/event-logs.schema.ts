@@ -1,21 +1,13 @@
 import { z } from 'zod';
+import { wholeNumber } from '../../platform/http/fields.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogLevel, LogMetadata } from '../../protocol/index.ts';
-
-/** A number in a query string, within bounds that are stated and not clamped. */
-const count = (byDefault: number, min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(byDefault))
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 
 const LEVELS = LogLevel.options;
 
 /** The conditions of `LogConditions` as a query string can say them. */
 export const EntriesQuery = z.object({
-  page: count(1, 1, 100_000),
-  limit: count(50, 1, LOG_PAGE_MAX),
+  page: wholeNumber(1, 1, 100_000),
+  limit: wholeNumber(50, 1, LOG_PAGE_MAX),
   level: z
     .string()
     .transform((text) => text.split(',').map((word) => word.trim().toLowerCase()))
