@@ -19,7 +19,9 @@ import { deviceRoutes, type TellAutoUpdate } from './devices/index.ts';
 import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
+import { filterRoutes } from './filters/index.ts';
 import { groupRoutes } from './groups/index.ts';
+import { inventoryRoutes } from './inventory/index.ts';
 import { logRetentionRoutes } from './log-retention/index.ts';
 import { organizationRoutes } from './organizations/index.ts';
 import { partnerRoutes } from './partners/index.ts';
@@ -66,7 +68,9 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     agentRoutes(parts),
     deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
     customFieldRoutes({ hub }),
+    inventoryRoutes,
     groupRoutes,
+    filterRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),

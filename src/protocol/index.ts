@@ -7,3 +7,4 @@ export * from './jobs.ts';
 export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
 export * from './stored-logs.ts';
+export * from './inventory.ts';

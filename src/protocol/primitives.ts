@@ -9,6 +9,25 @@ export const Instant = z.iso
   .transform((text) => new Date(text).toISOString())
   .meta({ format: 'date-time' });
 
+const EARLY_MS = 24 * 3_600_000;
+
+/**
+ * A time by a machine's own clock. One that is behind is believed; one that is far ahead would put what it dates on top
+ * of all others for good.
+ */
+export const ReportedInstant = Instant.refine((at) => {
+  const ms = Date.parse(at);
+  return ms >= 0 && ms <= Date.now() + EARLY_MS;
+}, 'must be between 1970 and a day from now');
+
+/** A list of which too many entries are refused before each of them is looked at. */
+export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
+  z.preprocess((value, context) => {
+    if (!Array.isArray(value) || value.length <= max) return value;
+    context.addIssue({ code: 'custom', message: `must have at most ${max} entries` });
+    return z.NEVER;
+  }, z.array(entry).max(max));
+
 const isUnstorable = (value: string) => value.includes('\0') || !value.isWellFormed();
 const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
 

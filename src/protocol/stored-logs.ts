@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Instant, JsonObject, text } from './primitives.ts';
+import { atMost, JsonObject, ReportedInstant, text } from './primitives.ts';
 
 /** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
@@ -9,28 +9,12 @@ export const LOG_BATCH_MAX_BYTES = 2_000_000;
 /** Of characters in one message. */
 export const LOG_MESSAGE_MAX = 32_768;
 
-const EARLY_MS = 24 * 3_600_000;
-
-/** A clock that is behind is believed; one that is far ahead would put its entries on top of all others for good. */
-const LoggedAt = Instant.refine((at) => {
-  const ms = Date.parse(at);
-  return ms >= 0 && ms <= Date.now() + EARLY_MS;
-}, 'must be between 1970 and a day from now');
-
-/** Too many are refused before each of them is looked at. */
-const batchOf = <S extends z.ZodType>(entry: S) =>
-  z.preprocess((value, context) => {
-    if (!Array.isArray(value) || value.length <= LOG_BATCH_MAX) return value;
-    context.addIssue({ code: 'custom', message: `must have at most ${LOG_BATCH_MAX} entries` });
-    return z.NEVER;
-  }, z.array(entry).max(LOG_BATCH_MAX));
-
 export const DiagnosticLevel = z.enum(['debug', 'info', 'warn', 'error']);
 export type DiagnosticLevel = z.infer<typeof DiagnosticLevel>;
 
 /** A line of the agent's own log. */
 export const DiagnosticLine = z.object({
-  timestamp: LoggedAt,
+  timestamp: ReportedInstant,
   level: DiagnosticLevel,
   component: text(100),
   message: text(LOG_MESSAGE_MAX, 0),
@@ -39,7 +23,7 @@ export const DiagnosticLine = z.object({
 });
 export type DiagnosticLine = z.infer<typeof DiagnosticLine>;
 
-export const DiagnosticBatch = z.object({ logs: batchOf(DiagnosticLine) });
+export const DiagnosticBatch = z.object({ logs: atMost(LOG_BATCH_MAX, DiagnosticLine) });
 export type DiagnosticBatch = z.infer<typeof DiagnosticBatch>;
 export const DiagnosticReceipt = z.object({ received: z.number().int() });
 
@@ -50,7 +34,7 @@ export type EventCategory = z.infer<typeof EventCategory>;
 
 /** An entry of the machine's logs. */
 export const DeviceEvent = z.object({
-  timestamp: LoggedAt,
+  timestamp: ReportedInstant,
   level: EventLevel,
   category: EventCategory,
   source: text(255),
@@ -62,7 +46,7 @@ export const DeviceEvent = z.object({
 });
 export type DeviceEvent = z.infer<typeof DeviceEvent>;
 
-export const EventBatch = z.object({ events: batchOf(DeviceEvent) });
+export const EventBatch = z.object({ events: atMost(LOG_BATCH_MAX, DeviceEvent) });
 export type EventBatch = z.infer<typeof EventBatch>;
 export const EventReceipt = z.object({
   success: z.literal(true),

@@ -102,6 +102,10 @@ describe('bad input', function () {
       '/agents/:id/heartbeat': device.deviceId,
       '/agents/:id/logs': device.deviceId,
       '/agents/:id/eventlogs': device.deviceId,
+      '/agents/:id/inventory': device.deviceId,
+      '/devices/:id/inventory': device.deviceId,
+      '/devices/:id/software': device.deviceId,
+      '/devices/:id/software/changes': device.deviceId,
       '/devices/:id/diagnostic-logs': device.deviceId,
       '/devices/:id/eventlogs': device.deviceId,
       '/devices/:id/commands': device.deviceId,
@@ -164,6 +168,7 @@ describe('bad input', function () {
       deviceIds: [ids['/devices/:id/commands']],
       ipAddresses: ['203.0.113.7'],
       enrollmentKey: 'set below',
+      conditions: { operator: 'AND', conditions: [{ field: 'hostname', operator: 'isNotNull' }] },
       key: `key_${newId().slice(-12)}`,
       until: new Date(Date.now() + 3_600_000).toISOString(),
       customFields: {},
@@ -338,6 +343,10 @@ describe('bad input', function () {
         return hasChoice && (body as z.ZodObject).def.catchall === undefined;
       });
     // Agents of a later release may tell more than this one knows.
-    expect(lenient.map(nameOf)).to.deep.equal(['POST /agents/enroll', 'POST /agents/:id/heartbeat']);
+    expect(lenient.map(nameOf)).to.deep.equal([
+      'POST /agents/enroll',
+      'POST /agents/:id/heartbeat',
+      'POST /agents/:id/inventory',
+    ]);
   });
 });

@@ -33,10 +33,18 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   custom_fields: { key: 'asset_tag', type: 'string' },
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
+  software_changes: { change: 'installed' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */
-const NO_UPDATE = new Set(['audit_logs', 'command_transitions', 'agent_logs', 'device_event_logs']);
+const NO_UPDATE = new Set([
+  'audit_logs',
+  'command_transitions',
+  'agent_logs',
+  'device_event_logs',
+  'software_titles',
+  'software_changes',
+]);
 
 describe('the database', () => {
   let database: TestDatabase;

@@ -59,6 +59,7 @@ function fakeStore() {
     },
     markLost: async () => [],
     askable: async () => new Map(),
+    found: async () => [],
     summaries: async () => [],
     summariesOf: async () => [],
   } satisfies DeviceStore & Record<string, unknown>;

@@ -77,7 +77,7 @@ export interface Reference {
   kind: 'orgId' | 'siteId' | 'groupId';
   id: string;
   /** Made where it is needed: one that lies deep is long. */
-  path(): string;
+  path: () => string;
 }
 
 export interface Explained {

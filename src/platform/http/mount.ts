@@ -26,7 +26,7 @@ import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
-import { ReadyJson } from './ready-json.ts';
+import { ReadyJson, ToldJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
 import type { AnyRoute, CookieOptions, Reply, RouteGroup } from './route.ts';
@@ -219,7 +219,8 @@ async function audited(
   if (row.audit !== undefined) {
     const { action, resource: resourceType, note } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
-    const entries = [note(raw, input)]
+    const told: unknown = raw instanceof ToldJson ? raw.told : raw;
+    const entries = [note(told, input)]
       .flat()
       .map((about) => ({ action, ...about, resourceType, actor, state }));
     const [first] = entries;

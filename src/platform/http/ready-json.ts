@@ -10,3 +10,13 @@ export class ReadyJson {
     this.text = text;
   }
 }
+
+/** The same of a deed, with what the audit note is made of. */
+export class ToldJson<Told> extends ReadyJson {
+  readonly told: Told;
+
+  constructor(text: string, told: Told) {
+    super(text);
+    this.told = told;
+  }
+}

@@ -169,8 +169,9 @@ describe('conditions that are not right', () => {
 
   it('are found as deep as they lie, with a path that can be read', () => {
     let value: unknown = { field: 'x', operator: 'equals', value: '' };
-    for (let level = 0; level < 100_000; level++)
+    for (let level = 0; level < 100_000; level++) {
       value = { operator: level % 2 === 0 ? 'AND' : 'OR', conditions: [value] };
+    }
     const [path = ''] = faultsOf(value)[0] ?? [];
     expect(path).to.match(/^conditions\.….conditions\.0\.conditions\.0/);
     expect(path.length).to.be.lessThan(1000);

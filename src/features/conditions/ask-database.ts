@@ -1,0 +1,53 @@
+import { postgresError } from '../../platform/db/database-errors.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Conditions } from './conditions.ts';
+
+const PATTERN_MS = 5000;
+
+/**
+ * Runs a query that asks for conditions. With regular expressions among them it has less time than others, and what
+ * Postgres says to them is told to the one who wrote them.
+ */
+export async function askDatabase<T>(
+  tx: Tx,
+  { patterns }: Pick<Conditions, 'patterns'>,
+  query: () => PromiseLike<T>,
+): Promise<T> {
+  if (patterns.length === 0) return query();
+  await tx.raw(`set local statement_timeout = '${PATTERN_MS}ms'`);
+  try {
+    const answer = await query();
+    await tx.raw('set local statement_timeout to default');
+    return answer;
+  } catch (error) {
+    throw patternError(error) ?? error;
+  }
+}
+
+/** Whether Postgres takes the regular expressions: it has limits of its own. */
+export async function tryPatterns(tx: Tx, conditions: Pick<Conditions, 'patterns'>): Promise<void> {
+  const patterns = [...new Set(conditions.patterns)];
+  if (patterns.length === 0) return;
+  await askDatabase(tx, conditions, () =>
+    tx.raw(`select count(*) from unnest(?::text[]) as given (pattern) where '' ~ given.pattern`, [patterns]),
+  );
+}
+
+function patternError(error: unknown): AppError | undefined {
+  switch (postgresError(error)?.code) {
+    case '2201B':
+      return new AppError('validation_failed', 'A regular expression is too large for the database.', {
+        details: [{ path: 'conditions', message: 'has a regular expression that is too large' }],
+        cause: error,
+      });
+    case '57014':
+      return new AppError(
+        'unavailable',
+        'The regular expressions take too long on so many devices. Narrow them with other conditions.',
+        { cause: error },
+      );
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,167 @@
+import { z } from 'zod';
+import { DeviceStatus, OsType } from '../../protocol/index.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
+import { conditionFaults } from '../conditions/index.ts';
+
+const GROUP = {
+  id: 'ConditionGroup',
+  type: 'object',
+  description:
+    'Conditions that all (AND) or at least one of (OR) have to hold. Each is a condition { field, operator, value } or another group, to any depth.',
+  required: ['operator', 'conditions'],
+  properties: {
+    operator: { enum: ['AND', 'OR'] },
+    conditions: {
+      type: 'array',
+      minItems: 1,
+      items: {
+        anyOf: [
+          {
+            type: 'object',
+            required: ['field', 'operator'],
+            properties: {
+              field: { type: 'string', description: 'In the very case, such as hostname or custom.rack.' },
+              operator: { type: 'string' },
+              value: { description: 'Left out for isNull, isNotNull, isEmpty and isNotEmpty.' },
+            },
+          },
+          { $ref: '#/$defs/ConditionGroup' },
+        ],
+      },
+    },
+  },
+} as const;
+
+/** Schemas go into themselves with what they check, and this may be deeper than that goes. */
+const ConditionGroup = z.unknown().meta(GROUP);
+
+/** What is asked of custom fields is checked later, by their definitions. */
+const Conditions = z
+  .unknown()
+  .superRefine((value, context) => {
+    for (const { path, message } of conditionFaults(value, '')) {
+      context.addIssue({ code: 'custom', path: path.split('.').filter(Boolean), message });
+    }
+  })
+  .meta(GROUP);
+
+const Fault = z.object({ path: z.string(), message: z.string() });
+
+export const Filter = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    name: z.string(),
+    description: z.string().nullable(),
+    conditions: ConditionGroup,
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    faults: z
+      .array(Fault)
+      .optional()
+      .describe(
+        'Where its conditions name what is not there any more: until that is mended it finds nothing.',
+      ),
+  })
+  .meta({ id: 'Filter' });
+
+export const FilterList = z.object({
+  data: z.array(Filter.omit({ faults: true })),
+  total: z.number().int(),
+});
+
+const fields = {
+  name: text(200).trim(),
+  description: text(1000, 0).nullable(),
+  conditions: Conditions,
+};
+
+export const NewFilter = z.strictObject({
+  ...fields,
+  description: fields.description.optional(),
+  orgId: z
+    .string()
+    .optional()
+    .describe('Required in partner and system scope; not looked at in organization scope.'),
+});
+export type NewFilter = z.infer<typeof NewFilter>;
+
+export const FilterPatch = z.strictObject({ ...fields, conditions: Conditions.optional() }).partial();
+export type FilterPatch = z.infer<typeof FilterPatch>;
+
+export const FilterQuery = z.object({
+  search: text(200)
+    .transform((part) => part.trim())
+    .optional()
+    .describe('Part of the name or description, in any case.'),
+});
+export type FilterQuery = z.infer<typeof FilterQuery>;
+
+const limit = z.number().int().min(1).max(100);
+const DEFAULT_LIMIT = 10;
+
+export const PreviewRequest = z.strictObject({
+  conditions: Conditions,
+  limit: limit.default(DEFAULT_LIMIT),
+});
+export const PreviewQuery = z.object({
+  limit: z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(limit)
+    .optional()
+    .transform((wanted) => wanted ?? DEFAULT_LIMIT)
+    .meta({ type: 'string', description: '1 to 100; default 10.' }),
+});
+
+const PreviewedDevice = z.object({
+  id: z.uuid(),
+  hostname: z.string(),
+  displayName: z.string().nullable(),
+  osType: OsType,
+  status: DeviceStatus,
+  lastSeenAt: Timestamp.nullable(),
+});
+export type PreviewedDevice = z.input<typeof PreviewedDevice>;
+
+export const Preview = z.object({
+  data: z.object({
+    totalCount: z.number().int().describe('Devices that match, also beyond the limit.'),
+    devices: z.array(PreviewedDevice),
+    evaluatedAt: Timestamp,
+  }),
+});
+
+export const ExplainRequest = z.strictObject({
+  conditions: Conditions.optional(),
+  filterId: z.uuid().optional().describe('In place of conditions.'),
+  deviceId: z.uuid(),
+});
+export type ExplainRequest = z.infer<typeof ExplainRequest>;
+
+export const EXPLAINED_MAX = 1000;
+
+export const Explanation = z.object({
+  data: z.object({
+    deviceId: z.uuid(),
+    matched: z.boolean(),
+    conditions: z
+      .array(
+        z.object({
+          path: z.string(),
+          field: z.string(),
+          operator: z.string(),
+          matched: z.boolean(),
+          value: z.unknown().describe('What the condition saw of the device; null: nothing.'),
+        }),
+      )
+      .describe(`In the order in which they stand; the first ${EXPLAINED_MAX}.`),
+    evaluatedAt: Timestamp,
+  }),
+});
+
+const Use = z.object({ kind: z.string(), id: z.uuid(), name: z.string() });
+export type Use = z.infer<typeof Use>;
+export const Usage = z.object({ data: z.array(Use) });

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
+import { AppError, invalid, noFields } from '../../platform/errors.ts';
+import { ReadyJson, ToldJson } from '../../platform/http/ready-json.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { conditionsText, type Fault, tryPatterns } from '../conditions/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertUnused } from './filter-usage.ts';
+import { SavedFilter } from './filter.model.ts';
+import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
+import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
+
+/** Of an organization; a list holds all of them at once. */
+const FILTERS_MAX = 1000;
+/** Of conditions in one list: what is beyond is left out, and `total` tells that it is there. */
+const LISTED_BYTES_MAX = 32_000_000;
+
+export async function listFilters(ctx: Context, { search }: FilterQuery): Promise<ReadyJson> {
+  const matching = accessible(ctx);
+  if (search !== undefined) {
+    const pattern = containing(search);
+    void matching.where(
+      (either) => void either.whereILike('name', pattern).orWhereILike('description', pattern),
+    );
+  }
+  const total = await matching.clone().resultSize();
+  const newest = 'created_at desc, id desc';
+  const filters = await SavedFilter.query(ctx.tx)
+    .from(
+      matching
+        .select(
+          'saved_filters.*',
+          ctx.tx.raw(`sum(octet_length(conditions)) over (order by ${newest}) as bytes`),
+        )
+        .as('saved_filters'),
+    )
+    .where('bytes', '<=', LISTED_BYTES_MAX)
+    .select('id', 'org_id', 'name', 'description', 'conditions', 'created_by', 'created_at', 'updated_at')
+    .orderByRaw(newest);
+  return new ReadyJson(`{"data":[${filters.map((one) => asJson(one)).join(',')}],"total":${total}}`);
+}
+
+export async function showFilter(ctx: Context, id: string): Promise<ReadyJson> {
+  const filter = await readFilter(ctx, id);
+  return new ReadyJson(asJson(filter, await faultsOf(ctx, filter)));
+}
+
+export async function createFilter(ctx: Context, input: NewFilter) {
+  const orgId = await owner(ctx, input.orgId);
+  const conditions = await asStored(ctx, input.conditions);
+  await assertRoom(ctx, orgId);
+  const filter = await SavedFilter.query(ctx.tx).insertAndFetch({
+    orgId,
+    name: input.name,
+    description: input.description ?? null,
+    conditions,
+    createdBy: ctx.caller.userId,
+  });
+  return new ToldJson(asJson(filter), filter);
+}
+
+export async function updateFilter(ctx: Context, id: string, { conditions, ...patch }: FilterPatch) {
+  const filter = await readFilterToChange(ctx, id);
+  const changes = sentFields({
+    ...patch,
+    conditions: conditions === undefined ? undefined : await asStored(ctx, conditions),
+  });
+  const changedFields = Object.keys(changes);
+  if (changedFields.length === 0) throw noFields();
+  const updated = await filter.$query(ctx.tx).patchAndFetch(changes);
+  const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
+  return new ToldJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
+}
+
+export async function deleteFilter(ctx: Context, id: string) {
+  const filter = await readFilterToChange(ctx, id);
+  await assertUnused(ctx, id);
+  await filter.$query(ctx.tx).delete();
+  return new ToldJson(asJson(filter), filter);
+}
+
+/** Locked, so that it is not deleted while something comes to use it. */
+async function readFilterToChange(ctx: Context, id: string): Promise<SavedFilter> {
+  const filter = await readFilter(ctx, id);
+  await assertManageable(ctx, filter.orgId);
+  await ctx.tx.raw('select from saved_filters where id = ? for update', [id]);
+  return filter;
+}
+
+/** In organization scope always one's own; else the one that is named (SPEC 4.6). */
+async function owner(ctx: Context, given: string | undefined): Promise<string> {
+  const { scope, orgId: own } = ctx.caller;
+  if (scope === 'organization' && own !== null) return manageable(ctx, own);
+  if (given === undefined) {
+    throw invalid('body.orgId', 'is required', 'orgId is required for partner scope');
+  }
+  const orgId = z.uuid().safeParse(given);
+  if (!orgId.success) throw invalid('body.orgId', 'must be a UUID');
+  await assertOrganizationAccess(ctx, orgId.data);
+  return manageable(ctx, orgId.data);
+}
+
+async function manageable(ctx: Context, orgId: string): Promise<string> {
+  await assertManageable(ctx, orgId);
+  return orgId;
+}
+
+async function assertRoom(ctx: Context, orgId: string): Promise<void> {
+  const count = await accessible(ctx).where('org_id', orgId).resultSize();
+  if (count < FILTERS_MAX) return;
+  throw new AppError(
+    'limit_reached',
+    `An organization may have ${FILTERS_MAX} filters, and this one has them.`,
+  );
+}
+
+async function asStored(ctx: Context, given: unknown): Promise<string> {
+  await tryPatterns(ctx.tx, await checkedConditions(ctx, given, 'body.conditions'));
+  return conditionsText(given);
+}
+
+const Head = Filter.omit({ conditions: true, faults: true });
+
+/** With the conditions as they are stored: printing them anew would end at a depth that is allowed. */
+function asJson(filter: SavedFilter, faults: readonly Fault[] = []): string {
+  const head = JSON.stringify(Head.parse(filter)).slice(0, -1);
+  const tail = faults.length === 0 ? '' : `,"faults":${JSON.stringify(faults)}`;
+  return `${head},"conditions":${filter.conditions}${tail}}`;
+}

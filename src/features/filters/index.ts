@@ -1,0 +1,2 @@
+export { filterRoutes } from './filter.routes.ts';
+export { conditionsOf } from './stored-conditions.ts';

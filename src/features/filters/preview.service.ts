@@ -1,0 +1,109 @@
+import { type Context, holds } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import {
+  askDatabase,
+  type Conditions,
+  selectMatchable,
+  STATUS_SQL,
+  toMatchable,
+  visibleDevices,
+  whereMatching,
+} from '../conditions/index.ts';
+import { EXPLAINED_MAX, type ExplainRequest, type PreviewedDevice } from './filter.schema.ts';
+import { checkedConditions, conditionsOf, readFilter } from './stored-conditions.ts';
+
+export async function previewConditions(
+  ctx: Context,
+  { conditions, limit }: { conditions?: unknown; limit: number },
+) {
+  assertMaySeeDevices(ctx);
+  return preview(ctx, await checkedConditions(ctx, conditions, 'body.conditions'), limit);
+}
+
+export async function previewFilter(ctx: Context, id: string, limit: number) {
+  assertMaySeeDevices(ctx);
+  const filter = await readFilter(ctx, id);
+  return { ...(await preview(ctx, await conditionsOf(ctx, id), limit)), filter };
+}
+
+/** A right to filters is none to see what they find. */
+function assertMaySeeDevices({ caller }: Context): void {
+  if (!holds(caller.permissions, 'devices:read')) {
+    throw new AppError('forbidden', 'This needs the permission devices:read as well.');
+  }
+}
+
+/** Of all organizations that the caller can see, in one statement: what is counted is what is shown. */
+async function preview({ caller, tx }: Context, conditions: Conditions, limit: number) {
+  const now = Date.now();
+  const matching = whereMatching(
+    visibleDevices(tx, caller).select('d.id', tx.raw('lower(d.hostname) as by_name')),
+    conditions,
+    { caller, now },
+  );
+  const shown = tx
+    .from(tx.from('found').select().orderBy(['by_name', 'id']).limit(limit).as('f'))
+    .join('devices as d', 'd.id', 'f.id')
+    .leftJoin('device_presence as p', 'p.device_id', 'd.id')
+    .orderBy(['f.by_name', 'f.id'])
+    .select(
+      'd.id',
+      'd.hostname',
+      'd.display_name as displayName',
+      'd.os_type as osType',
+      tx.raw(`${STATUS_SQL} as status`),
+      'p.last_seen_at as lastSeenAt',
+    );
+  const [found] = await askDatabase(tx, conditions, () =>
+    tx
+      .withMaterialized('found', matching)
+      .select<{ total: number; devices: PreviewedDevice[] }[]>(
+        tx.raw('(select count(*)::int from found) as total'),
+        tx.raw(`coalesce((select json_agg(s) from (?) as s), '[]') as devices`, [shown]),
+      ),
+  );
+  return {
+    data: {
+      totalCount: found?.total ?? 0,
+      devices: (found?.devices ?? []).map((device) => ({
+        ...device,
+        lastSeenAt: isoOrNull(device.lastSeenAt),
+      })),
+      evaluatedAt: new Date(now),
+    },
+    conditionCount: conditions.count,
+  };
+}
+
+/** A time in JSON of the database has no zone of its own liking. */
+const isoOrNull = (time: unknown) => (typeof time === 'string' ? new Date(time) : null);
+
+/** What each condition makes of one device, as it is now in the database. */
+export async function explain(ctx: Context, { conditions: given, filterId, deviceId }: ExplainRequest) {
+  assertMaySeeDevices(ctx);
+  const conditions = await asked(ctx, given, filterId);
+  const [row] = await selectMatchable(
+    visibleDevices(ctx.tx, ctx.caller).where('d.id', deviceId),
+    conditions.reads,
+  );
+  if (row === undefined) throw notFound('Device');
+  const device = toMatchable(row);
+  const now = Date.now();
+  return {
+    data: {
+      deviceId: device.id,
+      matched: conditions.matches(device, now),
+      conditions: conditions.explain(device, now, { atMost: EXPLAINED_MAX }),
+      evaluatedAt: new Date(now),
+    },
+  };
+}
+
+async function asked(ctx: Context, given: unknown, filterId: string | undefined): Promise<Conditions> {
+  if ((given === undefined) === (filterId === undefined)) {
+    throw invalid('body.filterId', 'must stand in place of conditions, where those are left out');
+  }
+  return filterId === undefined
+    ? checkedConditions(ctx, given, 'body.conditions')
+    : conditionsOf(ctx, filterId);
+}

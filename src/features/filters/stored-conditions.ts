@@ -1,0 +1,74 @@
+import { type Context, holds } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import {
+  type Conditions,
+  type Fault,
+  faultyConditions,
+  parseConditions,
+  type Reference,
+} from '../conditions/index.ts';
+import { customFieldKinds } from '../custom-fields/index.ts';
+import { SavedFilter } from './filter.model.ts';
+
+type Reader = Pick<Context, 'tx' | 'caller'>;
+
+export const accessible = (ctx: Reader) =>
+  SavedFilter.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'saved_filters.org_id'));
+
+export async function readFilter(ctx: Reader, id: string): Promise<SavedFilter> {
+  const filter = await accessible(ctx).findById(id);
+  if (filter === undefined) throw notFound('Filter');
+  return filter;
+}
+
+/** What the saved filter asks for. Throws `validation_failed`, with where, if it names what is not there any more. */
+export async function conditionsOf(ctx: Reader, filterId: string): Promise<Conditions> {
+  if (!holds(ctx.caller.permissions, 'filters:read')) {
+    throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
+  }
+  return checkedConditions(ctx, JSON.parse((await readFilter(ctx, filterId)).conditions), 'conditions');
+}
+
+/** Throws `validation_failed` with all that is wrong with them. */
+export async function checkedConditions(ctx: Reader, given: unknown, root: string): Promise<Conditions> {
+  const checked = await check(ctx, given, root);
+  if (Array.isArray(checked)) throw faultyConditions(checked);
+  return checked;
+}
+
+/** What has become wrong with a filter since it was saved. */
+export async function faultsOf(ctx: Reader, filter: SavedFilter): Promise<Fault[]> {
+  const checked = await check(ctx, JSON.parse(filter.conditions), 'conditions');
+  return Array.isArray(checked) ? checked : [];
+}
+
+async function check(ctx: Reader, given: unknown, root: string): Promise<Conditions | Fault[]> {
+  const parsed = parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
+  if (!parsed.ok) return parsed.faults;
+  const lost = await lostReferences(ctx, parsed.conditions.references(root));
+  return lost.length > 0 ? lost : parsed.conditions;
+}
+
+const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
+const FAULTS_MAX = 100;
+
+/** What is out of the caller's reach is told in the same words as what does not exist. */
+async function lostReferences(ctx: Reader, references: readonly Reference[]): Promise<Fault[]> {
+  if (references.length === 0) return [];
+  const ids = (kind: Reference['kind']) => [
+    ...new Set(references.filter((one) => one.kind === kind).map(({ id }) => id)),
+  ];
+  const reach = (column: string) => inTenant(ctx.caller, column);
+  const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
+    `select id from organizations where id = any(?::uuid[]) and deleted_at is null and ${reach('id')}
+    union all select id from sites where id = any(?::uuid[]) and ${reach('org_id')}
+    union all select id from device_groups where id = any(?::uuid[]) and ${reach('org_id')}`,
+    [ids('orgId'), ids('siteId'), ids('groupId')],
+  );
+  const there = new Set(rows.map(({ id }) => id));
+  return references
+    .filter(({ id }) => !there.has(id))
+    .slice(0, FAULTS_MAX)
+    .map(({ kind, id, path }) => ({ path: path(), message: `names ${WHAT[kind]} that is not there: ${id}` }));
+}

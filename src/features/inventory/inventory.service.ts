@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AgentContext } from '../../platform/context.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Inventory, InventoryReceipt, SoftwareEntry } from '../../protocol/index.ts';
+import { type Installed, softwareDiff } from './software-diff.ts';
+import { applyDiff, expectMany, keepChanges, readSoftware } from './stored-software.ts';
+
+// The device's row is held until the end: of two inventories of one device that come at once, one is stored after the
+// other.
+const READ = {
+  name: 'inventory-read',
+  text: `
+    select d.hardware, d.network, d.last_user as "lastUser", i.interfaces, coalesce(i.has_software, false) as "hasSoftware"
+    from devices d left join device_inventory i on i.org_id = d.org_id and i.device_id = d.id
+    where d.org_id = $1 and d.id = $2 for no key update of d`,
+};
+
+const WRITE_FACTS = {
+  name: 'inventory-facts',
+  text: `
+    update devices set hardware = $3, network = $4, last_user = $5, updated_at = now()
+    where org_id = $1 and id = $2`,
+};
+
+// A clock that is ahead does not date what is here in the future.
+const WRITE = {
+  name: 'inventory-write',
+  text: `
+    insert into device_inventory as i (org_id, device_id, interfaces, collected_at, has_software)
+    values ($1, $2, coalesce($3::jsonb, '[]'), least($4::timestamptz, now()), $5)
+    on conflict (org_id, device_id) do update set interfaces = coalesce($3::jsonb, i.interfaces),
+      has_software = i.has_software or excluded.has_software, collected_at = excluded.collected_at,
+      received_at = excluded.received_at
+    returning collected_at as "collectedAt"`,
+};
+
+/** Takes what a machine says of itself in the place of what was known, and writes no more than what differs. */
+export async function takeInventory(
+  { tx, agent }: AgentContext,
+  { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
+): Promise<InventoryReceipt> {
+  const { orgId, deviceId } = agent;
+  const [known] = await runPrepared<{
+    hardware: object;
+    network: object;
+    lastUser: string | null;
+    interfaces: object[] | null;
+    hasSoftware: boolean;
+  }>(tx, READ, [orgId, deviceId]);
+  if (known === undefined) throw notFound('Device');
+  const differs = (told: unknown, from: unknown) =>
+    told !== undefined && !isDeepStrictEqual(told, from) ? 1 : 0;
+  const facts = {
+    hardware: differs(hardware, known.hardware),
+    network: differs(network, known.network),
+    interfaces: differs(interfaces, known.interfaces ?? []),
+    lastUser: differs(lastUser, known.lastUser),
+  };
+  if (facts.hardware + facts.network + facts.lastUser > 0) {
+    await runPrepared(tx, WRITE_FACTS, [
+      orgId,
+      deviceId,
+      JSON.stringify(hardware ?? known.hardware),
+      JSON.stringify(network ?? known.network),
+      lastUser ?? known.lastUser,
+    ]);
+  }
+  const [written] = await runPrepared<{ collectedAt: Date }>(tx, WRITE, [
+    orgId,
+    deviceId,
+    facts.interfaces === 0 ? null : JSON.stringify(interfaces),
+    collectedAt,
+    software !== undefined,
+  ]);
+  const at = written?.collectedAt.toISOString() ?? collectedAt;
+  const changed =
+    software === undefined
+      ? NO_CHANGES
+      : await takeSoftware({ tx, agent }, software, { at, isNews: known.hasSoftware });
+  return { ok: true, changed: { ...facts, ...changed } };
+}
+
+const NO_CHANGES = { installed: 0, updated: 0, removed: 0, corrected: 0 };
+
+async function takeSoftware(
+  { tx, agent }: Pick<AgentContext, 'tx' | 'agent'>,
+  software: readonly SoftwareEntry[],
+  { at, isNews }: { at: string; isNews: boolean },
+): Promise<typeof NO_CHANGES> {
+  await expectMany(tx);
+  const known = await readSoftware(tx, agent);
+  const diff = softwareDiff(known, software.map(installed));
+  await applyDiff(tx, agent, diff);
+  // What was there before anybody looked did not change: the first list is no news.
+  if (isNews) await keepChanges(tx, agent, at, diff.changes);
+  const counts = { ...NO_CHANGES, corrected: diff.corrected.length };
+  for (const { change } of diff.changes) counts[change] += 1;
+  return counts;
+}
+
+const installed = ({ name, version = '', publisher, installedAt }: SoftwareEntry): Installed => ({
+  name,
+  version,
+  publisher: publisher === undefined || publisher === '' ? null : publisher,
+  installedAt: installedAt === undefined ? null : Date.parse(installedAt),
+});

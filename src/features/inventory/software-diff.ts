@@ -1,0 +1,86 @@
+/** What another list of installed software means for the one that is known. Pure. */
+
+export interface Installed {
+  name: string;
+  /** Empty where the machine does not say. */
+  version: string;
+  publisher: string | null;
+  /** In ms. */
+  installedAt: number | null;
+}
+
+export interface SoftwareChange {
+  change: 'installed' | 'updated' | 'removed';
+  name: string;
+  version: string;
+  previousVersion: string;
+}
+
+export interface SoftwareDiff<Known extends Installed> {
+  added: Installed[];
+  removed: Known[];
+  /** In the same version, with another publisher or date. */
+  corrected: { known: Known; now: Installed }[];
+  /** For people: what was added and removed of one title is an update of it. */
+  changes: SoftwareChange[];
+}
+
+// No text that is stored has a NUL in it.
+const keyOf = ({ name, version }: Installed) => `${name}\0${version}`;
+
+export function softwareDiff<Known extends Installed>(
+  known: readonly Known[],
+  now: readonly Installed[],
+): SoftwareDiff<Known> {
+  const wanted = byKey(now);
+  const before = new Map(known.map((entry) => [keyOf(entry), entry]));
+  const added = [...wanted].filter(([key]) => !before.has(key)).map(([, entry]) => entry);
+  const removed = known.filter((entry) => !wanted.has(keyOf(entry)));
+  const corrected = known.flatMap((entry) => {
+    const told = wanted.get(keyOf(entry));
+    const isSame =
+      told === undefined || (told.publisher === entry.publisher && told.installedAt === entry.installedAt);
+    return isSame ? [] : [{ known: entry, now: told }];
+  });
+  return { added, removed, corrected, changes: changesOf(added, removed) };
+}
+
+/** What is told twice, of two users say, counts once: the first, with what only the second one knows. */
+function byKey(entries: readonly Installed[]): Map<string, Installed> {
+  const merged = new Map<string, Installed>();
+  for (const entry of entries) {
+    const first = merged.get(keyOf(entry));
+    merged.set(keyOf(entry), {
+      ...entry,
+      publisher: first?.publisher ?? entry.publisher,
+      installedAt: first?.installedAt ?? entry.installedAt,
+    });
+  }
+  return merged;
+}
+
+function changesOf(added: readonly Installed[], removed: readonly Installed[]): SoftwareChange[] {
+  const come = versionsByName(added);
+  const gone = versionsByName(removed);
+  return [...new Set([...come.keys(), ...gone.keys()])].sort(compare).flatMap((name) => {
+    const to = come.get(name) ?? [];
+    const from = gone.get(name) ?? [];
+    return Array.from({ length: Math.max(to.length, from.length) }, (_, place): SoftwareChange => {
+      const [version, previousVersion] = [to[place], from[place]];
+      if (previousVersion === undefined) {
+        return { change: 'installed', name, version: version ?? '', previousVersion: '' };
+      }
+      if (version === undefined) return { change: 'removed', name, version: '', previousVersion };
+      return { change: 'updated', name, version, previousVersion };
+    });
+  });
+}
+
+function versionsByName(entries: readonly Installed[]): Map<string, string[]> {
+  const versions = new Map<string, string[]>();
+  for (const { name, version } of entries) versions.set(name, [...(versions.get(name) ?? []), version]);
+  for (const list of versions.values()) list.sort(compare);
+  return versions;
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
