@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createDeviceStore } from '../../../src/features/devices/index.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
@@ -12,6 +14,7 @@ import {
   type EnrolledDevice,
 } from '../../support/factories.ts';
 import { connectDevice } from '../../support/fake-device.ts';
+import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
@@ -273,6 +276,39 @@ describe('devices changed in bulk', () => {
     );
     for (const answer of answers) expect(answer.status).to.equal(200);
     for (const id of ids) expect((await read(id)).tags).to.have.length(12);
+  });
+
+  it('do not wait for ever for what agents say of their machines either', async () => {
+    const orgId = await buildOrganization(app, tenant.partnerId);
+    const siteId = await buildSite(app, orgId);
+    const made = await sql<{ id: string }>(
+      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
+      select gen_random_uuid(), ?, ?, 'bulk-' || n, 'linux', '1', 'x64', '1.0.0', now() from generate_series(1, 1000) n
+      returning id`,
+      [orgId, siteId],
+    );
+    const many = made.map(({ id }) => id).sort();
+    const { hubPool } = app.server.database;
+    const audit = createAuditTrail(app.server.auditSealer);
+    const store = createDeviceStore({ db: hubPool, nodeId: 'n', audit, log: quietLog });
+    for (let round = 0; round < 8; round++) {
+      // In the order that meets the other half way.
+      const facts = [...many].reverse().map((deviceId) => ({
+        deviceId,
+        agentVersion: `2.0.${round}`,
+        capabilities: undefined,
+      }));
+      const [answer] = await Promise.all([
+        bulk(many, { type: 'tags', add: [`t${round}`] }),
+        store.recordFacts(facts),
+      ]);
+      expect(answer.status).to.equal(200);
+    }
+    const done = await sql(
+      `select from devices where org_id = ? and agent_version = '2.0.7' and cardinality(tags) = 8`,
+      [orgId],
+    );
+    expect(done).to.have.length(1000);
   });
 
   describe('and given work', () => {
