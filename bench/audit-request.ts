@@ -25,7 +25,7 @@ const TURNS = 5;
 const REQUESTS = 1500;
 const AT_ONCE = 4;
 
-const NOTHING: AuditTrail = { record: async () => {}, committed() {} };
+const NOTHING: AuditTrail = { record: async () => {}, recordAll: async () => {}, committed() {} };
 
 let made = 0;
 const bench = await createAuditBench();

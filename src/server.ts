@@ -16,7 +16,7 @@ import {
 } from './features/auth/index.ts';
 import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
-import { CachedAgentCredentials, createDeviceStore } from './features/devices/index.ts';
+import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
@@ -155,7 +155,7 @@ export async function startServer({
       heartbeatSeconds: config.heartbeatSeconds,
       secureCookies: config.secureCookies,
       clientAddressIsKnown: proxyTrust.proxies !== undefined,
-      forgetToken: (deviceId) => credentials.forget(deviceId),
+      forgetTokens: (deviceIds) => credentials.forget(deviceIds),
     });
     const api = mount(routes, {
       db: database.pool,
@@ -185,6 +185,8 @@ export async function startServer({
 
     const oldLogs = new OldLogs({ db: database.hubPool, log });
     oldLogs.start();
+    const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
+    maintenanceEnd.start();
 
     await hub.start();
     url = await listen(httpServer, config);
@@ -197,6 +199,7 @@ export async function startServer({
       auditSealer: sealer,
       async close() {
         draining = true;
+        await maintenanceEnd.close();
         await hub?.drain();
         const closed = new Promise((resolve) => httpServer.close(resolve));
         httpServer.closeIdleConnections();

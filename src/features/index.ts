@@ -13,8 +13,9 @@ import {
   type SignInLimits,
   type SignInTrail,
 } from './auth/index.ts';
-import { commandRoutes } from './commands/index.ts';
-import { deviceRoutes } from './devices/index.ts';
+import { addCommands, commandRoutes } from './commands/index.ts';
+import { customFieldRoutes } from './custom-fields/index.ts';
+import { deviceRoutes, type TellAutoUpdate } from './devices/index.ts';
 import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
 import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
 import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
@@ -45,8 +46,8 @@ export interface FeatureParts {
   secureCookies: boolean;
   /** Whether proxies are configured, without which no address can be relied on. */
   clientAddressIsKnown: boolean;
-  /** Called when a device's token is revoked or replaced. */
-  forgetToken: (deviceId: string) => void;
+  /** Called when tokens of devices are revoked or replaced. */
+  forgetTokens: (deviceIds: readonly string[]) => void;
 }
 
 /** The whole API at a glance. */
@@ -64,8 +65,9 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     siteRoutes,
     enrollmentRoutes(parts),
     agentRoutes(parts),
-    deviceRoutes(parts),
-    inventoryRoutes,
+    deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
+    customFieldRoutes({ hub }),
+    inventoryRoutes({ hub }),
     groupRoutes,
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
@@ -76,6 +78,19 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     auditRoutes,
   ];
 }
+
+/** As long as a command may wait: an agent that was away for long comes back and is told. */
+const TELL_FOR_SECONDS = 30 * 24 * 3600;
+
+const tellAutoUpdate =
+  (hub: DeviceHub): TellAutoUpdate =>
+  (ctx, devices, enabled) =>
+    addCommands(
+      ctx,
+      devices,
+      { type: 'agent.set-auto-update', payload: { enabled }, ttlSeconds: TELL_FOR_SECONDS },
+      hub,
+    );
 
 /** The table as data, for documents and contract tests: what its handlers work with is not there. */
 export function routesAsData(): RouteGroup[] {
@@ -92,6 +107,6 @@ export function routesAsData(): RouteGroup[] {
     baseUrl: () => '',
     heartbeatSeconds: 60,
     secureCookies: false,
-    forgetToken() {},
+    forgetTokens() {},
   } as never);
 }

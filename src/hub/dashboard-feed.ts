@@ -1,12 +1,14 @@
 import type { Caller } from '../platform/context.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
-import { DeviceChange, type DevicePatch } from './device-change.ts';
+import { DeviceChange, type DevicePatch, type ShownPatch } from './device-change.ts';
+import { RecentChanges } from './recent-changes.ts';
 import { FRAME_MS, type Subscription } from './subscription.ts';
 
 /** All subscriptions of this node. What changes is gathered once for all of them, and shown to all at once. */
 export class DashboardFeed {
   readonly #subscriptions = new Set<Subscription>();
   readonly #changes = new Map<string, DeviceChange>();
+  readonly #recent = new RecentChanges();
   #timer: NodeJS.Timeout | undefined;
 
   get size(): number {
@@ -22,6 +24,7 @@ export class DashboardFeed {
   changed(deviceId: string, patch: DevicePatch): void {
     if (this.#subscriptions.size === 0) return;
     const change = new DeviceChange(deviceId, patch);
+    this.#recent.note(change);
     const earlier = this.#changes.get(deviceId);
     this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
     this.#timer ??= setTimeout(() => this.#tell(), FRAME_MS);
@@ -33,6 +36,17 @@ export class DashboardFeed {
       if (sees(subscription.caller, device.orgId, partnerId) && matches(subscription.filter, device)) {
         subscription.entered(device);
       }
+    }
+  }
+  /** A device as it was read anew: it may change, enter or leave, for each who watches as they may see it. */
+  refreshed(read: DeviceSummary, partnerId: string): void {
+    this.#settle();
+    const device = this.#recent.over(read);
+    const change = new DeviceChange(device.id, recordOf(device));
+    for (const subscription of this.#subscriptions) {
+      if (sees(subscription.caller, device.orgId, partnerId) && matches(subscription.filter, device)) {
+        subscription.refreshed(device, change);
+      } else subscription.left(device.id);
     }
   }
   left(deviceId: string): void {
@@ -62,6 +76,17 @@ export class DashboardFeed {
     this.#changes.clear();
     return changes;
   }
+}
+
+/** Without what the live side tells by itself, and has told already. */
+function recordOf({
+  id: _id,
+  presence: _presence,
+  lastSeenAt: _lastSeenAt,
+  metrics: _metrics,
+  ...record
+}: DeviceSummary): ShownPatch {
+  return record;
 }
 
 function sees(caller: Caller, orgId: string, partnerId: string): boolean {

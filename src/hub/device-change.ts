@@ -10,6 +10,11 @@ export interface DevicePatch {
   agentVersion?: string;
 }
 
+/** With what only the record of the device says. */
+export interface ShownPatch
+  extends DevicePatch,
+    Partial<Pick<DeviceSummary, 'orgId' | 'siteId' | 'hostname' | 'displayName' | 'osType'>> {}
+
 type Shown = DevicesDelta['changed'][number];
 
 /**
@@ -18,13 +23,13 @@ type Shown = DevicesDelta['changed'][number];
  */
 export class DeviceChange {
   readonly deviceId: string;
-  readonly patch: DevicePatch;
+  readonly patch: ShownPatch;
   #shown: Shown | undefined;
   #shownWithStatus: Shown | undefined;
   #earlier: DeviceChange | undefined;
   #both: DeviceChange | undefined;
 
-  constructor(deviceId: string, patch: DevicePatch) {
+  constructor(deviceId: string, patch: ShownPatch) {
     this.deviceId = deviceId;
     this.patch = patch;
   }
@@ -32,7 +37,7 @@ export class DeviceChange {
   /** This change laid over one that came earlier and was not shown yet. */
   after(earlier: DeviceChange): DeviceChange {
     if (this.#both === undefined || this.#earlier !== earlier) {
-      const merged: DevicePatch = { ...earlier.patch, ...this.patch };
+      const merged: ShownPatch = { ...earlier.patch, ...this.patch };
       // What was decided within this frame is older than the presence that follows it.
       const { status } = earlier.patch;
       if (status !== undefined) merged.status = this.statusAfter(status);

@@ -14,6 +14,7 @@ import type { Ask } from './ask.ts';
 import { DashboardFeed } from './dashboard-feed.ts';
 import { type DashboardNamespace, serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
+import { ChangedDevices } from './changed-devices.ts';
 import { CommandDesk } from './command-desk.ts';
 import type { DevicePatch } from './device-change.ts';
 import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
@@ -50,6 +51,10 @@ export interface DeviceHub {
   /** A device came into being, or came back: subscribers in whose scope it is see it enter. */
   deviceEntered(device: DeviceSummary, partnerId: string): void;
   deviceChanged(deviceId: string, patch: DevicePatch): void;
+  /** Records of devices have changed, or the devices are back in service: subscribers on all nodes see what that means. */
+  devicesChanged(deviceIds: readonly string[]): void;
+  /** Devices belong somewhere else now: as `devicesChanged`, and their agents come back under what they are now. */
+  devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
   /** There is new work for the device in the ledger. */
@@ -112,6 +117,8 @@ const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
 /** What it takes at most until the others have heard that this node is back. */
 const RETURN_MS = 1500;
+/** What one message between nodes names at most. */
+const DEVICES_AT_ONCE = 1000;
 
 const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
@@ -154,6 +161,11 @@ export function createHub(options: HubOptions): Hub {
         return;
       case 'feed':
         feed.receive(notice.events);
+        for (const event of notice.events) {
+          if (event.type !== 'changed') {
+            changedDevices.crossed(event.type === 'left' ? event.deviceId : event.device.id);
+          }
+        }
         // Somebody says of a device that it is gone, which is connected here.
         for (const event of notice.events) {
           if (event.type === 'changed' && event.patch.presence?.state === 'disconnected') {
@@ -161,6 +173,12 @@ export function createHub(options: HubOptions): Hub {
           }
         }
         return;
+      case 'records_changed':
+        return changedDevices.changed(notice.deviceIds);
+      case 'moved':
+        options.credentials.forget(notice.deviceIds);
+        for (const id of notice.deviceIds) registry.get(id)?.stop(undefined, 'socket_closed');
+        return changedDevices.changed(notice.deviceIds);
       default:
         return notice satisfies never;
     }
@@ -176,6 +194,17 @@ export function createHub(options: HubOptions): Hub {
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
   );
+  const refreshed = (devices: DeviceSummary[]) =>
+    devices.map((device) => withLivePresence(device, registry, reports));
+  const changedDevices = new ChangedDevices({ store, feed: ownFeed, refreshed, log });
+  /** To all nodes, this one first. */
+  const tellAll = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
+    for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
+      const notice = { kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) };
+      onNotice(notice);
+      if (options.bus !== undefined) bus.broadcast(notice).catch(() => meters.untold.inc());
+    }
+  };
   const meters = hubMetrics(metrics, {
     registry,
     feed: ownFeed,
@@ -278,7 +307,7 @@ export function createHub(options: HubOptions): Hub {
     ledger: options.ledger,
     ask,
     log,
-    refreshed: (devices) => devices.map((device) => withLivePresence(device, registry, reports)),
+    refreshed,
     onCutOff: () => meters.cutOff.inc(),
     ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
     ...(options.joinDashboards === undefined ? {} : { joinOthers: options.joinDashboards }),
@@ -310,13 +339,17 @@ export function createHub(options: HubOptions): Hub {
     },
     deviceEntered(device, partnerId) {
       feed.entered(withLivePresence(device, registry, reports), partnerId);
+      changedDevices.crossed(device.id);
     },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
       reports.end(deviceId);
       feed.left(deviceId);
+      changedDevices.crossed(deviceId);
       router.notify({ kind: 'decommissioned', deviceId });
     },
+    devicesChanged: (deviceIds) => tellAll('records_changed', deviceIds),
+    devicesMoved: (deviceIds) => tellAll('moved', deviceIds),
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
@@ -361,6 +394,7 @@ export function createHub(options: HubOptions): Hub {
       await desk.close();
       jobs.close();
       await io.close();
+      changedDevices.close();
       feed.close();
       ownFeed.close();
       await reports.close();

@@ -36,6 +36,8 @@ export type Verdict = GoodVerdict | RefusedVerdict;
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */
   verify(token: string): Promise<Verdict>;
+  /** What is remembered of the devices' tokens does not hold any more. */
+  forget(deviceIds: readonly string[]): void;
 }
 
 /** One device's state of connection, written behind. The epoch keeps a late writer from changing anything. */
@@ -92,6 +94,8 @@ export interface DeviceStore {
     caller: Caller,
     filter: { orgId?: string | undefined; siteId?: string | undefined },
   ): Promise<DeviceSummary[]>;
+  /** Those of the devices that are in service, and whose they are, in one query. */
+  summariesOf(deviceIds: readonly string[]): Promise<{ device: DeviceSummary; partnerId: string }[]>;
 }
 
 /** A command of the ledger, marked as sent under this claim. */

@@ -44,12 +44,17 @@ const HubMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('disconnect'), deviceId: z.string() }),
   z.object({ kind: z.literal('decommissioned'), deviceId: z.string() }),
   z.object({ kind: z.literal('feed'), events: z.array(FeedEvent) }),
+  z.object({ kind: z.literal('records_changed'), deviceIds: z.array(z.string()) }),
+  z.object({ kind: z.literal('moved'), deviceIds: z.array(z.string()) }),
   z.object({ kind: z.literal('cancel_command'), deviceId: z.string(), id: z.string() }),
 ]);
 export type HubMessage = z.infer<typeof HubMessage>;
 type AskFrame = z.infer<typeof AskFrame>;
 /** What one node tells another without being asked, and the router only brings. */
-export type Notice = Extract<HubMessage, { kind: 'work' | 'disconnect' | 'decommissioned' | 'feed' }>;
+export type Notice = Extract<
+  HubMessage,
+  { kind: 'work' | 'disconnect' | 'decommissioned' | 'feed' | 'records_changed' | 'moved' }
+>;
 
 /** A holder that cannot be told, because the bus is away, is told again for about a quarter of an hour. */
 const TELL_ATTEMPTS = 100;
@@ -162,7 +167,7 @@ export class Router {
   }
 
   /** To the node that holds the device, here or elsewhere. One that is nowhere hears when it connects. */
-  notify(notice: Exclude<Notice, { kind: 'feed' }>): void {
+  notify(notice: Extract<Notice, { deviceId: string }>): void {
     if (this.#registry.get(notice.deviceId) !== undefined) return this.#onNotice(notice);
     this.#tellHolder(notice.deviceId, notice);
   }
@@ -254,6 +259,8 @@ export class Router {
       case 'disconnect':
       case 'decommissioned':
       case 'feed':
+      case 'records_changed':
+      case 'moved':
         return this.#onNotice(message);
       case 'cancel_command':
         this.#registry.get(message.deviceId)?.cancelCommand(message.id);

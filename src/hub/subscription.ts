@@ -90,6 +90,13 @@ export class Subscription {
     this.#schedule();
   }
 
+  /** The device as it was read anew. @param change  what it is to those who were shown it before */
+  refreshed(device: DeviceSummary, change: DeviceChange): void {
+    const isShown = this.#shown.has(device.id) && !this.#left.has(device.id);
+    if (this.#state === 'live' && isShown) this.changed(change);
+    else this.entered(device);
+  }
+
   left(deviceId: string): void {
     if (this.#state === 'behind') return;
     const isKnown = this.#state === 'reading' || this.#shown.has(deviceId);

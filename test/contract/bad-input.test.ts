@@ -113,6 +113,15 @@ describe('bad input', function () {
       '/orgs/organizations/:id': tenant.orgId,
       '/orgs/organizations/:id/log-retention': tenant.orgId,
       '/orgs/partners/:id': tenant.partnerId,
+      '/devices/:id': device.deviceId,
+      '/devices/:id/maintenance': device.deviceId,
+      '/devices/:id/move': device.deviceId,
+      '/custom-fields/:id': await made('/custom-fields', {
+        orgId: tenant.orgId,
+        key: 'asset',
+        name: 'Asset',
+        type: 'string',
+      }),
       '/users/:id': other.id,
       '/users/:id/role': other.id,
       '/roles/:id': await made('/roles', { name: 'Reader', scope: 'partner', permissions: ['devices:read'] }),
@@ -159,6 +168,10 @@ describe('bad input', function () {
       deviceIds: [ids['/devices/:id/commands']],
       ipAddresses: ['203.0.113.7'],
       enrollmentKey: 'set below',
+      key: `key_${newId().slice(-12)}`,
+      until: new Date(Date.now() + 3_600_000).toISOString(),
+      customFields: {},
+      action: { type: 'autoUpdate', enabled: true },
       payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
     };
     if (Object.hasOwn(known, name)) return known[name];

@@ -33,6 +33,8 @@ interface Node {
   log: Record<string, unknown>[];
   /** Everything this node wrote of presence, in order. */
   written: PresenceRecord[];
+  /** Devices of whose tokens it was to forget what it knows. */
+  forgotten: string[];
   close(): Promise<void>;
 }
 
@@ -48,6 +50,7 @@ describe('a cluster of three hubs', () => {
     const bus = cluster.join(nodeId);
     const { log, lines } = recordingLog();
     const written: PresenceRecord[] = [];
+    const forgotten: string[] = [];
     const hub = createHub({
       proxyTrust: { proxies: undefined, cfConnectingIp: false },
       httpServer,
@@ -68,6 +71,7 @@ describe('a cluster of three hubs', () => {
             partnerId: 'partner',
           },
         }),
+        forget: (deviceIds) => void forgotten.push(...deviceIds),
       },
       ledger: {
         take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
@@ -84,12 +88,21 @@ describe('a cluster of three hubs', () => {
         markLost: async () => [],
         askable: async () => new Map(),
         summaries: async () => [],
+        summariesOf: async () => [],
       },
     });
     await hub.start();
     await new Promise<void>((resolve) => httpServer.listen(0, '127.0.0.1', resolve));
     const { port } = httpServer.address() as AddressInfo;
-    return { url: `http://127.0.0.1:${port}`, hub, bus, log: lines, written, close: () => hub.close() };
+    return {
+      url: `http://127.0.0.1:${port}`,
+      hub,
+      bus,
+      log: lines,
+      written,
+      forgotten,
+      close: () => hub.close(),
+    };
   }
 
   beforeEach(async () => {
@@ -286,6 +299,17 @@ describe('a cluster of three hubs', () => {
 
     for (const frame of other.commands) await other.succeed(frame, { logs: [] });
     expect(await untouched).to.deep.equal({ ok: true, output: { logs: [] } });
+  });
+
+  it('ends the connection of a device that has moved wherever it is, and no node remembers its token', async () => {
+    const [moved, other] = [await connect(nodes[0], 'device-1'), await connect(nodes[1], 'device-2')];
+    nodes[2].hub.devicesMoved(['device-1']);
+    await eventually(
+      () => [moved.socket.connected, ...nodes.map(({ forgotten }) => forgotten.join())],
+      (state) => state.join('|') === 'false|device-1|device-1|device-1',
+    );
+    expect(other.socket.connected).to.equal(true);
+    await connect(nodes[1], 'device-1');
   });
 
   it('lets the newest connection win across nodes: the first is told, and later questions go to the second', async () => {

@@ -309,7 +309,9 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 3,
   'features/devices/agent-credentials.ts': 2,
-  'features/devices/device-store.ts': 4,
+  'features/devices/device-store.ts': 5,
+  // Wherever maintenance is over.
+  'features/devices/maintenance-end.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
   // Which organization keeps its logs for how long, and what each removes.
   'features/log-retention/old-logs.ts': 2,
@@ -352,6 +354,8 @@ describe('the way across tenants', () => {
         { name: 'account_for_invitation', public: false },
         // Answers about the caller's own tenant.
         { name: 'app_org_ids', public: true },
+        // A cap is one of all organizations of a partner, of which the caller may see some.
+        { name: 'lock_device_caps', public: false },
         { name: 'person_holder', public: false },
         { name: 'role_in_use', public: false },
         { name: 'session_holder', public: false },

@@ -10,6 +10,7 @@ export const NO_STORE: DeviceStore = {
   markLost: async () => [],
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
   summaries: async () => [],
+  summariesOf: async () => [],
 };
 
 export const NO_LEDGER: CommandLedger = {
@@ -25,6 +26,7 @@ export const TOKEN_IS_DEVICE: AgentCredentials = {
     ok: true,
     identity: { deviceId: token, orgId: 'org', siteId: 'site', partnerId: 'partner' },
   }),
+  forget() {},
 };
 
 export const NO_PEOPLE: People = {

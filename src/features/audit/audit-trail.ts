@@ -1,6 +1,7 @@
 import { runPrepared } from '../../platform/db/prepared.ts';
-import type { AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
+import type { AuditActor, AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { newId } from '../../platform/ids.ts';
+import { ZERO_UUID } from './chain.ts';
 import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
 
 /**
@@ -10,64 +11,67 @@ import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
 export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
   return {
     async record(tx, entry) {
-      const row = outboxRow(entry);
-      if (row.orgId === null && row.partnerId === null) {
-        entry.state.log.debug(
-          { action: row.action, resourceId: row.resourceId },
-          'audit.dropped_without_org',
-        );
-        return;
-      }
-      await runPrepared(tx, INSERT, [
-        row.id,
-        row.orgId,
-        row.partnerId,
-        row.actorType,
-        row.actorId,
-        row.actorEmail,
-        row.action,
-        row.resourceType,
-        row.resourceId,
-        row.resourceName,
-        row.details,
-        row.ipAddress,
-        row.userAgent,
-        row.result,
-        row.errorMessage,
-      ]);
+      const row = rowOf(entry);
+      if (row !== undefined) await runPrepared(tx, INSERT, Object.values(row));
+    },
+    async recordAll(tx, entries) {
+      const rows = entries.flatMap((entry) => rowOf(entry) ?? []);
+      if (rows.length > 0) await runPrepared(tx, INSERT_ALL, [JSON.stringify(rows)]);
     },
     committed: () => sealer.wake(),
   };
 }
 
+/** None for an entry that concerns nobody (SPEC 6). */
+function rowOf(entry: AuditEntry): OutboxRow | undefined {
+  const row = outboxRow(entry);
+  if (row.org_id !== null || row.partner_id !== null) return row;
+  entry.state.log.debug({ action: row.action, resourceId: row.resource_id }, 'audit.dropped_without_org');
+  return undefined;
+}
+
+const COLUMNS = `id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type, resource_id,
+  resource_name, details, ip_address, user_agent, result, error_message`;
+
 // Every deed pays for this one, so it is planned once a connection.
 const INSERT = {
   name: 'audit-record',
   text: `
-    insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
-      resource_id, resource_name, details, ip_address, user_agent, result, error_message)
+    insert into audit_outbox (${COLUMNS})
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+};
+
+const INSERT_ALL = {
+  name: 'audit-record-all',
+  text: `
+    insert into audit_outbox (${COLUMNS})
+    select ${COLUMNS.replace('details', 'details::jsonb')}
+    from json_to_recordset($1::json) as r (id uuid, org_id uuid, partner_id uuid, actor_type text, actor_id uuid,
+      actor_email text, action text, resource_type text, resource_id uuid, resource_name text, details text,
+      ip_address text, user_agent text, result text, error_message text)`,
 };
 
 const orNull = <T, R>(value: T | null | undefined, make: (value: T) => R): R | null =>
   value == null ? null : make(value);
 
-export function outboxRow(entry: AuditEntry) {
+type OutboxRow = ReturnType<typeof outboxRow>;
+
+/** By the names of the columns, and in the order in which `INSERT` has them. */
+function outboxRow(entry: AuditEntry) {
   const { actor, state, action, resourceType, resourceId, resourceName, details } = entry;
-  const person = actor.kind === 'agent' ? undefined : actor;
-  const actorId = asUuid(actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId));
+  const actorId = asUuid(idOf(actor));
   const resource = orNull(resourceId, asUuid);
   return {
     id: newId(),
-    orgId: entry.orgId ?? actor.orgId,
-    partnerId: entry.partnerId ?? actor.partnerId,
-    actorType: actor.kind,
-    actorId: actorId.id,
-    actorEmail: orNull(person?.email, (email) => cutText(email, 255)),
+    org_id: entry.orgId ?? actor.orgId,
+    partner_id: entry.partnerId ?? actor.partnerId,
+    actor_type: actor.kind,
+    actor_id: actorId.id,
+    actor_email: 'email' in actor ? cutText(actor.email, 255) : null,
     action: cutText(action, 100),
-    resourceType: cutText(resourceType, 50),
-    resourceId: resource?.id ?? null,
-    resourceName: orNull(resourceName, (name) => cutText(name, 255)),
+    resource_type: cutText(resourceType, 50),
+    resource_id: resource?.id ?? null,
+    resource_name: orNull(resourceName, (name) => cutText(name, 255)),
     details: JSON.stringify(
       cleanJson({
         ...details,
@@ -75,9 +79,14 @@ export function outboxRow(entry: AuditEntry) {
         ...(resource?.raw === undefined ? {} : { rawResourceId: resource.raw }),
       }),
     ),
-    ipAddress: orNull(state.client.ip, (ip) => cutText(ip, 45)),
-    userAgent: orNull(state.client.userAgent, cleanText),
+    ip_address: orNull(state.client.ip, (ip) => cutText(ip, 45)),
+    user_agent: orNull(state.client.userAgent, cleanText),
     result: entry.result ?? 'success',
-    errorMessage: orNull(entry.errorMessage, cleanText),
+    error_message: orNull(entry.errorMessage, cleanText),
   };
+}
+
+function idOf(actor: AuditActor): string {
+  if (actor.kind === 'system') return ZERO_UUID;
+  return actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId);
 }

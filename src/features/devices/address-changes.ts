@@ -35,21 +35,15 @@ export async function writePresence(
   return rows as Moved[];
 }
 
-/** In the transaction that writes the new address. */
+/** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
 export async function noteMoves(
   tx: Tx,
   moves: readonly Moved[],
   { audit, log }: { audit: AuditTrail; log: Logger },
 ): Promise<void> {
-  for (const {
-    device_id: deviceId,
-    org_id: orgId,
-    partner_id: partnerId,
-    hostname,
-    before,
-    after,
-  } of moves) {
-    await audit.record(tx, {
+  await audit.recordAll(
+    tx,
+    moves.map(({ device_id: deviceId, org_id: orgId, partner_id: partnerId, hostname, before, after }) => ({
       action: 'agent.source.ip.changed',
       resourceType: 'device',
       resourceId: deviceId,
@@ -57,6 +51,6 @@ export async function noteMoves(
       details: { before, after },
       actor: { kind: 'agent', deviceId, orgId, partnerId },
       state: { client: { ip: after, userAgent: null }, log },
-    });
-  }
+    })),
+  );
 }

@@ -47,16 +47,17 @@ export class CachedAgentCredentials implements AgentCredentials {
     if (!verdict.ok) return verdict;
     // What was read before a token was revoked or replaced may be about that one.
     const isCurrent = changesBefore === this.#changes;
-    if (isFirstUse) this.forget(verdict.identity.deviceId);
+    if (isFirstUse) this.forget([verdict.identity.deviceId]);
     if (isCurrent) this.#remember(hash, verdict);
     return isFirstUse ? { ...verdict, isFirstUse } : verdict;
   }
 
-  /** After a token was revoked or replaced. */
-  forget(deviceId: string): void {
+  /** After tokens were revoked or replaced, or their devices moved. */
+  forget(deviceIds: readonly string[]): void {
     this.#changes += 1;
+    const forgotten = new Set(deviceIds);
     for (const [hash, { verdict }] of this.#cache) {
-      if (verdict.ok && verdict.identity.deviceId === deviceId) this.#cache.delete(hash);
+      if (verdict.ok && forgotten.has(verdict.identity.deviceId)) this.#cache.delete(hash);
     }
   }
 
@@ -164,7 +165,7 @@ export async function stageAgentToken(
 
 /** A new token for the device; earlier ones stop working. */
 export async function issueAgentToken(tx: Tx, device: { id: string; orgId: string }): Promise<string> {
-  await revokeAgentTokens(tx, device.id);
+  await revokeAgentTokens(tx, [device.id]);
   const token = newToken('agent');
   await tx('agent_credentials').insert({
     token_hash: tokenHash(token),
@@ -174,9 +175,9 @@ export async function issueAgentToken(tx: Tx, device: { id: string; orgId: strin
   return token;
 }
 
-export async function revokeAgentTokens(tx: Tx, deviceId: string): Promise<void> {
+export async function revokeAgentTokens(tx: Tx, deviceIds: readonly string[]): Promise<void> {
   await tx('agent_credentials')
-    .where({ device_id: deviceId })
+    .whereRaw('device_id = any(?::uuid[])', [[...deviceIds]])
     .whereNull('revoked_at')
     .update({ revoked_at: new Date() });
 }

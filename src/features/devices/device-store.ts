@@ -3,9 +3,10 @@ import type { Db } from '../../platform/db/pool.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { noteMoves, writePresence } from './address-changes.ts';
-import { selectDevices, toSummary, visibleDevices } from './device.report.ts';
+import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
 export function createDeviceStore({
@@ -190,6 +191,20 @@ export function createDeviceStore({
         if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
         if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
         return (await selectDevices(query).orderByRaw('lower(d.hostname), d.id')).map(toSummary);
+      });
+    },
+
+    async summariesOf(deviceIds) {
+      return withSystem(db, 'read devices that have changed, for whoever watches', async (tx) => {
+        const query = tx('devices as d')
+          .join('organizations as o', 'o.id', 'd.org_id')
+          .joinRaw(PRESENCE_JOIN)
+          .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+          .where('d.condition', '<>', 'decommissioned')
+          .whereNull('o.deleted_at')
+          .select('o.partner_id');
+        const rows = (await selectDevices(query)) as (DeviceRow & { partner_id: string })[];
+        return rows.map((row) => ({ device: toSummary(row), partnerId: row.partner_id }));
       });
     },
   };

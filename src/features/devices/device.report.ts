@@ -1,16 +1,9 @@
 import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
-import type { Caller } from '../../platform/context.ts';
 import type { Query } from '../../platform/db/pool.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
+import { STATUS_SQL } from '../conditions/index.ts';
 import type { Device, DeviceSort } from './device.schema.ts';
 
 /** The read side of a device: its record with its presence beside it, in one query. */
-
-/** What the device shows as its status: a decision about it where there is one, else whether it is connected, or reports without
- * a connection. */
-const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
-  when p.state = 'connected' or p.reports_until > now() then 'online' else 'offline' end`;
 
 export interface DeviceRow {
   id: string;
@@ -19,6 +12,8 @@ export interface DeviceRow {
   partner_id?: string;
   hostname: string;
   display_name: string | null;
+  condition: string;
+  maintenance_until: Date | null;
   status: DeviceStatus;
   os_type: Device['osType'];
   os_version: string;
@@ -48,17 +43,6 @@ export interface DeviceRow {
 
 /** The groups a device is in are shown with its record, and not with the summaries of a whole fleet. */
 type DeviceInGroups = DeviceRow & { group_ids: string[] };
-
-/** The devices a caller can see that are not decommissioned; add conditions, order and limit. */
-export function visibleDevices(tx: Tx, caller: Caller): Query {
-  return tx('devices as d')
-    .leftJoin(
-      'device_presence as p',
-      (join) => void join.on('p.device_id', 'd.id').andOn('p.org_id', 'd.org_id'),
-    )
-    .whereRaw(inTenant(caller, 'd.org_id'))
-    .where('d.condition', '<>', 'decommissioned');
-}
 
 export const STATUS_IS = (query: Query, status: DeviceStatus) =>
   query.whereRaw(`${STATUS_SQL} = ?`, [status]);
@@ -139,6 +123,7 @@ export function toDevice(row: DeviceInGroups): Device {
     hostname: row.hostname,
     displayName: row.display_name,
     status: row.status,
+    maintenanceUntil: row.condition === 'maintenance' ? (row.maintenance_until?.toISOString() ?? null) : null,
     presence: presenceOf(row),
     osType: row.os_type,
     osVersion: row.os_version,

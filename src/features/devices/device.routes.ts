@@ -1,20 +1,16 @@
 import { z } from 'zod';
-import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Device, DeviceQuery } from './device.schema.ts';
-import { decommissionDevice, listDevices, readDevice } from './device.service.ts';
+import type { BulkParts } from './bulk.service.ts';
+import { decommissionDevice } from './decommission.service.ts';
+import { listDevices, readDevice } from './device.service.ts';
+import { about, managementRoutes } from './management.routes.ts';
 
 const SCOPES = ['organization', 'partner', 'system'] as const;
 
-export function deviceRoutes({
-  hub,
-  forgetToken,
-}: {
-  hub: DeviceHub;
-  forgetToken: (deviceId: string) => void;
-}): RouteGroup {
+export function deviceRoutes(parts: BulkParts): RouteGroup {
   return {
     name: 'Devices',
     description: 'Managed machines and whether they are connected.',
@@ -44,20 +40,11 @@ export function deviceRoutes({
         access: { scopes: SCOPES, permission: 'devices:delete' },
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
-        handler: async ({ ctx, params }) => {
-          ctx.afterCommit(() => forgetToken(params.id));
-          return decommissionDevice(ctx, params.id, hub);
-        },
-        audit: {
-          action: 'device.delete',
-          resource: 'device',
-          note: ({ device }) => ({
-            orgId: device.orgId,
-            resourceId: device.id,
-            resourceName: device.hostname,
-          }),
-        },
+        errors: ['tenant_inactive'],
+        handler: ({ ctx, params }) => decommissionDevice(ctx, params.id, parts),
+        audit: { action: 'device.delete', resource: 'device', note: ({ device }) => about(device) },
       }),
+      ...managementRoutes(parts),
     ],
   };
 }

@@ -20,6 +20,7 @@ export const Device = z
     hostname: z.string(),
     displayName: z.string().nullable(),
     status: DeviceStatus,
+    maintenanceUntil: Timestamp.nullable().describe('When maintenance ends by itself.'),
     presence: Presence,
     osType: OsType,
     osVersion: z.string(),

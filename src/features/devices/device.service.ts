@@ -1,24 +1,16 @@
-import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
-import { assertManageable, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
-import { revokeAgentTokens } from './agent-credentials.ts';
-import {
-  IS_MEMBER,
-  orderDevices,
-  selectDevices,
-  STATUS_IS,
-  toDevice,
-  visibleDevices,
-  withGroups,
-} from './device.report.ts';
+import { decommissionedDevices, visibleDevices } from '../conditions/index.ts';
+import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { IS_MEMBER, orderDevices, selectDevices, STATUS_IS, toDevice, withGroups } from './device.report.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const matching = visibleDevices(ctx.tx, ctx.caller);
+  const source = query.status === 'decommissioned' ? decommissionedDevices : visibleDevices;
+  const matching = source(ctx.tx, ctx.caller);
   if (query.orgId !== undefined) void matching.where('d.org_id', query.orgId);
   if (query.siteId !== undefined) void matching.where('d.site_id', query.siteId);
   if (query.groupId !== undefined) void IS_MEMBER(matching, query.groupId);
@@ -68,20 +60,6 @@ export async function devicesToManage(ctx: Context, ids: readonly string[]): Pro
       'o.status as orgStatus',
     );
   return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
-}
-
-/** Takes a device out of service: its token dies and its connection with it. The record stays for the audit trail. */
-export async function decommissionDevice(
-  ctx: Context,
-  id: string,
-  hub: DeviceHub,
-): Promise<{ success: true; device: Device }> {
-  const device = await readDevice(ctx, id);
-  await assertManageable(ctx, device.orgId);
-  await ctx.tx('devices').where({ id }).update({ condition: 'decommissioned', updated_at: new Date() });
-  await revokeAgentTokens(ctx.tx, id);
-  ctx.afterCommit(() => hub.deviceLeft(id));
-  return { success: true, device };
 }
 
 /** Where in the list, counted from 0, stands what is not a device of the organization, or is out of service. */

@@ -1,5 +1,7 @@
 export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agent-credentials.ts';
+export { assertRoomForDevice } from './device-caps.ts';
 export { createDeviceStore } from './device-store.ts';
+export type { TellAutoUpdate } from './update.service.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { Device, DeviceQuery } from './device.schema.ts';
 export {
@@ -9,4 +11,5 @@ export {
   positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';
+export { MaintenanceEnd } from './maintenance-end.ts';
 export { selectDevices, toSummary, type DeviceRow } from './device.report.ts';

@@ -7,7 +7,13 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
-import { issueAgentToken, selectDevices, toSummary, type DeviceRow } from '../devices/index.ts';
+import {
+  assertRoomForDevice,
+  type DeviceRow,
+  issueAgentToken,
+  selectDevices,
+  toSummary,
+} from '../devices/index.ts';
 import { firstSiteOf } from '../sites/index.ts';
 import type { EnrollLimits } from './enroll-limits.ts';
 
@@ -20,8 +26,6 @@ interface KeyRow {
   org_status: string;
   org_deleted: boolean;
   partner_status: string;
-  partner_max_devices: number | null;
-  org_max_devices: number | null;
 }
 
 const KEY_FAULT = {
@@ -35,7 +39,7 @@ export interface EnrollmentSettings {
   hub: DeviceHub;
   audit: AuditTrail;
   heartbeatSeconds: number;
-  forgetToken: (deviceId: string) => void;
+  forgetTokens: (deviceIds: readonly string[]) => void;
   enrollLimits: EnrollLimits;
 }
 
@@ -50,7 +54,7 @@ export async function enroll(
   );
 
   settings.audit.committed();
-  settings.forgetToken(device.id);
+  settings.forgetTokens([device.id]);
   // A connection under the token of before is over.
   settings.hub.disconnect(device.id);
   settings.hub.deviceEntered(device, key.partner_id);
@@ -74,7 +78,7 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: Audit
     const key = await takeKey(tx, request.enrollmentKey);
     const known = await findMachine(tx, key.org_id, request.machineId);
     if (known?.condition === undefined || known.condition === 'decommissioned') {
-      await assertRoomForDevice(tx, key);
+      await assertRoomForDevice(tx, key.org_id);
     }
     const deviceId = known?.id ?? newId();
     await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
@@ -97,7 +101,6 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: Audit
 async function takeKey(tx: Tx, key: string): Promise<KeyRow> {
   const { rows } = await tx.raw(
     `select k.id, k.org_id, k.site_id, o.partner_id, o.status as org_status, o.deleted_at is not null as org_deleted,
-      o.max_devices as org_max_devices, p.max_devices as partner_max_devices,
       case when p.deleted_at is not null then 'churned' else p.status end as partner_status,
       case when k.revoked_at is not null then 'revoked' when k.expires_at <= now() then 'expired'
         when k.usage_count >= k.max_usage then 'exhausted' end as fault
@@ -122,32 +125,6 @@ async function findMachine(tx: Tx, orgId: string, machineId: string | undefined)
     .where({ org_id: orgId, machine_id: machineId })
     .forUpdate()
     .first<{ id: string; condition: string } | undefined>('id', 'condition');
-}
-
-/** Caps of partner and organization. The rows that carry a cap are locked, so that it holds under concurrency. */
-async function assertRoomForDevice(tx: Tx, key: KeyRow): Promise<void> {
-  const caps = [
-    {
-      table: 'partners',
-      id: key.partner_id,
-      cap: key.partner_max_devices,
-      of: 'provider',
-      where: 'o.partner_id',
-    },
-    { table: 'organizations', id: key.org_id, cap: key.org_max_devices, of: 'organization', where: 'o.id' },
-  ];
-  for (const { table, id, cap, of, where } of caps) {
-    if (cap === null) continue;
-    await tx.raw('select from ?? where id = ? for no key update', [table, id]);
-    const { rows } = await tx.raw(
-      `select count(*)::int as devices from devices d join organizations o on o.id = d.org_id
-      where ?? = ? and d.condition <> 'decommissioned'`,
-      [where, id],
-    );
-    if (Number(rows[0]?.devices) >= cap) {
-      throw new AppError('limit_reached', `The ${of} may have ${cap} devices and has them.`);
-    }
-  }
 }
 
 async function saveDevice(
@@ -184,7 +161,12 @@ async function saveDevice(
   const condition = tx.raw(`case when condition = 'decommissioned' then 'normal' else condition end`);
   await tx('devices')
     .where({ id: device.id })
-    .update({ ...facts, condition, ...(key.site_id === null ? {} : { site_id: key.site_id }) });
+    .update({
+      ...facts,
+      condition,
+      decommissioned_from: null,
+      ...(key.site_id === null ? {} : { site_id: key.site_id }),
+    });
 }
 
 async function readSummary(tx: Tx, id: string): Promise<DeviceSummary> {

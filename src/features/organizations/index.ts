@@ -4,4 +4,5 @@ export {
   assertManageable,
   assertOrganizationAccess,
   isManageable,
+  readOrganization,
 } from './organization.service.ts';

@@ -1,4 +1,4 @@
-import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
+import type { AgentCaller, Caller } from '../context.ts';
 import type { Tx } from '../db/transaction.ts';
 import type { Logger } from '../logger.ts';
 import type { AuditNote } from './route.ts';
@@ -6,6 +6,8 @@ import type { AuditNote } from './route.ts';
 export interface AuditTrail {
   /** Writes an entry in the transaction of the deed. */
   record(tx: Tx, entry: AuditEntry): Promise<void>;
+  /** The same for many at once, in one statement. */
+  recordAll(tx: Tx, entries: readonly AuditEntry[]): Promise<void>;
   /** Told that a transaction with entries was committed. */
   committed(): void;
 }
@@ -13,13 +15,15 @@ export interface AuditTrail {
 /** Whoever did it, as far as an entry names them. */
 export type AuditActor =
   | Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'>
-  | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>;
+  | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>
+  /** The server itself. */
+  | { kind: 'system'; orgId: string; partnerId: string };
 
 export interface AuditEntry extends AuditNote {
   action: string;
   resourceType: string;
   actor: AuditActor;
-  state: { client: Pick<ClientInfo, 'ip' | 'userAgent'>; log: Logger };
+  state: { client: { ip: string | null; userAgent: string | null }; log: Logger };
   /** `success` where it is left out. */
   result?: 'failure' | 'denied';
   errorMessage?: string;

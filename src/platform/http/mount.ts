@@ -219,9 +219,12 @@ async function audited(
   if (row.audit !== undefined) {
     const { action, resource: resourceType, note } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
-    for (const about of [note(raw, input)].flat()) {
-      await audit.record(ctx.tx, { ...about, action, resourceType, actor, state });
-    }
+    const entries = [note(raw, input)]
+      .flat()
+      .map((about) => ({ action, ...about, resourceType, actor, state }));
+    const [first] = entries;
+    if (entries.length === 1 && first !== undefined) await audit.record(ctx.tx, first);
+    else await audit.recordAll(ctx.tx, entries);
     ctx.afterCommit(() => audit.committed());
   }
   return parsed;

@@ -85,6 +85,8 @@ export interface AuditNote {
   resourceId?: string;
   resourceName?: string;
   details?: Record<string, unknown>;
+  /** Where the body decides which deed it is; otherwise the row's. */
+  action?: string;
 }
 
 interface RouteBase<A extends Access, P, Q, B, R> {

@@ -222,7 +222,7 @@ describe('the rotation of an agent’s token', () => {
   it('is not remembered wrongly by a process that was reading the old token at that moment', async () => {
     const credentials = new CachedAgentCredentials(app.server.database.pool);
     const reading = credentials.verify(device.token);
-    credentials.forget(device.deviceId);
+    credentials.forget([device.deviceId]);
     expect((await reading).ok).to.equal(true);
     await inDatabase('update agent_credentials set revoked_at = now() where device_id = ?', [
       device.deviceId,

@@ -122,6 +122,33 @@ describe('audit entries', () => {
     expect(row.details).to.deep.equal({ half: '\uFFFD', '\uFFFD': 'x\uFFFD' });
   });
 
+  it('are the same written one by one and many at once', async () => {
+    const odd: Partial<AuditEntry>[] = [
+      { details: { n: 2 ** 60, small: 1e-7, list: [null, {}], text: `'"\\\n\t€😀` } },
+      { resourceId: 'server-1', resourceName: `\0${'😀'.repeat(300)}`, details: { '\0': '\ud800' } },
+      { result: 'denied', errorMessage: 'no\0', resourceName: '' },
+      { action: 'x'.repeat(200), resourceType: '\\N' },
+    ];
+    const entries = odd.map((one) =>
+      entry({ ...one, actor: { ...entry().actor, userId: tenant.admin.id } as Caller }),
+    );
+    for (const one of entries) await record(one);
+    await withSystem(app.server.database.pool, 'test', async (tx) => {
+      const trail = createAuditTrail({ wake() {} });
+      await trail.recordAll(tx, entries);
+      await trail.recordAll(tx, []);
+    });
+    await app.server.auditSealer.flush();
+    const rows: object[] = await inDatabase(
+      `select org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type, resource_id,
+        resource_name, details::text, ip_address, user_agent, result, error_message
+      from audit_logs where chain_id = ? order by seq desc limit ${2 * odd.length}`,
+      [tenant.orgId],
+    );
+    expect(rows.slice(0, odd.length)).to.deep.equal(rows.slice(odd.length));
+    expect(rows).to.have.lengthOf(2 * odd.length);
+  });
+
   it('that concern no organization and no partner are dropped, which the log says', async () => {
     const { log, lines } = recordingLog();
     const nobody = { ...entry().actor, orgId: null, partnerId: null } as unknown as Caller;

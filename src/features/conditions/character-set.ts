@@ -1,0 +1,127 @@
+const LAST = 0x10ffff;
+/** Halves of surrogate pairs are no characters. */
+const GAP_FROM = 0xd800;
+const GAP_TO = 0xdfff;
+
+type Range = readonly [from: number, to: number];
+
+/** Characters by their code points, in ranges, written in brackets for either kind of regular expression. */
+export class CharacterSet {
+  readonly #ranges: readonly Range[];
+
+  constructor(ranges: readonly Range[]) {
+    this.#ranges = merged(ranges);
+  }
+
+  static of(...ranges: readonly (readonly [from: string, to: string])[]): CharacterSet {
+    return new CharacterSet(
+      ranges.map(([from, to]) => [from.codePointAt(0) ?? 0, to.codePointAt(0) ?? 0] as const),
+    );
+  }
+
+  get isEmpty(): boolean {
+    return this.#ranges.length === 0;
+  }
+
+  /** Its character, where it is just one. */
+  get single(): number | undefined {
+    const [first] = this.#ranges;
+    return this.#ranges.length === 1 && first?.[0] === first?.[1] ? first?.[0] : undefined;
+  }
+
+  with(other: CharacterSet): CharacterSet {
+    return new CharacterSet([...this.#ranges, ...other.#ranges]);
+  }
+
+  complement(): CharacterSet {
+    const ranges: Range[] = [];
+    let from = 1;
+    for (const [begin, end] of this.#ranges) {
+      if (begin > from) ranges.push([from, begin - 1]);
+      from = end + 1;
+    }
+    if (from <= LAST) ranges.push([from, LAST]);
+    return new CharacterSet(ranges);
+  }
+
+  /** With the other case of each letter. */
+  inAnyCase(): CharacterSet {
+    const added: Range[] = [];
+    for (const pair of casePairs()) {
+      const [capital, small] = pair;
+      if (this.#has(capital) !== this.#has(small)) added.push([capital, capital], [small, small]);
+    }
+    return added.length === 0 ? this : new CharacterSet([...this.#ranges, ...added]);
+  }
+
+  forRe2(): string {
+    return this.#brackets((code) => `\\x{${code.toString(16)}}`);
+  }
+
+  forPostgres(): string {
+    return this.#brackets((code) =>
+      code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`,
+    );
+  }
+
+  #brackets(escaped: (code: number) => string): string {
+    const shown = (code: number) => {
+      const character = String.fromCodePoint(code);
+      return /[0-9A-Za-z]/.test(character) ? character : escaped(code);
+    };
+    const { single } = this;
+    if (single !== undefined) return shown(single);
+    const ranges = this.#ranges.map(([from, to]) =>
+      from === to ? shown(from) : `${shown(from)}-${shown(to)}`,
+    );
+    return `[${ranges.join('')}]`;
+  }
+
+  #has(code: number): boolean {
+    let low = 0;
+    let high = this.#ranges.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const [from, to] = this.#ranges[middle] ?? [0, 0];
+      if (code < from) high = middle - 1;
+      else if (code > to) low = middle + 1;
+      else return true;
+    }
+    return false;
+  }
+}
+
+function merged(ranges: readonly Range[]): Range[] {
+  const result: [number, number][] = [];
+  for (const [from, to] of ranges.flatMap(withoutGap).sort(([a], [b]) => a - b)) {
+    const last = result.at(-1);
+    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else result.push([from, to]);
+  }
+  return result;
+}
+
+function withoutGap([from, to]: Range): Range[] {
+  const parts: Range[] = [
+    [from, Math.min(to, GAP_FROM - 1)],
+    [Math.max(from, GAP_TO + 1), to],
+  ];
+  return parts.filter(([begin, end]) => begin <= end);
+}
+
+let pairs: Range[] | undefined;
+
+/** Each letter that has another case, with that. */
+function casePairs(): readonly Range[] {
+  if (pairs !== undefined) return pairs;
+  pairs = [];
+  for (let code = 0x41; code < 0x1f000; code++) {
+    const letter = String.fromCodePoint(code);
+    for (const other of [letter.toLowerCase(), letter.toUpperCase()]) {
+      const [only, ...rest] = other;
+      if (only === undefined || rest.length > 0 || only === letter) continue;
+      pairs.push([code, only.codePointAt(0) ?? 0]);
+    }
+  }
+  return pairs;
+}

@@ -1,0 +1,143 @@
+import { invalid, AppError } from '../../platform/errors.ts';
+import type { CustomKinds, Dependency, Value } from './field.ts';
+import type { Fault } from './faults.ts';
+import { asker, type Ask, toProgram } from './in-memory.ts';
+import { instantText } from './instants.ts';
+import type { MatchableDevice } from './matchable-device.ts';
+import { parseRule } from './parse.ts';
+import { type Leaf, pathOf, type Rule } from './rule.ts';
+import { type SqlCondition, toSql } from './to-sql.ts';
+
+/** Conditions that were checked, ready to be asked: of the database, or of one device in memory. */
+export class Conditions {
+  readonly #rule: Rule;
+  readonly #leaves: readonly Leaf[];
+  #program: Ask | undefined;
+
+  /** What of a device they look at: where none of it has changed, the answer is the one of before. */
+  readonly reads: ReadonlySet<Dependency>;
+  /** Whether the answer can change while the device does not. */
+  readonly dependsOnTime: boolean;
+  /** The regular expressions among them, as Postgres reads them. */
+  readonly patterns: readonly string[];
+
+  constructor(rule: Rule) {
+    this.#rule = rule;
+    this.#leaves = leavesOf(rule);
+    this.reads = new Set(this.#leaves.flatMap(({ field }) => field.reads));
+    this.dependsOnTime = this.#leaves.some(
+      ({ test }) =>
+        test.is === 'within' && [test.low, test.high].some((end) => end !== undefined && 'before' in end),
+    );
+    this.patterns = this.#leaves.flatMap(({ test }) =>
+      test.is === 'matching' ? [test.pattern.postgres] : [],
+    );
+  }
+
+  /** @param now  in milliseconds */
+  matches(device: MatchableDevice, now: number): boolean {
+    this.#program ??= toProgram(this.#rule);
+    return this.#program(device, now);
+  }
+
+  /** Each condition by itself, in the order in which they stand; not more than `atMost`. */
+  explain(
+    device: MatchableDevice,
+    now: number,
+    { root = 'conditions', atMost = Infinity } = {},
+  ): Explained[] {
+    return this.#leaves.slice(0, atMost).map((leaf) => ({
+      path: pathOf(root, leaf.place),
+      field: leaf.field.key,
+      operator: leaf.operator,
+      matched: asker(leaf)(device, now),
+      value: shownValue(leaf, device, now),
+    }));
+  }
+
+  get count(): number {
+    return this.#leaves.length;
+  }
+
+  toSql(options: { now: number; tenant: string; prefix: string }): SqlCondition {
+    return toSql(this.#rule, options);
+  }
+
+  /** The ids that they name, each with where. */
+  references(root = 'conditions'): Reference[] {
+    return this.#leaves.flatMap(({ field: { key }, test, place }) => {
+      if (key !== 'orgId' && key !== 'siteId' && key !== 'groupId') return [];
+      if (test.is !== 'among') return [];
+      return test.values.map((id) => ({ kind: key, id, path: () => `${pathOf(root, place)}.value` }));
+    });
+  }
+}
+
+export interface Reference {
+  kind: 'orgId' | 'siteId' | 'groupId';
+  id: string;
+  /** Made where it is needed: one that lies deep is long. */
+  path(): string;
+}
+
+export interface Explained {
+  path: string;
+  field: string;
+  operator: string;
+  matched: boolean;
+  /** What it saw of the device. */
+  value: unknown;
+}
+
+export type ParsedConditions = { ok: true; conditions: Conditions } | { ok: false; faults: Fault[] };
+
+/** @param root  how the paths of faults begin */
+export function parseConditions(
+  value: unknown,
+  { root = 'conditions', customKinds }: { root?: string; customKinds: CustomKinds },
+): ParsedConditions {
+  const parsed = parseRule(value, { root, customKinds });
+  return parsed.ok ? { ok: true, conditions: new Conditions(parsed.rule) } : parsed;
+}
+
+/** What is wrong with conditions whatever the custom fields are. */
+export function conditionFaults(value: unknown, root: string): Fault[] {
+  const parsed = parseRule(value, { root, customKinds: undefined });
+  return parsed.ok ? [] : parsed.faults;
+}
+
+/** All faults in one answer. An unknown field is called so at its beginning (SPEC 2.8). */
+export function faultyConditions(faults: readonly Fault[]): AppError {
+  const [first] = faults;
+  if (first === undefined) return invalid('conditions', 'is not valid');
+  const sentence = first.message.startsWith('Unknown field')
+    ? `${first.message} (${first.path})`
+    : `${first.path}: ${first.message}`;
+  return new AppError('validation_failed', sentence, { details: faults });
+}
+
+function leavesOf(rule: Rule): Leaf[] {
+  const leaves: Leaf[] = [];
+  const open: Rule[] = [rule];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if ('children' in next) for (const child of next.children.toReversed()) open.push(child);
+    else leaves.push(next);
+  }
+  return leaves;
+}
+
+const DAY_MS = 86_400_000;
+
+function shownValue({ field, test }: Leaf, device: MatchableDevice, now: number): unknown {
+  const value: Value = field.value(device);
+  if (typeof value === 'number') {
+    if (field.kind === 'datetime') return instantText(value);
+    if (field.kind === 'days') return (now - value) / DAY_MS;
+    return value;
+  }
+  if (field.kind === 'boolean' && value !== null) return value === 'true';
+  return test.is === 'like' && Array.isArray(value) ? value.slice(0, SHOWN_MAX) : value;
+}
+
+/** Of a machine with thousands of programs not all are shown. */
+const SHOWN_MAX = 100;

@@ -1,0 +1,8 @@
+/** A piece of SQL with a `?` for each of its values. */
+export interface Sql {
+  text: string;
+  values: readonly SqlValue[];
+}
+export type SqlValue = string | number | readonly string[];
+
+export const sql = (text: string, ...values: readonly SqlValue[]): Sql => ({ text, values });

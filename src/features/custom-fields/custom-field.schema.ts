@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+export const CustomFieldType = z
+  .enum(['string', 'number', 'boolean', 'date', 'list'])
+  .describe('`date`: a day or a time in ISO 8601. `list`: texts.');
+export type CustomFieldType = z.infer<typeof CustomFieldType>;
+
+export const CustomField = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    key: z.string(),
+    name: z.string(),
+    type: CustomFieldType,
+    description: z.string().nullable(),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'CustomField' });
+
+const fields = {
+  name: text(255).trim(),
+  type: CustomFieldType,
+  description: text(1000).nullable().optional(),
+};
+
+export const NewCustomField = z.strictObject({
+  ...fields,
+  /** In lower case, as the database answers ids, so that it can be compared with those. */
+  orgId: z.uuid().toLowerCase(),
+  key: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be a lower-case letter, and up to 63 of a–z, 0–9 and _ behind it')
+    .describe('Unique within the organization; cannot be changed.'),
+});
+export type NewCustomField = z.infer<typeof NewCustomField>;
+
+export const CustomFieldPatch = z
+  .strictObject({
+    ...fields,
+    type: CustomFieldType.describe('Can be changed as long as no device has a value.'),
+  })
+  .partial();
+export type CustomFieldPatch = z.infer<typeof CustomFieldPatch>;
+
+export const CustomFieldQuery = PageQuery.extend({ orgId: z.uuid().optional() });
+export type CustomFieldQuery = z.infer<typeof CustomFieldQuery>;
+
+export const CustomFieldDeleted = z.object({
+  success: z.literal(true),
+  devicesChanged: z.number().int().describe('Devices that had a value, which is gone.'),
+});

@@ -1,0 +1,142 @@
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { AppError, noFields, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { CustomField } from './custom-field.model.ts';
+import type {
+  CustomFieldPatch,
+  CustomFieldQuery,
+  CustomFieldType,
+  NewCustomField,
+} from './custom-field.schema.ts';
+import type { Definitions } from './custom-values.ts';
+
+const MAX_FIELDS = 200;
+
+const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
+  CustomField.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'custom_fields.org_id'));
+
+export async function listCustomFields(ctx: Context, query: CustomFieldQuery) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  const fields = accessible(ctx)
+    .orderBy(['key', 'id'])
+    .page(query.page - 1, query.limit);
+  if (query.orgId !== undefined) void fields.where('org_id', query.orgId);
+  return toPage(query, await fields);
+}
+
+export async function readCustomField(ctx: Context, id: string): Promise<CustomField> {
+  const field = await accessible(ctx).findById(id);
+  if (field === undefined) throw notFound('Custom field');
+  return field;
+}
+
+export async function createCustomField(ctx: Context, input: NewCustomField): Promise<CustomField> {
+  await assertOrganizationAccess(ctx, input.orgId);
+  await assertManageable(ctx, input.orgId);
+  // One after the other, so that the bound holds.
+  await ctx.tx.raw('select from organizations where id = ? for no key update', [input.orgId]);
+  const present = await CustomField.query(ctx.tx).where('org_id', input.orgId).resultSize();
+  if (present >= MAX_FIELDS) {
+    throw new AppError(
+      'limit_reached',
+      `An organization may have ${MAX_FIELDS} custom fields and this one has them.`,
+    );
+  }
+  return namingConflict(
+    CustomField.query(ctx.tx).insertAndFetch({ ...sentFields(input), createdBy: ctx.caller.userId }),
+    'custom_fields_key',
+    'body.key',
+    'Another custom field of this organization has this key.',
+  );
+}
+
+export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch) {
+  const field = await readFieldToChange(ctx, id);
+  const changes = sentFields(patch);
+  const changedFields = Object.keys(changes);
+  if (changedFields.length === 0) throw noFields();
+  if (changes.type !== undefined && changes.type !== field.type) {
+    const devices = await countValues(ctx, field);
+    if (devices > 0) {
+      throw new AppError(
+        'conflict',
+        `${devices} device${devices === 1 ? ' has a value' : 's have values'} of the type ${field.type}: remove them first.`,
+        { details: { devices } },
+      );
+    }
+  }
+  return Object.assign(await field.$query(ctx.tx).patchAndFetch(changes), { changedFields });
+}
+
+/** With the value that each device has in it. */
+export async function deleteCustomField(ctx: Context, id: string, hub: DeviceHub) {
+  const field = await readFieldToChange(ctx, id);
+  const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
+    `with holders as (
+      select id from devices where org_id = ? and jsonb_exists(custom_fields, ?) order by id for no key update
+    )
+    update devices d set custom_fields = d.custom_fields - ?::text, updated_at = now()
+    from holders where d.id = holders.id returning d.id`,
+    [field.orgId, field.key, field.key],
+  );
+  await field.$query(ctx.tx).delete();
+  const changed = rows.map((row) => row.id);
+  ctx.afterCommit(() => hub.devicesChanged(changed));
+  return { success: true as const, devicesChanged: changed.length, field };
+}
+
+/**
+ * The definitions of organizations, by organization and key. They stay as they are until the end of the transaction:
+ * what is checked by them is stored under them.
+ */
+export async function definitionsOf(
+  ctx: Pick<Context, 'tx'>,
+  orgIds: readonly string[],
+): Promise<ReadonlyMap<string, Definitions>> {
+  const { rows } = await ctx.tx.raw<{ rows: { org_id: string; key: string; type: CustomFieldType }[] }>(
+    `select org_id, key, type from custom_fields where org_id = any(?::uuid[]) order by id for share`,
+    [[...orgIds]],
+  );
+  const byOrg = new Map<string, Map<string, CustomFieldType>>();
+  for (const { org_id: orgId, key, type } of rows) {
+    const known = byOrg.get(orgId) ?? new Map<string, CustomFieldType>();
+    byOrg.set(orgId, known.set(key, type));
+  }
+  return byOrg;
+}
+
+/**
+ * Of which type each key is in the organizations that the caller reaches, or in those of them that are named. Where they
+ * do not agree it is a text.
+ */
+export async function customFieldKinds(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  orgIds?: readonly string[],
+): Promise<Definitions> {
+  const fields = accessible(ctx).distinct('key', 'type');
+  if (orgIds !== undefined) void fields.whereRaw('org_id = any(?::uuid[])', [[...orgIds]]);
+  const kinds = new Map<string, CustomFieldType>();
+  for (const { key, type } of await fields) kinds.set(key, kinds.has(key) ? 'string' : type);
+  return kinds;
+}
+
+/** Locked against whoever stores values by it at this moment. */
+async function readFieldToChange(ctx: Context, id: string): Promise<CustomField> {
+  const field = await accessible(ctx).findById(id).forUpdate();
+  if (field === undefined) throw notFound('Custom field');
+  await assertManageable(ctx, field.orgId);
+  return field;
+}
+
+async function countValues(ctx: Context, { orgId, key }: CustomField): Promise<number> {
+  const { rows } = await ctx.tx.raw<{ rows: { devices: number }[] }>(
+    'select count(*)::int as devices from devices where org_id = ? and jsonb_exists(custom_fields, ?)',
+    [orgId, key],
+  );
+  return rows[0]?.devices ?? 0;
+}

@@ -1,0 +1,3 @@
+export { customFieldRoutes } from './custom-field.routes.ts';
+export { customFieldKinds, definitionsOf } from './custom-field.service.ts';
+export { type CustomValues, type Definitions, faultsOf } from './custom-values.ts';

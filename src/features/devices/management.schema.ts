@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { JsonInput, text } from '../../platform/http/fields.ts';
+import { Instant } from '../../protocol/index.ts';
+import { Device } from './device.schema.ts';
+
+const MAX_TAGS = 50;
+const tags = z
+  .array(text(64).trim())
+  .max(MAX_TAGS)
+  .transform((list) => [...new Set(list)]);
+export const TOO_MANY_TAGS = `a device may have ${MAX_TAGS} tags`;
+export const hasTooManyTags = (list: readonly string[]) => list.length > MAX_TAGS;
+
+const customFields = JsonInput.describe(
+  'Values by the keys of custom fields: null removes one, what is not named stays.',
+);
+
+/** In lower case, as the database answers ids, so that it can be compared with those. */
+const id = z.uuid().toLowerCase();
+
+export const DevicePatch = z
+  .strictObject({
+    displayName: text(255).trim().nullable(),
+    tags: tags.describe('All tags of the device.'),
+    customFields,
+    autoUpdate: z.boolean().describe('The agent is told, and keeps it.'),
+    siteId: id.describe('Another site of the organization.'),
+  })
+  .partial();
+export type DevicePatch = z.infer<typeof DevicePatch>;
+
+const MAINTENANCE_MAX_MS = 366 * 24 * 3_600_000;
+
+const maintenance = {
+  enabled: z.boolean(),
+  until: Instant.refine((at) => Date.parse(at) > Date.now(), 'must lie in the future')
+    .refine((at) => Date.parse(at) <= Date.now() + MAINTENANCE_MAX_MS, 'must lie within a year')
+    .optional()
+    .describe('When it ends by itself; left out, somebody has to end it.'),
+};
+const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: string | undefined }) =>
+  enabled || until === undefined;
+const UNTIL_RULE = { path: ['until'], message: 'belongs to maintenance that begins' };
+
+export const Maintenance = z.strictObject(maintenance).refine(untilWhenEnabled, UNTIL_RULE);
+export type Maintenance = z.infer<typeof Maintenance>;
+
+export const DeviceMove = z.strictObject({
+  orgId: id.optional().describe('Another organization of the same partner; in system scope any.'),
+  siteId: id,
+});
+export type DeviceMove = z.infer<typeof DeviceMove>;
+
+export const DeviceMoved = z.object({
+  device: Device,
+  groupsLeft: z
+    .array(z.object({ id: z.uuid(), name: z.string() }))
+    .describe('Groups of the organization it was in.'),
+  customFieldsDropped: z
+    .array(z.string())
+    .describe('Keys that the organization it is in now does not define, or not with the same type.'),
+});
+export type DeviceMoved = z.input<typeof DeviceMoved>;
+
+export const MAX_BULK_DEVICES = 1000;
+
+const BulkAction = z.discriminatedUnion('type', [
+  z
+    .strictObject({ type: z.literal('tags'), add: tags.optional(), remove: tags.optional() })
+    .refine(({ add = [], remove = [] }) => add.length + remove.length > 0, 'must add or remove a tag')
+    .refine(({ add = [], remove = [] }) => !add.some((tag) => remove.includes(tag)), {
+      path: ['remove'],
+      message: 'must not name what is added',
+    }),
+  z.strictObject({ type: z.literal('maintenance'), ...maintenance }).refine(untilWhenEnabled, UNTIL_RULE),
+  z.strictObject({ type: z.literal('site'), siteId: id }),
+  z.strictObject({ type: z.literal('decommission') }),
+  z.strictObject({ type: z.literal('customFields'), set: customFields }),
+  z.strictObject({ type: z.literal('autoUpdate'), enabled: z.boolean() }),
+]);
+export type BulkAction = z.infer<typeof BulkAction>;
+
+export const BulkChange = z.strictObject({
+  deviceIds: z
+    .array(id)
+    .min(1)
+    .max(MAX_BULK_DEVICES)
+    .transform((ids) => [...new Set(ids)]),
+  action: BulkAction,
+});
+export type BulkChange = z.infer<typeof BulkChange>;
+
+export const BulkChanged = z.object({
+  results: z
+    .array(
+      z.object({
+        deviceId: z.uuid(),
+        ok: z.boolean(),
+        code: z.string().optional(),
+        message: z.string().optional(),
+      }),
+    )
+    .describe('In the order of the request, each device once.'),
+  succeeded: z.number().int(),
+  failed: z.number().int(),
+});

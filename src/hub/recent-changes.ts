@@ -1,0 +1,36 @@
+import type { DeviceSummary } from '../protocol/index.ts';
+import type { DeviceChange } from './device-change.ts';
+
+/** Longer than presence takes to be written. */
+const KEPT_MS = 2000;
+
+/**
+ * What was told of devices within the last seconds. The database is written behind, on whichever node holds the device:
+ * what is read there may be older than what was shown.
+ */
+export class RecentChanges {
+  #latest = new Map<string, DeviceChange>();
+  #before = new Map<string, DeviceChange>();
+  #since = Date.now();
+
+  note(change: DeviceChange): void {
+    this.#turn();
+    const earlier = this.#latest.get(change.deviceId);
+    this.#latest.set(change.deviceId, earlier === undefined ? change : change.after(earlier));
+  }
+
+  /** The device as it was read, with what was told since. */
+  over(device: DeviceSummary): DeviceSummary {
+    this.#turn();
+    const before = this.#before.get(device.id)?.over(device) ?? device;
+    return this.#latest.get(device.id)?.over(before) ?? before;
+  }
+
+  #turn(): void {
+    const age = Date.now() - this.#since;
+    if (age < KEPT_MS) return;
+    this.#before = age < 2 * KEPT_MS ? this.#latest : new Map();
+    this.#latest = new Map();
+    this.#since = Date.now();
+  }
+}

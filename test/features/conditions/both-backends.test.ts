@@ -1,0 +1,310 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  conditionsText,
+  type MatchableDevice,
+  parseConditions,
+  whereMatching,
+} from '../../../src/features/conditions/index.ts';
+import { openPool, type Db } from '../../../src/platform/db/pool.ts';
+import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
+import { withTenant } from '../../../src/platform/db/transaction.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
+import { judge, type PlainCondition, type PlainGroup } from './referee.ts';
+import * as fleets from './rule-fleet.ts';
+
+const { CUSTOM_KEYS, CUSTOM_KINDS, GROUPS, NOW, NUMBERS, ORGS, PARTNER, SITES, TIMES, word } = fleets;
+
+const TENANT: TenantScope = {
+  scope: 'partner',
+  userId: null,
+  partnerId: PARTNER,
+  orgAccess: 'listed',
+  orgIds: ORGS,
+};
+
+const someWords = fc.uniqueArray(word, { minLength: 1, maxLength: 4 });
+const bare = (...operators: string[]) => fc.record({ operator: fc.constantFrom(...operators) });
+const asks = (value: fc.Arbitrary<unknown>, ...operators: string[]) =>
+  fc.record({ operator: fc.constantFrom(...operators), value });
+const NULLS = bare('isNull', 'isNotNull');
+
+/** What JavaScript means by it as well. */
+const pattern = fc.constantFrom(
+  '^ab',
+  '01$',
+  'a|b',
+  '[a-z]+',
+  '^[^a-z]*$',
+  'a.b',
+  '^.$',
+  'A{1,2}',
+  '(?:a|A)b',
+  'é',
+  '^\\S+$',
+  '\\d',
+  '[%_]',
+  '\\\\',
+  '\\bab\\b',
+  '\\Bb',
+  'line.break',
+  'line\\sbreak',
+  '^$',
+  '',
+  '😀',
+  '^.{2}$',
+  '(ab)*',
+  '[\\w-]+1',
+  '\\x41',
+  '\\u00e9',
+  '.*',
+  '^(?:a||b)$',
+  '[\u{10000}-\u{10FFFF}]',
+  '[^\\d]$',
+  '(a+)+$',
+  'x{0}',
+  'a??b',
+);
+
+const day = fc.constantFrom(...TIMES).map((ms) => new Date(ms).toISOString().slice(0, 10));
+const instant = fc.oneof(
+  day,
+  fc.constantFrom(...TIMES).map((ms) => new Date(ms).toISOString()),
+  fc.constantFrom(
+    '2026-03-31T14:00:00+02:00',
+    '2026-03-31T12:00Z',
+    '2026-03-31T12:00:00.0009Z',
+    '0001-01-01',
+    '9999-12-31',
+  ),
+);
+const number = fc.constantFrom(...NUMBERS);
+const span = <T>(value: fc.Arbitrary<T>, isOrdered: (a: T, b: T) => boolean) =>
+  fc.tuple(value, value).map(([a, b]) => (isOrdered(a, b) ? { from: a, to: b } : { from: b, to: a }));
+
+const STRING = fc.oneof(
+  asks(word, 'equals', 'notEquals', 'contains', 'notContains', 'startsWith', 'endsWith'),
+  asks(pattern, 'matches'),
+  asks(someWords, 'in', 'notIn'),
+  NULLS,
+);
+const NUMBER = fc.oneof(
+  asks(number, 'equals', 'notEquals', 'greaterThan', 'greaterThanOrEquals', 'lessThan', 'lessThanOrEquals'),
+  asks(
+    span(number, (a, b) => a <= b),
+    'between',
+  ),
+  NULLS,
+);
+const DATETIME = fc.oneof(
+  asks(
+    instant,
+    'equals',
+    'notEquals',
+    'before',
+    'after',
+    'greaterThan',
+    'greaterThanOrEquals',
+    'lessThan',
+    'lessThanOrEquals',
+  ),
+  asks(
+    span(instant, (a, b) => Date.parse(a) <= Date.parse(b)),
+    'between',
+  ),
+  asks(
+    fc.record({
+      amount: fc.constantFrom(1, 2, 7, 60, 1000, 1_000_000),
+      unit: fc.constantFrom('minutes', 'hours', 'days', 'weeks', 'months'),
+    }),
+    'withinLast',
+    'notWithinLast',
+  ),
+  NULLS,
+);
+const LIST = fc.oneof(
+  asks(someWords, 'hasAny', 'hasAll'),
+  asks(word, 'contains'),
+  bare('isEmpty', 'isNotEmpty'),
+  NULLS,
+);
+const oneOf = (...options: string[]) =>
+  fc.oneof(
+    asks(fc.constantFrom(...options), 'equals', 'notEquals'),
+    asks(fc.uniqueArray(fc.constantFrom(...options), { minLength: 1 }), 'in', 'notIn'),
+    NULLS,
+  );
+const id = (...ids: string[]) =>
+  fc.oneof(
+    asks(fc.constantFrom(...ids), 'equals'),
+    asks(fc.uniqueArray(fc.constantFrom(...ids), { minLength: 1 }), 'in'),
+    NULLS,
+  );
+const BOOLEAN = fc.oneof(asks(fc.boolean(), 'equals', 'notEquals'), NULLS);
+
+const of = (ask: fc.Arbitrary<object>, ...fields: string[]) =>
+  fc.tuple(fc.constantFrom(...fields), ask).map(([field, asked]) => ({ field, ...asked }) as PlainCondition);
+
+const customs: Record<string, fc.Arbitrary<object>> = {
+  string: STRING,
+  number: NUMBER,
+  boolean: BOOLEAN,
+  date: DATETIME,
+  list: LIST,
+};
+const condition: fc.Arbitrary<PlainCondition> = fc.oneof(
+  of(STRING, 'hostname', 'displayName', 'agentVersion', 'osVersion', 'osBuild'),
+  of(
+    STRING,
+    ...['manufacturer', 'model', 'serialNumber', 'cpuModel', 'gpuModel'].map((name) => `hardware.${name}`),
+  ),
+  of(
+    fc.oneof(STRING, asks(fc.constantFrom('10.0.0.1', '2001:db8', 'AA:'), 'equals', 'contains')),
+    'network.ipAddress',
+    'network.publicIp',
+    'network.macAddress',
+  ),
+  of(oneOf('online', 'offline', 'maintenance', 'pending', 'decommissioned'), 'status'),
+  of(oneOf('windows', 'macos', 'linux'), 'osType'),
+  of(oneOf('x64', 'x86', 'arm64'), 'architecture'),
+  of(DATETIME, 'enrolledAt', 'lastSeenAt'),
+  of(LIST, 'tags'),
+  of(NUMBER, 'hardware.cpuCores', 'hardware.ramTotalMb', 'hardware.diskTotalGb'),
+  of(NUMBER, 'metrics.cpuPercent', 'metrics.ramPercent', 'metrics.diskPercent'),
+  of(NUMBER, 'daysSinceLastSeen', 'daysSinceEnrolled'),
+  of(
+    asks(fc.constantFrom('fire', 'FIREFOX', '100%', 'ÜNÏ', 'none', '_', ''), 'contains', 'notContains'),
+    'software.installed',
+  ),
+  of(asks(fc.constantFrom('fire', 'chrome', '100%', 'ÜNÏ', 'none'), 'contains'), 'software.notInstalled'),
+  of(id(...ORGS), 'orgId'),
+  of(id(...SITES), 'siteId'),
+  of(id(...GROUPS), 'groupId'),
+  fc
+    .constantFrom(...CUSTOM_KEYS)
+    .chain((key) => of(customs[CUSTOM_KINDS.get(key) ?? 'string'] ?? STRING, `custom.${key}`)),
+);
+
+const { group } = fc.letrec<{ group: PlainGroup; item: PlainCondition | PlainGroup }>((tie) => ({
+  group: fc.record({
+    operator: fc.constantFrom('AND', 'OR'),
+    conditions: fc.array(tie('item'), { minLength: 1, maxLength: 4 }),
+  }),
+  item: fc.oneof({ maxDepth: 4, withCrossShrink: true }, condition, tie('group')),
+}));
+
+describe('conditions', () => {
+  let database: TestDatabase;
+  let db: Db;
+
+  before(async () => {
+    database = await createTestDatabase();
+    await fleets.prepareDatabase(database);
+    db = openPool(database.appUrl, { max: 2, name: 'conditions' });
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  const inDatabase = async (rules: (PlainGroup | PlainCondition)[]) =>
+    withTenant(db, TENANT, async (tx) => {
+      const found: string[][] = [];
+      for (const rule of rules) {
+        const query = tx('devices as d').joinRaw(
+          'left join device_presence p on p.device_id = d.id and p.org_id = d.org_id',
+        );
+        const rows = await whereMatching(query.select<{ id: string }[]>('d.id'), parsed(rule), {
+          caller: TENANT,
+          now: NOW,
+        });
+        found.push(rows.map((row) => row.id).sort());
+      }
+      return found;
+    });
+  function parsed(rule: PlainGroup | PlainCondition) {
+    const answer = parseConditions(rule, { customKinds: CUSTOM_KINDS });
+    if (!answer.ok) throw new Error(JSON.stringify([answer.faults, rule]));
+    return answer.conditions;
+  }
+  const idsOf = (fleet: readonly MatchableDevice[], test: (device: MatchableDevice) => boolean) =>
+    fleet
+      .filter(test)
+      .map((device) => device.id)
+      .sort();
+
+  it('mean the same in the database, in memory, and to a referee who reads them as they stand', async function () {
+    this.timeout(120_000);
+    let matched = 0;
+    let asked = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fleets.device, { minLength: 12, maxLength: 24 }),
+        fc.array(group, { minLength: 12, maxLength: 12 }),
+        async (drawn, rules) => {
+          const fleet = await fleets.storeFleet(database, drawn);
+          const found = await inDatabase(rules);
+          for (const [index, rule] of rules.entries()) {
+            const conditions = parsed(rule);
+            const inMemory = idsOf(fleet, (device) => conditions.matches(device, NOW));
+            const judged = idsOf(fleet, (device) => judge(rule, device, NOW));
+            expect(found[index], 'the database').to.deep.equal(judged);
+            expect(inMemory, 'memory').to.deep.equal(judged);
+            matched += judged.length;
+            asked += fleet.length;
+          }
+        },
+      ),
+      { numRuns: Number(process.env['CONDITION_RUNS'] ?? 60) },
+    );
+    // Rules that nothing or everything matches would show little.
+    expect(matched / asked).to.be.within(0.2, 0.8);
+  });
+
+  it('may be 20,000 levels deep, and in each of them there may be something to decide', async function () {
+    this.timeout(60_000);
+    const drawn = fc.sample(fleets.device, { numRuns: 40, seed: 7 });
+    const fleet = await fleets.storeFleet(database, drawn);
+    let rule: PlainCondition | PlainGroup = { field: 'osType', operator: 'equals', value: 'linux' };
+    for (let level = 0; level < 20_000; level++) {
+      const even = level % 2 === 0;
+      const beside: PlainCondition = even
+        ? { field: 'lastSeenAt', operator: 'isNotNull' }
+        : { field: 'hardware.cpuCores', operator: 'greaterThan', value: 1000 };
+      rule = { operator: even ? 'AND' : 'OR', conditions: level % 3 === 0 ? [rule, beside] : [beside, rule] };
+    }
+    const expected = idsOf(fleet, (one) => one.osType === 'linux' && one.lastSeenAt !== null);
+    expect(expected.length).to.be.within(1, 39);
+    const conditions = parsed(rule);
+    expect(idsOf(fleet, (one) => conditions.matches(one, NOW))).to.deep.equal(expected);
+    expect(await inDatabase([rule])).to.deep.equal([expected]);
+    const text = conditionsText(rule);
+    expect(text).to.have.length.greaterThan(1_000_000);
+    expect(await inDatabase([JSON.parse(text) as PlainGroup])).to.deep.equal([expected]);
+  });
+
+  it('may be as many as a body holds, and name 65,536 values', async function () {
+    this.timeout(60_000);
+    const fleet = await fleets.storeFleet(database, fc.sample(fleets.device, { numRuns: 20, seed: 8 }));
+    const names = Array.from({ length: 65_536 }, (_, n) => `host-${n}`);
+    names.push(fleet[3]?.hostname ?? '');
+    const one = (operator: 'AND' | 'OR', ...conditions: PlainCondition[]): PlainGroup => ({
+      operator,
+      conditions,
+    });
+    const many = Array.from({ length: 16_000 }, (_, n) => ({
+      field: 'custom.day',
+      operator: 'equals',
+      value: n === 9 ? '2026-03-31' : '1970-01-01',
+    }));
+    for (const rule of [
+      one('AND', { field: 'hostname', operator: 'in', value: names }),
+      one('AND', { field: 'hostname', operator: 'notIn', value: names }),
+      one('OR', ...many),
+    ]) {
+      const expected = idsOf(fleet, (device) => judge(rule, device, NOW));
+      expect(idsOf(fleet, (device) => parsed(rule).matches(device, NOW))).to.deep.equal(expected);
+      expect(await inDatabase([rule])).to.deep.equal([expected]);
+    }
+  });
+});

@@ -1,0 +1,100 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createDeviceStore } from '../../../src/features/devices/index.ts';
+import { openPool, type Db } from '../../../src/platform/db/pool.ts';
+import { newId } from '../../../src/platform/ids.ts';
+import { buildTenant } from '../../support/factories.ts';
+import { quietLog } from '../../support/quiet-log.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
+
+describe('devices that come from another address', () => {
+  let app: TestApp;
+  let db: Db;
+  before(async () => {
+    app = await createTestApp();
+    db = openPool(app.database.appUrl, { max: 1, name: 'counted' });
+  });
+  after(async () => {
+    await db.destroy();
+    await app.close();
+  });
+
+  /** How many messages go over the connection of `db` meanwhile. */
+  async function statementsOf(work: () => Promise<void>): Promise<number> {
+    const { prototype } = pg.Client;
+    const real = Object.getOwnPropertyDescriptor(prototype, 'query');
+    if (real === undefined) throw new Error('the driver has another form');
+    const query = real.value as (...args: unknown[]) => unknown;
+    let count = 0;
+    Object.defineProperty(prototype, 'query', {
+      ...real,
+      value(this: { connectionParameters: { application_name: string } }, ...args: unknown[]) {
+        if (this.connectionParameters.application_name === 'counted') count++;
+        return query.apply(this, args);
+      },
+    });
+    try {
+      await work();
+    } finally {
+      Object.defineProperty(prototype, 'query', real);
+    }
+    return count;
+  }
+
+  it('are noted by as many statements for a fleet as for one', async () => {
+    const { orgId, siteId } = await buildTenant(app);
+    const fleet = Array.from({ length: 400 }, newId).toSorted();
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture,
+        agent_version, enrolled_at)
+      select id, $2, $3, 'host "' || n || E'" \\\\ \\t€', 'linux', '1', 'x64', '1', now()
+      from unnest($1::uuid[]) with ordinality as u (id, n)`,
+      [fleet, orgId, siteId],
+    );
+    const store = createDeviceStore({
+      db,
+      nodeId: 'here',
+      audit: createAuditTrail({ wake() {} }),
+      log: quietLog,
+    });
+    const come = (devices: string[], lastIp: string, epoch: number) =>
+      store.recordPresence(
+        devices.map((deviceId) => ({
+          deviceId,
+          epoch,
+          presence: { state: 'connected', since: new Date().toISOString(), reason: 'connected' },
+          lastSeenAt: new Date().toISOString(),
+          lastIp,
+          metrics: null,
+          uptimeSeconds: null,
+        })),
+      );
+    await come(fleet, '10.0.0.1', 1);
+    const forNone = await statementsOf(() => come(fleet, '10.0.0.1', 2));
+    const forOne = await statementsOf(() => come(fleet.slice(0, 1), '10.0.0.2', 3));
+    const forAll = await statementsOf(() => come(fleet.slice(1), '10.0.0.2', 3));
+    expect([forOne - forNone, forAll]).to.deep.equal([1, forOne]);
+
+    await app.server.auditSealer.flush();
+    const rows = await asOwner(
+      app.database.ownerUrl,
+      `select l.actor_id, l.actor_type, l.details, l.ip_address, l.resource_name = d.hostname as named, l.result
+      from audit_logs l join devices d on d.id = l.resource_id
+      where l.org_id = $1 and l.action = 'agent.source.ip.changed' order by l.actor_id`,
+      [orgId],
+    );
+    expect(rows).to.deep.equal(
+      fleet.map((id) => ({
+        actor_id: id,
+        actor_type: 'agent',
+        details: { before: '10.0.0.1', after: '10.0.0.2' },
+        ip_address: '10.0.0.2',
+        named: true,
+        result: 'success',
+      })),
+    );
+  });
+});
