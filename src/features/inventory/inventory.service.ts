@@ -38,10 +38,11 @@ const WRITE = {
 
 /** Takes what a machine says of itself in the place of what was known, and writes no more than what differs. */
 export async function takeInventory(
-  { tx, agent, afterCommit }: AgentContext,
+  ctx: AgentContext,
   { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
   hub: DeviceHub,
 ): Promise<InventoryReceipt> {
+  const { tx, agent } = ctx;
   const { orgId, deviceId } = agent;
   const [known] = await runPrepared<{
     hardware: object;
@@ -80,10 +81,12 @@ export async function takeInventory(
     ...facts,
     ...(software === undefined
       ? NO_CHANGES
-      : await takeSoftware({ tx, agent }, software, { at, isNews: known.hasSoftware })),
+      : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware })),
   };
   // Whoever follows devices by what they are made of, or by what is installed on them.
-  if (Object.values(changed).some((count) => count > 0)) afterCommit(() => hub.devicesChanged([deviceId]));
+  if (Object.values(changed).some((count) => count > 0)) {
+    ctx.afterCommit(() => hub.devicesChanged([deviceId]));
+  }
   return { ok: true, changed };
 }
 
