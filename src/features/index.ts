@@ -70,7 +70,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     agentRoutes(parts),
     deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
     customFieldRoutes({ hub }),
-    inventoryRoutes,
+    inventoryRoutes({ hub }),
     groupRoutes,
     filterRoutes,
     scriptRoutes({ hub }),

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { DeviceHub } from '../../hub/index.ts';
 import type { AgentContext } from '../../platform/context.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -37,9 +38,11 @@ const WRITE = {
 
 /** Takes what a machine says of itself in the place of what was known, and writes no more than what differs. */
 export async function takeInventory(
-  { tx, agent }: AgentContext,
+  ctx: AgentContext,
   { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
+  hub: DeviceHub,
 ): Promise<InventoryReceipt> {
+  const { tx, agent } = ctx;
   const { orgId, deviceId } = agent;
   const [known] = await runPrepared<{
     hardware: object;
@@ -74,11 +77,17 @@ export async function takeInventory(
     software !== undefined,
   ]);
   const at = written?.collectedAt.toISOString() ?? collectedAt;
-  const changed =
-    software === undefined
+  const changed = {
+    ...facts,
+    ...(software === undefined
       ? NO_CHANGES
-      : await takeSoftware({ tx, agent }, software, { at, isNews: known.hasSoftware });
-  return { ok: true, changed: { ...facts, ...changed } };
+      : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware })),
+  };
+  // Whoever follows devices by what they are made of, or by what is installed on them.
+  if (Object.values(changed).some((count) => count > 0)) {
+    ctx.afterCommit(() => hub.devicesChanged([deviceId]));
+  }
+  return { ok: true, changed };
 }
 
 const NO_CHANGES = { installed: 0, updated: 0, removed: 0, corrected: 0 };

@@ -222,6 +222,9 @@ describe('a device that is moved', () => {
     const history = await send('GET', `/commands/${frame.id}`);
     expect(history.body).to.deep.include({ orgId: target.orgId, status: 'succeeded' });
     expect(history.body.transitions).to.have.length(before['command_transitions']!);
+    const installed = await send('GET', `/devices/${device.deviceId}/software`);
+    expect(installed.body.data).to.have.length(1);
+    expect(installed.body.data[0]).to.include({ name: 'Editor', version: '2' });
     agent.close();
   });
 
