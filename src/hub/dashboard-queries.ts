@@ -4,7 +4,13 @@ import { AppError } from '../platform/errors.ts';
 import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { z } from 'zod';
-import type { DASHBOARD_EVENTS, EventLogsEnd, EventLogsRows, QueryStarted } from '../protocol/index.ts';
+import {
+  type DASHBOARD_EVENTS,
+  type EventLogsEnd,
+  type EventLogsRows,
+  QUERY_MAX_DEVICES,
+  type QueryStarted,
+} from '../protocol/index.ts';
 import type { Ask } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
 import type { DeviceStore } from './ports.ts';
@@ -37,7 +43,8 @@ export class DashboardQueries {
 
   async query(message: Message<'eventlogs:query'>): Promise<QueryStarted> {
     const payload = pageOfNewest(message);
-    return this.#start([...new Set(message.deviceIds)], (deviceId, onRows, signal) =>
+    const { filterId, deviceIds = [] } = message;
+    return this.#start(filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
       this.#parts.ask(deviceId, {
         type: 'eventlogs.query',
         payload,
@@ -62,7 +69,8 @@ export class DashboardQueries {
     for (const controller of this.#open.values()) controller.abort();
   }
 
-  async #start(deviceIds: readonly string[], ask: AskDevice): Promise<QueryStarted> {
+  /** @param devices  their ids, or the saved filter that finds them */
+  async #start(devices: readonly string[] | string, ask: AskDevice): Promise<QueryStarted> {
     if (this.#open.size >= MAX_QUERIES) {
       throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
     }
@@ -72,7 +80,11 @@ export class DashboardQueries {
     setMaxListeners(0, controller.signal);
     this.#open.set(queryId, controller);
     try {
-      const askable = await this.#parts.store.askable(this.#client.caller(), deviceIds);
+      const { store } = this.#parts;
+      const caller = this.#client.caller();
+      const deviceIds =
+        typeof devices === 'string' ? await store.found(caller, devices, QUERY_MAX_DEVICES) : devices;
+      const askable = await store.askable(caller, deviceIds);
       const refusals = new Map<string, string>();
       for (const deviceId of deviceIds) {
         const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';

@@ -70,6 +70,10 @@ function described(answer: AskOutcome, rows: number): Pick<QueryOutcome, 'outcom
 }
 
 /** What a device is asked for one page of its newest entries. */
-export function pageOfNewest({ deviceIds: _deviceIds, ...asked }: z.output<typeof EventLogsQuery>) {
+export function pageOfNewest({
+  deviceIds: _deviceIds,
+  filterId: _filterId,
+  ...asked
+}: z.output<typeof EventLogsQuery>) {
   return { ...asked, page: 1 };
 }

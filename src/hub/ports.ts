@@ -91,6 +91,11 @@ export interface DeviceStore {
     caller: Caller,
     deviceIds: readonly string[],
   ): Promise<Map<string, { refusal: string | undefined }>>;
+  /**
+   * The devices that a saved filter finds. Throws `not_found` for a filter that the caller does not see, and
+   * `validation_failed` for one that finds more than `atMost`, or names what is not there any more.
+   */
+  found(caller: Caller, filterId: string, atMost: number): Promise<string[]>;
   /** What a subscriber sees at first, within the caller's scope. Throws `forbidden` for a foreign organization. */
   summaries(
     caller: Caller,

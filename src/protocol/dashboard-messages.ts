@@ -105,13 +105,19 @@ export type DevicesDelta = z.infer<typeof DevicesDelta>;
 /** Devices that one live query may ask. */
 export const QUERY_MAX_DEVICES = 500;
 
-/** A live question to many devices at once. `filterId` (SHAPES 6) comes with saved filters. */
-export const EventLogsQuery = z.strictObject({
-  deviceIds: z.array(z.uuid()).min(1).max(QUERY_MAX_DEVICES),
-  ...LogNameOnly.shape,
-  ...LogConditions.shape,
-  limit: z.number().int().min(1).max(LOG_PAGE_MAX).default(50).describe('Entries of each device.'),
-});
+/** A live question to many devices at once: those that are named, or those that a saved filter finds. */
+export const EventLogsQuery = z
+  .strictObject({
+    deviceIds: z.array(z.uuid()).min(1).max(QUERY_MAX_DEVICES).optional(),
+    filterId: z.uuid().optional(),
+    ...LogNameOnly.shape,
+    ...LogConditions.shape,
+    limit: z.number().int().min(1).max(LOG_PAGE_MAX).default(50).describe('Entries of each device.'),
+  })
+  .refine(({ deviceIds, filterId }) => (deviceIds === undefined) !== (filterId === undefined), {
+    error: 'must stand in place of deviceIds, where those are left out',
+    path: ['filterId'],
+  });
 export type EventLogsQuery = z.input<typeof EventLogsQuery>;
 
 /** New entries of one device as they are written, until cancelled, an hour at most. */

@@ -87,6 +87,7 @@ describe('a cluster of three hubs', () => {
         reporting: async () => [],
         markLost: async () => [],
         askable: async () => new Map(),
+        found: async () => [],
         summaries: async () => [],
         summariesOf: async () => [],
       },

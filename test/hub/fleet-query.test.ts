@@ -110,6 +110,51 @@ describe('a live query to many devices', () => {
     expect(rowsOf(full.device).map(({ recordId }) => recordId)).to.deep.equal([3, 2, 1]);
   });
 
+  it('asks the devices that a saved filter finds, and tells where there are none or too many', async () => {
+    const found = await connected();
+    const other = await connected();
+    await asOwner(app.database.ownerUrl, `update devices set tags = '{till}' where id = any($1)`, [
+      [found.device.deviceId],
+    ]);
+    const save = async (conditions: object) =>
+      (
+        await app.call('POST', '/filters', {
+          token: tenant.admin.token,
+          body: { orgId: tenant.orgId, name: 'x', conditions: { operator: 'AND', conditions: [conditions] } },
+        })
+      ).body.id;
+    const filterId = await save({ field: 'tags', operator: 'hasAny', value: ['till'] });
+    const started = await watcher.send('eventlogs:query', { filterId, name: 'System' });
+    expect(started).to.include({ ok: true });
+    const frame = await found.agent.nextCommand();
+    expect(frame.payload).to.deep.equal({ name: 'System', page: 1, limit: 50 });
+    await found.agent.rows(frame, [entry(1)], 1);
+    await found.agent.succeed(frame, { scanned: 1, truncated: false });
+    expect(await ended(started.queryId)).to.deep.equal([
+      { deviceId: found.device.deviceId, outcome: 'answered', rows: 1 },
+    ]);
+    expect(other.device.deviceId).not.to.equal(found.device.deviceId);
+
+    const nothing = await save({ field: 'hostname', operator: 'equals', value: 'none' });
+    const empty = await watcher.send('eventlogs:query', { filterId: nothing, name: 'System' });
+    expect(await ended(empty.queryId)).to.deep.equal([]);
+    const unknown = await watcher.send('eventlogs:query', { filterId: newId(), name: 'System' });
+    expect(unknown.error.code).to.equal('NOT_FOUND');
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into devices (id, org_id, site_id, hostname, tags, os_type, os_version, architecture, agent_version, enrolled_at)
+      select gen_random_uuid(), $1, $2, 'h' || n, '{many}', 'linux', '1', 'x64', '1', now() from generate_series(1, 501) n`,
+      [tenant.orgId, tenant.siteId],
+    );
+    const many = await save({ field: 'tags', operator: 'contains', value: 'MANY' });
+    const tooMany = await watcher.send('eventlogs:query', { filterId: many, name: 'System' });
+    expect(tooMany.error).to.deep.equal({
+      code: 'VALIDATION_FAILED',
+      message: 'filterId: finds more than 500 devices',
+    });
+    await asOwner(app.database.ownerUrl, `delete from devices where tags = '{many}'`);
+  });
+
   it('keeps what came before a device went away, or sent more than was asked for', async () => {
     const leaving = await connected();
     const flooding = await connected();
@@ -242,6 +287,8 @@ describe('a live query to many devices', () => {
       { deviceIds: [newId()], name: 'System', limit: 501 },
       { deviceIds: [newId()], name: 'System', levels: ['error'] },
       { deviceIds: Array.from({ length: 501 }, newId), name: 'System' },
+      { name: 'System' },
+      { deviceIds: [newId()], filterId: newId(), name: 'System' },
     ]) {
       expect((await watcher.send('eventlogs:query', message)).error.code).to.equal('VALIDATION_FAILED');
     }

@@ -9,6 +9,7 @@ export const NO_STORE: DeviceStore = {
   recordFacts: async () => [],
   markLost: async () => [],
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
+  found: async () => [],
   summaries: async () => [],
   summariesOf: async () => [],
 };

@@ -7,6 +7,7 @@ import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { noteMoves, writePresence } from './address-changes.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
+import { devicesFound } from './device.service.ts';
 
 /** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
 export function createDeviceStore({
@@ -183,6 +184,12 @@ export function createDeviceStore({
           id,
           { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
         ]),
+      );
+    },
+
+    async found(caller, filterId, atMost) {
+      return withTenant(db, caller, (tx) =>
+        devicesFound({ tx, caller }, filterId, { atMost, path: 'filterId' }),
       );
     },
 

@@ -61,6 +61,7 @@ export const DeviceQuery = PageQuery.extend({
   groupId: z.uuid().optional(),
   status: DeviceStatus.optional(),
   osType: OsType.optional(),
+  filterId: z.uuid().optional().describe('Devices that a saved filter finds.'),
   search: text(100)
     .transform((part) => part.trim())
     .optional()

@@ -1,8 +1,16 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
-import { notFound } from '../../platform/errors.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
+import type { Query } from '../../platform/db/pool.ts';
 import type { Page } from '../../platform/http/pagination.ts';
-import { decommissionedDevices, visibleDevices } from '../conditions/index.ts';
+import {
+  askDatabase,
+  type Conditions,
+  decommissionedDevices,
+  visibleDevices,
+  whereMatching,
+} from '../conditions/index.ts';
+import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import { IS_MEMBER, orderDevices, selectDevices, STATUS_IS, toDevice, withGroups } from './device.report.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
@@ -22,6 +30,13 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
       (either) => void either.whereILike('d.hostname', pattern).orWhereILike('d.display_name', pattern),
     );
   }
+  if (query.filterId === undefined) return pageOfDevices(matching, query);
+  const conditions = await conditionsOf(ctx, query.filterId);
+  const found = whereMatching(matching, conditions, { caller: ctx.caller });
+  return askDatabase(ctx.tx, conditions, () => pageOfDevices(found, query));
+}
+
+async function pageOfDevices(matching: Query, query: DeviceQuery): Promise<Page<Device>> {
   const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
   const page = orderDevices(withGroups(selectDevices(matching)), query.sort, query.order)
     .offset((query.page - 1) * query.limit)
@@ -36,6 +51,22 @@ export async function readDevice(ctx: Context, id: string): Promise<Device> {
   const [row] = await withGroups(selectDevices(visibleDevices(ctx.tx, ctx.caller).where('d.id', id)));
   if (row === undefined) throw notFound('Device');
   return toDevice(row);
+}
+
+/** Throws `validation_failed` where the filter finds more than `atMost`, by the name of what asked for it. */
+export async function devicesFound(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  filterId: string,
+  { atMost, path }: { atMost: number; path: string },
+): Promise<string[]> {
+  const conditions: Conditions = await conditionsOf(ctx, filterId);
+  const found = whereMatching(visibleDevices(ctx.tx, ctx.caller), conditions, { caller: ctx.caller })
+    .select<{ id: string }[]>('d.id')
+    .orderBy('d.id')
+    .limit(atMost + 1);
+  const ids = (await askDatabase(ctx.tx, conditions, () => found)).map(({ id }) => id);
+  if (ids.length > atMost) throw invalid(path, `finds more than ${atMost} devices`);
+  return ids;
 }
 
 /** What has to be known of a device before it is given work. */

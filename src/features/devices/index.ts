@@ -5,6 +5,7 @@ export type { TellAutoUpdate } from './update.service.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { Device, DeviceQuery } from './device.schema.ts';
 export {
+  devicesFound,
   devicesToManage,
   type DeviceToManage,
   listDevices,

@@ -1,3 +1,2 @@
 export { filterRoutes } from './filter.routes.ts';
-export { filterUsage } from './filter-usage.ts';
-export { checkedConditions, conditionsOf } from './stored-conditions.ts';
+export { conditionsOf } from './stored-conditions.ts';

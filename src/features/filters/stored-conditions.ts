@@ -1,6 +1,6 @@
-import type { Context } from '../../platform/context.ts';
+import { type Context, holds } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
-import { notFound } from '../../platform/errors.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Conditions,
   type CustomKinds,
@@ -11,34 +11,39 @@ import {
 } from '../conditions/index.ts';
 import { SavedFilter } from './filter.model.ts';
 
-export const accessible = (ctx: Context) =>
+type Reader = Pick<Context, 'tx' | 'caller'>;
+
+export const accessible = (ctx: Reader) =>
   SavedFilter.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'saved_filters.org_id'));
 
-export async function readFilter(ctx: Context, id: string): Promise<SavedFilter> {
+export async function readFilter(ctx: Reader, id: string): Promise<SavedFilter> {
   const filter = await accessible(ctx).findById(id);
   if (filter === undefined) throw notFound('Filter');
   return filter;
 }
 
 /** What the saved filter asks for. Throws `validation_failed`, with where, if it names what is not there any more. */
-export async function conditionsOf(ctx: Context, filterId: string): Promise<Conditions> {
+export async function conditionsOf(ctx: Reader, filterId: string): Promise<Conditions> {
+  if (!holds(ctx.caller.permissions, 'filters:read')) {
+    throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
+  }
   return checkedConditions(ctx, JSON.parse((await readFilter(ctx, filterId)).conditions), 'conditions');
 }
 
 /** Throws `validation_failed` with all that is wrong with them. */
-export async function checkedConditions(ctx: Context, given: unknown, root: string): Promise<Conditions> {
+export async function checkedConditions(ctx: Reader, given: unknown, root: string): Promise<Conditions> {
   const checked = await check(ctx, given, root);
   if (Array.isArray(checked)) throw faultyConditions(checked);
   return checked;
 }
 
 /** What has become wrong with a filter since it was saved. */
-export async function faultsOf(ctx: Context, filter: SavedFilter): Promise<Fault[]> {
+export async function faultsOf(ctx: Reader, filter: SavedFilter): Promise<Fault[]> {
   const checked = await check(ctx, JSON.parse(filter.conditions), 'conditions');
   return Array.isArray(checked) ? checked : [];
 }
 
-async function check(ctx: Context, given: unknown, root: string): Promise<Conditions | Fault[]> {
+async function check(ctx: Reader, given: unknown, root: string): Promise<Conditions | Fault[]> {
   const parsed = parseConditions(given, { root, customKinds: await customKinds(ctx) });
   if (!parsed.ok) return parsed.faults;
   const lost = await lostReferences(ctx, parsed.conditions.references(root));
@@ -46,7 +51,7 @@ async function check(ctx: Context, given: unknown, root: string): Promise<Condit
 }
 
 /** No custom field is defined as yet: all are read as text. */
-async function customKinds(_ctx: Context): Promise<CustomKinds> {
+async function customKinds(_ctx: Reader): Promise<CustomKinds> {
   return new Map();
 }
 
@@ -54,7 +59,7 @@ const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } 
 const FAULTS_MAX = 100;
 
 /** What is out of the caller's reach is told in the same words as what does not exist. */
-async function lostReferences(ctx: Context, references: readonly Reference[]): Promise<Fault[]> {
+async function lostReferences(ctx: Reader, references: readonly Reference[]): Promise<Fault[]> {
   if (references.length === 0) return [];
   const ids = (kind: Reference['kind']) => [
     ...new Set(references.filter((one) => one.kind === kind).map(({ id }) => id)),

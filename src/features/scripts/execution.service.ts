@@ -1,11 +1,11 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { addCommands, type Command } from '../commands/index.ts';
-import { devicesToManage, type DeviceToManage } from '../devices/index.ts';
+import { devicesFound, devicesToManage, type DeviceToManage } from '../devices/index.ts';
 import type { Script } from './script.model.ts';
-import type { Refusal, ScriptExecution } from './script.schema.ts';
+import { MAX_DEVICES, type Refusal, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
 
 /** How long it waits for a device that is not connected. */
@@ -15,10 +15,11 @@ const TTL_SECONDS = 24 * 3600;
 export async function executeScript(
   ctx: Context,
   id: string,
-  { deviceIds, parameters }: ScriptExecution,
+  { parameters, ...targets }: ScriptExecution,
   hub: DeviceHub,
 ) {
   const script = await readScript(ctx, id);
+  const deviceIds = await targeted(ctx, targets);
   const found = new Map((await devicesToManage(ctx, deviceIds)).map((device) => [device.id, device]));
   const fit: DeviceToManage[] = [];
   const refused: Refusal[] = [];
@@ -45,6 +46,19 @@ export async function executeScript(
     hub,
   );
   return { executionId, commands, refused, script };
+}
+
+async function targeted(
+  ctx: Context,
+  { deviceIds, filterId }: Pick<ScriptExecution, 'deviceIds' | 'filterId'>,
+): Promise<string[]> {
+  if (deviceIds !== undefined && filterId === undefined) return deviceIds;
+  if (deviceIds !== undefined || filterId === undefined) {
+    throw invalid('body.filterId', 'must stand in place of deviceIds, where those are left out');
+  }
+  const found = await devicesFound(ctx, filterId, { atMost: MAX_DEVICES, path: 'body.filterId' });
+  if (found.length === 0) throw new AppError('conflict', 'The filter finds no device.', { details: [] });
+  return found;
 }
 
 const GONE = { code: 'NOT_FOUND', message: 'Device not found' };

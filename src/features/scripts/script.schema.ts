@@ -59,14 +59,19 @@ export const ScriptQuery = PageQuery.extend({
 });
 export type ScriptQuery = z.infer<typeof ScriptQuery>;
 
-const MAX_DEVICES = 500;
+export const MAX_DEVICES = 500;
 
 export const ScriptExecution = z.strictObject({
   deviceIds: z
     .array(z.uuid())
     .min(1)
     .max(MAX_DEVICES)
-    .transform((ids) => [...new Set(ids)]),
+    .transform((ids) => [...new Set(ids)])
+    .optional(),
+  filterId: z
+    .uuid()
+    .optional()
+    .describe(`In place of deviceIds: the devices that a saved filter finds, ${MAX_DEVICES} at most.`),
   parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
 });
 export type ScriptExecution = z.infer<typeof ScriptExecution>;

@@ -260,7 +260,7 @@ describe('conditions', () => {
           }
         },
       ),
-      { numRuns: Number(process.env['CONDITION_RUNS'] ?? 60) },
+      { numRuns: Number(process.env['CONDITION_RUNS'] ?? 25) },
     );
     // Rules that nothing or everything matches would show little.
     expect(matched / asked).to.be.within(0.2, 0.8);
