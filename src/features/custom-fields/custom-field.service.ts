@@ -77,11 +77,11 @@ export async function updateCustomField(ctx: Context, id: string, patch: CustomF
 export async function deleteCustomField(ctx: Context, id: string, hub: DeviceHub) {
   const field = await readFieldToChange(ctx, id);
   const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
-    `with having as (
+    `with holders as (
       select id from devices where org_id = ? and jsonb_exists(custom_fields, ?) order by id for no key update
     )
     update devices d set custom_fields = d.custom_fields - ?::text, updated_at = now()
-    from having where d.id = having.id returning d.id`,
+    from holders where d.id = holders.id returning d.id`,
     [field.orgId, field.key, field.key],
   );
   await field.$query(ctx.tx).delete();

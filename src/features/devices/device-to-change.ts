@@ -25,14 +25,21 @@ export async function lockDevices(
   ids: readonly string[],
   { decommissioned = false }: { decommissioned?: boolean } = {},
 ): Promise<DeviceToChange[]> {
-  const query = ctx
+  // Locked first and joined then: the organization is that of the device as it is under the lock, not as it was before.
+  const locked = ctx
     .tx('devices as d')
-    .join('organizations as o', 'o.id', 'd.org_id')
     .whereRaw(inTenant(ctx.caller, 'd.org_id'))
     .whereRaw('d.id = any(?::uuid[])', [[...ids]])
+    .orderBy('d.id')
+    .forNoKeyUpdate()
+    .select('d.*');
+  if (!decommissioned) void locked.where('d.condition', '<>', 'decommissioned');
+  return ctx
+    .tx('locked as d')
+    .withMaterialized('locked', locked)
+    .join('organizations as o', 'o.id', 'd.org_id')
     .whereNull('o.deleted_at')
     .orderBy('d.id')
-    .forNoKeyUpdate('d')
     .select<DeviceToChange[]>(
       'd.id',
       'd.org_id as orgId',
@@ -44,7 +51,6 @@ export async function lockDevices(
       'd.capabilities',
       'o.status as orgStatus',
     );
-  return decommissioned ? query : query.where('d.condition', '<>', 'decommissioned');
 }
 
 /** One of them, of an organization in which something may be changed. */
