@@ -70,7 +70,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     customFieldRoutes({ hub }),
     inventoryRoutes,
     groupRoutes,
-    filterRoutes,
+    filterRoutes({ hub }),
     scriptRoutes({ hub }),
     commandRoutes({ hub }),
     liveLogRoutes({ logs: liveLogs({ hub }) }),
