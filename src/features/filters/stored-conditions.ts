@@ -41,9 +41,10 @@ export async function conditionsToFollow(
   assertMayUse(ctx);
   const asked: unknown =
     filterId === undefined ? given : JSON.parse((await readFilter(ctx, filterId)).conditions);
-  const kinds = await customKinds(ctx);
+  const kinds = await customFieldKinds(ctx);
   const conditions = conditionsOrThrow(await check(ctx, asked, 'conditions', kinds));
-  return { key: JSON.stringify([...kinds].sort()) + conditionsText(asked), conditions };
+  const known = [...kinds].map(([key, kind]) => `${key} ${kind}`).sort((one, other) => (one < other ? -1 : 1));
+  return { key: [...known, conditionsText(asked)].join('\n'), conditions };
 }
 
 function assertMayUse({ caller }: Reader): void {
@@ -73,13 +74,11 @@ async function check(
   root: string,
   kinds?: CustomKinds,
 ): Promise<Conditions | Fault[]> {
-  const parsed = parseConditions(given, { root, customKinds: kinds ?? (await customKinds(ctx)) });
+  const parsed = parseConditions(given, { root, customKinds: kinds ?? (await customFieldKinds(ctx)) });
   if (!parsed.ok) return parsed.faults;
   const lost = await lostReferences(ctx, parsed.conditions.references(root));
   return lost.length > 0 ? lost : parsed.conditions;
 }
-
-const customKinds = (ctx: Reader): Promise<CustomKinds> => customFieldKinds(ctx);
 
 const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
 const FAULTS_MAX = 100;

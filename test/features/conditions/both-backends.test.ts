@@ -266,6 +266,63 @@ describe('conditions', () => {
     expect(matched / asked).to.be.within(0.2, 0.8);
   });
 
+  it('mean the same at every end of a range, and for every text beside every other', async function () {
+    this.timeout(60_000);
+    const numbers = [
+      'equals',
+      'notEquals',
+      'greaterThan',
+      'greaterThanOrEquals',
+      'lessThan',
+      'lessThanOrEquals',
+    ];
+    const times = [...numbers, 'before', 'after'];
+    const texts = ['equals', 'notEquals', 'contains', 'notContains', 'startsWith', 'endsWith'];
+    const days = [...new Set(TIMES.map((ms) => new Date(ms).toISOString().slice(0, 10)))];
+    const instants = [...days, ...TIMES.map((ms) => new Date(ms).toISOString())];
+    const table: [fields: string[], operators: string[], values: readonly unknown[]][] = [
+      [['hardware.cpuCores', 'metrics.cpuPercent', 'custom.count'], numbers, NUMBERS],
+      [
+        ['daysSinceLastSeen', 'daysSinceEnrolled'],
+        numbers,
+        [0, 1, 1.5, 7, -1, 0.1 + 0.2, 1 / 24, 1e300, -1e300],
+      ],
+      [['lastSeenAt', 'custom.day'], times, instants],
+      [['displayName'], texts, fleets.WORDS],
+    ];
+    const rules = table.flatMap(([fields, operators, values]) =>
+      fields.flatMap((field) =>
+        operators.flatMap((operator) => values.map((value) => alone({ field, operator, value }))),
+      ),
+    );
+    expect(rules.length).to.be.greaterThan(1000);
+    // With every value of every pool in it.
+    const drawn = fc.sample(fleets.device, { numRuns: 45, seed: 9 }).map((one, index) => ({
+      ...one,
+      displayName: fleets.WORDS[index % fleets.WORDS.length] ?? null,
+      lastSeenAt: index === 44 ? null : (TIMES[index % TIMES.length] ?? null),
+      enrolledAt: TIMES[index % TIMES.length] ?? NOW,
+      hardware: { ...one.hardware, cpuCores: [1, 2, 4, 16][index % 4] ?? 1 },
+      metrics: { cpuPercent: [0, 12.3, 50, 100][index % 4] ?? 0, ramPercent: 1, diskPercent: 1 },
+      customFields: {
+        ...one.customFields,
+        count: NUMBERS[index % NUMBERS.length],
+        day: index % 2 === 0 ? days[index % days.length] : instants[index % instants.length],
+      },
+    }));
+    const fleet = await fleets.storeFleet(database, drawn);
+    const found = await inDatabase(rules);
+    for (const [index, rule] of rules.entries()) {
+      const compiled = parsed(rule);
+      const judged = idsOf(fleet, (one) => judge(rule, one, NOW));
+      expect(found[index], `the database: ${JSON.stringify(rule)}`).to.deep.equal(judged);
+      expect(
+        idsOf(fleet, (one) => compiled.matches(one, NOW)),
+        JSON.stringify(rule),
+      ).to.deep.equal(judged);
+    }
+  });
+
   it('may be 20,000 levels deep, and in each of them there may be something to decide', async function () {
     this.timeout(60_000);
     const drawn = fc.sample(fleets.device, { numRuns: 40, seed: 7 });

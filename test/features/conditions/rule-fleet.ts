@@ -187,14 +187,7 @@ export const device: fc.Arbitrary<Drawn> = fc.record({
     .map((entries) => Object.fromEntries(entries)),
 }) as fc.Arbitrary<Drawn>;
 
-/** Until they come with a migration of their own. */
-const SOFTWARE_TABLES = `
-  create table if not exists software_titles (org_id uuid not null, id bigint generated always as identity, name text not null, primary key (org_id, id));
-  create table if not exists device_software (org_id uuid not null, device_id uuid not null, title_id bigint not null);
-  grant select on software_titles, device_software to svc_app, svc_system`;
-
 export async function prepareDatabase({ ownerUrl }: TestDatabase): Promise<void> {
-  await asOwner(ownerUrl, SOFTWARE_TABLES);
   await asOwner(ownerUrl, `insert into partners (id, name, slug, status) values ($1, 'P', 'p', 'active')`, [
     PARTNER,
   ]);

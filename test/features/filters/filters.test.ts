@@ -318,6 +318,41 @@ describe('saved filters', () => {
     });
   });
 
+  describe('of custom fields', () => {
+    it('ask what the definition allows, of text where organizations do not agree, and say when it is gone', async () => {
+      const define = async (type: string, orgId = tenant.orgId) =>
+        (await send('POST', '/custom-fields', { orgId, key: 'rack', name: 'Rack', type })).body.id;
+      const { deviceId } = await buildDevice(app, tenant.orgId);
+      const above = all(of('custom.rack', 'greaterThan', 5));
+      expect((await create({ conditions: above })).status).to.equal(400);
+      const definition = await define('number');
+      expect((await send('PATCH', `/devices/${deviceId}`, { customFields: { rack: 7 } })).status).to.equal(
+        200,
+      );
+      expect((await create({ conditions: all(of('custom.rack', 'contains', '7')) })).status).to.equal(400);
+      const made = await create({ conditions: above });
+      expect(made.status).to.equal(201);
+      const preview = () => send('POST', `/filters/${made.body.id}/preview`);
+      expect((await preview()).body.data.totalCount).to.equal(1);
+
+      await define('string', await buildOrganization(app, tenant.partnerId));
+      expect((await preview()).status).to.equal(400);
+      const asText = await send('POST', '/filters/preview', {
+        conditions: all(of('custom.rack', 'equals', '7')),
+      });
+      expect(asText.body.data.totalCount).to.equal(1);
+      // In one organization alone there is nothing to disagree with.
+      const own = await send('POST', `/filters/${made.body.id}/preview`, undefined, tenant.technician);
+      expect(own.body.data.totalCount).to.equal(1);
+
+      expect((await send('DELETE', `/custom-fields/${definition}`)).status).to.equal(200);
+      const { body } = await send('GET', `/filters/${made.body.id}`, undefined, tenant.technician);
+      expect(body.faults.map(({ path }: { path: string }) => path)).to.deep.equal([
+        'conditions.conditions.0.operator',
+      ]);
+    });
+  });
+
   describe('find devices', () => {
     let devices: EnrolledDevice[];
     beforeEach(async () => {

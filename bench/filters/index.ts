@@ -1,0 +1,150 @@
+import { inTenant } from '../../src/platform/db/tenant-filter.ts';
+import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
+import { withTenant } from '../../src/platform/db/transaction.ts';
+import { buildPerson, type Person } from '../../test/support/factories.ts';
+import { createTestApp, type TestApp } from '../../test/support/test-app.ts';
+import { createTestDatabase, stopTestPostgres } from '../../test/support/test-postgres.ts';
+import { handwritten, QUESTIONS, type Question } from './questions.ts';
+import { DEVICES, OF_PARTNER, ORGANIZATIONS, organizationId, PARTNER, seed } from './seed.ts';
+
+/**
+ * `npm run bench:filters`: previews of five common questions through the whole of POST /filters/preview (HTTP, sign-in
+ * check, checks of the conditions, audit entry, answer), and pages of the list of devices, for a partner of 50,000
+ * devices and for one of its organizations of 5,000, in a database of a million. Each beside SQL that was written by
+ * hand for the same question, in the same kind of transaction, in turns. BENCH_OWNER_URL and BENCH_APP_URL: a database
+ * that was seeded before.
+ */
+
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 40);
+
+const given = process.env['BENCH_OWNER_URL'];
+const database =
+  given === undefined
+    ? await createTestDatabase()
+    : { ownerUrl: given, appUrl: process.env['BENCH_APP_URL'] ?? '', drop: async () => {} };
+if (given === undefined) await seed(database.ownerUrl);
+const app = await createTestApp({ database });
+
+interface Reader {
+  name: string;
+  person: Person;
+  scope: TenantScope;
+}
+
+try {
+  const readers = await prepareReaders(app);
+  const previews: Record<string, object> = {};
+  for (const reader of readers) {
+    for (const question of QUESTIONS) {
+      previews[`${reader.name}, ${question.name}`] = await measurePreview(reader, question);
+    }
+  }
+  console.table(previews);
+  const pages: Record<string, object> = {};
+  for (const reader of readers) {
+    for (const [name, query] of PAGES()) pages[`${reader.name}, ${name}`] = await measurePage(reader, query);
+  }
+  console.table(pages);
+  console.log(
+    JSON.stringify({ devices: DEVICES, organizations: ORGANIZATIONS, rounds: ROUNDS, previews, pages }),
+  );
+} finally {
+  await app.close();
+  await database.drop();
+  await stopTestPostgres();
+}
+
+async function prepareReaders(on: TestApp): Promise<Reader[]> {
+  const orgIds = Array.from({ length: OF_PARTNER }, (_, n) => organizationId(n));
+  const [first = ''] = orgIds;
+  return [
+    {
+      name: 'partner',
+      person: await buildPerson(on, { scope: 'partner', partnerId: PARTNER }),
+      scope: { scope: 'partner', userId: null, partnerId: PARTNER, orgAccess: 'all', orgIds: [] },
+    },
+    {
+      name: 'organization',
+      person: await buildPerson(on, { scope: 'organization', orgId: first }),
+      scope: { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [first] },
+    },
+  ];
+}
+
+async function measurePreview({ person, scope }: Reader, question: Question) {
+  const sql = handwritten(question, inTenant(scope, 'd.org_id')).replaceAll('?', String.raw`\?`);
+  const ours = async () => {
+    const { status, body } = await app.call('POST', '/filters/preview', {
+      token: person.token,
+      body: { conditions: question.conditions },
+    });
+    if (status !== 200) throw new Error(JSON.stringify(body));
+    return body.data.totalCount as number;
+  };
+  const byHand = async () => {
+    const rows = await withTenant(
+      app.server.database.pool,
+      scope,
+      async (tx) => (await tx.raw(sql)).rows as { total: number }[],
+    );
+    return rows[0]?.total ?? 0;
+  };
+  const [found, expected] = [await ours(), await byHand()];
+  if (found !== expected) throw new Error(`${question.name}: ${found} found, ${expected} by hand`);
+  const times = await inTurns(ours, byHand);
+  return { devices: found, ...times };
+}
+
+async function inTurns(ours: () => Promise<unknown>, byHand: () => Promise<unknown>) {
+  const times = { ours: [] as number[], byHand: [] as number[] };
+  for (let round = -2; round < ROUNDS; round++) {
+    for (const [name, run] of [
+      ['ours', ours],
+      ['byHand', byHand],
+    ] as const) {
+      const begun = performance.now();
+      await run();
+      if (round >= 0) times[name].push(performance.now() - begun);
+    }
+  }
+  const median = at(times.ours, 0.5);
+  const base = at(times.byHand, 0.5);
+  return {
+    'ms p50': rounded(median),
+    'ms p95': rounded(at(times.ours, 0.95)),
+    'by hand p50': rounded(base),
+    'by hand p95': rounded(at(times.byHand, 0.95)),
+    ratio: Math.round((median / base) * 100) / 100,
+  };
+}
+
+function PAGES(): [string, string][] {
+  const orders = [
+    'sort=hostname',
+    'sort=lastSeenAt&order=desc',
+    'sort=status',
+    'sort=agentVersion&status=online',
+    'osType=linux&sort=enrolledAt',
+  ];
+  return orders.flatMap((query) => [
+    [`${query}, first page`, `${query}&page=1`],
+    [`${query}, page 50`, `${query}&page=50`],
+  ]);
+}
+
+async function measurePage({ person }: Reader, query: string) {
+  const times: number[] = [];
+  for (let round = -2; round < ROUNDS; round++) {
+    const begun = performance.now();
+    const { status } = await app.call('GET', `/devices?limit=50&${query}`, { token: person.token });
+    if (status !== 200) throw new Error(`${query}: ${status}`);
+    if (round >= 0) times.push(performance.now() - begun);
+  }
+  return { 'ms p50': rounded(at(times, 0.5)), 'ms p95': rounded(at(times, 0.95)) };
+}
+
+function at(times: readonly number[], part: number): number {
+  return [...times].sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))] ?? 0;
+}
+
+const rounded = (ms: number) => Math.round(ms * 10) / 10;
