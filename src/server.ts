@@ -26,6 +26,7 @@ import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
 import { routeTable } from './features/index.ts';
+import { createFleetStore } from './features/live-filters/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
@@ -135,6 +136,7 @@ export async function startServer({
             joinDashboards: cluster.joinDashboards,
           }),
       store: createDeviceStore({ db: database.hubPool, nodeId, audit, log }),
+      fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       people: authenticator,

@@ -72,7 +72,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     customFieldRoutes({ hub }),
     inventoryRoutes({ hub }),
     groupRoutes,
-    filterRoutes,
+    filterRoutes({ hub }),
     scriptRoutes({ hub }),
     searchRoutes,
     commandRoutes({ hub }),

@@ -42,8 +42,8 @@ import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
-export type { Aspect, FleetDevice } from './fleet-device.ts';
-export type { FleetStore, JobChange, LiveRules } from './ports.ts';
+export type { FleetDevice } from './fleet-device.ts';
+export type { FleetStore, JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */

@@ -105,7 +105,7 @@ export function withGroups(query: Query<DeviceRow>): Query<DeviceInGroups> {
   );
 }
 
-function presenceOf(row: DeviceRow): Presence {
+export function presenceOf(row: Pick<DeviceRow, 'state' | 'since' | 'reason' | 'enrolled_at'>): Presence {
   if (row.state === null || row.since === null || row.reason === null) {
     return { state: 'disconnected', since: row.enrolled_at.toISOString(), reason: 'never_seen' };
   }

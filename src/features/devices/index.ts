@@ -13,4 +13,4 @@ export {
   readDevice,
 } from './device.service.ts';
 export { MaintenanceEnd } from './maintenance-end.ts';
-export { selectDevices, toSummary, type DeviceRow } from './device.report.ts';
+export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.report.ts';

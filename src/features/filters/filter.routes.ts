@@ -1,3 +1,4 @@
+import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { filterUsage } from './filter-usage.ts';
@@ -29,7 +30,7 @@ const about = ({ id, orgId, name }: { id: string; orgId: string; name: string })
   resourceName: name,
 });
 
-export const filterRoutes: RouteGroup = {
+export const filterRoutes = ({ hub }: { hub: Pick<DeviceHub, 'filterChanged'> }): RouteGroup => ({
   name: 'Filters',
   description: 'Rules that find devices, saved under a name, and what they find.',
   routes: [
@@ -105,7 +106,7 @@ export const filterRoutes: RouteGroup = {
       bodyLimit: BODY_LIMIT,
       response: Filter,
       errors: ['tenant_inactive', 'payload_too_large'],
-      handler: ({ ctx, params, body }) => updateFilter(ctx, params.id, body),
+      handler: ({ ctx, params, body }) => updateFilter(ctx, params.id, body, hub),
       audit: {
         action: 'filter.update',
         resource: 'filter',
@@ -120,7 +121,7 @@ export const filterRoutes: RouteGroup = {
       params: IdParams,
       response: Filter,
       errors: ['conflict', 'tenant_inactive'],
-      handler: ({ ctx, params }) => deleteFilter(ctx, params.id),
+      handler: ({ ctx, params }) => deleteFilter(ctx, params.id, hub),
       audit: { action: 'filter.delete', resource: 'filter', note: about },
     }),
     route({
@@ -152,4 +153,4 @@ export const filterRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

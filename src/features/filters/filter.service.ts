@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { AppError, invalid, noFields } from '../../platform/errors.ts';
@@ -10,6 +11,9 @@ import { assertUnused } from './filter-usage.ts';
 import { SavedFilter } from './filter.model.ts';
 import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
 import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
+
+/** Those who follow a filter are told that it has changed. */
+type Followed = Pick<DeviceHub, 'filterChanged'>;
 
 /** Of an organization; a list holds all of them at once. */
 const FILTERS_MAX = 1000;
@@ -60,7 +64,12 @@ export async function createFilter(ctx: Context, input: NewFilter) {
   return new ToldJson(asJson(filter), filter);
 }
 
-export async function updateFilter(ctx: Context, id: string, { conditions, ...patch }: FilterPatch) {
+export async function updateFilter(
+  ctx: Context,
+  id: string,
+  { conditions, ...patch }: FilterPatch,
+  hub: Followed,
+) {
   const filter = await readFilterToChange(ctx, id);
   const changes = sentFields({
     ...patch,
@@ -69,14 +78,16 @@ export async function updateFilter(ctx: Context, id: string, { conditions, ...pa
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   const updated = await filter.$query(ctx.tx).patchAndFetch(changes);
+  if (conditions !== undefined) ctx.afterCommit(() => hub.filterChanged(id));
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
   return new ToldJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
 }
 
-export async function deleteFilter(ctx: Context, id: string) {
+export async function deleteFilter(ctx: Context, id: string, hub: Followed) {
   const filter = await readFilterToChange(ctx, id);
   await assertUnused(ctx, id);
   await filter.$query(ctx.tx).delete();
+  ctx.afterCommit(() => hub.filterChanged(id));
   return new ToldJson(asJson(filter), filter);
 }
 

@@ -1,2 +1,2 @@
 export { filterRoutes } from './filter.routes.ts';
-export { conditionsOf } from './stored-conditions.ts';
+export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';

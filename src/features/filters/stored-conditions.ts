@@ -3,6 +3,8 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Conditions,
+  conditionsText,
+  type CustomKinds,
   type Fault,
   faultyConditions,
   parseConditions,
@@ -24,15 +26,38 @@ export async function readFilter(ctx: Reader, id: string): Promise<SavedFilter> 
 
 /** What the saved filter asks for. Throws `validation_failed`, with where, if it names what is not there any more. */
 export async function conditionsOf(ctx: Reader, filterId: string): Promise<Conditions> {
-  if (!holds(ctx.caller.permissions, 'filters:read')) {
-    throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
-  }
+  assertMayUse(ctx);
   return checkedConditions(ctx, JSON.parse((await readFilter(ctx, filterId)).conditions), 'conditions');
+}
+
+/**
+ * Those of the filter, or the given ones, for somebody who follows them.
+ * @returns with a key, by which others are known that mean the same
+ */
+export async function conditionsToFollow(
+  ctx: Reader,
+  { filterId, conditions: given }: { filterId?: string | undefined; conditions?: unknown },
+): Promise<{ key: string; conditions: Conditions }> {
+  assertMayUse(ctx);
+  const asked: unknown =
+    filterId === undefined ? given : JSON.parse((await readFilter(ctx, filterId)).conditions);
+  const kinds = await customFieldKinds(ctx);
+  const conditions = conditionsOrThrow(await check(ctx, asked, 'conditions', kinds));
+  const known = [...kinds].map(([key, kind]) => `${key} ${kind}`).sort((one, other) => (one < other ? -1 : 1));
+  return { key: [...known, conditionsText(asked)].join('\n'), conditions };
+}
+
+function assertMayUse({ caller }: Reader): void {
+  if (holds(caller.permissions, 'filters:read')) return;
+  throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
 }
 
 /** Throws `validation_failed` with all that is wrong with them. */
 export async function checkedConditions(ctx: Reader, given: unknown, root: string): Promise<Conditions> {
-  const checked = await check(ctx, given, root);
+  return conditionsOrThrow(await check(ctx, given, root));
+}
+
+function conditionsOrThrow(checked: Conditions | Fault[]): Conditions {
   if (Array.isArray(checked)) throw faultyConditions(checked);
   return checked;
 }
@@ -43,8 +68,13 @@ export async function faultsOf(ctx: Reader, filter: SavedFilter): Promise<Fault[
   return Array.isArray(checked) ? checked : [];
 }
 
-async function check(ctx: Reader, given: unknown, root: string): Promise<Conditions | Fault[]> {
-  const parsed = parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
+async function check(
+  ctx: Reader,
+  given: unknown,
+  root: string,
+  kinds?: CustomKinds,
+): Promise<Conditions | Fault[]> {
+  const parsed = parseConditions(given, { root, customKinds: kinds ?? (await customFieldKinds(ctx)) });
   if (!parsed.ok) return parsed.faults;
   const lost = await lostReferences(ctx, parsed.conditions.references(root));
   return lost.length > 0 ? lost : parsed.conditions;

@@ -1,0 +1,93 @@
+import type { FleetDevice, FleetStore } from '../../hub/index.ts';
+import type { Presence } from '../../protocol/index.ts';
+import type { Db, Query } from '../../platform/db/pool.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { PRESENCE_JOIN, selectMatchable, toMatchable } from '../conditions/index.ts';
+import { presenceOf } from '../devices/index.ts';
+import { conditionsToFollow } from '../filters/index.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+
+/** What live filters read of the database: each slice of a fleet in one query, and what conditions mean. */
+export function createFleetStore({ db }: { db: Db }): FleetStore {
+  return {
+    async rules(caller, asked) {
+      const { key, conditions } = await withTenant(
+        db,
+        caller,
+        (tx) => conditionsToFollow({ tx, caller }, asked),
+        { readOnly: true },
+      );
+      return { key, rules: conditions };
+    },
+
+    async reach(caller, { orgId }) {
+      return withTenant(
+        db,
+        caller,
+        async (tx) => {
+          if (orgId !== undefined) await assertOrganizationAccess({ tx, caller }, orgId);
+          const organizations = tx('organizations as o')
+            .whereRaw(inTenant(caller, 'o.id'))
+            .whereNull('o.deleted_at')
+            .select<{ orgId: string; devices: number }[]>(
+              'o.id as orgId',
+              tx.raw(`(select count(*)::int from devices d
+                where d.org_id = o.id and d.condition <> 'decommissioned') as devices`),
+            );
+          if (orgId !== undefined) void organizations.where('o.id', orgId);
+          return organizations;
+        },
+        { readOnly: true },
+      );
+    },
+
+    async slice(orgIds, { after, atMost, withSoftware }) {
+      return withSystem(db, 'read the fleet that live filters look at', async (tx) => {
+        const query = inService(tx).whereRaw('d.org_id = any(?::uuid[])', [[...orgIds]]);
+        if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
+        return read(query.orderByRaw('d.org_id, d.id').limit(atMost), withSoftware);
+      });
+    },
+
+    async devices(deviceIds, { withSoftware }) {
+      return withSystem(db, 'read devices that have changed, for live filters', (tx) =>
+        read(inService(tx).whereRaw('d.id = any(?::uuid[])', [[...deviceIds]]), withSoftware),
+      );
+    },
+  };
+}
+
+const inService = (tx: Tx): Query =>
+  tx('devices as d')
+    .join('organizations as o', 'o.id', 'd.org_id')
+    .joinRaw(PRESENCE_JOIN)
+    .where('d.condition', '<>', 'decommissioned')
+    .whereNull('o.deleted_at');
+
+const READS = new Set(['groups'] as const);
+const READS_ALL = new Set(['groups', 'software'] as const);
+
+type WithPresence = ReturnType<typeof toMatchable> & {
+  partnerId: string;
+  state: Presence['state'] | null;
+  since: Date | null;
+  reason: Presence['reason'] | null;
+};
+
+async function read(query: Query, withSoftware: boolean): Promise<FleetDevice[]> {
+  const withPresence = query.select({
+    partnerId: 'o.partner_id',
+    state: 'p.state',
+    since: 'p.since',
+    reason: 'p.reason',
+  });
+  const rows = await selectMatchable(withPresence, withSoftware ? READS_ALL : READS);
+  return rows.map((row) => {
+    const { state, since, reason, ...device } = toMatchable(row) as WithPresence;
+    return {
+      ...device,
+      presence: presenceOf({ state, since, reason, enrolled_at: new Date(device.enrolledAt) }),
+    };
+  });
+}

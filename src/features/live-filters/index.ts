@@ -1,0 +1,1 @@
+export { createFleetStore } from './fleet-store.ts';
