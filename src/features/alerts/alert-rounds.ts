@@ -85,6 +85,8 @@ export class AlertRounds {
       const locked = await this.#lock(tx);
       if (locked === undefined) return undefined;
       const { isWhole, isEarly } = locked;
+      // Statistics know nothing of rows that the statement itself makes: it would read all of them for each.
+      await tx.raw('set local enable_seqscan = off');
       let raised = 0;
       let resolved = await affected(tx, resolveOffline(isWhole));
       if (!isEarly) raised += await inPortions(tx, raiseOffline(isWhole));

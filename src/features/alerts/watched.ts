@@ -11,7 +11,7 @@ export const OFFLINE = 'device_offline';
 export const DISK = 'disk_full';
 
 /** Raised at once at most; the rest of them follows in the next statement. */
-export const AT_ONCE = 20_000;
+export const AT_ONCE = 10_000;
 
 /** A device that has only just come may go again; until then its alert stands. */
 const STAYS = `interval '2 minutes'`;
@@ -36,82 +36,103 @@ const ORGANIZATIONS = `
   where o.deleted_at is null and o.status in ('active', 'trial')
     and partners.deleted_at is null and partners.status = 'active'`;
 
-/** Nobody is told of devices that somebody works on, or has put aside. */
-const IN_SERVICE = `d.condition in ('normal', 'updating')`;
-const NAME = `coalesce(nullif(d.display_name, ''), d.hostname)`;
-
 const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins => ${minutes})`;
+
+/**
+ * The planner cannot know how few devices a range of time holds, and would read all of them to join them at once. The
+ * `offset 0` keeps what is behind `lateral` as it stands: looked up by index, for each row of what is before it.
+ */
+const lookedUp = (query: string) => `lateral (${query} offset 0)`;
+
+/** Nobody is told of devices that somebody works on, or has put aside. */
+const IN_SERVICE_DEVICE = lookedUp(`select d.org_id, coalesce(nullif(d.display_name, ''), d.hostname) as name
+  from devices d where d.id = p.device_id and d.condition in ('normal', 'updating')`);
+
+const PRESENCE = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at from device_presence p`;
 
 // The few thresholds that there are, of each the devices that have passed it since: a range of the index.
 const JUST_PASSED = `
-  from (select distinct minutes from organizations_told where minutes is not null) as threshold
-  join device_presence p on p.state = 'disconnected' and ${isGoneFor('threshold.minutes')}
-    and ${GONE_AT} > ${LAST_ROUND} - make_interval(mins => threshold.minutes)
-  join devices d on d.id = p.device_id
-  join organizations_told o on o.org_id = d.org_id and o.minutes = threshold.minutes`;
+  (select distinct minutes from organizations_told where minutes is not null) as threshold
+  cross join ${lookedUp(`select ${PRESENCE} where p.state = 'disconnected' and ${isGoneFor('threshold.minutes')}
+    and ${GONE_AT} > ${LAST_ROUND} - make_interval(mins => threshold.minutes)`)} p`;
 const ALL_PASSED = `
-  from device_presence p
-  join devices d on d.id = p.device_id
-  join organizations_told o on o.org_id = d.org_id and ${isGoneFor('o.minutes')}
-  where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from organizations_told)')}`;
+  (select ${PRESENCE}
+    where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from organizations_told)')}) p`;
 
 /** Devices that are gone for longer than their organization's threshold, and of whom that was not told yet. */
 export const raiseOffline = (isWhole: boolean): string =>
   raiseSql(`
     with organizations_told as materialized (${ORGANIZATIONS}),
-    passed as (
-      select d.id as device_id, d.org_id, ${NAME} as name, d.condition, ${GONE_AT} as gone_at, p.reason, p.last_seen_at,
-        o.minutes ${isWhole ? ALL_PASSED : JUST_PASSED}
+    untold as materialized (
+      select p.*, ${isWhole ? 'null::integer' : 'threshold.minutes'} as passed from ${isWhole ? ALL_PASSED : JUST_PASSED}
+      left join ${lookedUp(`select a.last_at from alerts a
+        where a.subject_id = p.device_id and a.kind = '${OFFLINE}' and ${STANDS('a')}`)} a on true
+      where (a.last_at is null or a.last_at < p.gone_at)
+        and (p.reason <> 'node_lost' or p.gone_at <= now() - make_interval(mins => ${LOST_NODE_MINUTES}))
+    ), in_service as materialized (
+      select p.*, d.org_id, d.name from untold p
+      cross join ${IN_SERVICE_DEVICE} d
     )
-    select d.org_id, d.device_id, '${OFFLINE}' as kind, 'high' as severity, d.name || ' is offline' as title,
-      format('%s has not been connected since %s, which is more than %s.', d.name,
-        to_char(d.gone_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
-        case when d.minutes = 1 then '1 minute' else d.minutes || ' minutes' end) as message,
-      jsonb_build_object('since', d.gone_at, 'reason', d.reason, 'lastSeenAt', d.last_seen_at,
-        'thresholdMinutes', d.minutes) as details, true as cause_lasts
-    from passed d
-    left join alerts a on a.subject_id = d.device_id and a.kind = '${OFFLINE}' and ${STANDS('a')}
-    where ${IN_SERVICE} and (a.id is null or a.last_at < d.gone_at)
-      and (d.reason <> 'node_lost' or d.gone_at <= now() - make_interval(mins => ${LOST_NODE_MINUTES}))
+    select p.org_id, p.device_id, '${OFFLINE}' as kind, 'high' as severity, p.name || ' is offline' as title,
+      format('%s has not been connected since %s, which is more than %s.', p.name,
+        to_char(p.gone_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+        case when o.minutes = 1 then '1 minute' else o.minutes || ' minutes' end) as message,
+      jsonb_build_object('since', p.gone_at, 'reason', p.reason, 'lastSeenAt', p.last_seen_at,
+        'thresholdMinutes', o.minutes) as details, true as cause_lasts
+    from in_service p
+    join organizations_told o on o.org_id = p.org_id and coalesce(p.passed = o.minutes, true)
+      and p.gone_at <= now() - make_interval(mins => o.minutes)
     limit ${AT_ONCE}`);
 
 const JUST_BACK = `
-  from (
+  select a.id from (
     select p.device_id from device_presence p where p.state = 'connected'
       and ${GONE_AT} <= now() - ${STAYS} and ${GONE_AT} > ${LAST_ROUND} - ${STAYS}
     union all
     select p.device_id from device_presence p where p.state = 'disconnected' and ${GONE_AT} > now()
   ) as p
-  where`;
+  cross join ${lookedUp(`select a.id from alerts a
+    where a.subject_id = p.device_id and a.kind = '${OFFLINE}' and a.cause_lasts`)} a`;
 const ALL_BACK = `
-  from device_presence p
-  where (case when p.state = 'connected' then ${GONE_AT} <= now() - ${STAYS} else ${GONE_AT} > now() end) and`;
+  select a.id from alerts a
+  cross join ${lookedUp(`select from device_presence p where p.device_id = a.subject_id
+    and case when p.state = 'connected' then ${GONE_AT} <= now() - ${STAYS} else ${GONE_AT} > now() end`)} p
+  where a.kind = '${OFFLINE}' and a.cause_lasts`;
 
 export const resolveOffline = (isWhole: boolean): string => `
   update alerts a set ${causeEndedSql(`'The device is connected again.'`)}
-  ${isWhole ? ALL_BACK : JUST_BACK} p.device_id = a.subject_id and a.kind = '${OFFLINE}' and a.cause_lasts`;
+  where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK}))`;
 
 /** Disks above their organization's threshold, as devices that are there have measured them lately. */
 export const RAISE_DISK = raiseSql(`
-  with organizations_told as materialized (${ORGANIZATIONS})
-  select d.org_id, d.id as device_id, '${DISK}' as kind, 'high' as severity, 'Disk of ' || ${NAME} || ' is almost full' as title,
-    format('The disk of %s is %s %% full; the threshold is %s %%.', ${NAME}, p.disk_over, o.disk_percent) as message,
+  with organizations_told as materialized (${ORGANIZATIONS}),
+  untold as materialized (
+    select p.device_id, p.disk_over, p.disk_percent, p.metrics_at from device_presence p
+    left join ${lookedUp(`select a.id from alerts a
+      where a.subject_id = p.device_id and a.kind = '${DISK}' and ${STANDS('a')}`)} a on true
+    where p.disk_over is not null and p.disk_over >= (select min(disk_percent) from organizations_told)
+      and p.metrics_at > now() - ${FRESH} and a.id is null
+  ), in_service as materialized (
+    select p.*, d.org_id, d.name from untold p cross join ${IN_SERVICE_DEVICE} d
+  )
+  select p.org_id, p.device_id, '${DISK}' as kind, 'high' as severity, 'Disk of ' || p.name || ' is almost full' as title,
+    format('The disk of %s is %s %% full; the threshold is %s %%.', p.name, p.disk_over, o.disk_percent) as message,
     jsonb_build_object('diskPercent', p.disk_percent, 'thresholdPercent', o.disk_percent, 'at', p.metrics_at) as details,
     true as cause_lasts
-  from device_presence p
-  join devices d on d.id = p.device_id and ${IN_SERVICE}
-  join organizations_told o on o.org_id = d.org_id and p.disk_over >= o.disk_percent
-  where p.disk_over is not null and p.disk_over >= (select min(disk_percent) from organizations_told)
-    and p.metrics_at > now() - ${FRESH}
-    and not exists (
-      select from alerts a where a.subject_id = d.id and a.kind = '${DISK}' and ${STANDS('a')})
+  from in_service p join organizations_told o on o.org_id = p.org_id and p.disk_over >= o.disk_percent
   limit ${AT_ONCE}`);
 
 export const RESOLVE_DISK = `
-  update alerts a set ${causeEndedSql(`'The disk is ' || round(p.disk_percent::numeric) || ' % full.'`)}
-  from device_presence p, (${ORGANIZATIONS}) o
-  where a.kind = '${DISK}' and a.cause_lasts and p.device_id = a.subject_id and o.org_id = a.org_id
-    and p.disk_percent < o.disk_percent - ${DISK_SLACK} and p.metrics_at > now() - ${FRESH}`;
+  update alerts a set ${causeEndedSql(`'The disk is ' || round(well.disk_percent::numeric) || ' % full.'`)}
+  from (
+    select a.id, p.disk_percent from alerts a
+    join (${ORGANIZATIONS}) o on o.org_id = a.org_id
+    cross join ${lookedUp(`select p.disk_percent from device_presence p where p.device_id = a.subject_id
+      and p.disk_percent < o.disk_percent - ${DISK_SLACK} and p.metrics_at > now() - ${FRESH}`)} p
+    where a.kind = '${DISK}' and a.cause_lasts
+    offset 0
+  ) as well
+  where a.id = well.id`;
 
 /** What nobody watches any more. */
 export const RESOLVE_UNWATCHED = [
