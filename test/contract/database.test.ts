@@ -141,6 +141,7 @@ describe('the database', () => {
       'device_event_logs',
       // Reached by chain.
       'audit_outbox',
+      'audit_logs',
     ]);
   });
 

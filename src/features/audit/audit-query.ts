@@ -4,6 +4,7 @@ import type { Query } from '../../platform/db/pool.ts';
 import { notFound } from '../../platform/errors.ts';
 import { knownPeople } from '../users/index.ts';
 import type { EntryFilter, EntryQuery, FullEntry, LogEntry, Pages, ShownEntry } from './audit.schema.ts';
+import { byResource, byUser, entriesIn, type Places, placesOf } from './entry-streams.ts';
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
 
 /** Reading the trail: what the caller may see of it, narrowed down, newest first. */
@@ -37,31 +38,18 @@ const COLUMNS = {
 export function visibleEntries({ tx, caller }: Context): Query {
   const entries: Query = tx('audit_logs as l');
   if (caller.scope === 'system') return entries;
-  if (caller.scope === 'organization') return entries.where('l.org_id', caller.orgId);
-  return entries.whereRaw(
-    `(l.org_id = any((select app_org_ids())::uuid[])
-      or (l.org_id is null and l.partner_id = (select app_partner_id())))`,
-  );
+  if (caller.scope === 'organization') return entries.where('l.chain_id', caller.orgId);
+  return entries.whereRaw('l.chain_id = any((select app_chain_ids())::uuid[])');
 }
 
-export function narrowed(query: Query, filter: EntryFilter): Query {
+function narrowed(query: Query, filter: EntryFilter): Query {
   const { user, action, resource, userId, q, from, to } = filter;
   if (from !== undefined) void query.where('l.timestamp', '>=', from);
   if (to !== undefined) void query.where('l.timestamp', '<=', to);
   if (action !== undefined) void query.where('l.action', action);
   if (userId !== undefined) void query.where('l.actor_id', userId);
-  if (user !== undefined) {
-    void query.whereRaw(
-      '(l.actor_email ilike :user or l.actor_id in (select id from users where name ilike :user))',
-      { user: containing(user) },
-    );
-  }
-  if (resource !== undefined) {
-    void query.whereRaw('(lower(l.resource_type) = lower(:type) or l.resource_name ilike :name)', {
-      type: resource,
-      name: containing(resource),
-    });
-  }
+  if (user !== undefined) void query.whereRaw(...byUser('l', user));
+  if (resource !== undefined) void query.whereRaw(...byResource('l', resource));
   if (q !== undefined) {
     void query.whereRaw(
       `(l.action ilike :q or l.actor_email ilike :q or l.resource_type ilike :q or l.resource_name ilike :q
@@ -88,20 +76,94 @@ interface Found {
   pagination: Pages;
 }
 
+interface Part {
+  limit: number;
+  /** The number of the last one; `limit` unless told otherwise. */
+  through?: number;
+  /** What the filter has no words for. */
+  only?: (entries: Query) => Query;
+}
+
+/** Of the entries that the filter leaves, the newest, or a part further down; in no order yet. */
+export async function newestEntries(
+  ctx: Context,
+  filter: EntryFilter,
+  { limit, through = limit, only = (entries) => entries }: Part,
+): Promise<{ entries: Query; places: Places }> {
+  const places = await placesOf(ctx, filter, through);
+  const { streams, isDense } = places;
+  const fitting = (entries: Query) => only(narrowed(entries, filter));
+  const chosen =
+    streams === undefined
+      ? newestFirst(fitting(entriesOf(ctx, places)))
+          .select('l.id')
+          .limit(limit)
+          .offset(through - limit)
+      : // Each stream offers as many as could be shown of it, by what its index holds.
+        entriesIn(ctx, streams, (entries) =>
+          newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(through),
+        )
+          .select('e.id')
+          .orderByRaw('e.timestamp desc, e.id desc')
+          .limit(limit)
+          .offset(through - limit);
+  const entries: Query = ctx.tx('audit_logs as l');
+  if (isDense) void entries.whereRaw('l.id = any(?::uuid[])', [await walkedTo(ctx, chosen)]);
+  else void entries.whereRaw('l.id = any(array(?))', [chosen]);
+  return { entries, places };
+}
+
+/**
+ * For Postgres a part of a name is rare: it would look at all there is and sort it, where a walk from the newest soon has
+ * enough.
+ */
+async function walkedTo({ tx }: Context, chosen: Query): Promise<string[]> {
+  await tx.raw('set local enable_sort = off; set local jit = off');
+  const rows = (await chosen) as { id: string }[];
+  await tx.raw('set local enable_sort = on; set local jit = on');
+  return rows.map(({ id }) => id);
+}
+
+/** The chains are named one by one: how much there is in them decides how Postgres looks for entries. */
+function entriesOf({ tx }: Context, { chains }: Places): Query {
+  const entries: Query = tx('audit_logs as l');
+  return chains === undefined ? entries : entries.whereRaw('l.chain_id = any(?::uuid[])', [chains]);
+}
+
 async function page(ctx: Context, { page: number, limit, skipCount, ...filter }: EntryQuery): Promise<Found> {
-  const found = narrowed(visibleEntries(ctx), filter);
-  const rows = await selectEntries(
-    newestFirst(found.clone())
-      .limit(limit)
-      .offset((number - 1) * limit),
-  );
+  const { entries, places } = await newestEntries(ctx, filter, { limit, through: number * limit });
+  const rows = await selectEntries(newestFirst(entries));
   const pagination: Pages = { page: number, limit };
   if (!skipCount) {
-    const [counted] = await found.select<{ total: number }[]>(ctx.tx.raw('count(*)::int as total'));
-    pagination.total = counted?.total ?? 0;
+    pagination.total = await totalOf(ctx, filter, places);
     pagination.totalPages = Math.ceil(pagination.total / limit);
   }
   return { rows, people: await peopleOf(ctx, rows), pagination };
+}
+
+async function totalOf(ctx: Context, filter: EntryFilter, places: Places): Promise<number> {
+  if (Object.values(filter).every((value) => value === undefined)) return totalOfChains(ctx);
+  const { streams } = places;
+  const found =
+    streams === undefined || streams.columns.length === 1
+      ? narrowed(entriesOf(ctx, places), filter)
+      : entriesIn(ctx, streams, (entries) => narrowed(entries, filter).select('l.id'));
+  const [counted] = await found.select<{ total: number }[]>(ctx.tx.raw('count(*)::int as total'));
+  return counted?.total ?? 0;
+}
+
+/** A chain has no gaps: its head tells how many there are, less those that were pruned. */
+async function totalOfChains({ tx, caller }: Context): Promise<number> {
+  const heads: Query = tx('audit_chain_heads as h');
+  if (caller.scope === 'organization') void heads.where('h.chain_id', caller.orgId);
+  if (caller.scope === 'partner') void heads.whereRaw('h.chain_id = any((select app_chain_ids())::uuid[])');
+  const [counted] = await heads.select<{ total: number }[]>(
+    tx.raw(
+      `coalesce(sum(h.seq - coalesce((select max(c.seq) from audit_checkpoints c
+        where c.chain_id = h.chain_id and c.kind = 'cut'), 0)), 0)::int as total`,
+    ),
+  );
+  return counted?.total ?? 0;
 }
 
 export async function showEntries(

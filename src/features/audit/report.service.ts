@@ -1,6 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import type { LogEntry, ReportQuery } from './audit.schema.ts';
-import { narrowed, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestEntries, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
 import { logEntry } from './entry-row.ts';
 import {
   COMPLIANCE_ACTIONS,
@@ -21,10 +21,15 @@ async function counted(
   range: ReportQuery,
   only: { actions?: readonly string[]; actorTypes?: readonly string[] } = {},
 ): Promise<Counted[]> {
-  const query = newestFirst(narrowed(visibleEntries(ctx), range)).limit(MOST);
-  if (only.actions !== undefined) void query.whereIn('l.action', only.actions);
-  if (only.actorTypes !== undefined) void query.whereIn('l.actor_type', only.actorTypes);
-  return query.select<Counted[]>({
+  const { entries } = await newestEntries(ctx, range, {
+    limit: MOST,
+    only: (query) => {
+      if (only.actions !== undefined) void query.whereIn('l.action', only.actions);
+      if (only.actorTypes !== undefined) void query.whereIn('l.actor_type', only.actorTypes);
+      return query;
+    },
+  });
+  return newestFirst(entries).select<Counted[]>({
     id: 'l.id',
     timestamp: 'l.timestamp',
     actorId: 'l.actor_id',

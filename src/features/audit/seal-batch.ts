@@ -3,6 +3,7 @@ import { runPrepared } from '../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type UnsealedEntry } from './chain.ts';
 import { type Checkpoint, checkpointHash, signCheckpoint } from './checkpoint.ts';
+import type { Names, NotedNames } from './noted-names.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
@@ -29,12 +30,28 @@ export interface BatchChoice {
  * Moves the oldest waiting entries into their chains: one transaction, in which nobody else writes to those chains.
  * What it answers is committed.
  */
-export async function sealBatch(db: Db, keys: SigningKeys, choice: BatchChoice): Promise<Batch> {
+export async function sealBatch(
+  db: Db,
+  keys: SigningKeys,
+  names: NotedNames,
+  choice: BatchChoice,
+): Promise<Batch> {
+  const { newNames, ...batch } = await sealSome(db, keys, names, choice);
+  names.noted(newNames);
+  return batch;
+}
+
+async function sealSome(
+  db: Db,
+  keys: SigningKeys,
+  names: NotedNames,
+  choice: BatchChoice,
+): Promise<Batch & { newNames: Names }> {
   return withSystem(db, 'seal audit entries', async (tx) => {
     const { limit, without, only } = choice;
     const locked = await runPrepared<LockedRow>(tx, LOCK, [limit, without, only ?? null]);
     const [first] = locked;
-    if (first === undefined) return { entries: [], kept: [] };
+    if (first === undefined) return { entries: [], kept: [], newNames: names.newIn([]) };
     const chains = locked.map(({ chainId }) => chainId);
     // A statement of its own, after the locks: it sees what the last holder has committed.
     const waiting = await runPrepared<WaitingRow>(tx, WAITING, [chains, first.through, limit]);
@@ -58,8 +75,9 @@ export async function sealBatch(db: Db, keys: SigningKeys, choice: BatchChoice):
       );
     });
     const kept = heads.filter((head) => isDue(head, ends.of.get(head.chainId)?.kept));
-    await move(tx, placed, heads, kept);
-    return { entries: placed.entries, kept };
+    const newNames = names.newIn(placed.entries);
+    await move(tx, placed, { heads, kept, newNames });
+    return { entries: placed.entries, kept, newNames };
   });
 }
 
@@ -173,16 +191,17 @@ const ENDS = {
 async function move(
   tx: Tx,
   { positions, entries }: Placed,
-  heads: readonly Checkpoint[],
-  kept: readonly Checkpoint[],
+  beside: { heads: readonly Checkpoint[]; kept: readonly Checkpoint[]; newNames: Names },
 ): Promise<void> {
   const rows = await runPrepared<{ moved: string }>(tx, MOVE, [
     plainArray(positions),
     plainArray(entries.map(({ seq }) => seq)),
     plainArray(entries.map(({ checksum }) => checksum)),
     plainArray(entries.map(({ prevChecksum }) => prevChecksum)),
-    JSON.stringify(heads),
-    JSON.stringify(kept),
+    JSON.stringify(beside.heads),
+    JSON.stringify(beside.kept),
+    JSON.stringify(beside.newNames.actors),
+    JSON.stringify(beside.newNames.resources),
   ]);
   if (Number(rows[0]?.moved) !== positions.length) {
     throw new Error(`${rows[0]?.moved} of ${positions.length} audit entries could be moved`);
@@ -229,6 +248,16 @@ const MOVE = {
       from jsonb_to_recordset($5::jsonb) as c (${SIGNED})
       on conflict (chain_id) do update set number = excluded.number, seq = excluded.seq, checksum = excluded.checksum,
         previous = excluded.previous, at = excluded.at, key_id = excluded.key_id, signature = excluded.signature
+    ),
+    actors as (
+      insert into audit_actors (chain_id, actor_id, actor_email)
+      select * from jsonb_to_recordset($7::jsonb) as n (chain_id uuid, actor_id uuid, actor_email text)
+      order by 1, 2, 3 on conflict do nothing
+    ),
+    resources as (
+      insert into audit_resources (chain_id, resource_type, resource_name)
+      select * from jsonb_to_recordset($8::jsonb) as n (chain_id uuid, resource_type text, resource_name text)
+      order by 1, 2, 3 on conflict do nothing
     )
     select count(*) as moved from moved`,
 };

@@ -1,5 +1,6 @@
 import type { Db } from '../../platform/db/pool.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { NotedNames } from './noted-names.ts';
 import { type Batch, type BatchChoice, sealBatch, waitingChains } from './seal-batch.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
@@ -38,6 +39,7 @@ export class AuditSealer {
   readonly #options: SealerOptions;
   readonly #timing: SealerTiming;
   readonly #sweep: NodeJS.Timeout;
+  readonly #names = new NotedNames();
   readonly #aside = new Map<string, SetAside>();
   #timer: NodeJS.Timeout | undefined;
   /** The work that is under way or done last; the next begins behind it. */
@@ -125,7 +127,7 @@ export class AuditSealer {
 
   async #batch(choice: BatchChoice): Promise<number> {
     const { db, keys } = this.#options;
-    const batch = await sealBatch(db, keys, choice);
+    const batch = await sealBatch(db, keys, this.#names, choice);
     this.#tell(batch);
     return batch.entries.length;
   }

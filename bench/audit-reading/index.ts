@@ -1,0 +1,214 @@
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
+import { buildOrganization, buildPartner, buildPerson, signIn } from '../../test/support/factories.ts';
+import { quietLog } from '../../test/support/quiet-log.ts';
+import { createTestApp } from '../../test/support/test-app.ts';
+import { asOwner } from '../../test/support/test-postgres.ts';
+import { type Seeded, seedEntries } from './seed.ts';
+
+/**
+ * `npm run bench:audit-reading`: pages of the audit trail at ten million entries, for each filter by itself and for
+ * callers of each scope: the processor time that
+ * the database takes for a request, for the value in the middle and the worst one, so that what others do on the machine
+ * does not count. Then the first
+ * byte of an export of 10,000. `ENTRIES=1000000` makes it shorter. Laying the entries down takes ten minutes; they are
+ * kept in `BENCH_DIR` (/tmp/muster-bench-reading) for another run.
+ */
+
+const ENTRIES = Number(process.env['ENTRIES'] ?? 10_000_000);
+/** Of a value, the median of so many requests counts. */
+const TURNS = 5;
+const dataDir = process.env['BENCH_DIR'] ?? '/tmp/muster-bench-reading';
+
+await mkdir(dataDir, { recursive: true });
+// The account that Postgres runs under, when we are root, must be able to pass.
+await chmod(dataDir, 0o711);
+const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable: false });
+const appUrl = new URL(postgres.ownerUrl);
+appUrl.username = 'svc_app';
+appUrl.password = 'only-for-benches';
+const app = await createTestApp({
+  database: { ownerUrl: postgres.ownerUrl, appUrl: appUrl.href, drop: async () => {} },
+  // One connection, and no helpers beside it: then one process of Postgres does all there is to do.
+  env: { DATABASE_POOL_SIZE: '1' },
+});
+await asOwner(postgres.ownerUrl, 'alter role svc_app set max_parallel_workers_per_gather = 0');
+const backend = (await app.server.database.pool.raw('select pg_backend_pid() as pid')).rows[0].pid as number;
+
+interface Ground extends Seeded {
+  people: Record<string, string>;
+}
+
+try {
+  const ground = await prepared();
+  const callers = {
+    organization: await signIn(app, ground.people['organization'] ?? ''),
+    'partner of 100': await signIn(app, ground.people['partner'] ?? ''),
+    'partner of 2': await signIn(app, ground.people['small'] ?? ''),
+    system: await signIn(app, ground.people['system'] ?? ''),
+  };
+  const only = process.env['ONLY'];
+  for (const [counting, query] of [
+    ['page alone (skipCount)', 'skipCount=true'],
+    ['page with total', 'skipCount=false'],
+  ] as const) {
+    if (only !== undefined && !counting.includes(only)) continue;
+    const table: Record<string, Record<string, string>> = {};
+    for (const [filter, values] of Object.entries(FILTERS())) {
+      if (process.env['FILTER'] !== undefined && !process.env['FILTER'].split(',').includes(filter)) continue;
+      const row: Record<string, string> = {};
+      for (const [caller, token] of Object.entries(callers)) {
+        const times: number[] = [];
+        for (const value of values) {
+          const turns: number[] = [];
+          for (let turn = 0; turn < TURNS && !turns.some((ms) => ms > 2000); turn++) {
+            turns.push(await pageMs(token, `${query}&${value}`));
+          }
+          const median = turns.toSorted((a, b) => a - b)[Math.floor(turns.length / 2)] ?? 0;
+          if (median > 50) console.error(`${counting}, ${caller}, ${value}: ${median.toFixed(1)} ms`);
+          times.push(median);
+        }
+        row[caller] = shown(times);
+      }
+      table[filter] = row;
+      console.error(counting, filter, JSON.stringify(row));
+    }
+    console.log(counting);
+    console.table(table);
+  }
+  console.log('first byte of an export of 10,000 (ms)');
+  console.table(
+    Object.fromEntries(
+      await inTurn(Object.entries(callers), async ([caller, token]) => [
+        caller,
+        { csv: await firstByteMs(token, 'csv'), json: await firstByteMs(token, 'json') },
+      ]),
+    ),
+  );
+} finally {
+  await app.close();
+  await postgres.stop();
+}
+
+function FILTERS(): Record<string, string[]> {
+  const days = (n: number) => new Date(Date.now() - n * 86_400_000).toISOString();
+  const each = <T>(values: readonly T[], make: (value: T) => string) => values.map(make);
+  return {
+    none: [''],
+    'page 2 to 20': each([2, 5, 10, 20], (n) => `page=${n}`),
+    action: each(
+      [
+        'thing0.action0',
+        'thing1.action9',
+        'agent.event.3',
+        'agent.event.29',
+        'user.mfa.disable',
+        'nothing.has.it',
+      ],
+      (action) => `action=${action}`,
+    ),
+    from: each([0.01, 1, 30, 365, 730], (n) => `from=${days(n)}`),
+    to: each([0, 1, 30, 365, 700, 800], (n) => `to=${days(n)}`),
+    user: each(
+      [
+        'p0.c0@example.com',
+        'p19.c0',
+        'person 3 of0',
+        'p7.c55@',
+        'p2.c101',
+        'example.com',
+        'p1',
+        'person',
+        'nobody-at-all',
+      ],
+      (user) => `user=${encodeURIComponent(user)}`,
+    ),
+    resource: each(
+      [
+        'device',
+        'thing3',
+        'MFA',
+        'host-0-17',
+        'host-55-1999',
+        'host-101-7',
+        'thing 499',
+        'nothing-like-it',
+        'o',
+      ],
+      (resource) => `resource=${encodeURIComponent(resource)}`,
+    ),
+  };
+}
+
+async function pageMs(token: string, query: string): Promise<number> {
+  const before = await processorMs(backend);
+  const { status, body } = await app.call('GET', `/audit-logs/logs?${query}`, { token });
+  if (status >= 500) return 30_000;
+  if (status !== 200) throw new Error(JSON.stringify([query, status, body]));
+  return (await processorMs(backend)) - before;
+}
+
+async function firstByteMs(token: string, format: string): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < 10; i++) {
+    const since = performance.now();
+    const response = await fetch(`${app.url}/api/v1/audit-logs/export`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ format }),
+    });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    times.push(performance.now() - since);
+    await reader?.cancel();
+  }
+  return Number(times.toSorted((a, b) => a - b)[5]?.toFixed(1));
+}
+
+/** The value in the middle, and the worst one. */
+function shown(times: readonly number[]): string {
+  const sorted = times.toSorted((a, b) => a - b);
+  return `${sorted[Math.floor((sorted.length - 1) / 2)]?.toFixed(1)} / ${sorted.at(-1)?.toFixed(1)}`;
+}
+
+async function inTurn<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const value of values) results.push(await work(value));
+  return results;
+}
+
+/** The installation with its entries, made now or by an earlier run. */
+async function prepared(): Promise<Ground> {
+  const file = path.join(dataDir, `ground-${ENTRIES}.json`);
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Ground;
+  } catch {
+    // Made below.
+  }
+  const partnerId = await buildPartner(app);
+  const orgIds: string[] = [];
+  for (let i = 0; i < 100; i++) orgIds.push(await buildOrganization(app, partnerId));
+  const smallId = await buildPartner(app);
+  const small = [await buildOrganization(app, smallId), await buildOrganization(app, smallId)];
+  const ground: Ground = {
+    partnerId,
+    orgIds,
+    small: { partnerId: smallId, orgIds: small },
+    people: {
+      organization: (await buildPerson(app, { scope: 'organization', orgId: orgIds[0] ?? '' })).email,
+      partner: (await buildPerson(app, { scope: 'partner', partnerId })).email,
+      small: (await buildPerson(app, { scope: 'partner', partnerId: smallId })).email,
+      system: (await buildPerson(app, { scope: 'system' })).email,
+    },
+  };
+  await seedEntries(postgres.ownerUrl, ground, ENTRIES);
+  await writeFile(file, JSON.stringify(ground));
+  return ground;
+}
+
+/** Processor time that a process of Postgres has had, in ms. */
+async function processorMs(pid: number): Promise<number> {
+  const [ns] = (await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ');
+  return Number(ns) / 1e6;
+}

@@ -1,0 +1,45 @@
+import { chainOf, type SealedEntry } from './chain.ts';
+
+/** As `audit_actors` and `audit_resources` have them. */
+export interface Names {
+  actors: { chain_id: string; actor_id: string; actor_email: string | null }[];
+  resources: { chain_id: string; resource_type: string; resource_name: string | null }[];
+}
+
+const MOST = 50_000;
+
+/** Remembers who and what was noted already, so that a batch rarely notes anything. */
+export class NotedNames {
+  readonly #noted = new Set<string>();
+
+  /** Of these entries, what may not have been noted yet. */
+  newIn(entries: readonly SealedEntry[]): Names {
+    const actors = new Map<string, Names['actors'][number]>();
+    const resources = new Map<string, Names['resources'][number]>();
+    for (const entry of entries) {
+      const chain_id = chainOf(entry);
+      const { actorId: actor_id, actorEmail: actor_email } = entry;
+      const actor = actorKey({ chain_id, actor_id, actor_email });
+      // Agents have no address and no name that anybody looks for, and there are many of them.
+      if (entry.actorType !== 'agent' && !this.#noted.has(actor)) {
+        actors.set(actor, { chain_id, actor_id, actor_email });
+      }
+      const { resourceType: resource_type, resourceName: resource_name } = entry;
+      const resource = resourceKey({ chain_id, resource_type, resource_name });
+      if (!this.#noted.has(resource)) resources.set(resource, { chain_id, resource_type, resource_name });
+    }
+    return { actors: [...actors.values()], resources: [...resources.values()] };
+  }
+
+  /** They are committed. */
+  noted({ actors, resources }: Names): void {
+    if (this.#noted.size > MOST) this.#noted.clear();
+    for (const actor of actors) this.#noted.add(actorKey(actor));
+    for (const resource of resources) this.#noted.add(resourceKey(resource));
+  }
+}
+
+const actorKey = ({ chain_id, actor_id, actor_email }: Names['actors'][number]) =>
+  `a ${chain_id} ${actor_id} ${actor_email ?? '\0'}`;
+const resourceKey = ({ chain_id, resource_type, resource_name }: Names['resources'][number]) =>
+  `r ${chain_id} ${resource_type}\0${resource_name ?? '\0'}`;

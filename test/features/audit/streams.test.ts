@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import { newId } from '../../../src/platform/ids.ts';
+import { buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
+import { addEntries, type NewEntry } from './reading-support.ts';
+
+interface Stored {
+  id: string;
+  at: string;
+  org_id: string | null;
+  action: string;
+  actor_email: string | null;
+  resource_type: string;
+  resource_name: string | null;
+}
+
+describe('pages of the audit trail', function () {
+  this.timeout(60_000);
+  let app: TestApp;
+  let stored: Stored[];
+  let callers: { name: string; token: string; sees: (entry: Stored) => boolean }[];
+
+  before(async () => {
+    app = await createTestApp();
+    const tenant = await buildTenant(app);
+    const orgs = [tenant.orgId];
+    for (let i = 0; i < 11; i++) orgs.push(await buildOrganization(app, tenant.partnerId));
+    const stranger = await buildTenant(app);
+    const people = Array.from({ length: 400 }, (_, n) => ({ id: newId(), email: `p${n}.x@example.com` }));
+    const entries: NewEntry[] = Array.from({ length: 900 }, (_, n) => {
+      const isOwn = n % 13 === 12;
+      const person = people[(n * 7) % 400];
+      return {
+        org_id: isOwn ? null : n % 17 === 0 ? stranger.orgId : (orgs[(n * n) % 12] ?? null),
+        partner_id: n % 17 === 0 && !isOwn ? stranger.partnerId : tenant.partnerId,
+        // Several at the same moment, and not in the order in which they were written.
+        timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 300) * 60_000).toISOString(),
+        actor_id: person?.id ?? '',
+        actor_email: n % 5 === 0 ? null : (person?.email ?? null),
+        action: n % 200 === 0 ? 'rare.deed' : `deed.${n % 7}`,
+        resource_type: n % 150 === 0 ? 'Odd' : 'thing',
+        resource_name: n % 6 === 0 ? null : `Thing ${n % 350}`,
+      };
+    });
+    await addEntries(app, ...entries);
+    const { admin } = tenant;
+    const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+    const system = await buildPerson(app, { scope: 'system' });
+    await app.server.auditSealer.flush();
+    stored = await asOwner<Stored>(
+      app.database.ownerUrl,
+      `select id, to_char("timestamp" at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, org_id, action, actor_email, resource_type, resource_name
+      from audit_logs order by "timestamp" desc, id desc`,
+    );
+    const visible = new Set(orgs);
+    const own = await asOwner<{ id: string }>(
+      app.database.ownerUrl,
+      'select id from audit_logs where org_id is null and partner_id = $1',
+      [tenant.partnerId],
+    );
+    const owned = new Set(own.map(({ id }) => id));
+    callers = [
+      { name: 'organization', token: reader.token, sees: (entry) => entry.org_id === tenant.orgId },
+      {
+        name: 'partner',
+        token: admin.token,
+        sees: (entry) => (entry.org_id === null ? owned.has(entry.id) : visible.has(entry.org_id)),
+      },
+      { name: 'system', token: system.token, sees: () => true },
+    ];
+  });
+  after(async () => app.close());
+
+  const has = (text: string | null, part: string) =>
+    text?.toLowerCase().includes(part.toLowerCase()) === true;
+  const from = '2026-01-01T01:00:00.000Z';
+  const to = '2026-01-01T03:20:00.000Z';
+  const FILTERS: [query: string, fits: (entry: Stored) => boolean][] = [
+    ['', () => true],
+    ['action=rare.deed', ({ action }) => action === 'rare.deed'],
+    ['action=deed.3', ({ action }) => action === 'deed.3'],
+    ['action=none', () => false],
+    [`from=${from}`, ({ at }) => at >= from],
+    [`from=${from}&to=${to}`, ({ at }) => at >= from && at <= to],
+    // Few people, more than are looked for one by one, and none.
+    ['user=P17.', ({ actor_email: email }) => has(email, 'p17.')],
+    ['user=x@example', ({ actor_email: email }) => has(email, 'x@example')],
+    ['user=nobody', () => false],
+    ['user=P1&action=deed.2', ({ actor_email: email, action }) => has(email, 'p1') && action === 'deed.2'],
+    // By the type, where there may be no name, and by part of the name.
+    ['resource=odd', ({ resource_type: type, resource_name: name }) => type === 'Odd' || has(name, 'odd')],
+    ['resource=THING%2034', ({ resource_name: name }) => has(name, 'thing 34')],
+    [
+      'resource=thing',
+      ({ resource_type: type, resource_name: name }) => type === 'thing' || has(name, 'thing'),
+    ],
+    ['resource=none', () => false],
+    [
+      'resource=odd&user=p',
+      ({ resource_type: type, actor_email: email }) => type === 'Odd' && has(email, 'p'),
+    ],
+  ];
+
+  for (const [query, fits] of FILTERS) {
+    it(`show each entry once and in order: ${query === '' ? 'all' : query}`, async () => {
+      for (const { name, token, sees } of callers) {
+        const expected = stored.filter((entry) => sees(entry) && fits(entry)).map(({ id }) => id);
+        const shown: string[] = [];
+        for (let page = 1; page <= Math.ceil(expected.length / 100) + 1; page++) {
+          const { body } = await app.call('GET', `/audit-logs/logs?limit=100&page=${page}&${query}`, {
+            token,
+          });
+          expect(body.pagination, name).to.include({ total: expected.length });
+          shown.push(...body.data.map(({ id }: { id: string }) => id));
+        }
+        expect(shown, name).to.deep.equal(expected);
+      }
+    });
+  }
+
+  it('are found far down as well, where they are walked to', async () => {
+    const { token, sees } = callers[1]!;
+    const expected = stored.filter(sees).map(({ id }) => id);
+    const { body } = await app.call('GET', `/audit-logs/logs?limit=1&page=${expected.length}`, { token });
+    expect(body.data.map(({ id }: { id: string }) => id)).to.deep.equal(expected.slice(-1));
+    const past = await app.call('GET', '/audit-logs/logs?limit=100&page=900', { token });
+    expect([past.status, past.body.data, past.body.pagination.total]).to.deep.equal([
+      200,
+      [],
+      expected.length,
+    ]);
+  });
+
+  it('find who has the name now, whatever the entry says', async () => {
+    const { token } = callers[1]!;
+    const [person] = await asOwner<{ actor_id: string; count: number }>(
+      app.database.ownerUrl,
+      `select actor_id, count(*)::int from audit_logs where action = 'user.login' and actor_id in (
+        select user_id from partner_users) group by 1 order by 2 desc limit 1`,
+    );
+    await asOwner(app.database.ownerUrl, `update users set name = 'Zoë Renamed' where id = $1`, [
+      person?.actor_id,
+    ]);
+    const { body } = await app.call('GET', '/audit-logs/logs?user=zoë%20ren', { token });
+    expect(body.data.map(({ user }: { user: { id: string } }) => user.id)).to.deep.equal([person?.actor_id]);
+  });
+});
