@@ -56,7 +56,7 @@ export async function changeRetention(
   const { name, retentionDays, archiveToS3, ...rest } = await readRetention(ctx, orgId, means);
   if (change.archiveToS3 && !archiveToS3 && !means.archivesAudit) {
     throw invalid(
-      'archiveToS3',
+      'body.archiveToS3',
       'this server has no archive; its operator sets one up with AUDIT_ARCHIVE_BUCKET',
     );
   }

@@ -69,7 +69,7 @@ describe('audit retention', function () {
 
   it('asks for no copies where there is no archive', async () => {
     const { status, body } = await choose({ retentionDays: 90, archiveToS3: true });
-    expect([status, body.details[0].path]).to.deep.equal([400, 'archiveToS3']);
+    expect([status, body.details[0].path]).to.deep.equal([400, 'body.archiveToS3']);
   });
 
   it('tells what came of the last cleanup', async () => {
