@@ -4,7 +4,7 @@ import { withTenant } from '../../src/platform/db/transaction.ts';
 import { buildPerson, type Person } from '../../test/support/factories.ts';
 import { createTestApp, type TestApp } from '../../test/support/test-app.ts';
 import { createTestDatabase, stopTestPostgres } from '../../test/support/test-postgres.ts';
-import { handwritten, QUESTIONS, type Question } from './questions.ts';
+import { handwritten, questions, type Question } from './questions.ts';
 import { DEVICES, OF_PARTNER, ORGANIZATIONS, organizationId, PARTNER, seed } from './seed.ts';
 
 /**
@@ -29,13 +29,14 @@ interface Reader {
   name: string;
   person: Person;
   scope: TenantScope;
+  orgIds: readonly string[];
 }
 
 try {
   const readers = await prepareReaders(app);
   const previews: Record<string, object> = {};
   for (const reader of readers) {
-    for (const question of QUESTIONS) {
+    for (const question of questions(reader.orgIds)) {
       previews[`${reader.name}, ${question.name}`] = await measurePreview(reader, question);
     }
   }
@@ -62,11 +63,13 @@ async function prepareReaders(on: TestApp): Promise<Reader[]> {
       name: 'partner',
       person: await buildPerson(on, { scope: 'partner', partnerId: PARTNER }),
       scope: { scope: 'partner', userId: null, partnerId: PARTNER, orgAccess: 'all', orgIds: [] },
+      orgIds,
     },
     {
       name: 'organization',
       person: await buildPerson(on, { scope: 'organization', orgId: first }),
       scope: { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [first] },
+      orgIds: [first],
     },
   ];
 }
@@ -147,4 +150,6 @@ function at(times: readonly number[], part: number): number {
   return [...times].sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))] ?? 0;
 }
 
-const rounded = (ms: number) => Math.round(ms * 10) / 10;
+function rounded(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}
