@@ -202,7 +202,14 @@ export function createHub(options: HubOptions): Hub {
     for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
       const notice = { kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) };
       onNotice(notice);
-      if (options.bus !== undefined) bus.broadcast(notice).catch(() => meters.untold.inc());
+      if (options.bus === undefined) continue;
+      bus.broadcast(notice).catch(() => {
+        meters.untold.inc();
+        // Whoever holds one of them must hear it, however late.
+        if (kind === 'moved') {
+          for (const deviceId of notice.deviceIds) router.notify({ kind: 'disconnect', deviceId });
+        }
+      });
     }
   };
   const meters = hubMetrics(metrics, {
