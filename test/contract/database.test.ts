@@ -34,6 +34,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
   software_changes: { change: 'installed' },
+  device_groups: { type: 'static', filter_id: null },
+  device_group_changes: { change: 'joined', reason: 'manual' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */
@@ -44,6 +46,7 @@ const NO_UPDATE = new Set([
   'device_event_logs',
   'software_titles',
   'software_changes',
+  'device_group_changes',
 ]);
 
 describe('the database', () => {

@@ -1,3 +1,4 @@
+import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Inventory, INVENTORY_MAX_BYTES, InventoryReceipt, SOFTWARE_MAX } from '../../protocol/index.ts';
@@ -16,7 +17,7 @@ import { CHANGES_MAX } from './stored-software.ts';
 
 const READERS = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
 
-export const inventoryRoutes: RouteGroup = {
+export const inventoryRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> }): RouteGroup => ({
   name: 'Inventory',
   description: 'What machines are made of and what is installed on them, as their agents tell it.',
   routes: [
@@ -30,7 +31,7 @@ export const inventoryRoutes: RouteGroup = {
       body: Inventory,
       bodyLimit: INVENTORY_MAX_BYTES,
       response: InventoryReceipt,
-      handler: ({ ctx, body }) => takeInventory(ctx, body),
+      handler: ({ ctx, body }) => takeInventory(ctx, body, hub),
       unaudited: 'what a machine says of itself, each day; what changes is listed with the device',
     }),
     route({
@@ -75,4 +76,4 @@ export const inventoryRoutes: RouteGroup = {
       handler: ({ ctx, query }) => listTitles(ctx, query),
     }),
   ],
-};
+});

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { DeviceHub } from '../../hub/index.ts';
 import type { AgentContext } from '../../platform/context.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -37,9 +38,11 @@ const WRITE = {
 
 /** Takes what a machine says of itself in the place of what was known, and writes no more than what differs. */
 export async function takeInventory(
-  { tx, agent }: AgentContext,
+  ctx: AgentContext,
   { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
+  hub: Pick<DeviceHub, 'devicesChanged'>,
 ): Promise<InventoryReceipt> {
+  const { tx, agent } = ctx;
   const { orgId, deviceId } = agent;
   const [known] = await runPrepared<{
     hardware: object;
@@ -78,6 +81,11 @@ export async function takeInventory(
     software === undefined
       ? NO_CHANGES
       : await takeSoftware({ tx, agent }, software, { at, isNews: known.hasSoftware });
+  const { hardware: isOther, network: isElsewhere } = facts;
+  // Versions and publishers are nothing that conditions ask for.
+  if (isOther + isElsewhere + changed.installed + changed.removed > 0) {
+    ctx.afterCommit(() => hub.devicesChanged([deviceId]));
+  }
   return { ok: true, changed: { ...facts, ...changed } };
 }
 
