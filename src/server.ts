@@ -25,6 +25,7 @@ import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
+import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
@@ -97,6 +98,7 @@ export async function startServer({
   const httpServer = createServer();
   let hub: Hub | undefined;
   let cluster: Cluster | undefined;
+  let groups: GroupFollower | undefined;
   let auditSealer: AuditSealer | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
@@ -135,7 +137,17 @@ export async function startServer({
             nodes: cluster.nodes,
             joinDashboards: cluster.joinDashboards,
           }),
-      store: createDeviceStore({ db: database.hubPool, nodeId, audit, log }),
+      store: createDeviceStore({
+        db: database.hubPool,
+        nodeId,
+        audit,
+        log,
+        onPresence: (deviceIds) => groups?.touched(deviceIds, ['presence', 'metrics']),
+      }),
+      onTold: {
+        devices: (deviceIds) => groups?.touched(deviceIds, RECORDED),
+        filter: (filterId) => groups?.filterChanged(filterId),
+      },
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
@@ -146,6 +158,7 @@ export async function startServer({
       metrics,
       ...hubTiming,
     });
+    groups = new GroupFollower({ db: database.hubPool, hub, log });
     let draining = false;
     let url = '';
     const routes = routeTable({
@@ -217,6 +230,7 @@ export async function startServer({
     await hub.start();
     // Behind the hub, which marks whom an earlier run has left behind as connected.
     alertRounds.start();
+    groups.start();
     url = await listen(httpServer, config);
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
 
@@ -228,6 +242,7 @@ export async function startServer({
       async close() {
         draining = true;
         await maintenanceEnd.close();
+        await groups?.close();
         await hub?.drain();
         const closed = new Promise((resolve) => httpServer.close(resolve));
         httpServer.closeIdleConnections();
@@ -255,6 +270,9 @@ export async function startServer({
     throw error;
   }
 }
+
+/** What of a device is in its record, and not told live. */
+const RECORDED = ['facts', 'custom', 'groups', 'software', 'presence'] as const;
 
 /** The reference page needs inline styles; nothing may come from elsewhere. */
 const CONTENT_SECURITY_POLICY = {

@@ -71,7 +71,7 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
     customFieldRoutes({ hub }),
     inventoryRoutes({ hub }),
-    groupRoutes,
+    groupRoutes({ hub }),
     filterRoutes({ hub }),
     scriptRoutes({ hub }),
     searchRoutes,

@@ -42,7 +42,7 @@ import { createSocketServer } from './socket-server.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
-export type { FleetDevice } from './fleet-device.ts';
+export type { Aspect, FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -87,6 +87,8 @@ export interface Hub extends DeviceHub {
 export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
+  /** Hears what this node has told all others of devices and filters. */
+  onTold?: { devices(deviceIds: readonly string[]): void; filter(filterId: string): void };
   /** For live filters; where it is left out there are none. */
   fleet?: FleetStore;
   credentials: AgentCredentials;
@@ -248,6 +250,7 @@ export function createHub(options: HubOptions): Hub {
     });
   };
   const tellOf = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
+    options.onTold?.devices(deviceIds);
     for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
       const notice = { kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) };
       tellAll(notice, () => {
@@ -395,17 +398,22 @@ export function createHub(options: HubOptions): Hub {
     deviceEntered(device, partnerId) {
       feed.entered(withLivePresence(device, registry, reports), partnerId);
       cameIn(device.id);
+      options.onTold?.devices([device.id]);
     },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
       reports.end(deviceId);
       feed.left(deviceId);
       changedDevices.crossed(deviceId);
+      options.onTold?.devices([deviceId]);
       router.notify({ kind: 'decommissioned', deviceId });
     },
     devicesChanged: (deviceIds) => tellOf('records_changed', deviceIds),
     devicesMoved: (deviceIds) => tellOf('moved', deviceIds),
-    filterChanged: (filterId) => tellAll({ kind: 'filter_changed', filterId }),
+    filterChanged(filterId) {
+      tellAll({ kind: 'filter_changed', filterId });
+      options.onTold?.filter(filterId);
+    },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),

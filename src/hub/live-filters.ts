@@ -131,8 +131,8 @@ export class LiveFilters {
       for (const device of this.view.of(orgId)) {
         if (turns.isOver) await turns.next();
         const rules = follower.followed?.rules;
-        if (follower.sees(device) && rules?.matches(device, Date.now()) === true)
-          shown.push(summaryOf(device));
+        const belongs = follower.sees(device) && rules?.matches(device, Date.now()) === true;
+        if (belongs) shown.push(summaryOf(device));
       }
     }
     return shown.sort(byHostname);
@@ -295,7 +295,7 @@ export class LiveFilters {
   /** Asks again what may have another answer by now, a little in each turn of the loop. */
   async #sweep(): Promise<void> {
     const turns = new Turns();
-    for (const followed of [...this.#followed.values()]) {
+    for (const followed of this.#followed.values()) {
       if (!followed.rules.dependsOnTime) continue;
       for (const orgId of new Set([...followed.followers].flatMap(({ held }) => [...held]))) {
         for (const device of this.view.of(orgId)) {

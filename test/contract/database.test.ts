@@ -35,6 +35,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_event_logs: { level: 'info', category: 'system' },
   software_changes: { change: 'installed' },
   alerts: { kind: 'device_offline', severity: 'high' },
+  device_groups: { type: 'static', filter_id: null },
+  device_group_changes: { change: 'joined', reason: 'manual' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */
@@ -45,6 +47,7 @@ const NO_UPDATE = new Set([
   'device_event_logs',
   'software_titles',
   'software_changes',
+  'device_group_changes',
 ]);
 
 describe('the database', () => {

@@ -155,7 +155,6 @@ describe('live filters', function () {
       await follow(everything, tenant.technician),
     ];
     const orgId = await buildOrganization(app, tenant.partnerId);
-    await send('POST', '/sites', { orgId, name: 'Main' });
     const { deviceId } = await buildDevice(app, orgId);
     await ours.shows([deviceId]);
     expect([theirs.client.frames, technician.client.frames]).to.deep.equal([0, 0]);

@@ -327,6 +327,9 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Wherever maintenance is over.
   'features/devices/maintenance-end.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
+  // Which dynamic groups there are, and whose the devices are that have changed.
+  'features/groups/filter-reads.ts': 1,
+  'features/groups/group-follower.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
   'features/live-filters/fleet-store.ts': 2,
   // Which organization keeps its logs for how long, and what each removes.

@@ -63,6 +63,11 @@ export class Conditions {
     return toSql(this.#rule, options);
   }
 
+  /** Whether they ask if a device is in any group at all, whichever those are. */
+  get readAnyGroup(): boolean {
+    return this.#leaves.some(({ field, test }) => field.key === 'groupId' && test.is === 'null');
+  }
+
   /** The ids that they name, each with where. */
   references(root = 'conditions'): Reference[] {
     return this.#leaves.flatMap(({ field: { key }, test, place }) => {

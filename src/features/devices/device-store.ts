@@ -15,11 +15,14 @@ export function createDeviceStore({
   nodeId,
   audit,
   log,
+  onPresence,
 }: {
   db: Db;
   nodeId: string;
   audit: AuditTrail;
   log: Logger;
+  /** Called with devices whose presence is another in the database. */
+  onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   /** With whoever came from another address than before, in the audit trail. */
   const write = async (why: string, upsert: string, deviceIds: string[], values: (string | string[])[]) => {
@@ -29,6 +32,7 @@ export function createDeviceStore({
       return found;
     });
     if (moves.length > 0) audit.committed();
+    onPresence?.(deviceIds);
   };
 
   return {
@@ -162,7 +166,7 @@ export function createDeviceStore({
 
     async markLost(nodes) {
       const [condition, values] = heldBy(nodes);
-      return withSystem(db, 'what a lost node held is not connected', async (tx) => {
+      const lost = await withSystem(db, 'what a lost node held is not connected', async (tx) => {
         const { rows } = await tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
           where state = 'connected' and ${condition} returning device_id, since`,
@@ -170,9 +174,15 @@ export function createDeviceStore({
         );
         return (rows as { device_id: string; since: Date }[]).map(({ device_id: deviceId, since }) => ({
           deviceId,
-          presence: { state: 'disconnected', since: since.toISOString(), reason: 'node_lost' },
+          presence: {
+            state: 'disconnected' as const,
+            since: since.toISOString(),
+            reason: 'node_lost' as const,
+          },
         }));
       });
+      if (lost.length > 0) onPresence?.(lost.map(({ deviceId }) => deviceId));
+      return lost;
     },
 
     async askable(caller, deviceIds) {

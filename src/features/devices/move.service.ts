@@ -66,9 +66,13 @@ async function leaveOrganization(
   const [from, to] = [await readOrganization(ctx, orgId), await readOrganization(ctx, target)];
   await assertRoomForDevice(ctx.tx, target, from.partnerId === to.partnerId ? 'organization' : undefined);
   const { rows } = await ctx.tx.raw<{ rows: { id: string; name: string }[] }>(
-    `with ended as (delete from device_group_members where org_id = ? and device_id = ? returning group_id)
+    `with ended as (delete from device_group_members where org_id = ? and device_id = ? returning group_id),
+    noted as (
+      insert into device_group_changes (org_id, group_id, device_id, hostname, change, reason, changed_by)
+      select d.org_id, ended.group_id, d.id, d.hostname, 'left', 'device_moved', ?::uuid
+      from ended join devices d on d.org_id = ? and d.id = ?)
     select g.id, g.name from device_groups g join ended on ended.group_id = g.id order by lower(g.name), g.id`,
-    [orgId, id],
+    [orgId, id, ctx.caller.userId, orgId, id],
   );
   // A machine may have stored a great many events, each of which is rewritten.
   await ctx.tx.raw(`set local statement_timeout = '${MOVE_MINUTES}min'`);

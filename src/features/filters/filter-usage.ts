@@ -10,7 +10,9 @@ export interface PlaceOfUse {
 }
 
 /** Every place in the database that can name a filter. Where another is added, add its line. */
-const PLACES: readonly PlaceOfUse[] = [];
+const PLACES: readonly PlaceOfUse[] = [
+  { kind: 'group', sql: 'select id, name, org_id from device_groups where filter_id = ?' },
+];
 
 /** Where the filter is used, as far as the caller can see. */
 export async function filterUsage(ctx: Context, filterId: string, places = PLACES): Promise<Use[]> {

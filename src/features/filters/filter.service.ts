@@ -9,6 +9,7 @@ import { conditionsText, type Fault, tryPatterns } from '../conditions/index.ts'
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { assertUnused } from './filter-usage.ts';
 import { SavedFilter } from './filter.model.ts';
+import { assertGroupsHaveOrder } from './group-filters.ts';
 import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
 import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
 
@@ -78,7 +79,10 @@ export async function updateFilter(
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   const updated = await filter.$query(ctx.tx).patchAndFetch(changes);
-  if (conditions !== undefined) ctx.afterCommit(() => hub.filterChanged(id));
+  if (conditions !== undefined) {
+    await assertGroupsHaveOrder(ctx.tx, filter.orgId);
+    ctx.afterCommit(() => hub.filterChanged(id));
+  }
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
   return new ToldJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
 }

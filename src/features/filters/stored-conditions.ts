@@ -43,7 +43,9 @@ export async function conditionsToFollow(
     filterId === undefined ? given : JSON.parse((await readFilter(ctx, filterId)).conditions);
   const kinds = await customFieldKinds(ctx);
   const conditions = conditionsOrThrow(await check(ctx, asked, 'conditions', kinds));
-  const known = [...kinds].map(([key, kind]) => `${key} ${kind}`).sort((one, other) => (one < other ? -1 : 1));
+  const known = [...kinds]
+    .map(([key, kind]) => `${key} ${kind}`)
+    .sort((one, other) => (one < other ? -1 : 1));
   return { key: [...known, conditionsText(asked)].join('\n'), conditions };
 }
 

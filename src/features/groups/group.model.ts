@@ -7,6 +7,7 @@ export class Group extends BaseModel {
   declare name: string;
   declare description: string | null;
   declare type: 'static' | 'dynamic';
+  declare filterId: string | null;
   declare createdBy: string | null;
   /** No column: counted where a group is read to be shown. */
   declare deviceCount: number;

@@ -1,10 +1,13 @@
 import { z } from 'zod';
+import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Device } from '../devices/index.ts';
 import {
   Group,
+  GroupChange,
+  GroupChangeQuery,
   GroupDeviceQuery,
   GroupMembers,
   GroupPatch,
@@ -17,6 +20,7 @@ import {
   addMembers,
   createGroup,
   deleteGroup,
+  listGroupChanges,
   listGroupDevices,
   listGroups,
   readGroup,
@@ -27,7 +31,7 @@ import {
 const READ = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
 const WRITE = { scopes: ['organization', 'partner', 'system'], permission: 'devices:write' } as const;
 
-export const groupRoutes: RouteGroup = {
+export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> }): RouteGroup => ({
   name: 'Groups',
   description: 'Devices of an organization under a name of their own.',
   routes: [
@@ -44,12 +48,13 @@ export const groupRoutes: RouteGroup = {
       method: 'post',
       path: '/groups',
       summary: 'Create a device group',
+      description: 'Static, or dynamic by a saved filter: then its devices are those that the filter finds.',
       access: WRITE,
       body: NewGroup,
       response: Group,
       status: 201,
       errors: ['conflict', 'tenant_inactive'],
-      handler: ({ ctx, body }) => createGroup(ctx, body),
+      handler: ({ ctx, body }) => createGroup(ctx, body, hub),
       audit: {
         action: 'group.create',
         resource: 'group',
@@ -79,7 +84,7 @@ export const groupRoutes: RouteGroup = {
       body: GroupPatch,
       response: Group,
       errors: ['conflict', 'tenant_inactive'],
-      handler: ({ ctx, params, body }) => updateGroup(ctx, params.id, body),
+      handler: ({ ctx, params, body }) => updateGroup(ctx, params.id, body, hub),
       audit: {
         action: 'group.update',
         resource: 'group',
@@ -99,7 +104,7 @@ export const groupRoutes: RouteGroup = {
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
       errors: ['tenant_inactive'],
-      handler: ({ ctx, params }) => deleteGroup(ctx, params.id),
+      handler: ({ ctx, params }) => deleteGroup(ctx, params.id, hub),
       audit: {
         action: 'group.delete',
         resource: 'group',
@@ -117,6 +122,16 @@ export const groupRoutes: RouteGroup = {
       handler: ({ ctx, params, query }) => listGroupDevices(ctx, params.id, query),
     }),
     route({
+      method: 'get',
+      path: '/groups/:id/changes',
+      summary: 'List how devices came into a group and out of it, the latest first',
+      access: READ,
+      params: IdParams,
+      query: GroupChangeQuery,
+      response: pageOf(GroupChange),
+      handler: ({ ctx, params, query }) => listGroupChanges(ctx, params.id, query),
+    }),
+    route({
       method: 'post',
       path: '/groups/:id/devices',
       summary: 'Add devices to a group',
@@ -126,8 +141,8 @@ export const groupRoutes: RouteGroup = {
       params: IdParams,
       body: GroupMembers,
       response: MembersAdded,
-      errors: ['tenant_inactive'],
-      handler: ({ ctx, params, body }) => addMembers(ctx, params.id, body.deviceIds),
+      errors: ['conflict', 'tenant_inactive'],
+      handler: ({ ctx, params, body }) => addMembers(ctx, params.id, body.deviceIds, hub),
       audit: {
         action: 'group.members.update',
         resource: 'group',
@@ -148,8 +163,8 @@ export const groupRoutes: RouteGroup = {
       params: IdParams,
       body: GroupMembers,
       response: MembersRemoved,
-      errors: ['tenant_inactive'],
-      handler: ({ ctx, params, body }) => removeMembers(ctx, params.id, body.deviceIds),
+      errors: ['conflict', 'tenant_inactive'],
+      handler: ({ ctx, params, body }) => removeMembers(ctx, params.id, body.deviceIds, hub),
       audit: {
         action: 'group.members.update',
         resource: 'group',
@@ -162,4 +177,4 @@ export const groupRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

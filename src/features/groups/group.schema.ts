@@ -3,6 +3,8 @@ import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { DeviceQuery } from '../devices/index.ts';
 
+const GroupType = z.enum(['static', 'dynamic']);
+
 export const Group = z
   .object({
     id: z.uuid(),
@@ -10,7 +12,11 @@ export const Group = z
     siteId: z.uuid().nullable(),
     name: z.string(),
     description: z.string().nullable(),
-    type: z.enum(['static', 'dynamic']),
+    type: GroupType,
+    filterId: z
+      .uuid()
+      .nullable()
+      .describe('Of a dynamic group: its devices are those that the filter finds.'),
     deviceCount: z.number().int().describe('Without devices that are out of service.'),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
@@ -25,6 +31,13 @@ const deviceIds = z.array(z.uuid()).max(MAX_DEVICES_AT_ONCE);
 const orgId = z.uuid().toLowerCase();
 
 const fields = {
+  type: GroupType.optional(),
+  filterId: z
+    .uuid()
+    .toLowerCase()
+    .nullable()
+    .optional()
+    .describe('Of a dynamic group, and required there: a saved filter of the organization.'),
   name: text(255).trim().describe('Unique within the organization, in any case.'),
   description: text(1000).nullable().optional(),
   siteId: z
@@ -37,8 +50,7 @@ const fields = {
 export const NewGroup = z.strictObject({
   ...fields,
   orgId,
-  type: z.literal('static').optional(),
-  deviceIds: deviceIds.optional(),
+  deviceIds: deviceIds.optional().describe('Of a static group.'),
 });
 export type NewGroup = z.infer<typeof NewGroup>;
 
@@ -77,3 +89,27 @@ export const MembersRemoved = z.object({
   removed: z.number().int().describe('Those that were in the group.'),
   total,
 });
+
+export const GroupChange = z
+  .object({
+    device: z.object({ id: z.uuid(), hostname: z.string().describe('As it was then.') }),
+    change: z.enum(['joined', 'left']),
+    reason: z
+      .enum([
+        'manual',
+        'group_created',
+        'filter_match',
+        'filter_unmatch',
+        'filter_changed',
+        'device_moved',
+        'device_decommissioned',
+      ])
+      .describe('filter_match and filter_unmatch: the device has changed.'),
+    at: Timestamp,
+    by: z.uuid().nullable().describe('Who changed the group, or what it follows from; null: nobody did.'),
+  })
+  .meta({ id: 'GroupChange' });
+export type GroupChange = z.infer<typeof GroupChange>;
+
+export const GroupChangeQuery = PageQuery.extend({ deviceId: z.uuid().optional() });
+export type GroupChangeQuery = z.infer<typeof GroupChangeQuery>;

@@ -1,3 +1,4 @@
+import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
@@ -6,10 +7,21 @@ import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts'
 import { toPage } from '../../platform/http/pagination.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
 import { listDevices, positionsOutsideOrganization } from '../devices/index.ts';
+import { assertGroupsHaveOrder, conditionsOf, conditionsWithin } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { readSite } from '../sites/index.ts';
 import { Group } from './group.model.ts';
-import type { GroupDeviceQuery, GroupPatch, GroupQuery, NewGroup } from './group.schema.ts';
+import type {
+  GroupChange,
+  GroupChangeQuery,
+  GroupDeviceQuery,
+  GroupPatch,
+  GroupQuery,
+  NewGroup,
+} from './group.schema.ts';
+import { assertByHand, join, leave, settle } from './membership.ts';
+
+type Hub = Pick<DeviceHub, 'devicesChanged'>;
 
 const accessible = (ctx: Context) =>
   Group.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'device_groups.org_id'));
@@ -44,51 +56,162 @@ export async function listGroupDevices(ctx: Context, id: string, query: GroupDev
   return listDevices(ctx, { ...query, groupId: id });
 }
 
-export async function createGroup(ctx: Context, { deviceIds = [], ...fields }: NewGroup): Promise<Group> {
+export async function createGroup(
+  ctx: Context,
+  { deviceIds, ...fields }: NewGroup,
+  hub: Hub,
+): Promise<Group> {
   await assertOrganizationAccess(ctx, fields.orgId);
   await assertManageable(ctx, fields.orgId);
   await assertSite(ctx, fields);
+  const { type = 'static', filterId = null } = fields;
+  assertKind({ type, filterId });
+  if (type === 'dynamic' && deviceIds !== undefined) {
+    throw invalid('body.deviceIds', 'must be left out of a dynamic group');
+  }
+  if (filterId !== null) await assertFilter(ctx, fields.orgId, filterId);
   const group = await withOwnName(
-    Group.query(ctx.tx).insert({ ...sentFields(fields), createdBy: ctx.caller.userId }),
+    Group.query(ctx.tx).insertAndFetch({
+      ...sentFields(fields),
+      type,
+      filterId,
+      createdBy: ctx.caller.userId,
+    }),
   );
-  await insertMembers(ctx, group, deviceIds);
+  const why = { reason: 'group_created', by: ctx.caller.userId } as const;
+  const joined =
+    filterId === null
+      ? await insertMembers(ctx, group, deviceIds ?? [], why)
+      : await settleNow(ctx, { ...why, group, filterId });
+  tellOf(ctx, hub, joined);
   return readGroup(ctx, group.id);
 }
 
-export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }: GroupPatch) {
+export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }: GroupPatch, hub: Hub) {
   const group = await readGroupToChange(ctx, id);
   if (orgId !== undefined && orgId !== group.orgId) throw invalid('body.orgId', 'cannot be changed');
   const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   await assertSite(ctx, { ...patch, orgId: group.orgId });
-  await withOwnName(group.$query(ctx.tx).patch(changes));
+  const type = patch.type ?? group.type;
+  // One that becomes static keeps the devices that it has, and no filter.
+  const filterId = patch.filterId ?? (type === 'static' ? null : group.filterId);
+  assertKind({ type, filterId: patch.filterId === null && type === 'dynamic' ? null : filterId });
+  const isAnother = filterId !== null && filterId !== group.filterId;
+  if (isAnother) await assertFilter(ctx, group.orgId, filterId);
+  await withOwnName(group.$query(ctx.tx).patch({ ...changes, type, filterId }));
+  if (isAnother) {
+    await assertGroupsHaveOrder(ctx.tx, group.orgId);
+    const why = { reason: 'filter_changed', by: ctx.caller.userId } as const;
+    tellOf(ctx, hub, await settleNow(ctx, { ...why, group, filterId }));
+  }
   return Object.assign(await readGroup(ctx, id), { changedFields });
 }
 
 /** The devices stay. */
-export async function deleteGroup(ctx: Context, id: string) {
+export async function deleteGroup(ctx: Context, id: string, hub: Hub) {
   const group = await readGroupToChange(ctx, id);
+  const members = await ctx
+    .tx('device_group_members')
+    .where({ org_id: group.orgId, group_id: id })
+    .pluck('device_id');
   await group.$query(ctx.tx).delete();
+  tellOf(ctx, hub, members as string[]);
   return { success: true as const, group };
 }
 
 /** Those that are in the group already are passed over. */
-export async function addMembers(ctx: Context, id: string, deviceIds: readonly string[]) {
+export async function addMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
-  const added = await insertMembers(ctx, group, deviceIds);
-  return { added, total: (await readGroup(ctx, id)).deviceCount, group };
+  assertByHand(group);
+  const joined = await insertMembers(ctx, group, deviceIds, { reason: 'manual', by: ctx.caller.userId });
+  tellOf(ctx, hub, joined);
+  return { added: joined.length, total: (await readGroup(ctx, id)).deviceCount, group };
 }
 
 /** Those that are not in the group are passed over, whatever they are. */
-export async function removeMembers(ctx: Context, id: string, deviceIds: readonly string[]) {
+export async function removeMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
-  const removed = await ctx
-    .tx('device_group_members')
-    .where({ org_id: group.orgId, group_id: id })
-    .whereRaw('device_id = any(?::uuid[])', [[...deviceIds]])
-    .delete();
-  return { removed, total: (await readGroup(ctx, id)).deviceCount, group };
+  assertByHand(group);
+  const gone = await leave(ctx.tx, group, deviceIds, ctx.caller.userId);
+  tellOf(ctx, hub, gone);
+  return { removed: gone.length, total: (await readGroup(ctx, id)).deviceCount, group };
+}
+
+/** How devices came into the group and out of it, the latest first. */
+export async function listGroupChanges(
+  ctx: Context,
+  id: string,
+  { page, limit, deviceId }: GroupChangeQuery,
+) {
+  const group = await readGroup(ctx, id);
+  const changes = ctx.tx('device_group_changes').where({ org_id: group.orgId, group_id: id });
+  if (deviceId !== undefined) void changes.where('device_id', deviceId);
+  const [counted] = await changes.clone().count<{ count: string }[]>('* as count');
+  const rows = await changes
+    .orderBy('id', 'desc')
+    .offset((page - 1) * limit)
+    .limit(limit)
+    .select<ChangeRow[]>('device_id', 'hostname', 'change', 'reason', 'at', 'changed_by');
+  return {
+    data: rows.map(({ device_id: deviceId, hostname, changed_by: by, at, ...row }) => ({
+      ...row,
+      device: { id: deviceId, hostname },
+      at: at.toISOString(),
+      by,
+    })),
+    pagination: { page, limit, total: Number(counted?.count ?? 0) },
+  };
+}
+
+interface ChangeRow extends Pick<GroupChange, 'change' | 'reason'> {
+  device_id: string;
+  hostname: string;
+  at: Date;
+  changed_by: string | null;
+}
+
+/** Others hear which devices are in a group since, or are not. */
+function tellOf(ctx: Context, hub: Hub, deviceIds: readonly string[]): void {
+  if (deviceIds.length > 0) ctx.afterCommit(() => hub.devicesChanged(deviceIds));
+}
+
+function assertKind({ type, filterId }: Pick<Group, 'type' | 'filterId'>): void {
+  if (type === 'dynamic' && filterId === null) {
+    throw invalid('body.filterId', 'is required of a dynamic group');
+  }
+  if (type === 'static' && filterId !== null) {
+    throw invalid('body.filterId', 'must be left out of a static group: say type dynamic');
+  }
+}
+
+/** Locked, so that it is not deleted meanwhile. */
+async function assertFilter(ctx: Context, orgId: string, filterId: string): Promise<void> {
+  const { rows } = await ctx.tx.raw<{ rows: unknown[] }>(
+    'select from saved_filters where org_id = ? and id = ? for share',
+    [orgId, filterId],
+  );
+  if (rows.length === 0) throw invalid('body.filterId', 'must be a saved filter of the organization');
+  // Whether the caller may use it, and whether it still makes sense.
+  await conditionsOf(ctx, filterId);
+}
+
+async function settleNow(
+  ctx: Context,
+  {
+    group,
+    filterId,
+    reason,
+    by,
+  }: { group: Group; filterId: string; reason: 'group_created' | 'filter_changed'; by: string },
+): Promise<string[]> {
+  const conditions = await conditionsWithin(ctx.tx, { orgId: group.orgId, filterId });
+  if (conditions === undefined) {
+    throw invalid('body.filterId', 'does not fit the custom fields of the organization');
+  }
+  if (reason === 'group_created') await assertGroupsHaveOrder(ctx.tx, group.orgId);
+  return settle(ctx.tx, group, { conditions, reason, by });
 }
 
 /** Locked, so that changes of one group come one after the other, and none to a group that is being deleted. */
@@ -99,7 +222,12 @@ async function readGroupToChange(ctx: Context, id: string): Promise<Group> {
   return group;
 }
 
-async function insertMembers(ctx: Context, group: Group, deviceIds: readonly string[]): Promise<number> {
+async function insertMembers(
+  ctx: Context,
+  group: Group,
+  deviceIds: readonly string[],
+  why: { reason: 'manual' | 'group_created'; by: string },
+): Promise<string[]> {
   const outside = await positionsOutsideOrganization(ctx, group.orgId, deviceIds);
   const [first] = outside;
   if (first !== undefined) {
@@ -108,13 +236,7 @@ async function insertMembers(ctx: Context, group: Group, deviceIds: readonly str
       details: outside.map((position) => ({ path: `body.deviceIds.${position}`, message })),
     });
   }
-  const { rowCount } = await ctx.tx.raw<{ rowCount: number }>(
-    `insert into device_group_members (group_id, device_id, org_id, added_by)
-    select ?::uuid, given.id, ?::uuid, ?::uuid from unnest(?::uuid[]) as given (id)
-    on conflict do nothing`,
-    [group.id, group.orgId, ctx.caller.userId, [...deviceIds]],
-  );
-  return rowCount;
+  return join(ctx.tx, group, deviceIds, why);
 }
 
 async function assertSite(

@@ -1,1 +1,2 @@
+export { GroupFollower } from './group-follower.ts';
 export { groupRoutes } from './group.routes.ts';

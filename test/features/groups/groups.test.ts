@@ -120,7 +120,7 @@ describe('device groups', () => {
         [{ name: 'x'.repeat(256) }, 'body.name'],
         [{ name: 'a\u0000b' }, 'body.name'],
         [{ description: 'x'.repeat(1001) }, 'body.description'],
-        [{ type: 'dynamic' }, 'body.type'],
+        [{ type: 'magic' }, 'body.type'],
         [{ siteId: 'x' }, 'body.siteId'],
         [{ deviceIds: ['x'] }, 'body.deviceIds.0'],
         [{ deviceIds: Array.from({ length: 1001 }, newId) }, 'body.deviceIds'],

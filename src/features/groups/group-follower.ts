@@ -1,0 +1,243 @@
+import type { Aspect, DeviceHub } from '../../hub/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { conditionsWithin } from '../filters/index.ts';
+import { FilterReads } from './filter-reads.ts';
+import { settle } from './membership.ts';
+import { organizationScope } from './organization-scope.ts';
+
+/** What is changed together is looked at together. */
+const GATHER_MS = 1000;
+const AGAIN_MS = 5000;
+/** Conditions about time are asked again after a minute; everything is compared after an hour, should it have been missed. */
+const LOOK_MS = 20_000;
+const TIMED_SECONDS = 60;
+const WHOLE_SECONDS = 3600;
+/** Of what happened in a group so much is kept. */
+const CHANGES_KEPT = 10_000;
+const CHANGES_KEPT_DAYS = 365;
+/** Devices that one statement looks at. */
+const AT_ONCE = 5000;
+
+interface Parts {
+  db: Db;
+  hub: Pick<DeviceHub, 'devicesChanged'>;
+  log: Logger;
+  gatherMs?: number;
+  lookMs?: number;
+}
+
+interface DynamicGroup {
+  id: string;
+  orgId: string;
+  filterId: string;
+  updatedAt: Date;
+  evaluatedAt: Date | null;
+}
+
+/**
+ * Keeps dynamic groups as their filters say, on the node where something has changed: only groups whose filter reads it,
+ * and for the devices alone that it happened to. A group is settled under its lock, so that several nodes do not get in
+ * each other's way, and each group in a transaction of its own, so that none waits for another.
+ */
+export class GroupFollower {
+  readonly #parts: Parts;
+  readonly #reads: FilterReads;
+  #touched = new Map<string, Set<Aspect>>();
+  readonly #filters = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #isTelling = false;
+  #isClosed = false;
+  readonly #startedAt = new Date();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#reads = new FilterReads(parts.db);
+  }
+
+  start(): void {
+    this.#look(0);
+  }
+
+  /** Something of the devices is another than before, and in the database. */
+  touched(deviceIds: readonly string[], aspects: readonly Aspect[]): void {
+    const these: readonly Aspect[] = this.#isTelling ? ['groups'] : aspects;
+    for (const id of deviceIds) {
+      const known = this.#touched.get(id) ?? new Set();
+      for (const aspect of these) known.add(aspect);
+      this.#touched.set(id, known);
+    }
+    this.#schedule(this.#parts.gatherMs ?? GATHER_MS);
+  }
+
+  /** The filter says something else since. */
+  filterChanged(filterId: string): void {
+    this.#filters.add(filterId);
+    this.#schedule(0);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
+    await this.#running;
+  }
+
+  #schedule(ms: number): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#then(() => this.#follow());
+    }, ms);
+  }
+
+  #look(ms: number): void {
+    if (this.#isClosed) return;
+    this.#lookTimer = setTimeout(() => {
+      this.#then(() => this.#compareDue());
+      void this.#running.then(() => this.#look(this.#parts.lookMs ?? LOOK_MS));
+    }, ms).unref();
+  }
+
+  /** One thing after the other. */
+  #then(work: () => Promise<void>): void {
+    this.#running = this.#running
+      .then(() => (this.#isClosed ? undefined : work()))
+      .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'groups.not_followed'));
+  }
+
+  async #follow(): Promise<void> {
+    const touched = this.#touched;
+    const filters = [...this.#filters];
+    this.#touched = new Map();
+    this.#filters.clear();
+    try {
+      const groups = await this.#groups();
+      if (groups.length === 0) return;
+      await this.#reads.learn(groups);
+      for (const group of groups) {
+        if (filters.includes(group.filterId)) await this.#settle(group, { reason: 'filter_changed' });
+      }
+      await this.#followDevices(groups, touched);
+    } catch (error) {
+      for (const [id, aspects] of touched) {
+        this.#touched.set(id, new Set([...aspects, ...(this.#touched.get(id) ?? [])]));
+      }
+      for (const id of filters) this.#filters.add(id);
+      this.#schedule(AGAIN_MS);
+      throw error;
+    }
+  }
+
+  async #followDevices(
+    groups: readonly DynamicGroup[],
+    touched: ReadonlyMap<string, ReadonlySet<Aspect>>,
+  ): Promise<void> {
+    const isRead = (group: DynamicGroup, aspects: ReadonlySet<Aspect>) =>
+      [...aspects].some((aspect) => this.#reads.of(group).has(aspect));
+    const mattering = [...touched].filter(([, aspects]) => groups.some((group) => isRead(group, aspects)));
+    for (let start = 0; start < mattering.length; start += AT_ONCE) {
+      const some = new Map(mattering.slice(start, start + AT_ONCE));
+      const byOrganization = await this.#organizationsOf([...some.keys()], groups);
+      for (const group of groups) {
+        const only = (byOrganization.get(group.orgId) ?? []).filter((id) =>
+          isRead(group, some.get(id) ?? new Set()),
+        );
+        if (only.length > 0) await this.#settle(group, { reason: 'filter_match', only });
+      }
+    }
+  }
+
+  /** Those whose conditions are about time, after a minute; all after an hour, and when a server starts. */
+  async #compareDue(): Promise<void> {
+    const groups = await this.#groups();
+    await this.#reads.learn(groups);
+    for (const group of groups) {
+      if (this.#isClosed) return;
+      const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
+      const due = Math.max(Date.now() - seconds * 1000, this.#startedAt.getTime());
+      if (group.evaluatedAt !== null && group.evaluatedAt.getTime() >= due) continue;
+      if (await this.#claim(group)) await this.#settle(group, { reason: 'filter_match' });
+    }
+  }
+
+  /** Whether it is for this node to compare the group: another one may have begun. */
+  async #claim({ id, orgId, evaluatedAt }: DynamicGroup): Promise<boolean> {
+    return withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
+      const { rows } = await tx.raw<{ rows: unknown[] }>(
+        `update device_groups set evaluated_at = now() where org_id = ? and id = ? and evaluated_at is not distinct from ?
+        returning id`,
+        [orgId, id, evaluatedAt],
+      );
+      if (rows.length === 0) return false;
+      await tx.raw(
+        `delete from device_group_changes where org_id = ? and group_id = ? and (at < now() - make_interval(days => ?)
+          or id <= (select id from device_group_changes where org_id = ? and group_id = ? order by id desc offset ? limit 1))`,
+        [orgId, id, CHANGES_KEPT_DAYS, orgId, id, CHANGES_KEPT],
+      );
+      return true;
+    });
+  }
+
+  async #settle(
+    { id, orgId }: DynamicGroup,
+    { reason, only }: { reason: 'filter_match' | 'filter_changed'; only?: readonly string[] },
+  ): Promise<void> {
+    const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
+      const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
+        'select filter_id from device_groups where org_id = ? and id = ? for no key update',
+        [orgId, id],
+      );
+      const filterId = rows[0]?.filter_id ?? null;
+      if (filterId === null) return [];
+      const conditions = await conditionsWithin(tx, { orgId, filterId });
+      // One that does not fit any more finds nothing that could be relied on: its group stays as it is until it is mended.
+      if (conditions === undefined) return [];
+      return settle(tx, { id, orgId }, { conditions, reason, only });
+    });
+    if (changed.length === 0) return;
+    this.#isTelling = true;
+    try {
+      this.#parts.hub.devicesChanged(changed);
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  async #groups(): Promise<DynamicGroup[]> {
+    return withSystem(this.#parts.db, 'find the dynamic groups of all organizations', (tx) =>
+      tx('device_groups as g')
+        .join('saved_filters as f', (on) => void on.on('f.org_id', 'g.org_id').andOn('f.id', 'g.filter_id'))
+        .select<DynamicGroup[]>({
+          id: 'g.id',
+          orgId: 'g.org_id',
+          filterId: 'g.filter_id',
+          updatedAt: 'f.updated_at',
+          evaluatedAt: 'g.evaluated_at',
+        })
+        .orderBy('g.id'),
+    );
+  }
+
+  async #organizationsOf(
+    deviceIds: readonly string[],
+    groups: readonly DynamicGroup[],
+  ): Promise<Map<string, string[]>> {
+    const rows = await withSystem(this.#parts.db, 'find whose the devices are that have changed', (tx) =>
+      tx('devices')
+        .whereRaw('id = any(?::uuid[])', [[...deviceIds]])
+        .whereRaw('org_id = any(?::uuid[])', [[...new Set(groups.map(({ orgId }) => orgId))]])
+        .select<{ id: string; org_id: string }[]>('id', 'org_id'),
+    );
+    const byOrganization = new Map<string, string[]>();
+    for (const { id, org_id: orgId } of rows) {
+      const ids = byOrganization.get(orgId);
+      if (ids === undefined) byOrganization.set(orgId, [id]);
+      else ids.push(id);
+    }
+    return byOrganization;
+  }
+}

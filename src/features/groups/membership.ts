@@ -1,0 +1,138 @@
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { askDatabase, type Conditions, visibleDevices, whereMatching } from '../conditions/index.ts';
+import { organizationScope } from './organization-scope.ts';
+
+/** Who is in a group, and why: each way in or out is noted in the same statement. */
+
+export type Reason =
+  | 'manual'
+  | 'group_created'
+  | 'filter_match'
+  | 'filter_changed'
+  | 'device_moved'
+  | 'device_decommissioned';
+
+interface Named {
+  id: string;
+  orgId: string;
+}
+
+/** Answers which of them were not in the group. */
+export async function join(
+  tx: Tx,
+  group: Named,
+  deviceIds: readonly string[],
+  { reason, by }: { reason: Reason; by: string },
+): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { device_id: string }[] }>(
+    `with joined as (
+      insert into device_group_members (group_id, device_id, org_id, added_by)
+      select ?::uuid, given.id, ?::uuid, ?::uuid from unnest(?::uuid[]) as given (id)
+      on conflict do nothing returning device_id)
+    ${noting('joined', `'joined'`, `'${reason}'`, '?::uuid')}
+    select device_id from joined`,
+    [group.id, group.orgId, by, [...deviceIds], group.orgId, group.id, by, group.orgId],
+  );
+  return rows.map((row) => row.device_id);
+}
+
+/** Answers which of them were in the group. */
+export async function leave(
+  tx: Tx,
+  group: Named,
+  deviceIds: readonly string[],
+  by: string,
+): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { device_id: string }[] }>(
+    `with gone as (
+      delete from device_group_members where org_id = ? and group_id = ? and device_id = any(?::uuid[])
+      returning device_id)
+    ${noting('gone', `'left'`, `'manual'`, '?::uuid')}
+    select device_id from gone`,
+    [group.orgId, group.id, [...deviceIds], group.orgId, group.id, by, group.orgId],
+  );
+  return rows.map((row) => row.device_id);
+}
+
+/** Of a common table that answers `device_id`. Takes the organization, the group, who it was, and the organization. */
+const noting = (table: string, change: string, reason: string, by: string) => `, noted as (
+      insert into device_group_changes (org_id, group_id, device_id, hostname, change, reason, changed_by)
+      select ?::uuid, ?::uuid, d.id, d.hostname, ${change}, ${reason}, ${by}
+      from ${table} join devices d on d.org_id = ?::uuid and d.id = ${table}.device_id)`;
+
+/**
+ * Brings a dynamic group to what its conditions find, in one statement. The caller holds the group's row.
+ * @param only  the devices to look at; left out: all of the organization
+ * @returns the devices that have joined or left
+ */
+export async function settle(
+  tx: Tx,
+  group: Named,
+  {
+    conditions,
+    only,
+    reason,
+    by = null,
+  }: {
+    conditions: Conditions;
+    only?: readonly string[] | undefined;
+    reason: Extract<Reason, 'group_created' | 'filter_match' | 'filter_changed'>;
+    by?: string | null;
+  },
+): Promise<string[]> {
+  const scope = organizationScope(group.orgId);
+  const devices = visibleDevices(tx, scope).where('d.org_id', group.orgId).select('d.id');
+  if (only !== undefined) void devices.whereRaw('d.id = any(?::uuid[])', [[...only]]);
+  const matching = whereMatching(devices, conditions, { caller: scope });
+  const among = only === undefined ? '' : 'and m.device_id = any(?::uuid[])';
+  const leftFor = reason === 'filter_match' ? 'filter_unmatch' : reason;
+  const { rows } = await askDatabase(tx, conditions, () =>
+    tx.raw<{ rows: { device_id: string }[] }>(
+      `with matching as materialized (?), joined as (
+        insert into device_group_members (group_id, device_id, org_id)
+        select ?::uuid, matching.id, ?::uuid from matching
+        where not exists (select from device_group_members m where m.group_id = ?::uuid and m.device_id = matching.id)
+        on conflict do nothing returning device_id
+      ), gone as (
+        delete from device_group_members m where m.org_id = ?::uuid and m.group_id = ?::uuid ${among}
+          and not exists (select from matching where matching.id = m.device_id)
+        returning device_id
+      ), changed as (
+        select device_id, 'joined' as change from joined union all select device_id, 'left' from gone
+      ), noted as (
+        insert into device_group_changes (org_id, group_id, device_id, hostname, change, reason, changed_by)
+        select ?::uuid, ?::uuid, d.id, d.hostname, changed.change,
+          case when d.condition = 'decommissioned' then 'device_decommissioned'
+            when changed.change = 'left' then ? else ? end, ?::uuid
+        from changed join devices d on d.org_id = ?::uuid and d.id = changed.device_id
+      )
+      select device_id from changed`,
+      [
+        matching,
+        group.id,
+        group.orgId,
+        group.id,
+        group.orgId,
+        group.id,
+        ...(only === undefined ? [] : [[...only]]),
+        group.orgId,
+        group.id,
+        leftFor,
+        reason,
+        by,
+        group.orgId,
+      ] as never,
+    ),
+  );
+  return rows.map((row) => row.device_id);
+}
+
+/** Of a dynamic group nobody decides but its filter. */
+export function assertByHand({ type }: { type: 'static' | 'dynamic' }): void {
+  if (type === 'static') return;
+  throw new AppError(
+    'conflict',
+    'The devices of a dynamic group are those that its filter finds: change the filter.',
+  );
+}
