@@ -228,10 +228,10 @@ export async function startServer({
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
 
     await hub.start();
-    // Behind the hub, which marks whom an earlier run has left behind as connected.
-    alertRounds.start();
     groups.start();
     url = await listen(httpServer, config);
+    // Behind the hub, which has marked whom an earlier run left behind as connected.
+    alertRounds.start();
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
 
     return {

@@ -16,7 +16,7 @@ export interface RoundTiming {
   wholeEveryMs: number;
 }
 
-const TIMING: RoundTiming = { everyMs: 30_000, wholeEveryMs: 300_000 };
+const TIMING: RoundTiming = { everyMs: 30_000, wholeEveryMs: 600_000 };
 
 /** After so long without a round nobody was watching: the servers were down. */
 const GAP = `interval '90 seconds'`;

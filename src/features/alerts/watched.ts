@@ -36,6 +36,9 @@ const ORGANIZATIONS = `
   where o.deleted_at is null and o.status in ('active', 'trial')
     and partners.deleted_at is null and partners.status = 'active'`;
 
+/** As times are in answers. */
+const iso = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
 const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins => ${minutes})`;
 
 /**
@@ -77,7 +80,7 @@ export const raiseOffline = (isWhole: boolean): string =>
       format('%s has not been connected since %s, which is more than %s.', p.name,
         to_char(p.gone_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
         case when o.minutes = 1 then '1 minute' else o.minutes || ' minutes' end) as message,
-      jsonb_build_object('since', p.gone_at, 'reason', p.reason, 'lastSeenAt', p.last_seen_at,
+      jsonb_build_object('since', ${iso('p.gone_at')}, 'reason', p.reason, 'lastSeenAt', ${iso('p.last_seen_at')},
         'thresholdMinutes', o.minutes) as details, true as cause_lasts
     from in_service p
     join organizations_told o on o.org_id = p.org_id and coalesce(p.passed = o.minutes, true)
@@ -117,7 +120,7 @@ export const RAISE_DISK = raiseSql(`
   )
   select p.org_id, p.device_id, '${DISK}' as kind, 'high' as severity, 'Disk of ' || p.name || ' is almost full' as title,
     format('The disk of %s is %s %% full; the threshold is %s %%.', p.name, p.disk_over, o.disk_percent) as message,
-    jsonb_build_object('diskPercent', p.disk_percent, 'thresholdPercent', o.disk_percent, 'at', p.metrics_at) as details,
+    jsonb_build_object('diskPercent', p.disk_percent, 'thresholdPercent', o.disk_percent, 'at', ${iso('p.metrics_at')}) as details,
     true as cause_lasts
   from in_service p join organizations_told o on o.org_id = p.org_id and p.disk_over >= o.disk_percent
   limit ${AT_ONCE}`);

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { raiseAlert, resolveAlert } from '../../../src/features/alerts/index.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
-import { withSystem } from '../../../src/platform/db/transaction.ts';
+import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
+import { withSystem, withTenant } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
@@ -89,6 +90,27 @@ describe('alerts', function () {
       );
       expect(new Set(raised).size).to.equal(1);
       expect((await get(`/alerts/${raised[0]}`)).body.count).to.equal(8);
+    });
+
+    it('in a request are the caller’s organization’s, and of no other', async () => {
+      const own: TenantScope = {
+        scope: 'organization',
+        userId: tenant.technician.id,
+        partnerId: null,
+        orgAccess: 'listed',
+        orgIds: [tenant.orgId],
+      };
+      const raiseFor = async (orgId: string) =>
+        withTenant(app.server.database.pool, own, (tx) =>
+          raiseAlert(tx, { orgId, kind: 'in_request', severity: 'low', title: 'Title', message: 'Message' }),
+        );
+      const id = await raiseFor(tenant.orgId);
+      expect((await get(`/alerts/${id}`)).body.kind).to.equal('in_request');
+      const refused = await raiseFor(stranger.orgId).then(
+        () => 'raised',
+        (error: { code?: string }) => error.code,
+      );
+      expect(refused).to.equal('42501');
     });
 
     it('may be about an organization, and long texts are cut', async () => {

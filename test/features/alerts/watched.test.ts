@@ -70,6 +70,7 @@ describe('what the server watches of devices', function () {
         expect(alert.message).to.match(
           /^DESK-\d+ has not been connected since .* UTC, which is more than 30 minutes\.$/,
         );
+        expect(alert.details['since']).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
         expect(alert.details).to.include({ reason: 'socket_closed', thresholdMinutes: 30 });
         for (let i = 0; i < 3; i++) expect(await round()).to.deep.include({ raised: 0, resolved: 0 });
         await ground.back(one, 1);
