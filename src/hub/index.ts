@@ -195,11 +195,13 @@ export function createHub(options: HubOptions): Hub {
       // A connection is worth more than reports without one, and ends them.
       if (presence.state === 'connected') reports.end(record.deviceId);
       writer.presence(record);
+      if (!feed.isHeard) return;
       feed.changed(record.deviceId, {
         presence,
         isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
-        ...(measured === null ? {} : { metrics: measured }),
+        // As they are now: the actor goes on to change its own.
+        ...(measured === null ? {} : { metrics: { ...measured } }),
       });
     },
     facts: (facts) => writer.facts(facts),
