@@ -23,6 +23,7 @@ import type { AskFailure } from './ask.ts';
 import type { DeviceActor } from './device-actor.ts';
 import { forgetHandshake } from './forget-handshake.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
+import { isPlainHeartbeat } from './quick-heartbeat.ts';
 
 interface SocketData {
   identity: AgentIdentity;
@@ -216,6 +217,7 @@ class Inbox {
     const last = args.at(-1);
     const answer = typeof last === 'function' ? (last as Answer) : unanswered;
     if (!isAgentEvent(event)) return this.#refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
+    if (event === 'heartbeat' && isPlainHeartbeat(payload)) return this.#take(event, payload, answer);
     const parsed = AGENT_EVENTS[event].safeParse(payload);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
@@ -225,12 +227,17 @@ class Inbox {
         `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
       );
     }
+    this.#take(event, parsed.data, answer);
+  }
+
+  /** @param message  as the schema of its event has it */
+  #take(event: AgentEvent, message: unknown, answer: Answer): void {
     this.#badInARow = 0;
     this.#actor.heard(Date.now());
-    // The table pairs each event with the schema that has just parsed it.
+    // The table pairs each event with that schema.
     (HANDLE[event] as (actor: DeviceActor, message: unknown, answer: Answer) => void)(
       this.#actor,
-      parsed.data,
+      message,
       answer,
     );
   }
