@@ -3,15 +3,18 @@
  * element and a look at every one beforehand; for columns of a thousand records that is most of what a batch costs here.
  */
 export function arrayLiteral(values: readonly (string | number | null)[]): string {
-  let literal = '';
-  for (const value of values) {
-    if (literal !== '') literal += ',';
-    if (value === null) literal += 'NULL';
-    else if (typeof value === 'number') literal += value;
-    else literal += NEEDS_ESCAPE.test(value) ? `"${value.replace(ESCAPED, '\\$&')}"` : `"${value}"`;
-  }
-  return `{${literal}}`;
+  // Joined as they are, where that can be: no text of its own for each element.
+  if (values.every((value) => typeof value === 'number')) return `{${values.join(',')}}`;
+  if (values.every(isPlainText)) return `{"${values.join('","')}"}`;
+  return `{${values.map(element).join(',')}}`;
 }
 
 const NEEDS_ESCAPE = /["\\]/;
 const ESCAPED = /["\\]/g;
+
+const isPlainText = (value: string | number | null) => typeof value === 'string' && !NEEDS_ESCAPE.test(value);
+
+function element(value: string | number | null): string {
+  if (value === null) return 'NULL';
+  return typeof value === 'number' ? String(value) : `"${value.replace(ESCAPED, '\\$&')}"`;
+}
