@@ -13,18 +13,46 @@ export interface Listener {
 const EVENT = '2';
 const ACK = '3';
 const START = `${AGENT_NAMESPACE},`;
-const JSON_AT = 1 + START.length;
+/** A message of Engine.IO, a packet of Socket.IO, its namespace: as the bytes of `42/agents,` are. */
+const MESSAGE = '4';
+const TYPE_AT = 1;
+const START_AT = 2;
+const START_BYTES = Buffer.from(START);
+const ID_AT = START_AT + START_BYTES.length;
+const MESSAGE_BYTE = MESSAGE.charCodeAt(0);
+const EVENT_BYTE = EVENT.charCodeAt(0);
+const ACK_BYTE = ACK.charCodeAt(0);
+const BRACKET = '['.charCodeAt(0);
+const ZERO = '0'.charCodeAt(0);
 /** Past this many digits, Socket.IO may make of an id what it likes. */
 const LONGEST_ID = 15;
+const WS_OPEN = 1;
+
+/** What lies under Engine.IO's socket. What of it is not there is not used, and Engine.IO does all as ever. */
+interface Underneath {
+  writeBuffer?: unknown[];
+  pingTimeoutTimer?: unknown;
+  hasRefreshedPingTimeout?: boolean;
+  transport?: { socket?: WebSocketInside };
+}
+interface WebSocketInside {
+  readyState: number;
+  _sender?: { sendFrame?(parts: Buffer[]): void };
+  listeners(event: 'message'): ((data: Buffer, isBinary: boolean) => void)[];
+  removeAllListeners(event: 'message'): void;
+  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): void;
+}
 
 /**
- * The events and acknowledgements of one agent that is in, read and written here instead of by Socket.IO's packets,
- * emitters and ticks, which are a third of what it costs to answer a heartbeat. The bytes are the same. Everything else
- * stays Socket.IO's: coming in, pings, namespaces, leaving, and each packet that is not plainly one of these.
+ * The events and acknowledgements of one agent that is in, read from its websocket and written to it here instead of by
+ * way of Engine.IO's and Socket.IO's packets, emitters and ticks, which are a third of what it costs to answer a
+ * heartbeat. The bytes are the same. Everything else stays theirs: coming in, pings, leaving, limits, and each packet
+ * that is not plainly one of these, in the order in which they came.
  */
 export class AgentWire {
   readonly #socket: Socket;
   readonly #conn: Socket['conn'];
+  readonly #inside: Underneath;
   readonly #events: ReadonlySet<string>;
   #listener: Listener | undefined;
   #receipts: Map<number, (answer: OkAck | ErrorAck) => void> | undefined;
@@ -34,6 +62,8 @@ export class AgentWire {
   constructor(socket: Socket, events: ReadonlySet<string>) {
     this.#socket = socket;
     this.#conn = socket.conn;
+    // Private there, so its types do not say it.
+    this.#inside = socket.conn as unknown as Underneath;
     this.#events = events;
   }
 
@@ -44,10 +74,18 @@ export class AgentWire {
 
   listen(listener: Listener): void {
     this.#listener = listener;
+    const webSocket = this.#inside.transport?.socket;
+    const [toEngine] = webSocket?.listeners('message') ?? [];
+    if (webSocket !== undefined && toEngine !== undefined) {
+      webSocket.removeAllListeners('message');
+      webSocket.on('message', (data, isBinary) => {
+        if (isBinary || this.#engineWaits || !this.#take(data)) toEngine.call(webSocket, data, isBinary);
+      });
+    }
     const inherited = this.#conn.listeners('data');
     this.#conn.removeAllListeners('data');
     this.#conn.on('data', (data: unknown) => {
-      if (this.#take(data)) return;
+      if (typeof data === 'string' && this.#take(Buffer.from(`${MESSAGE}${data}`))) return;
       for (const hear of inherited) hear.call(this.#conn, data);
     });
   }
@@ -60,18 +98,30 @@ export class AgentWire {
     this.#write(`${EVENT}${START}${this.#lastId}${JSON.stringify([event, payload])}`);
   }
 
+  /** For a pong, instead of which it takes any other message too, once. */
+  get #engineWaits(): boolean {
+    return this.#inside.pingTimeoutTimer !== null && this.#inside.hasRefreshedPingTimeout !== true;
+  }
+
   /** False for what Socket.IO is to make something of. */
-  #take(data: unknown): boolean {
-    if (typeof data !== 'string' || !this.#socket.connected) return false;
-    const type = data[0];
-    if ((type !== EVENT && type !== ACK) || !data.startsWith(START, 1)) return false;
-    const jsonAt = data.indexOf('[', JSON_AT);
-    if (jsonAt === -1 || jsonAt - JSON_AT > LONGEST_ID) return false;
-    const id = idIn(data, jsonAt);
-    if (Number.isNaN(id)) return false;
-    const said = arrayIn(data, jsonAt);
+  #take(data: Buffer): boolean {
+    const type = data[TYPE_AT];
+    if (data[0] !== MESSAGE_BYTE || (type !== EVENT_BYTE && type !== ACK_BYTE)) return false;
+    for (let at = 0; at < START_BYTES.length; at++) {
+      if (data[START_AT + at] !== START_BYTES[at]) return false;
+    }
+    if (!this.#socket.connected || this.#conn.readyState !== 'open') return false;
+    let jsonAt = ID_AT;
+    let id = 0;
+    for (; data[jsonAt] !== BRACKET; jsonAt++) {
+      const digit = (data[jsonAt] ?? 0) - ZERO;
+      if (digit < 0 || digit > 9 || jsonAt - ID_AT === LONGEST_ID) return false;
+      id = id * 10 + digit;
+    }
+    const said = arrayIn(data.toString('utf8', jsonAt));
     if (said === undefined) return false;
-    return type === ACK ? this.#acknowledged(id, said) : this.#told(id, said);
+    const given = jsonAt === ID_AT ? undefined : id;
+    return type === ACK_BYTE ? this.#acknowledged(given, said) : this.#told(given, said);
   }
 
   #told(id: number | undefined, [event, payload]: readonly unknown[]): boolean {
@@ -98,34 +148,26 @@ export class AgentWire {
     };
   }
 
-  #write(text: string): void {
+  #write(packet: string): void {
     // As Socket.IO does: what cannot be sent any more is dropped.
     if (this.#conn.readyState !== 'open') return;
-    this.#conn.write(text, framed(text));
+    const frame = textFrame(`${MESSAGE}${packet}`);
+    const webSocket = this.#inside.transport?.socket;
+    // Behind what Engine.IO holds back. It writes frames in the same way that come made, such as a broadcast's.
+    if (this.#inside.writeBuffer?.length !== 0 || webSocket?._sender?.sendFrame === undefined) {
+      this.#conn.write(packet, framed(frame));
+    } else if (webSocket.readyState === WS_OPEN) webSocket._sender.sendFrame([frame]);
   }
 }
 
 export const unanswered: Answer = () => {};
 
-/** With the frame made here, Engine.IO hands the bytes to the socket in one piece instead of head and text. */
-const framed = (text: string): { compress: boolean } =>
-  Object.assign({ compress: false }, { wsPreEncodedFrame: [textFrame(`4${text}`)] });
+const framed = (frame: Buffer): { compress: boolean } =>
+  Object.assign({ compress: false }, { wsPreEncodedFrame: [frame] });
 
-/** The digits before the JSON; `undefined` where there are none, NaN where there is anything else. */
-function idIn(data: string, end: number): number | undefined {
-  if (end === JSON_AT) return undefined;
-  let id = 0;
-  for (let at = JSON_AT; at < end; at++) {
-    const digit = data.charCodeAt(at) - 0x30;
-    if (digit < 0 || digit > 9) return Number.NaN;
-    id = id * 10 + digit;
-  }
-  return id;
-}
-
-function arrayIn(data: string, at: number): readonly unknown[] | undefined {
+function arrayIn(json: string): readonly unknown[] | undefined {
   try {
-    const value: unknown = JSON.parse(data.slice(at));
+    const value: unknown = JSON.parse(json);
     return Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;
