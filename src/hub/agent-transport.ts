@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
 import type { z } from 'zod';
 import {
@@ -42,7 +43,8 @@ export interface AgentTransport {
 }
 
 interface Door {
-  refusal(): Refusal | undefined;
+  /** Of a request that has passed it before, nothing. */
+  refusal(request: IncomingMessage): Refusal | undefined;
   giveBack(): void;
 }
 
@@ -114,7 +116,7 @@ async function admit(
   const handshake = AgentHandshake.safeParse(socket.handshake.auth);
   if (!handshake.success) return { code: 'UNAUTHENTICATED' };
   if (handshake.data.protocol !== PROTOCOL_VERSION) return { code: 'PROTOCOL_UNSUPPORTED' };
-  const closed = door.refusal();
+  const closed = door.refusal(socket.request);
   if (closed !== undefined) return closed;
   const verdict = await credentials.verify(handshake.data.token);
   if (!verdict.ok) {

@@ -36,6 +36,7 @@ import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
 import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
+import { UpgradeDoor } from './upgrade-door.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
@@ -242,13 +243,15 @@ export function createHub(options: HubOptions): Hub {
   };
 
   const io = createSocketServer(options.httpServer);
+  const door = new UpgradeDoor(options.httpServer, {
+    closed: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+    refusal: () => admission.refusal(),
+    giveBack: () => admission.giveBack(),
+  });
   serveAgents(io, {
     credentials: options.credentials,
     log,
-    door: {
-      refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
-      giveBack: () => admission.giveBack(),
-    },
+    door,
     onBadMessage: () => meters.badMessages.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);
