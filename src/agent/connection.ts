@@ -1,6 +1,7 @@
 import { io, type Socket } from 'socket.io-client';
 import {
   AGENT_NAMESPACE,
+  AGENT_QUERY,
   CommandCancel,
   CommandFrame,
   HUB_PATH,
@@ -20,6 +21,7 @@ import type { CommandRunner } from './command-runner.ts';
 import type { DurableRunner } from './durable/durable-runner.ts';
 import type { ServerClock } from './server-clock.ts';
 import type { Tokens } from './tokens.ts';
+import { onTurnedAway } from './turned-away.ts';
 
 /** How the agent stands with its server, for people and for the status file. */
 export type ConnectionState =
@@ -99,9 +101,11 @@ export class AgentConnection {
     this.#options.onState({ state: 'connecting' });
     const { tokens, handshake } = this.#options;
     let token = '';
+    let turnedAway: Refusal | undefined;
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
       path: HUB_PATH,
       transports: ['websocket'],
+      query: AGENT_QUERY,
       // When to come back is decided here: by what the hub said, and with a spread that suits a fleet.
       reconnection: false,
       forceNew: true,
@@ -113,6 +117,7 @@ export class AgentConnection {
         });
       },
     });
+    onTurnedAway(socket, (refusal) => (turnedAway = refusal));
     this.#socket = socket;
     this.#notice = undefined;
     const { runner, durable } = this.#options;
@@ -131,7 +136,7 @@ export class AgentConnection {
     });
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();
-      const refusal = Refusal.safeParse(error.data);
+      const refusal = Refusal.safeParse(turnedAway ?? error.data);
       this.#failedTries += 1;
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
         this.#wait(reconnectDelay(1, this.#random), 'token refused; trying the other one');

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
 import type { z } from 'zod';
 import {
@@ -19,10 +20,12 @@ import {
 } from '../protocol/index.ts';
 import type { Logger } from '../platform/logger.ts';
 import { BUSY, type DeviceLink } from './actor-messages.ts';
+import { AgentWire, unanswered, type Answer, type Listener } from './agent-wire.ts';
 import type { AskFailure } from './ask.ts';
 import type { DeviceActor } from './device-actor.ts';
 import { forgetHandshake } from './forget-handshake.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
+import { isPlainHeartbeat } from './quick-heartbeat.ts';
 
 interface SocketData {
   identity: AgentIdentity;
@@ -40,7 +43,8 @@ export interface AgentTransport {
 }
 
 interface Door {
-  refusal(): Refusal | undefined;
+  /** Of a request that has passed it before, nothing. */
+  refusal(request: IncomingMessage): Refusal | undefined;
   giveBack(): void;
 }
 
@@ -77,10 +81,12 @@ export function serveAgents(
     const { identity, handshake } = socket.data;
     const ip = socket.handshake.address.replace(/^::ffff:/, '');
     forgetHandshake(socket);
-    const actor = parts.connected({ identity, handshake, link: new SocketLink(socket), ip });
+    const wire = new AgentWire(socket, EVENT_NAMES);
+    const actor = parts.connected({ identity, handshake, link: new SocketLink(socket, wire), ip });
     const inbox = new Inbox(actor, parts.onBadMessage);
-    // Takes every event, and hands none on: there are no listeners behind it.
-    socket.use((event) => inbox.receive(event));
+    wire.listen(inbox);
+    // Takes every event that comes by Socket.IO, and hands none on: there are no listeners behind it.
+    socket.use((event) => inbox.receiveArgs(event));
     socket.on('disconnect', (_reason, details) => {
       if (!isTooLarge(details)) return actor.linkClosed();
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.message_too_large');
@@ -89,6 +95,8 @@ export function serveAgents(
   });
   return { namespace };
 }
+
+const EVENT_NAMES: ReadonlySet<string> = new Set(Object.keys(AGENT_EVENTS));
 
 const TOO_LARGE: AskFailure = {
   reason: 'agent',
@@ -108,7 +116,7 @@ async function admit(
   const handshake = AgentHandshake.safeParse(socket.handshake.auth);
   if (!handshake.success) return { code: 'UNAUTHENTICATED' };
   if (handshake.data.protocol !== PROTOCOL_VERSION) return { code: 'PROTOCOL_UNSUPPORTED' };
-  const closed = door.refusal();
+  const closed = door.refusal(socket.request);
   if (closed !== undefined) return closed;
   const verdict = await credentials.verify(handshake.data.token);
   if (!verdict.ok) {
@@ -136,47 +144,45 @@ const REFUSAL_TEXT: Record<Refusal['code'], string> = {
 // The agent's receipt, where nothing hangs on it: the answer to a live question, or its deadline, decides.
 const received = () => {};
 
-/** Shared functions instead of some for each socket: there are ten thousand of them. */
 class SocketLink implements DeviceLink {
   readonly #socket: AgentSocket;
-  #unacknowledged = 0;
+  readonly #wire: AgentWire;
 
-  constructor(socket: AgentSocket) {
+  constructor(socket: AgentSocket, wire: AgentWire) {
     this.#socket = socket;
+    this.#wire = wire;
   }
 
   sendCommand(frame: CommandFrame, receipt: (answer: OkAck | ErrorAck) => void = received): void {
-    this.#socket.emit('command', frame, this.#acknowledged(receipt));
+    this.#emit('command', frame, receipt);
   }
 
   sendCancel(message: CommandCancel): void {
-    this.#socket.emit('command:cancel', message, this.#acknowledged(received));
+    this.#emit('command:cancel', message, received);
   }
 
-  /** Socket.IO keeps what waits for an acknowledgement for as long as the connection lasts. */
-  #acknowledged(then: (answer: OkAck | ErrorAck) => void): (answer: OkAck | ErrorAck) => void {
-    this.#unacknowledged += 1;
-    if (this.#unacknowledged > MAX_UNACKNOWLEDGED) {
+  /** What waits for an acknowledgement is kept for as long as the connection lasts. */
+  #emit(
+    event: keyof HubToAgent,
+    message: CommandFrame | CommandCancel,
+    receipt: (answer: OkAck | ErrorAck) => void,
+  ): void {
+    this.#wire.emit(event, message, receipt);
+    if (this.#wire.unacknowledged > MAX_UNACKNOWLEDGED) {
       this.close({ afterMs: 60_000, reason: 'protocol_violation' });
     }
-    return (answer) => {
-      this.#unacknowledged -= 1;
-      then(answer);
-    };
   }
 
   close(notice: HubReconnect | undefined): void {
-    if (notice !== undefined) this.#socket.emit('hub:reconnect', notice, received);
+    if (notice !== undefined) this.#wire.emit('hub:reconnect', notice, received);
     // Behind the notice, which is written first.
     setImmediate(() => this.#socket.disconnect(true));
   }
 }
 
-type Answer = (answer: OkAck | ErrorAck | object) => void;
 type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
 
 const OK: OkAck = { ok: true };
-const unanswered: Answer = () => {};
 
 /** What becomes of each message that could be read. */
 const HANDLE: {
@@ -201,7 +207,7 @@ const HANDLE: {
 };
 
 /** What an agent says, parsed before its actor hears it. */
-class Inbox {
+class Inbox implements Listener {
   readonly #actor: DeviceActor;
   readonly #onBadMessage: () => void;
   #badInARow = 0;
@@ -211,11 +217,16 @@ class Inbox {
     this.#onBadMessage = onBadMessage;
   }
 
-  receive(args: readonly unknown[]): void {
+  /** As Socket.IO hands it on, what the wire has left to it: an event that is none of ours, or a strange packet. */
+  receiveArgs(args: readonly unknown[]): void {
     const [event, payload] = args;
     const last = args.at(-1);
-    const answer = typeof last === 'function' ? (last as Answer) : unanswered;
+    this.receive(event, payload, typeof last === 'function' ? (last as Answer) : unanswered);
+  }
+
+  receive(event: unknown, payload: unknown, answer: Answer): void {
     if (!isAgentEvent(event)) return this.#refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
+    if (event === 'heartbeat' && isPlainHeartbeat(payload)) return this.#take(event, payload, answer);
     const parsed = AGENT_EVENTS[event].safeParse(payload);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
@@ -225,12 +236,17 @@ class Inbox {
         `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
       );
     }
+    this.#take(event, parsed.data, answer);
+  }
+
+  /** @param message  as the schema of its event has it */
+  #take(event: AgentEvent, message: unknown, answer: Answer): void {
     this.#badInARow = 0;
     this.#actor.heard(Date.now());
-    // The table pairs each event with the schema that has just parsed it.
+    // The table pairs each event with that schema.
     (HANDLE[event] as (actor: DeviceActor, message: unknown, answer: Answer) => void)(
       this.#actor,
-      parsed.data,
+      message,
       answer,
     );
   }

@@ -40,6 +40,11 @@ export class ClusterFeed {
     this.#tellOthers = tellOthers;
   }
 
+  /** Whether anybody hears of a change: what is to be told need not be put together for nobody. */
+  get isHeard(): boolean {
+    return this.#tellOthers !== undefined || this.#feed.size > 0;
+  }
+
   changed(deviceId: string, patch: DevicePatch): void {
     this.#feed.changed(deviceId, patch);
     if (this.#tellOthers === undefined) return;

@@ -6,7 +6,6 @@ import type {
   HubReconnect,
   Metrics,
   OkAck,
-  Presence,
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode } from '../protocol/index.ts';
@@ -40,7 +39,8 @@ import type {
 
 /** Where the actor tells of itself. */
 export interface ActorEvents {
-  presence(record: PresenceRecord, identity: AgentIdentity): void;
+  /** @param record  the actor's own, which goes on changing: whoever keeps it sees what it has become */
+  presence(record: PresenceRecord): void;
   facts(facts: DeviceFacts): void;
   /** Work can be sent: the device is there. */
   ready(actor: DeviceActor): void;
@@ -71,15 +71,12 @@ export class DeviceActor {
   readonly #limits: ActorLimits;
   readonly #mailbox: Mailbox<ActorMessage | Urgent>;
   readonly #capabilities: readonly string[];
-  readonly #ip: string;
   /** Made for the first question: most devices have none. */
   #asks: OpenAsks | undefined;
   /** What the agent has said of its machine last; the rest of a heartbeat is not kept. */
   #facts: ToldFacts;
-  #metrics: Metrics | null = null;
-  #uptimeSeconds: number | null = null;
-  /** As it is told with each heartbeat. */
-  readonly #connected: Presence;
+  /** Kept in place: a heartbeat changes it and makes nothing that lives until it is written. */
+  readonly #presence: PresenceRecord;
   #graceTimer: NodeJS.Timeout | undefined;
   #linkOpen = true;
   #supersededBy = 0;
@@ -102,10 +99,17 @@ export class DeviceActor {
     this.#limits = options.limits;
     this.#facts = { agentVersion: options.agentVersion };
     this.#capabilities = options.capabilities;
-    this.#ip = options.ip;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
-    this.#connected = { state: 'connected', since: instant(this.connectedSince), reason: 'connected' };
+    this.#presence = {
+      deviceId: options.identity.deviceId,
+      epoch: 0,
+      presence: { state: 'connected', since: instant(this.connectedSince), reason: 'connected' },
+      lastSeenAt: null,
+      lastIp: options.ip,
+      metrics: null,
+      uptimeSeconds: null,
+    };
     this.#mailbox = new Mailbox((message) => this.#turn(message), MAILBOX_CAPACITY);
     this.#mailbox.hold();
   }
@@ -156,7 +160,7 @@ export class DeviceActor {
   }
   /** Says again that the device is connected: somebody may have said otherwise. */
   tellAgain(): void {
-    if (this.countsAsConnected) this.#reportPresence(this.#connected);
+    if (this.countsAsConnected) this.#reportPresence();
   }
   /** @param failure  what the questions that are open end with */
   linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
@@ -229,9 +233,10 @@ export class DeviceActor {
 
   #onClaimed(epoch: number): void {
     this.epoch = epoch;
+    this.#presence.epoch = epoch;
     if (epoch < this.#supersededBy) return this.#end(SUPERSEDED, undefined);
     this.state = 'online';
-    this.#reportPresence(this.#connected);
+    this.#reportPresence();
     this.#reportFacts();
     this.#events.ready(this);
     this.#mailbox.release();
@@ -239,10 +244,10 @@ export class DeviceActor {
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
     this.lastHeardAt = at;
-    this.#metrics = heartbeat.metrics ?? null;
-    this.#uptimeSeconds = heartbeat.uptimeSeconds ?? null;
+    takeMetrics(this.#presence, heartbeat.metrics);
+    this.#presence.uptimeSeconds = heartbeat.uptimeSeconds ?? null;
     ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
-    this.#reportPresence(this.#connected);
+    this.#reportPresence();
     if (tellsNothingNew(this.#facts, heartbeat)) return;
     this.#facts = toldFacts(heartbeat);
     this.#reportFacts();
@@ -325,7 +330,8 @@ export class DeviceActor {
     this.#linkOpen = false;
     if (wasOnline && presence !== undefined) {
       const state = presence === 'connected' ? 'connected' : 'disconnected';
-      this.#reportPresence({ state, since: instant(Date.now()), reason: presence });
+      this.#presence.presence = { state, since: instant(Date.now()), reason: presence };
+      this.#reportPresence();
     }
     this.state = 'gone';
     this.#events.gone(this);
@@ -341,24 +347,25 @@ export class DeviceActor {
     }
   }
 
-  #reportPresence(presence: Presence): void {
-    this.#events.presence(
-      {
-        deviceId: this.deviceId,
-        epoch: this.epoch,
-        presence,
-        lastSeenAt: instant(this.lastHeardAt),
-        lastIp: this.#ip,
-        metrics: this.#metrics,
-        uptimeSeconds: this.#uptimeSeconds,
-      },
-      this.identity,
-    );
+  #reportPresence(): void {
+    this.#presence.lastSeenAt = instant(this.lastHeardAt);
+    this.#events.presence(this.#presence);
   }
 
   #reportFacts(): void {
     const capabilities = [...new Set(this.#capabilities)].sort();
     this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities }, this.#facts));
+  }
+}
+
+/** Into the numbers that are there already, where there are some. */
+function takeMetrics(record: PresenceRecord, told: Metrics | undefined): void {
+  if (told === undefined) record.metrics = null;
+  else if (record.metrics === null) record.metrics = { ...told };
+  else {
+    record.metrics.cpuPercent = told.cpuPercent;
+    record.metrics.ramPercent = told.ramPercent;
+    record.metrics.diskPercent = told.diskPercent;
   }
 }
 

@@ -17,8 +17,15 @@ export type ToldFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
 
 const NO_UPGRADES: HeartbeatAck['upgrade'] = [];
 
-export function heartbeatAnswer(at: number, heartbeatMs: number): HeartbeatAck {
-  return { ok: true, at: instant(at), nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
+let answer: Readonly<HeartbeatAck> | undefined;
+
+/** One object for all that are answered within a millisecond. */
+export function heartbeatAnswer(at: number, heartbeatMs: number): Readonly<HeartbeatAck> {
+  const now = instant(at);
+  if (answer?.at !== now || answer.nextInMs !== heartbeatMs) {
+    answer = { ok: true, at: now, nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
+  }
+  return answer;
 }
 
 let writtenAt = Number.NaN;

@@ -39,6 +39,7 @@ import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage, type Notice } from './router.ts';
 import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
+import { UpgradeDoor } from './upgrade-door.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
@@ -281,11 +282,13 @@ export function createHub(options: HubOptions): Hub {
       // A connection is worth more than reports without one, and ends them.
       if (presence.state === 'connected') reports.end(record.deviceId);
       writer.presence(record);
+      if (!feed.isHeard) return;
       feed.changed(record.deviceId, {
         presence,
         isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
-        ...(measured === null ? {} : { metrics: measured }),
+        // As they are now: the actor goes on to change its own.
+        ...(measured === null ? {} : { metrics: { ...measured } }),
       });
     },
     facts: (facts) => writer.facts(facts),
@@ -326,13 +329,15 @@ export function createHub(options: HubOptions): Hub {
   };
 
   const io = createSocketServer(options.httpServer);
+  const door = new UpgradeDoor(options.httpServer, {
+    closed: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+    refusal: () => admission.refusal(),
+    giveBack: () => admission.giveBack(),
+  });
   serveAgents(io, {
     credentials: options.credentials,
     log,
-    door: {
-      refusal: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : admission.refusal()),
-      giveBack: () => admission.giveBack(),
-    },
+    door,
     onBadMessage: () => meters.badMessages.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);

@@ -29,10 +29,11 @@ export class PresenceWriter {
     return this.#presence.size + this.#reports.size + this.#facts.size;
   }
 
+  /** @param record  read when it is written: what changes in it until then needs no record of its own */
   presence(record: PresenceRecord): void {
     const waiting = this.#presence.get(record.deviceId);
     if (waiting !== undefined && waiting.epoch > record.epoch) return;
-    this.#presence.set(record.deviceId, record);
+    if (waiting !== record) this.#presence.set(record.deviceId, record);
     // A connection ends what was reported before it.
     if (record.presence.state === 'connected') this.#reports.delete(record.deviceId);
     this.#schedule();

@@ -103,7 +103,8 @@ function scene(
       close: on('close', (notice: HubReconnect | undefined) => notes.closed.push(notice)),
     },
     events: {
-      presence: (record) => void notes.presence.push(record),
+      // As it was when it was told.
+      presence: (record) => void notes.presence.push(structuredClone(record)),
       facts: (facts) => void notes.facts.push(facts),
       failed: (error) => void notes.failed.push(error),
       gone: () => void (scened.gone += 1),

@@ -43,7 +43,7 @@ function fakeStore() {
     async recordPresence(records: readonly PresenceRecord[]) {
       await store.gate;
       if (!store.up) throw new Error('the database is away');
-      batches.push([...records]);
+      batches.push(structuredClone([...records]));
       for (const one of records) {
         if ((stored.get(one.deviceId)?.epoch ?? 0) <= one.epoch) stored.set(one.deviceId, one);
       }
@@ -89,6 +89,29 @@ describe('the presence writer', () => {
     expect(store.factBatches.flat().map(({ agentVersion }) => agentVersion)).to.deep.equal(['1.1.0']);
     await clock.tickAsync(10 * FLUSH_MS);
     expect([writer.pending, store.batches.length, clock.countTimers()]).to.deep.equal([0, 1, 0]);
+  });
+
+  it('writes a record that changes in place as it is then, and again when it changes behind that', async () => {
+    const mine = record('device-1', 1, 1);
+    writer.presence(mine);
+    mine.uptimeSeconds = 2;
+    writer.presence(mine);
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.batches.map((batch) => batch.map((one) => one.uptimeSeconds))).to.deep.equal([[2]]);
+
+    mine.uptimeSeconds = 3;
+    writer.presence(mine);
+    store.up = false;
+    await clock.tickAsync(FLUSH_MS);
+    mine.presence = { ...mine.presence, state: 'disconnected', reason: 'socket_closed' };
+    writer.presence(mine);
+    expect(writer.pending).to.equal(1);
+    store.up = true;
+    await clock.tickAsync(FLUSH_MS);
+    expect(store.batches).to.have.length(2);
+    expect(store.stored.get('device-1')).to.deep.include({ uptimeSeconds: 3, presence: mine.presence });
+    await clock.tickAsync(FLUSH_MS);
+    expect([store.batches.length, writer.pending]).to.deep.equal([2, 0]);
   });
 
   it('writes many devices in batches of at most 1000', async () => {

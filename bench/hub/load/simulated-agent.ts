@@ -1,4 +1,4 @@
-import { COMMAND_TYPES, HUB_PATH, Refusal } from '../../../src/protocol/index.ts';
+import { AGENT_QUERY, COMMAND_TYPES, HUB_PATH, Refusal } from '../../../src/protocol/index.ts';
 import { textFrame } from './frames.ts';
 import { HEARTBEAT_JSON } from './heartbeat.ts';
 import { type Target, WebSocketClient, type WebSocketEvents } from './web-socket.ts';
@@ -22,6 +22,7 @@ export interface AgentSettings {
 }
 
 const NAMESPACE = '/agents,';
+const AGENT_MARK = new URLSearchParams(AGENT_QUERY).toString();
 /** One heartbeat is under way at a time, so all have the same number, and one frame serves every agent. */
 const HEARTBEAT_FRAME = textFrame(`42${NAMESPACE}1["heartbeat",${HEARTBEAT_JSON}]`);
 const ECHO_FRAME = textFrame(HEARTBEAT_JSON);
@@ -50,7 +51,7 @@ export class SimulatedAgent {
 
   connect(): void {
     const { kind, port } = this.#settings;
-    const path = kind === 'echo' ? '/' : `${HUB_PATH}/?EIO=4&transport=websocket`;
+    const path = kind === 'echo' ? '/' : `${HUB_PATH}/?${AGENT_MARK}&EIO=4&transport=websocket`;
     const target: Target = { port, path };
     this.#socket = new WebSocketClient(target, this.address, this.#events);
   }
@@ -69,6 +70,7 @@ export class SimulatedAgent {
     opened: () => {
       if (this.#settings.kind === 'echo') this.#nowConnected();
     },
+    refused: (_socket, refusal) => this.#tell.refused(this, refusal),
     text: (socket, bytes, start, end) => {
       if (this.#settings.kind === 'echo') return this.#answered();
       this.#packet(socket, bytes, start, end);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
+import { REFUSAL_HEADER, Refusal } from '../../../src/protocol/index.ts';
 import { readFrames } from './frames.ts';
 
 export interface Target {
@@ -10,6 +11,8 @@ export interface Target {
 /** What a connection tells; one object for any number of connections, so that a connection holds no functions. */
 export interface WebSocketEvents<S> {
   opened(self: S): void;
+  /** The server made no websocket of it, for now. */
+  refused?(self: S, refusal: Refusal): void;
   text(self: S, bytes: Buffer, start: number, end: number): void;
   closed(self: S): void;
 }
@@ -76,7 +79,11 @@ export class WebSocketClient {
       const head = bytes.toString('latin1', 0, end);
       const headEnds = head.indexOf(END_OF_HEAD);
       if (headEnds === -1) return this.#keep(bytes, 0, end);
-      if (!head.startsWith('HTTP/1.1 101')) return this.end();
+      if (!head.startsWith('HTTP/1.1 101')) {
+        const refusal = refusalIn(head);
+        if (refusal === undefined || tell.refused === undefined) return this.end();
+        return tell.refused(this, refusal);
+      }
       this.#isUpgraded = true;
       tell.opened(this);
       // The frames that came with it lie behind the head, and are read from a copy that starts with them.
@@ -91,4 +98,10 @@ export class WebSocketClient {
   #keep(bytes: Buffer, from: number, to: number): void {
     if (from < to) this.#rest = Buffer.from(bytes.subarray(from, to));
   }
+}
+
+function refusalIn(head: string): Refusal | undefined {
+  if (!head.startsWith('HTTP/1.1 503')) return undefined;
+  const line = head.split('\r\n').find((one) => one.startsWith(`${REFUSAL_HEADER}: `));
+  return line === undefined ? undefined : Refusal.parse(JSON.parse(line.slice(REFUSAL_HEADER.length + 2)));
 }

@@ -14,14 +14,14 @@ interface Moved {
 }
 
 /**
- * Writes presence by `upsert`, and answers whose address that has changed: mostly nobody's. What was there before is
+ * Writes presence by `upsert` of these devices (an array literal), and answers whose address that has changed: mostly nobody's. What was there before is
  * read in the same statement, so it costs no round trip.
  */
 export async function writePresence(
   tx: Tx,
   upsert: string,
-  deviceIds: readonly string[],
-  values: readonly (string | string[])[],
+  deviceIds: string,
+  values: readonly string[],
 ): Promise<Moved[]> {
   const { rows } = await tx.raw(
     `with earlier as materialized (
@@ -30,7 +30,7 @@ export async function writePresence(
     select d.id as device_id, d.org_id, o.partner_id, d.hostname, e.last_ip as before, w.last_ip as after
     from written w join earlier e on e.device_id = w.device_id and e.last_ip <> w.last_ip
     join devices d on d.id = w.device_id join organizations o on o.id = d.org_id`,
-    [[...deviceIds], ...values] as string[][],
+    [deviceIds, ...values],
   );
   return rows as Moved[];
 }

@@ -1,4 +1,5 @@
 import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
+import { arrayLiteral } from '../../platform/db/array-literal.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -25,7 +26,7 @@ export function createDeviceStore({
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   /** With whoever came from another address than before, in the audit trail. */
-  const write = async (why: string, upsert: string, deviceIds: string[], values: (string | string[])[]) => {
+  const write = async (why: string, upsert: string, deviceIds: string, values: string[]) => {
     const moves = await withSystem(db, why, async (tx) => {
       const found = await writePresence(tx, upsert, deviceIds, values);
       await noteMoves(tx, found, { audit, log });
@@ -37,10 +38,9 @@ export function createDeviceStore({
 
   return {
     async recordPresence(records) {
-      const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
-      // Db's types know no null within an array; the driver does.
       const column = (read: (record: PresenceRecord) => string | number | null) =>
-        sorted.map(read) as string[];
+        arrayLiteral(records.map(read));
+      const deviceIds = column((r) => r.deviceId);
       await write(
         'write presence of many devices',
         `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
@@ -62,10 +62,10 @@ export function createDeviceStore({
           uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
           reports_until = case when excluded.state = 'connected' then null else p.reports_until end
         where p.epoch <= excluded.epoch`,
-        sorted.map((r) => r.deviceId),
+        deviceIds,
         [
           nodeId,
-          column((r) => r.deviceId),
+          deviceIds,
           column((r) => r.epoch),
           column((r) => r.presence.state),
           column((r) => r.presence.since),
@@ -81,8 +81,9 @@ export function createDeviceStore({
     },
 
     async recordReports(records) {
-      const sorted = [...records].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
-      const column = (read: (record: ReportRecord) => string | number | null) => sorted.map(read) as string[];
+      const column = (read: (record: ReportRecord) => string | number | null) =>
+        arrayLiteral(records.map(read));
+      const deviceIds = column((r) => r.deviceId);
       // Whoever reports without a connection says nothing about the connection: that stays as it is.
       await write(
         'write what devices without a connection report',
@@ -102,10 +103,10 @@ export function createDeviceStore({
           metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
           uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
           reports_until = greatest(p.reports_until, excluded.reports_until)`,
-        sorted.map((r) => r.deviceId),
+        deviceIds,
         [
           nodeId,
-          column((r) => r.deviceId),
+          deviceIds,
           column((r) => r.lastSeenAt),
           column((r) => r.lastIp),
           column((r) => percent(r.metrics?.cpuPercent)),

@@ -1,0 +1,22 @@
+const FINAL_TEXT = 0x81;
+/** In place of the length: it follows in so many bytes. */
+const IN_TWO_BYTES = 126;
+const IN_EIGHT_BYTES = 127;
+
+/** A websocket frame as a server sends it (RFC 6455, 5.2): whole, text, not masked; head and text in one piece. */
+export function textFrame(text: string): Buffer {
+  const length = Buffer.byteLength(text);
+  const head = length < IN_TWO_BYTES ? 2 : length < 65_536 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(head + length);
+  frame[0] = FINAL_TEXT;
+  if (head === 2) frame[1] = length;
+  else if (head === 4) {
+    frame[1] = IN_TWO_BYTES;
+    frame.writeUInt16BE(length, 2);
+  } else {
+    frame[1] = IN_EIGHT_BYTES;
+    frame.writeBigUInt64BE(BigInt(length), 2);
+  }
+  frame.write(text, head);
+  return frame;
+}

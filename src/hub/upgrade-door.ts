@@ -1,0 +1,79 @@
+import type { IncomingMessage, Server as HttpServer } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { AGENT_QUERY, HUB_PATH, REFUSAL_HEADER, type Refusal } from '../protocol/index.ts';
+
+interface Admits {
+  /** Why nobody at all is taken in. */
+  closed(): Refusal | undefined;
+  /** Why one more is not taken in now; nothing when it was. */
+  refusal(): Refusal | undefined;
+  giveBack(): void;
+}
+
+/**
+ * Turns agents away before their connection becomes a websocket, where that costs a tenth of what it costs behind
+ * Socket.IO's handshake: a fleet that comes back at once is mostly refusals, and people wait behind them. Only those who
+ * say that they are agents: dashboards come by the same path, and are always let through.
+ */
+export class UpgradeDoor {
+  readonly #admits: Admits;
+  /** Let in here and not seen since, with what gives their place back when they go before that. */
+  readonly #letIn = new Map<IncomingMessage, () => void>();
+
+  /** @param httpServer  with Socket.IO listening on it already: this goes before it */
+  constructor(httpServer: HttpServer, admits: Admits) {
+    this.#admits = admits;
+    const inherited = httpServer.listeners('upgrade');
+    httpServer.removeAllListeners('upgrade');
+    httpServer.on('upgrade', (request, socket, head) => {
+      if (isAgent(request.url) && !this.#lets(request, socket)) return;
+      for (const listener of inherited) listener.call(httpServer, request, socket, head);
+    });
+  }
+
+  /** Why an agent that has come to its namespace is not let in. Who was let in before is not counted again. */
+  refusal(request: IncomingMessage): Refusal | undefined {
+    const forget = this.#letIn.get(request);
+    if (forget === undefined) return this.#admits.closed() ?? this.#admits.refusal();
+    this.#letIn.delete(request);
+    request.socket.off('close', forget);
+    return this.#admits.closed();
+  }
+
+  giveBack(): void {
+    this.#admits.giveBack();
+  }
+
+  #lets(request: IncomingMessage, socket: Duplex): boolean {
+    const refusal = this.#admits.closed() ?? this.#admits.refusal();
+    if (refusal !== undefined) {
+      turnAway(socket, refusal);
+      return false;
+    }
+    const forget = () => {
+      if (this.#letIn.delete(request)) this.giveBack();
+    };
+    this.#letIn.set(request, forget);
+    request.socket.once('close', forget);
+    return true;
+  }
+}
+
+const AGENT_MARK = new URLSearchParams(AGENT_QUERY).toString();
+
+function isAgent(url = ''): boolean {
+  const [path = '', query = ''] = url.split('?', 2);
+  return path.startsWith(HUB_PATH) && query.split('&').includes(AGENT_MARK);
+}
+
+function turnAway(socket: Duplex, refusal: Refusal): void {
+  // Who has gone meanwhile need not hear it; without a listener that would end the process.
+  socket.on('error', () => {});
+  const seconds = Math.ceil((refusal.retryAfterMs ?? 0) / 1000);
+  socket.end(
+    `HTTP/1.1 503 Service Unavailable\r\nRetry-After: ${seconds}\r\n${REFUSAL_HEADER}: ${JSON.stringify(refusal)}\r\n` +
+      'Connection: close\r\nContent-Length: 0\r\n\r\n',
+    // The server leaves its side open for as long as the client does.
+    () => socket.destroy(),
+  );
+}
