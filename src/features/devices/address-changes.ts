@@ -14,8 +14,9 @@ interface Moved {
 }
 
 /**
- * Writes presence by `upsert` of these devices (an array literal), and answers whose address that has changed: mostly nobody's. What was there before is
+ * Writes presence by `upsert`, and answers whose address that has changed: mostly nobody's. What was there before is
  * read in the same statement, so it costs no round trip.
+ * @param deviceIds  the literal of an array
  */
 export async function writePresence(
   tx: Tx,

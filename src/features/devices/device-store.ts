@@ -26,14 +26,20 @@ export function createDeviceStore({
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   /** With whoever came from another address than before, in the audit trail. */
-  const write = async (why: string, upsert: string, deviceIds: string, values: string[]) => {
+  const write = async (
+    why: string,
+    upsert: string,
+    records: readonly { deviceId: string }[],
+    deviceIds: string,
+    values: string[],
+  ) => {
     const moves = await withSystem(db, why, async (tx) => {
       const found = await writePresence(tx, upsert, deviceIds, values);
       await noteMoves(tx, found, { audit, log });
       return found;
     });
     if (moves.length > 0) audit.committed();
-    onPresence?.(deviceIds);
+    onPresence?.(records.map(({ deviceId }) => deviceId));
   };
 
   return {
@@ -62,6 +68,7 @@ export function createDeviceStore({
           uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
           reports_until = case when excluded.state = 'connected' then null else p.reports_until end
         where p.epoch <= excluded.epoch`,
+        records,
         deviceIds,
         [
           nodeId,
@@ -103,6 +110,7 @@ export function createDeviceStore({
           metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
           uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
           reports_until = greatest(p.reports_until, excluded.reports_until)`,
+        records,
         deviceIds,
         [
           nodeId,
