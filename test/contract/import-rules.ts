@@ -77,7 +77,8 @@ export function aroundTheDoor(graph: Graph): string[] {
 
 const packageHomes: Record<string, RegExp> = {
   express: /^src\/(platform\/http\/|server\.ts$)/,
-  'socket.io': /^src\/hub\/([^/]+-transport|socket-server|dashboard-adapter|forget-handshake|agent-wire)\.ts$/,
+  'socket.io':
+    /^src\/hub\/([^/]+-transport|socket-server|dashboard-adapter|forget-handshake|agent-wire)\.ts$/,
   '@socket.io/redis-adapter': /^src\/hub\/dashboard-adapter\.ts$/,
   ioredis: /^src\/platform\/cluster\//,
   knex: /^(src\/platform\/db\/|knexfile\.ts$|seeds\/)/,

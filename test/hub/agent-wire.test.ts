@@ -36,6 +36,10 @@ async function connection(take: Take, pingInterval = 25_000) {
   const io = new Server(http, { transports: ['websocket'], pingInterval, maxHttpBufferSize: 200_000 });
   const heard: unknown[][] = [];
   let closed: string | undefined;
+  let throughEngine = 0;
+  io.engine.on('connection', (conn: Socket['conn']) => {
+    conn.on('packet', ({ type }: { type: string }) => (throughEngine += Number(type === 'message')));
+  });
   io.of('/agents').on('connection', (socket) => {
     take(socket, (event, payload, answer) => {
       heard.push([event, payload]);
@@ -67,6 +71,7 @@ async function connection(take: Take, pingInterval = 25_000) {
     heard,
     answers,
     closed: () => closed,
+    throughEngine: () => throughEngine,
     close: async () => {
       client.terminate();
       await io.close();
@@ -140,6 +145,23 @@ describe('the wire of an agent', () => {
       expect(sorted(ours)).to.deep.equal(sorted(theirs));
     });
   }
+
+  it('goes past Engine.IO in the versions that are installed', async () => {
+    for (const [take, expected] of [
+      [wired, 0],
+      [stock, 20],
+    ] as const) {
+      const { client, answers, throughEngine, close } = await connection(take);
+      const before = throughEngine();
+      for (let id = 0; id < 20; id++) client.send(`42/agents,${id}["heartbeat",{}]`);
+      await eventually(
+        async () => answers.filter((text) => text.startsWith('43/agents,')).length,
+        (count) => count === 20,
+      );
+      expect(throughEngine() - before).to.equal(expected);
+      await close();
+    }
+  });
 
   it('keeps the order of events and acknowledgements', async () => {
     const packets = [
