@@ -42,7 +42,7 @@ export interface DeviceRow {
 }
 
 /** The groups a device is in are shown with its record, and not with the summaries of a whole fleet. */
-type DeviceInGroups = DeviceRow & { group_ids: string[] };
+export type DeviceInGroups = DeviceRow & { group_ids: string[] };
 
 export const STATUS_IS = (query: Query, status: DeviceStatus) =>
   query.whereRaw(`${STATUS_SQL} = ?`, [status]);
@@ -54,7 +54,7 @@ export const IS_MEMBER = (query: Query, groupId: string) =>
     [groupId],
   );
 
-const SORT_SQL: Record<DeviceSort, string> = {
+export const SORT_SQL: Record<DeviceSort, string> = {
   hostname: 'lower(d.hostname)',
   displayName: 'lower(d.display_name)',
   status: STATUS_SQL,
@@ -63,14 +63,6 @@ const SORT_SQL: Record<DeviceSort, string> = {
   osType: 'd.os_type',
   agentVersion: 'd.agent_version',
 };
-
-export function orderDevices<Row extends DeviceRow>(
-  query: Query<Row>,
-  sort: DeviceSort,
-  order: 'asc' | 'desc',
-): Query<Row> {
-  return query.orderByRaw(`${SORT_SQL[sort]} ${order} nulls last, d.id`);
-}
 
 export function selectDevices(query: Query): Query<DeviceRow> {
   return query.select(

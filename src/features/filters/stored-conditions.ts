@@ -76,10 +76,20 @@ async function check(
   root: string,
   kinds?: CustomKinds,
 ): Promise<Conditions | Fault[]> {
-  const parsed = parseConditions(given, { root, customKinds: kinds ?? (await customFieldKinds(ctx)) });
+  const parsed =
+    kinds === undefined
+      ? await parsedBy(ctx, given, root)
+      : parseConditions(given, { root, customKinds: kinds });
   if (!parsed.ok) return parsed.faults;
   const lost = await lostReferences(ctx, parsed.conditions.references(root));
   return lost.length > 0 ? lost : parsed.conditions;
+}
+
+/** Most conditions ask for no custom field, and then nobody has to ask how those are defined. */
+async function parsedBy(ctx: Reader, given: unknown, root: string) {
+  const parsed = parseConditions(given, { root, customKinds: new Map() });
+  if (parsed.ok && !parsed.conditions.reads.has('custom')) return parsed;
+  return parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
 }
 
 const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
