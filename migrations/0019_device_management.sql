@@ -24,24 +24,25 @@ create index devices_maintenance_ending on devices (maintenance_until)
   where condition = 'maintenance' and maintenance_until is not null;
 
 -- A device may come to another organization, and what belongs to it comes along. device_group_members does not: groups
--- are an organization's, and end with the move.
-alter table device_presence
-  drop constraint device_presence_org_id_device_id_fkey,
+-- are an organization's, and end with the move. Keys work in the order in which they are made: first those of tables
+-- that may have a great many rows of a device, last the one of which heartbeats of all devices would wait.
+alter table device_event_logs
+  drop constraint device_event_logs_org_id_device_id_fkey,
   add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
-alter table agent_credentials
-  drop constraint agent_credentials_org_id_device_id_fkey,
-  add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
-alter table commands
-  drop constraint commands_org_id_device_id_fkey,
+alter table agent_logs
+  drop constraint agent_logs_org_id_device_id_fkey,
   add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
 alter table command_transitions
   drop constraint command_transitions_org_id_command_id_fkey,
   add foreign key (org_id, command_id) references commands (org_id, id) on delete cascade on update cascade;
-alter table agent_logs
-  drop constraint agent_logs_org_id_device_id_fkey,
+alter table commands
+  drop constraint commands_org_id_device_id_fkey,
   add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
-alter table device_event_logs
-  drop constraint device_event_logs_org_id_device_id_fkey,
+alter table agent_credentials
+  drop constraint agent_credentials_org_id_device_id_fkey,
+  add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
+alter table device_presence
+  drop constraint device_presence_org_id_device_id_fkey,
   add foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade;
 
 -- How many devices may be in service where a device is to come, and how many are: of the organization, and of its

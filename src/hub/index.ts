@@ -241,14 +241,22 @@ export function createHub(options: HubOptions): Hub {
     }, RESYNC_MS);
   };
   /** To all nodes, this one first. */
-  const tellAll = (notice: Notice) => {
+  const tellAll = (notice: Notice, onUntold = () => {}) => {
     onNotice(notice);
-    if (options.bus !== undefined) bus.broadcast(notice).catch(() => meters.untold.inc());
+    if (options.bus === undefined) return;
+    bus.broadcast(notice).catch(() => {
+      meters.untold.inc();
+      onUntold();
+    });
   };
   const tellOf = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
     options.onTold?.devices(deviceIds);
     for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
-      tellAll({ kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) });
+      const some = deviceIds.slice(start, start + DEVICES_AT_ONCE);
+      tellAll({ kind, deviceIds: some }, () => {
+        // Whoever holds one of them must hear it, however late.
+        if (kind === 'moved') for (const deviceId of some) router.notify({ kind: 'disconnect', deviceId });
+      });
     }
   };
   const meters = hubMetrics(metrics, {

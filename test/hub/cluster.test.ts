@@ -313,6 +313,20 @@ describe('a cluster of three hubs', () => {
     await connect(nodes[1], 'device-1');
   });
 
+  it('ends it also where the others cannot be told at that moment', async () => {
+    const moved = await connect(nodes[0], 'device-1');
+    const { bus } = nodes[2];
+    bus.broadcast = () => Promise.reject(new Error('away'));
+    const send = bus.send.bind(bus);
+    let failures = 1;
+    bus.send = (to, message) => (failures-- > 0 ? Promise.reject(new Error('away')) : send(to, message));
+    nodes[2].hub.devicesMoved(['device-1']);
+    await eventually(
+      () => moved.socket.connected,
+      (connected) => !connected,
+    );
+  });
+
   it('lets the newest connection win across nodes: the first is told, and later questions go to the second', async () => {
     const first = await connect(nodes[0], 'device-1');
     const asked = nodes[2].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });

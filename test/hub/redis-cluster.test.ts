@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { CommandFrame, JobUpdate } from '../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../support/dashboard-client.ts';
 import { eventually } from '../support/eventually.ts';
-import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
+import { buildDevice, buildSite, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../support/fake-device.ts';
 import { redisOrSkip, type TestRedis } from '../support/redis.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -210,6 +210,34 @@ describe('three servers on one Redis', function () {
       (reasons) => reasons.includes('decommissioned'),
       SOON_MS,
     );
+  });
+
+  it('show at each what is changed in a device’s record, and let it go on at each after a move', async () => {
+    const { token } = tenant.admin;
+    const siteId = await buildSite(north, tenant.orgId);
+    const agent = await connect(west);
+    const clients = await Promise.all([north, east, west].map(watch));
+    const there = await watch(east);
+    await there.subscribe({ siteId });
+    for (const client of clients) await client.subscribe({ siteId: device.siteId });
+    const path = `/devices/${device.deviceId}`;
+    await east.call('PATCH', path, { token, body: { displayName: 'Till' } });
+    await eventually(
+      () => clients.map(({ deltas }) => deltas.some(({ changed }) => changed[0]?.displayName === 'Till')),
+      (told) => !told.includes(false),
+      SOON_MS,
+    );
+    await north.call('POST', `${path}/move`, { token, body: { siteId } });
+    await eventually(
+      () => [
+        agent.socket.connected,
+        ...clients.map(({ deltas }) => !deltas.some(({ left }) => left.includes(device.deviceId))),
+        !there.deltas.some(({ entered }) => entered[0]?.displayName === 'Till'),
+      ],
+      (missing) => !missing.includes(true),
+      SOON_MS,
+    );
+    await connect(east);
   });
 
   it('let the newest connection have the device', async () => {

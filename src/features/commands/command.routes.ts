@@ -2,10 +2,29 @@ import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { Command, CommandQuery, CommandWithHistory, NewCommand } from './command.schema.ts';
-import { cancelCommand, createCommand, listCommands, readCommandWithHistory } from './command.service.ts';
+import {
+  Command,
+  CommandQuery,
+  CommandsStarted,
+  CommandWithHistory,
+  NewCommand,
+  NewCommands,
+} from './command.schema.ts';
+import {
+  cancelCommand,
+  createCommand,
+  createCommands,
+  listCommands,
+  readCommandWithHistory,
+} from './command.service.ts';
 
 const SCOPES = ['organization', 'partner', 'system'] as const;
+
+const about = ({ id, deviceId, orgId, type }: Command) => ({
+  orgId,
+  resourceId: deviceId,
+  details: { commandId: id, type },
+});
 
 export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
@@ -13,6 +32,26 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
     description:
       'Work for devices, kept until it is done: each command takes effect once, whatever fails in between.',
     routes: [
+      route({
+        method: 'post',
+        path: '/devices/bulk/commands',
+        summary: 'Give many devices the same work',
+        description:
+          'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
+        access: { scopes: SCOPES, permission: 'devices:execute' },
+        body: NewCommands,
+        bodyLimit: 500_000,
+        response: CommandsStarted,
+        status: 202,
+        idempotent: true,
+        errors: ['conflict'],
+        handler: ({ ctx, body }) => createCommands(ctx, body, hub),
+        audit: {
+          action: 'device.command',
+          resource: 'device',
+          note: ({ commands }) => commands.map(about),
+        },
+      }),
       route({
         method: 'post',
         path: '/devices/:id/commands',
@@ -28,15 +67,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         idempotent: true,
         errors: ['capability_missing', 'tenant_inactive'],
         handler: ({ ctx, params, body }) => createCommand(ctx, params.id, body, hub),
-        audit: {
-          action: 'device.command',
-          resource: 'device',
-          note: ({ id, deviceId, orgId, type }) => ({
-            orgId,
-            resourceId: deviceId,
-            details: { commandId: id, type },
-          }),
-        },
+        audit: { action: 'device.command', resource: 'device', note: about },
       }),
       route({
         method: 'get',
@@ -68,15 +99,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         response: Command,
         errors: ['conflict', 'tenant_inactive'],
         handler: ({ ctx, params }) => cancelCommand(ctx, params.id, hub),
-        audit: {
-          action: 'device.command.cancel',
-          resource: 'device',
-          note: ({ id, deviceId, orgId, type }) => ({
-            orgId,
-            resourceId: deviceId,
-            details: { commandId: id, type },
-          }),
-        },
+        audit: { action: 'device.command.cancel', resource: 'device', note: about },
       }),
     ],
   };

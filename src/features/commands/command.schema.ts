@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { COMMANDS, CommandProgress, CommandStatus, DURABLE_COMMAND_TYPES } from '../../protocol/index.ts';
+import {
+  COMMANDS,
+  CommandProgress,
+  CommandStatus,
+  DURABLE_COMMAND_TYPES,
+  type DurableCommandType,
+} from '../../protocol/index.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
@@ -47,30 +53,57 @@ export type CommandWithHistory = z.input<typeof CommandWithHistory>;
 const TTL_DEFAULT_SECONDS = 24 * 3600;
 const TTL_MAX_SECONDS = 30 * 24 * 3600;
 
+const fields = {
+  type: z.enum(DURABLE_COMMAND_TYPES),
+  payload: z.record(z.string(), z.unknown()).optional(),
+  ttlSeconds: z
+    .number()
+    .int()
+    .min(1)
+    .max(TTL_MAX_SECONDS)
+    .default(TTL_DEFAULT_SECONDS)
+    .describe('How long it waits for the device, where that is not connected.'),
+};
+
 /** The payload is that of the type; see the documentation of the sockets. */
+function payloadOf(
+  { type, payload = {} }: { type: DurableCommandType; payload?: Record<string, unknown> | undefined },
+  context: z.core.$RefinementCtx,
+) {
+  const parsed = COMMANDS[type].payload.safeParse(payload);
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues) {
+    context.addIssue({ code: 'custom', path: ['payload', ...issue.path], message: issue.message });
+  }
+  return z.NEVER;
+}
+
 export const NewCommand = z
-  .strictObject({
-    type: z.enum(DURABLE_COMMAND_TYPES),
-    payload: z.record(z.string(), z.unknown()).optional(),
-    ttlSeconds: z
-      .number()
-      .int()
-      .min(1)
-      .max(TTL_MAX_SECONDS)
-      .default(TTL_DEFAULT_SECONDS)
-      .describe('How long it waits for the device, where that is not connected.'),
-  })
-  .transform(({ type, payload = {}, ttlSeconds }, context) => {
-    const parsed = COMMANDS[type].payload.safeParse(payload);
-    if (!parsed.success) {
-      for (const issue of parsed.error.issues) {
-        context.addIssue({ code: 'custom', path: ['payload', ...issue.path], message: issue.message });
-      }
-      return z.NEVER;
-    }
-    return { type, payload: parsed.data, ttlSeconds };
-  });
+  .strictObject(fields)
+  .transform((input, context) => ({ ...input, payload: payloadOf(input, context) }));
 export type NewCommand = z.output<typeof NewCommand>;
+
+const MAX_DEVICES = 1000;
+
+export const NewCommands = z
+  .strictObject({
+    deviceIds: z
+      .array(z.uuid().toLowerCase())
+      .min(1)
+      .max(MAX_DEVICES)
+      .transform((ids) => [...new Set(ids)]),
+    ...fields,
+  })
+  .transform((input, context) => ({ ...input, payload: payloadOf(input, context) }));
+export type NewCommands = z.output<typeof NewCommands>;
+
+export const Refusal = z.object({ deviceId: z.uuid(), code: z.string(), message: z.string() });
+export type Refusal = z.infer<typeof Refusal>;
+
+export const CommandsStarted = z.object({
+  commands: z.array(Command),
+  refused: z.array(Refusal).describe('Devices that were not given the work, and why.'),
+});
 
 export const CommandQuery = PageQuery.extend({ status: CommandStatus.optional() });
 export type CommandQuery = z.infer<typeof CommandQuery>;

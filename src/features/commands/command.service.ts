@@ -6,10 +6,17 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
-import { readDevice } from '../devices/index.ts';
+import { devicesToManage, type DeviceToManage, readDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import { type JobRow, PARTNER_ID, toJobChange } from './job-updates.ts';
-import type { Command, CommandQuery, CommandWithHistory, NewCommand } from './command.schema.ts';
+import type {
+  Command,
+  CommandQuery,
+  CommandWithHistory,
+  NewCommand,
+  NewCommands,
+  Refusal,
+} from './command.schema.ts';
 
 /** What a device may take for work that names no time of its own. */
 const DEFAULT_TIMEOUT_SECONDS = 120;
@@ -69,9 +76,7 @@ export async function createCommand(
   input: NewCommand,
   hub: DeviceHub,
 ): Promise<Command> {
-  if (input.type === 'script.run' && !holds(ctx.caller.permissions, 'scripts:execute')) {
-    throw new AppError('forbidden', 'This needs the permission scripts:execute.');
-  }
+  assertMayStart(ctx, input.type);
   const device = await readDevice(ctx, deviceId);
   await assertManageable(ctx, device.orgId);
   if (!device.capabilities.includes(input.type)) {
@@ -80,6 +85,44 @@ export async function createCommand(
   const [command] = await addCommands(ctx, [{ id: deviceId, orgId: device.orgId }], input, hub);
   if (command === undefined) throw new Error('a command that was made is not there');
   return command;
+}
+
+/** The same work for many devices; those that cannot have it are told apart. */
+export async function createCommands(
+  ctx: Context,
+  { deviceIds, ...input }: NewCommands,
+  hub: DeviceHub,
+): Promise<{ commands: Command[]; refused: Refusal[] }> {
+  assertMayStart(ctx, input.type);
+  const found = new Map((await devicesToManage(ctx, deviceIds)).map((device) => [device.id, device]));
+  const fit: DeviceToManage[] = [];
+  const refused: Refusal[] = [];
+  for (const deviceId of deviceIds) {
+    const device = found.get(deviceId);
+    const why = device === undefined ? GONE : misfit(input.type, device);
+    if (why !== undefined) refused.push({ deviceId, ...why });
+    else if (device !== undefined) fit.push(device);
+  }
+  if (fit.length === 0) {
+    throw new AppError('conflict', 'None of these devices can be given this work.', { details: refused });
+  }
+  return { commands: await addCommands(ctx, fit, input, hub), refused };
+}
+
+const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
+
+function misfit(type: DurableCommandType, device: DeviceToManage): Omit<Refusal, 'deviceId'> | undefined {
+  if (!device.isManageable) {
+    return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
+  }
+  if (device.capabilities.includes(type)) return undefined;
+  return { code: 'CAPABILITY_MISSING', message: `The agent on this device cannot do "${type}".` };
+}
+
+function assertMayStart(ctx: Context, type: DurableCommandType): void {
+  if (type === 'script.run' && !holds(ctx.caller.permissions, 'scripts:execute')) {
+    throw new AppError('forbidden', 'This needs the permission scripts:execute.');
+  }
 }
 
 /** The same work for many devices, which the caller has found to be theirs and fit for it. */

@@ -1,4 +1,4 @@
 export { createCommandLedger } from './command-ledger.ts';
 export { commandRoutes } from './command.routes.ts';
-export { Command } from './command.schema.ts';
+export { Command, Refusal } from './command.schema.ts';
 export { addCommands } from './command.service.ts';

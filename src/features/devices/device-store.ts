@@ -135,21 +135,29 @@ export function createDeviceStore({
 
     async recordFacts(facts) {
       const { rows } = await withSystem(db, 'write what agents say of their machines', (tx) =>
+        // Locked in the order of their ids, as by all who change many.
         tx.raw<{ rows: { id: string }[] }>(
-          `update devices d set
+          `with u as materialized (
+            select * from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[],
+              "osVersion" text, "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean,
+              "autoUpdate" boolean)
+          ), differing as materialized (
+            select d.id from devices d join u on u."deviceId" = d.id
+            where (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version, d.last_user,
+                d.pending_reboot, d.auto_update)
+              is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities),
+                coalesce(u."osVersion", d.os_version), coalesce(u."osBuild", d.os_build),
+                coalesce(u."watchdogVersion", d.watchdog_version), coalesce(u."lastUser", d.last_user),
+                coalesce(u."pendingReboot", d.pending_reboot), coalesce(u."autoUpdate", d.auto_update))
+            order by d.id for no key update of d
+          )
+          update devices d set
             agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
             os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
             watchdog_version = coalesce(u."watchdogVersion", d.watchdog_version),
             last_user = coalesce(u."lastUser", d.last_user), pending_reboot = coalesce(u."pendingReboot", d.pending_reboot),
             auto_update = coalesce(u."autoUpdate", d.auto_update), updated_at = now()
-          from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[], "osVersion" text,
-            "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean, "autoUpdate" boolean)
-          where d.id = u."deviceId" and (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version,
-              d.last_user, d.pending_reboot, d.auto_update)
-            is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities), coalesce(u."osVersion", d.os_version),
-              coalesce(u."osBuild", d.os_build), coalesce(u."watchdogVersion", d.watchdog_version),
-              coalesce(u."lastUser", d.last_user), coalesce(u."pendingReboot", d.pending_reboot),
-              coalesce(u."autoUpdate", d.auto_update))
+          from differing join u on u."deviceId" = differing.id where d.id = differing.id
           returning d.id`,
           [JSON.stringify(facts)],
         ),

@@ -60,8 +60,16 @@ export const SORT_SQL: Record<DeviceSort, string> = {
   status: STATUS_SQL,
   lastSeenAt: 'p.last_seen_at',
   enrolledAt: 'd.enrolled_at',
+  createdAt: 'd.created_at',
+  updatedAt: 'd.updated_at',
   osType: 'd.os_type',
-  agentVersion: 'd.agent_version',
+  osVersion: 'lower(d.os_version)',
+  architecture: 'd.architecture',
+  // By its numbers: 1.10 comes behind 1.9.
+  agentVersion: `string_to_array(regexp_replace(d.agent_version, '[^0-9]+', '.', 'g'), '.', '')::numeric[]`,
+  cpuPercent: 'p.cpu_percent',
+  ramPercent: 'p.ram_percent',
+  diskPercent: 'p.disk_percent',
 };
 
 export function selectDevices(query: Query): Query<DeviceRow> {

@@ -50,8 +50,15 @@ export const DeviceSort = z.enum([
   'status',
   'lastSeenAt',
   'enrolledAt',
+  'createdAt',
+  'updatedAt',
   'osType',
+  'osVersion',
+  'architecture',
   'agentVersion',
+  'cpuPercent',
+  'ramPercent',
+  'diskPercent',
 ]);
 export type DeviceSort = z.infer<typeof DeviceSort>;
 
@@ -66,7 +73,13 @@ export const DeviceQuery = PageQuery.extend({
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the host name or display name, in any case.'),
-  sort: DeviceSort.default('hostname'),
+  tags: z
+    .string()
+    .transform((list) => list.split(',').map((tag) => tag.trim()))
+    .pipe(z.array(text(64)).min(1).max(50))
+    .optional()
+    .meta({ type: 'string', description: 'Tags separated by commas, all of which a device has.' }),
+  sort: DeviceSort.default('hostname').describe('Devices without a value come last, in either order.'),
   order: z.enum(['asc', 'desc']).default('asc'),
 });
 export type DeviceQuery = z.infer<typeof DeviceQuery>;

@@ -33,6 +33,7 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
   if (query.siteId !== undefined) void matching.where('d.site_id', query.siteId);
   if (query.groupId !== undefined) void IS_MEMBER(matching, query.groupId);
   if (query.osType !== undefined) void matching.where('d.os_type', query.osType);
+  if (query.tags !== undefined) void matching.whereRaw('d.tags @> ?::text[]', [query.tags]);
   if (query.status !== undefined) void STATUS_IS(matching, query.status);
   if (query.search !== undefined) {
     const pattern = containing(query.search);

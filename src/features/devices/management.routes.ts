@@ -36,6 +36,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     access: may('devices:write'),
     body: BulkChange,
     response: BulkChanged,
+    idempotent: true,
     handler: ({ ctx, body }) => changeInBulk(ctx, body, parts),
     audit: {
       action: 'device.update',

@@ -4,8 +4,12 @@ import { Instant } from '../../protocol/index.ts';
 import { Device } from './device.schema.ts';
 
 const MAX_TAGS = 50;
+/** A comma separates tags where they are listed. */
+const tag = text(64)
+  .trim()
+  .refine((value) => !value.includes(','), 'must not have a comma');
 const tags = z
-  .array(text(64).trim())
+  .array(tag)
   .max(MAX_TAGS)
   .transform((list) => [...new Set(list)]);
 export const TOO_MANY_TAGS = `a device may have ${MAX_TAGS} tags`;

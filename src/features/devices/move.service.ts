@@ -9,6 +9,8 @@ import { type DeviceToChange, lockDevice } from './device-to-change.ts';
 import type { DeviceMove } from './management.schema.ts';
 import { assertSiteOf, movedMeanwhile } from './update.service.ts';
 
+const MOVE_MINUTES = 5;
+
 /**
  * To another site, and with it to another organization. All that belongs to the device goes with it, by the keys that
  * refer to it; what cannot is named. Its token stays good, and the agent comes back under what the device is now.
@@ -72,6 +74,8 @@ async function leaveOrganization(
     select g.id, g.name from device_groups g join ended on ended.group_id = g.id order by lower(g.name), g.id`,
     [orgId, id, ctx.caller.userId, orgId, id],
   );
+  // A machine may have stored a great many events, each of which is rewritten.
+  await ctx.tx.raw(`set local statement_timeout = '${MOVE_MINUTES}min'`);
   const customFieldsDropped = Object.keys(customFields).filter((key) => !kept.has(key));
   return { groupsLeft: rows, customFieldsDropped };
 }

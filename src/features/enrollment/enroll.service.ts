@@ -49,15 +49,15 @@ export async function enroll(
   request: EnrollRequest,
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
-  const { key, device, token } = await settings.enrollLimits.limited(ctx.client.ip, () =>
+  const { key, device, token, isNew } = await settings.enrollLimits.limited(ctx.client.ip, () =>
     tradeKey(ctx, request, settings.audit),
   );
 
   settings.audit.committed();
   settings.forgetTokens([device.id]);
-  // A connection under the token of before is over.
-  settings.hub.disconnect(device.id);
-  settings.hub.deviceEntered(device, key.partner_id);
+  if (isNew) settings.hub.deviceEntered(device, key.partner_id);
+  // It may be at another site now, or back in service.
+  else settings.hub.devicesMoved([device.id]);
   ctx.log.info({ deviceId: device.id, orgId: device.orgId }, 'device.enrolled');
   return {
     agentId: device.id,
@@ -93,7 +93,7 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: Audit
       actor: { kind: 'agent', deviceId, orgId: key.org_id, partnerId: key.partner_id },
       state: ctx,
     });
-    return { key, device: await readSummary(tx, deviceId), token };
+    return { key, device: await readSummary(tx, deviceId), token, isNew: known === undefined };
   });
 }
 

@@ -2,10 +2,10 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { addCommands, type Command } from '../commands/index.ts';
+import { addCommands, type Command, type Refusal } from '../commands/index.ts';
 import { devicesFound, devicesToManage, type DeviceToManage } from '../devices/index.ts';
 import type { Script } from './script.model.ts';
-import { MAX_DEVICES, type Refusal, type ScriptExecution } from './script.schema.ts';
+import { MAX_DEVICES, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
 
 /** How long it waits for a device that is not connected. */

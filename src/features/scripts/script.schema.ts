@@ -8,7 +8,7 @@ import {
   ScriptLanguage,
   ScriptParameters,
 } from '../../protocol/index.ts';
-import { Command } from '../commands/index.ts';
+import { Command, Refusal } from '../commands/index.ts';
 
 export const Script = z
   .object({
@@ -75,9 +75,6 @@ export const ScriptExecution = z.strictObject({
   parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
 });
 export type ScriptExecution = z.infer<typeof ScriptExecution>;
-
-const Refusal = z.object({ deviceId: z.uuid(), code: z.string(), message: z.string() });
-export type Refusal = z.infer<typeof Refusal>;
 
 export const ExecutionStarted = z.object({
   executionId: z.uuid(),

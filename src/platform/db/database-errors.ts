@@ -34,7 +34,7 @@ export function databaseAppError(error: unknown): AppError | undefined {
     if (known.code === '22021' || known.code === '22P05') {
       return new AppError('validation_failed', 'Text must not contain NUL characters.', { cause: error });
     }
-    if (known.code === '57014' || known.code === '55P03') {
+    if (['57014', '55P03', '40P01'].includes(known.code)) {
       return new AppError('unavailable', 'The database took too long. Try again.', {
         cause: error,
         retryAfterMs: 1000,

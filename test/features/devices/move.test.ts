@@ -29,6 +29,17 @@ describe('a device that is moved', () => {
   const move = (body: unknown, person = tenant.admin, id = device.deviceId) =>
     send('POST', `/devices/${id}/move`, body, person);
 
+  const tellSoftware = async ({ deviceId, token }: EnrolledDevice, names: string[]) => {
+    const answer = await app.call('POST', `/agents/${deviceId}/inventory`, {
+      token,
+      body: {
+        collectedAt: new Date().toISOString(),
+        software: names.map((name) => ({ name, version: '1' })),
+      },
+    });
+    expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+  };
+
   before(async () => {
     app = await createTestApp();
   });
@@ -152,6 +163,11 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, now(), 'info', 'system', 's', 'm')`,
       [device.deviceId, tenant.orgId],
     );
+    // The first is no change; what differs in the second is.
+    await tellSoftware(device, ['Editor', 'Browser']);
+    await tellSoftware(device, ['Editor', 'Mail']);
+    // The target knows one of the titles already, by another id.
+    await tellSoftware(await buildDevice(app, target.orgId), ['Other', 'Mail']);
     const owner = <Row extends object>(text: string, values?: unknown[]) =>
       asOwner<Row & Record<string, unknown>>(app.database.ownerUrl, text, values);
     // Every table that refers to a device, or to what refers to one, by its organization.
@@ -201,6 +217,8 @@ describe('a device that is moved', () => {
       expect(await rowsOf(child, parent, column, tenant.orgId), child).to.equal(0);
       expect(await rowsOf(child, parent, column, target.orgId), child).to.equal(before[child]);
     }
+    const { body: installed } = await send('GET', `/devices/${device.deviceId}/software`);
+    expect(installed.data.map(({ name }: { name: string }) => name)).to.have.members(['Editor', 'Mail']);
     const history = await send('GET', `/commands/${frame.id}`);
     expect(history.body).to.deep.include({ orgId: target.orgId, status: 'succeeded' });
     expect(history.body.transitions).to.have.length(before['command_transitions']!);

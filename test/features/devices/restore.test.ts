@@ -7,6 +7,7 @@ import {
   buildEnrollmentKey,
   buildOrganization,
   buildPerson,
+  buildSite,
   buildTenant,
   type EnrolledDevice,
   MACHINE,
@@ -113,6 +114,37 @@ describe('a decommissioned device', () => {
     const back = await connectDevice(app, again.token);
     await back.heartbeat();
     back.close();
+  });
+
+  it('and one in service that enrolls at another site are seen there, and no longer where they were', async () => {
+    const site = await buildSite(app, tenant.orgId);
+    const [from, to] = [
+      await connectDashboard(app, tenant.admin.token),
+      await connectDashboard(app, tenant.admin.token),
+    ];
+    await from.subscribe({ siteId: device.siteId });
+    await to.subscribe({ siteId: site });
+    for (const siteId of [site, device.siteId]) {
+      if (siteId === device.siteId) await decommission();
+      const key = await buildEnrollmentKey(app, tenant.orgId, { site_id: siteId });
+      const agent = siteId === site ? await connectDevice(app, device.token) : undefined;
+      const answer = await app.call('POST', '/agents/enroll', {
+        body: { ...MACHINE, machineId: 'machine-1', enrollmentKey: key },
+      });
+      expect(answer.body.deviceId).to.equal(device.deviceId);
+      // A connection under the token of before is over.
+      await eventually(
+        () => agent?.socket.connected === true,
+        (connected) => !connected,
+      );
+      const [left, entered] = siteId === site ? [from, to] : [to, from];
+      await eventually(
+        () => [left.deltas.at(-1)?.left[0], entered.deltas.at(-1)?.entered[0]?.id],
+        (ids) => ids.every((id) => id === device.deviceId),
+      );
+    }
+    from.close();
+    to.close();
   });
 
   it('that enrolled again is in service, and cannot be restored', async () => {
