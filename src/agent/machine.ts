@@ -1,29 +1,19 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile, statfs } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { promisify } from 'node:util';
-import type {
-  Architecture,
-  EnrollRequest,
-  Hardware,
-  Heartbeat,
-  Metrics,
-  Network,
-  OsType,
-} from '../protocol/index.ts';
+import type { Architecture, EnrollRequest, Heartbeat, Metrics } from '../protocol/index.ts';
+import { diskSpace } from './disk-space.ts';
+import { gatherFacts } from './inventory/gather.ts';
+import { machineSources } from './inventory/sources.ts';
+import { osType } from './os-type.ts';
 import { AGENT_VERSION } from './version.ts';
 
-/** What the agent can say about the machine it runs on, with nothing but Node and a few of the system's own files. */
+/** What the agent says of the machine it runs on when it enrolls, and with each heartbeat. */
 
 const run = promisify(execFile);
 const COMMAND_MS = 5000;
-
-export function osType(): OsType {
-  const name = os.platform();
-  if (name === 'win32') return 'windows';
-  return name === 'darwin' ? 'macos' : 'linux';
-}
 
 function architecture(): Architecture {
   const name = os.arch();
@@ -74,31 +64,9 @@ export async function describeMachine(): Promise<Omit<EnrollRequest, 'enrollment
     osBuild: os.release(),
     architecture: architecture(),
     agentVersion: AGENT_VERSION,
-    hardware: await hardware(),
-    network: network(),
+    ...(await gatherFacts(machineSources())),
     ...(id === undefined ? {} : { machineId: id }),
   };
-}
-
-async function hardware(): Promise<Hardware> {
-  const cpus = os.cpus();
-  const disk = await diskSpace();
-  const details = {
-    manufacturer: (await contentOf('/sys/class/dmi/id/sys_vendor'))?.trim(),
-    model: (await contentOf('/sys/class/dmi/id/product_name'))?.trim(),
-    cpuModel: cpus[0]?.model.trim(),
-  };
-  return {
-    ...Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined && value !== '')),
-    cpuCores: Math.max(cpus.length, 1),
-    ramTotalMb: Math.round(os.totalmem() / 2 ** 20),
-    ...(disk === undefined ? {} : { diskTotalGb: Math.round(disk.total / 2 ** 30) }),
-  };
-}
-
-function network(): Network {
-  const [first] = externalAddresses().filter(({ family }) => family === 'IPv4');
-  return first === undefined ? {} : { ipAddress: first.address, macAddress: first.mac };
 }
 
 function externalAddresses(): os.NetworkInterfaceInfo[] {
@@ -157,16 +125,6 @@ function cpuTimes(): { total: number; idle: number } {
 }
 
 const percent = (share: number) => Math.min(100, Math.max(0, Math.round(share * 1000) / 10));
-
-async function diskSpace(): Promise<{ total: number; free: number } | undefined> {
-  try {
-    const { blocks, bavail, bsize } = await statfs(osType() === 'windows' ? String.raw`C:\ `.trim() : '/');
-    return { total: blocks * bsize, free: bavail * bsize };
-  } catch {
-    // Some file systems tell nothing about their size.
-    return undefined;
-  }
-}
 
 async function contentOf(file: string): Promise<string | undefined> {
   try {

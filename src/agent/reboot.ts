@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { OsType } from '../protocol/index.ts';
 import { AgentError } from './agent-error.ts';
-import { osType } from './machine.ts';
+import { osType } from './os-type.ts';
 
 /** Restarts the machine; a port, for tests and for machines that do not exist. */
 export interface Rebooter {

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
+import { AgentErrorCode } from '../protocol/index.ts';
+import { AgentError } from './agent-error.ts';
 import { CommandRunner } from './command-runner.ts';
 import { AgentConnection, type ConnectionState } from './connection.ts';
 import type { Credentials } from './credentials.ts';
@@ -9,6 +11,10 @@ import { DurableRunner } from './durable/durable-runner.ts';
 import { JournalFile } from './durable/journal-file.ts';
 import { eventLogHandlers } from './event-logs/handlers.ts';
 import { openEventLogs } from './event-logs/open-event-logs.ts';
+import { gatherInventory } from './inventory/gather.ts';
+import { InventoryReports } from './inventory/inventory-reports.ts';
+import { sendInventoryTo } from './inventory/send.ts';
+import { machineSources } from './inventory/sources.ts';
 import { MachineReporter } from './machine.ts';
 import { machineRebooter } from './reboot.ts';
 import { rotateByAge } from './rotate-token.ts';
@@ -25,6 +31,8 @@ import { AGENT_VERSION } from './version.ts';
 export interface RunningAgent {
   stop(): Promise<void>;
 }
+
+const INVENTORY_IS_OFF = 'The inventory of this machine is not sent: its settings say so.';
 
 /** The agent of this machine: its logs, its load, what it is told to do, one connection. */
 export async function runAgent(options: {
@@ -56,6 +64,17 @@ export async function runAgent(options: {
     await shipping.start();
     shipping.log('info', 'agent', `agent ${AGENT_VERSION} started`);
   }
+  const inventory = settings.sendInventory
+    ? new InventoryReports({
+        gather: async (signal) => gatherInventory(machineSources(signal), warn),
+        send: sendInventoryTo(server, deviceId),
+        tokens,
+        clock,
+        file: path.join(dataDir, `inventory-${encodeURIComponent(deviceId)}.json`),
+        warn,
+      })
+    : undefined;
+  await inventory?.start();
   await scripts.clear();
 
   const runner = new CommandRunner(eventLogHandlers(reader), clock);
@@ -69,6 +88,10 @@ export async function runAgent(options: {
         reportNow() {
           reporter.refresh();
           connection.heartbeatNow();
+        },
+        async refreshInventory(signal) {
+          if (inventory === undefined) throw new AgentError(AgentErrorCode.failed, INVENTORY_IS_OFF);
+          await inventory.refresh(signal);
         },
       }),
     },
@@ -90,6 +113,7 @@ export async function runAgent(options: {
     onState(state) {
       status.put(state);
       shipping?.onState(state);
+      inventory?.onState(state);
       onState(state);
     },
   });
@@ -101,6 +125,7 @@ export async function runAgent(options: {
       rotation.stop();
       connection.stop();
       await durable.stop();
+      await inventory?.stop();
       await shipping?.stop();
       await status.remove();
     },

@@ -1,3 +1,6 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+
 /** What the agent asks of its server over plain HTTP. */
 
 /** Why it came to nothing, with the exit code a script can go by. */
@@ -28,6 +31,8 @@ export interface ServerAnswer {
 interface ServerCall {
   token?: string;
   body?: unknown;
+  /** Sends the body packed: for what is long and says much the same in each line. */
+  isPacked?: true;
   /** Ends the call before it is answered, or given up. */
   signal?: AbortSignal;
 }
@@ -43,17 +48,19 @@ async function call(
   method: string,
   server: string,
   path: string,
-  { token, body, signal }: ServerCall,
+  { token, body, isPacked, signal }: ServerCall,
 ): Promise<ServerAnswer> {
+  const content = body === undefined ? undefined : JSON.stringify(body);
   let response: Response;
   try {
     response = await fetch(`${server}/api/v1${path}`, {
       method,
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(isPacked === undefined ? {} : { 'content-encoding': 'gzip' }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(content === undefined ? {} : { body: isPacked === undefined ? content : await packed(content) }),
       signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...(signal === undefined ? [] : [signal])]),
     });
   } catch (error) {
@@ -73,6 +80,8 @@ async function call(
     retryAfterMs: seconds > 0 ? seconds * 1000 : undefined,
   };
 }
+
+const packed = async (content: string) => new Uint8Array(await promisify(gzip)(content));
 
 function saidBy(body: unknown, status: number): string {
   return typeof body === 'object' && body !== null && 'error' in body

@@ -8,6 +8,8 @@ const AgentSettings = z.object({
   allowReboot: z.boolean().default(true),
   /** Whether the warnings and errors of this machine, and what the agent logs, are sent to the server. */
   shipLogs: z.boolean().default(true),
+  /** Whether what this machine is made of and what is installed on it is told to the server. */
+  sendInventory: z.boolean().default(true),
 });
 type AgentSettings = z.infer<typeof AgentSettings>;
 
@@ -26,9 +28,14 @@ export class Settings {
       return new Settings(file, AgentSettings.parse((await readPrivateJson(file)) ?? {}));
     } catch (error) {
       warn(
-        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine, and nothing of its logs is sent.`,
+        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine, and nothing of its logs and software is sent.`,
       );
-      return new Settings(file, { autoUpdate: true, allowReboot: false, shipLogs: false });
+      return new Settings(file, {
+        autoUpdate: true,
+        allowReboot: false,
+        shipLogs: false,
+        sendInventory: false,
+      });
     }
   }
 
@@ -42,6 +49,10 @@ export class Settings {
 
   get shipLogs(): boolean {
     return this.#current.shipLogs;
+  }
+
+  get sendInventory(): boolean {
+    return this.#current.sendInventory;
   }
 
   async setAutoUpdate(autoUpdate: boolean): Promise<void> {

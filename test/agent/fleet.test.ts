@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import { writePrivateJson } from '../../src/agent/private-file.ts';
 import { Fleet } from '../../src/agent/simulator/fleet.ts';
-import { COMMANDS } from '../../src/protocol/index.ts';
+import { describeSynthetic } from '../../src/agent/simulator/synthetic-machine.ts';
+import { syntheticInventory } from '../../src/agent/simulator/synthetic-inventory.ts';
+import { COMMANDS, Inventory } from '../../src/protocol/index.ts';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -79,5 +81,32 @@ describe('durable work of simulated machines', () => {
     for (const type of ['agent.refresh-inventory', 'agent.reboot']) {
       expect((await resultOf(await hub.command(type, {}))).status).to.equal('succeeded');
     }
+    expect(Inventory.parse(hub.inventories.at(-1)).software).not.to.deep.equal([]);
+  });
+});
+
+describe('the inventory of simulated machines', () => {
+  const fleet = Array.from({ length: 120 }, (_, index) =>
+    syntheticInventory(index, describeSynthetic(index, 'fleet')),
+  );
+  const having = (part: string) =>
+    fleet.filter(({ software = [] }) => software.some(({ name }) => name.includes(part))).length;
+
+  it('is taken by the server, and the same each time', () => {
+    for (const [index, told] of fleet.entries()) {
+      expect(Inventory.safeParse({ ...told, collectedAt: '2026-11-01T00:00:00Z' }).error).to.equal(undefined);
+      expect(syntheticInventory(index, describeSynthetic(index, 'fleet'))).to.deep.equal(told);
+    }
+  });
+
+  it('gives filters something to find: what many have, what few have, and old versions', () => {
+    expect(having('Chrome')).to.be.within(60, 119);
+    expect(having('AnyDesk')).to.be.within(1, 20);
+    expect(having('Java 8')).to.be.within(1, 20);
+    const firefox = fleet.flatMap(({ software = [] }) =>
+      software.filter(({ name }) => name === 'Mozilla Firefox').map(({ version }) => version),
+    );
+    expect(new Set(firefox).size).to.be.greaterThan(1);
+    expect(new Set(fleet.map(({ network }) => network!.macAddress)).size).to.equal(fleet.length);
   });
 });

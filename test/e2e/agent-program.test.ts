@@ -1,6 +1,8 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cpus, hostname, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { LogEntry, LogMetadata } from '../../src/protocol/index.ts';
 import { agentCommand, startAgent, type AgentProgram } from '../support/agent-program.ts';
@@ -38,8 +40,8 @@ describe('the agent program', function () {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  const start = (args: string[]) => {
-    const program = startAgent(args);
+  const start = (args: string[], env: Record<string, string> = {}) => {
+    const program = startAgent(args, env);
     programs.push(program);
     return program;
   };
@@ -102,6 +104,68 @@ describe('the agent program', function () {
       (body) => body.status === 'offline',
       5000,
     );
+  });
+
+  it('tells what is installed on this machine, and what has changed when it is asked', async () => {
+    // A package manager that this machine may not have, beside those that it has.
+    const programs = path.join(dataDir, 'programs');
+    await mkdir(programs);
+    const list = async (...apps: string[]) =>
+      writeFile(path.join(programs, 'list'), apps.map((app) => `${app}\tthis-test\n`).join(''));
+    await list('Planner\t1.0', 'Sketch\t7');
+    await writeFile(
+      path.join(programs, 'flatpak'),
+      `#!/bin/sh\nexec cat '${path.join(programs, 'list')}'\n`,
+      { mode: 0o755 },
+    );
+    await enroll(await buildEnrollmentKey(app, tenant.orgId));
+    start(['run', '--data-dir', dataDir], { PATH: `${programs}:${process.env['PATH'] ?? ''}` });
+    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    // The device may be known, with what an earlier test has left: it is the same machine.
+    const { data: found } = await eventually(
+      () => get(`/devices/${deviceId}/software?search=planner`),
+      ({ data }) => data.length > 0,
+      30_000,
+    );
+    const inventory = await get(`/devices/${deviceId}/inventory`);
+    expect(inventory.hardware).to.deep.include({
+      cpuCores: cpus().length,
+      ramTotalMb: Math.round(totalmem() / 2 ** 20),
+    });
+    expect(inventory.interfaces.filter(({ isPrimary }: { isPrimary: boolean }) => isPrimary)).to.have.length(
+      1,
+    );
+    expect((await get(`/devices/${deviceId}`)).hostname).to.equal(hostname());
+    expect(found).to.deep.equal([
+      { name: 'Planner', version: '1.0', publisher: 'this-test', installedAt: null },
+    ]);
+    // What dpkg itself says of a package that each Debian has.
+    const { stdout } = await promisify(execFile)('dpkg-query', ['-W', '-f', '${Version}', 'dpkg']).catch(
+      () => ({
+        stdout: '',
+      }),
+    );
+    if (stdout !== '') {
+      const { data } = await get(`/devices/${deviceId}/software?search=dpkg`);
+      expect(data.find(({ name }: { name: string }) => name === 'dpkg').version).to.equal(stdout);
+    }
+
+    await list('Planner\t1.1', 'Notes\t0');
+    const asked = await app.call('POST', `/devices/${deviceId}/commands`, {
+      token: tenant.admin.token,
+      body: { type: 'agent.refresh-inventory' },
+    });
+    await eventually(
+      () => get(`/commands/${asked.body.id}`),
+      (body) => body.status === 'succeeded',
+      15_000,
+    );
+    const { data: changes } = await get(`/devices/${deviceId}/software/changes?limit=3`);
+    expect(
+      changes.map(({ change, name, version, previousVersion }: Record<string, string | null>) =>
+        [change, name, previousVersion, version].join(' '),
+      ),
+    ).to.deep.equal(['removed Sketch 7 ', 'updated Planner 1.0 1.1', 'installed Notes  0']);
   });
 
   it('tells by its exit code why an enrollment failed', async () => {

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { Server, type Socket } from 'socket.io';
 import type {
   CommandProgress,
@@ -39,6 +40,9 @@ export interface ScriptedHub {
   heartbeatAnswerMs: number;
   /** How many results are taken without an ack, as if it were lost. */
   forgetAcks: number;
+  /** What came over plain HTTP as the inventory of a device. */
+  inventories: unknown[];
+  inventoryStatus: number;
   /** Refuses results with this code instead of taking them. */
   refuseResults: string | undefined;
   command(type: string, payload: unknown, options?: CommandOptions): Promise<string>;
@@ -49,7 +53,16 @@ export interface ScriptedHub {
 }
 
 export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
-  const http = createServer();
+  const http = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const isKnown = /^\/api\/v1\/agents\/[^/]+\/inventory$/.test(request.url ?? '');
+      if (isKnown) hub.inventories.push(JSON.parse(gunzipSync(Buffer.concat(chunks)).toString()));
+      response.writeHead(isKnown ? hub.inventoryStatus : 404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(hub.inventoryStatus === 200 ? { ok: true } : { error: 'refused' }));
+    });
+  });
   const io = new Server(http, { path: '/hub', transports: ['websocket'] });
   const hub: ScriptedHub = {
     url: '',
@@ -67,6 +80,8 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     heartbeatAnswerMs: 0,
     forgetAcks: 0,
     refuseResults: undefined,
+    inventories: [],
+    inventoryStatus: 200,
     async command(type, payload, options = {}) {
       const id = options.id ?? `c${hub.results.length}-${Math.random()}`;
       await hub.receipt(type, payload, { ...options, id });

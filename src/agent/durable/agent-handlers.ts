@@ -7,16 +7,19 @@ export function agentHandlers(parts: {
   rebooter: Rebooter;
   /** Looks at the machine anew, and tells the server at once. */
   reportNow: () => void;
+  /** Resolves when the server has taken what is installed now. */
+  refreshInventory: (signal: AbortSignal) => Promise<void>;
 }): DurableHandlers {
-  const { settings, rebooter, reportNow } = parts;
+  const { settings, rebooter, reportNow, refreshInventory } = parts;
   const handlers: DurableHandlers = {
     async 'agent.set-auto-update'({ enabled }) {
       await settings.setAutoUpdate(enabled);
       reportNow();
       return {};
     },
-    async 'agent.refresh-inventory'() {
+    async 'agent.refresh-inventory'(_payload, { signal }) {
       reportNow();
+      await refreshInventory(signal);
       return {};
     },
   };

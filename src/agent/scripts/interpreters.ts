@@ -1,6 +1,5 @@
-import { access, constants } from 'node:fs/promises';
-import path from 'node:path';
 import type { ScriptLanguage } from '../../protocol/index.ts';
+import { findProgram } from '../find-program.ts';
 
 /** What runs a script of one language. */
 export interface Interpreter {
@@ -39,31 +38,9 @@ export async function findInterpreters(
 ): Promise<Interpreters> {
   const found = await Promise.all(
     KNOWN.map(async ({ language, names, ...interpreter }) => {
-      const command = await firstOf(names, searchPath);
+      const command = await findProgram(names, searchPath);
       return command === undefined ? [] : [[language, { ...interpreter, command }] as const];
     }),
   );
   return Object.fromEntries(found.flat());
-}
-
-async function firstOf(names: readonly string[], searchPath: string): Promise<string | undefined> {
-  const ending = process.platform === 'win32' ? '.exe' : '';
-  for (const name of names) {
-    // What a relative folder holds depends on where the agent was started.
-    for (const folder of searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))) {
-      const file = path.join(folder, name + ending);
-      // The store's stand-in for Python on Windows starts nothing.
-      if (!file.includes('WindowsApps') && (await isExecutable(file))) return file;
-    }
-  }
-  return undefined;
-}
-
-async function isExecutable(file: string): Promise<boolean> {
-  try {
-    await access(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -8,11 +8,14 @@ import { CommandStore } from '../durable/command-store.ts';
 import { DurableRunner } from '../durable/durable-runner.ts';
 import { enroll } from '../enroll.ts';
 import { eventLogHandlers } from '../event-logs/handlers.ts';
+import { InventoryReports } from '../inventory/inventory-reports.ts';
+import { sendInventoryTo } from '../inventory/send.ts';
 import { readPrivateJson, writePrivateJson } from '../private-file.ts';
 import { EXIT, ServerCallError } from '../server-call.ts';
 import { ServerClock } from '../server-clock.ts';
 import { fixedToken } from '../tokens.ts';
 import { fraction } from './random.ts';
+import { syntheticInventory } from './synthetic-inventory.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
 import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
 import { forgetfulJournal, syntheticWork } from './synthetic-work.ts';
@@ -41,11 +44,15 @@ const CONNECTING_AT_ONCE = 50;
 const ENROLL_TRIES = 10;
 /** Thousands of machines share this process. */
 const SYNTHETIC_IDS = 100;
+/** Their inventories come one after the other, and not with the storm of their connections. */
+const INVENTORY_SPREAD_MS = 10_000;
+const INVENTORY_EACH_MS = 20;
 
 /** Many agents in one process: the connection and the command runner of the real one, with made-up machines behind. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #connections = new Map<number, AgentConnection>();
+  readonly #inventories: InventoryReports[] = [];
   #stopped = false;
 
   constructor(options: FleetOptions) {
@@ -67,6 +74,8 @@ export class Fleet {
     if (this.#stopped) return;
     this.#stopped = true;
     for (const connection of this.#connections.values()) connection.stop();
+    // What is on its way when the program ends comes again with the next one.
+    for (const inventory of this.#inventories) void inventory.stop();
     this.#options.tell({ event: 'fleet.stopped' });
   }
 
@@ -115,10 +124,24 @@ export class Fleet {
     if (this.#stopped || credentials === undefined) return;
     const clock = new ServerClock();
     const settings = { autoUpdate: true };
+    const tokens = fixedToken(credentials.token);
+    const inventory = new InventoryReports({
+      gather: async () => syntheticInventory(index, describeSynthetic(index, fleet.fleetId)),
+      send: sendInventoryTo(this.#options.server, credentials.deviceId),
+      tokens,
+      clock,
+      warn: () => {},
+      spreadMs: Math.max(INVENTORY_SPREAD_MS, this.#options.devices * INVENTORY_EACH_MS),
+    });
+    this.#inventories.push(inventory);
+    await inventory.start();
     const runner = new CommandRunner(eventLogHandlers(new SyntheticLogs(index)), clock);
     const durable = new DurableRunner({
       store: new CommandStore(forgetfulJournal(), { keepIds: SYNTHETIC_IDS }),
-      handlers: syntheticWork(index, settings, () => this.#connections.get(index)?.heartbeatNow()),
+      handlers: syntheticWork(index, settings, {
+        reportNow: () => this.#connections.get(index)?.heartbeatNow(),
+        refreshInventory: async (signal) => inventory.refresh(signal),
+      }),
       clock,
       warn: () => {},
     });
@@ -126,7 +149,7 @@ export class Fleet {
     await new Promise<void>((resolve) => {
       const connection = new AgentConnection({
         server: this.#options.server,
-        tokens: fixedToken(credentials.token),
+        tokens,
         handshake: {
           agentVersion,
           capabilities: [...runner.capabilities, ...durable.capabilities],
@@ -136,7 +159,9 @@ export class Fleet {
         durable,
         clock,
         heartbeat: async () => ({ ...syntheticHeartbeat(index, Date.now()), ...settings }),
-        onState: ({ state }) => {
+        onState: (now) => {
+          inventory.onState(now);
+          const { state } = now;
           if (state === 'connected' || state === 'stopped') resolve();
         },
       });

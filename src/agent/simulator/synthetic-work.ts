@@ -11,7 +11,7 @@ import { hostnameOf } from './synthetic-machine.ts';
 export function syntheticWork(
   index: number,
   settings: { autoUpdate: boolean },
-  reportNow: () => void,
+  tell: { reportNow: () => void; refreshInventory: (signal: AbortSignal) => Promise<void> },
 ): DurableHandlers {
   return {
     ...agentHandlers({
@@ -22,7 +22,7 @@ export function syntheticWork(
         },
       },
       rebooter: { check() {}, async reboot() {} },
-      reportNow,
+      ...tell,
     }),
     async 'script.run'({ language, content }, { signal, rows }) {
       const stdout = `${hostnameOf(index)}: ${content.length} characters of ${language} were not run: this machine is simulated.\n`;

@@ -40,7 +40,7 @@ const WRITE = {
 export async function takeInventory(
   ctx: AgentContext,
   { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
-  hub: Pick<DeviceHub, 'devicesChanged'>,
+  hub: DeviceHub,
 ): Promise<InventoryReceipt> {
   const { tx, agent } = ctx;
   const { orgId, deviceId } = agent;
@@ -77,16 +77,17 @@ export async function takeInventory(
     software !== undefined,
   ]);
   const at = written?.collectedAt.toISOString() ?? collectedAt;
-  const changed =
-    software === undefined
+  const changed = {
+    ...facts,
+    ...(software === undefined
       ? NO_CHANGES
-      : await takeSoftware({ tx, agent }, software, { at, isNews: known.hasSoftware });
-  const { hardware: isOther, network: isElsewhere } = facts;
-  // Versions and publishers are nothing that conditions ask for.
-  if (isOther + isElsewhere + changed.installed + changed.removed > 0) {
+      : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware })),
+  };
+  // Whoever follows devices by what they are made of, or by what is installed on them.
+  if (Object.values(changed).some((count) => count > 0)) {
     ctx.afterCommit(() => hub.devicesChanged([deviceId]));
   }
-  return { ok: true, changed: { ...facts, ...changed } };
+  return { ok: true, changed };
 }
 
 const NO_CHANGES = { installed: 0, updated: 0, removed: 0, corrected: 0 };

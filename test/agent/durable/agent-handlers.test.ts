@@ -18,12 +18,14 @@ describe('work on the agent itself', function () {
   let warnings: string[];
   let reboots: { delaySeconds: number; at: number; resultsBefore: number }[];
   let rebooter: Rebooter;
+  let refreshInventory: (signal: AbortSignal) => Promise<void>;
 
   beforeEach(async () => {
     hub = await startScriptedHub();
     temporary = await temporaryFolder();
     warnings = [];
     reboots = [];
+    refreshInventory = async () => {};
     rebooter = {
       check() {},
       async reboot(delaySeconds) {
@@ -43,7 +45,12 @@ describe('work on the agent itself', function () {
     agent = await startTestAgent({
       server: hub.url,
       dataDir: temporary.folder,
-      work: agentHandlers({ settings, rebooter, reportNow: () => agent.connection.heartbeatNow() }),
+      work: agentHandlers({
+        settings,
+        rebooter,
+        reportNow: () => agent.connection.heartbeatNow(),
+        refreshInventory: async (signal) => refreshInventory(signal),
+      }),
       facts: () => ({ autoUpdate: settings.autoUpdate }),
     });
     await heartbeats(1);
@@ -76,6 +83,25 @@ describe('work on the agent itself', function () {
     const id = await hub.command('agent.refresh-inventory', {});
     expect((await resultOf(id)).status).to.equal('succeeded');
     await heartbeats(2);
+  });
+
+  it('answers when the server has the inventory, and says why where it does not', async () => {
+    let taken = (): void => {};
+    refreshInventory = async () =>
+      new Promise((resolve) => {
+        taken = resolve;
+      });
+    await start();
+    const id = await hub.command('agent.refresh-inventory', {});
+    await heartbeats(2);
+    expect(hub.results).to.deep.equal([]);
+    taken();
+    expect((await resultOf(id)).status).to.equal('succeeded');
+    refreshInventory = async () => {
+      throw new AgentError('FAILED', 'not taken');
+    };
+    const second = await resultOf(await hub.command('agent.refresh-inventory', {}));
+    expect(second).to.deep.include({ status: 'failed', error: { code: 'FAILED', message: 'not taken' } });
   });
 
   it('looks again after a heartbeat that is on its way when it is asked to', async () => {
@@ -138,7 +164,12 @@ describe('work on the agent itself', function () {
     expect(result.error!.code).to.equal('CAPABILITY_MISSING');
     await resultOf(await hub.command('agent.set-auto-update', { enabled: false }));
     const kept = JSON.parse(await readFile(path.join(temporary.folder, 'settings.json'), 'utf8'));
-    expect(kept).to.deep.equal({ autoUpdate: false, allowReboot: false, shipLogs: true });
+    expect(kept).to.deep.equal({
+      autoUpdate: false,
+      allowReboot: false,
+      shipLogs: true,
+      sendInventory: true,
+    });
     expect(reboots).to.have.length(0);
   });
 

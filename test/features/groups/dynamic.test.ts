@@ -3,7 +3,13 @@ import { GroupFollower } from '../../../src/features/groups/index.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
-import { buildDevice, buildOrganization, buildSite, buildTenant, type Person } from '../../support/factories.ts';
+import {
+  buildDevice,
+  buildOrganization,
+  buildSite,
+  buildTenant,
+  type Person,
+} from '../../support/factories.ts';
 import { eventually } from '../../support/eventually.ts';
 import { connectDevice } from '../../support/fake-device.ts';
 import { quietLog } from '../../support/quiet-log.ts';

@@ -160,6 +160,26 @@ describe('inventory', () => {
       expect(await writes()).not.to.equal(before);
     });
 
+    it('is told to whoever follows devices, once it is stored, and only where something has changed', async () => {
+      const { hub } = app.server;
+      const told: (readonly string[])[] = [];
+      const devicesChanged = hub.devicesChanged.bind(hub);
+      hub.devicesChanged = (ids) => {
+        told.push(ids);
+        devicesChanged(ids);
+      };
+      try {
+        const list = { software: [{ name: 'a' }], lastUser: 'anna' };
+        await tell(list);
+        await tell({ ...list, collectedAt: '2026-03-02T08:00:00Z' });
+        await tell({ ...list, interfaces: [{ name: '' }] });
+        await tell({ ...list, hardware });
+      } finally {
+        hub.devicesChanged = devicesChanged;
+      }
+      expect(told).to.deep.equal([[device.deviceId], [device.deviceId]]);
+    });
+
     it('is dated now by a clock that is ahead', async () => {
       await tell({ collectedAt: new Date(Date.now() + 3_600_000).toISOString() });
       const { collectedAt } = (await get('/inventory')).body;
