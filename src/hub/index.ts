@@ -253,12 +253,10 @@ export function createHub(options: HubOptions): Hub {
   const tellOf = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
     options.onTold?.devices(deviceIds);
     for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
-      const notice = { kind, deviceIds: deviceIds.slice(start, start + DEVICES_AT_ONCE) };
-      tellAll(notice, () => {
+      const some = deviceIds.slice(start, start + DEVICES_AT_ONCE);
+      tellAll({ kind, deviceIds: some }, () => {
         // Whoever holds one of them must hear it, however late.
-        if (kind === 'moved') {
-          for (const deviceId of notice.deviceIds) router.notify({ kind: 'disconnect', deviceId });
-        }
+        if (kind === 'moved') for (const deviceId of some) router.notify({ kind: 'disconnect', deviceId });
       });
     }
   };

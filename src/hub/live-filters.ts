@@ -8,7 +8,7 @@ import { FleetView } from './fleet-view.ts';
 import type { FleetStore, LiveRules } from './ports.ts';
 import { sight, type Sight } from './sight.ts';
 import type { Subscription } from './subscription.ts';
-import { Turns } from './turns.ts';
+import { Turns, UNHURRIED_MS } from './turns.ts';
 
 /** Conditions about time are asked again this often. */
 const SWEEP_MS = 15_000;
@@ -294,7 +294,7 @@ export class LiveFilters {
 
   /** Asks again what may have another answer by now, a little in each turn of the loop. */
   async #sweep(): Promise<void> {
-    const turns = new Turns();
+    const turns = new Turns(UNHURRIED_MS);
     for (const followed of this.#followed.values()) {
       if (!followed.rules.dependsOnTime) continue;
       for (const orgId of new Set([...followed.followers].flatMap(({ held }) => [...held]))) {
