@@ -182,7 +182,7 @@ describe('bad input', function () {
       key: `key_${newId().slice(-12)}`,
       until: new Date(Date.now() + 3_600_000).toISOString(),
       customFields: {},
-      action: { type: 'autoUpdate', enabled: true },
+      action: shape.enum?.[0] ?? { type: 'autoUpdate', enabled: true },
       payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
     };
     if (Object.hasOwn(known, name)) return known[name];
