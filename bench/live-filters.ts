@@ -44,7 +44,7 @@ function device(n: number): FleetDevice {
   const since = new Date(Date.now() - random(1e9)).toISOString();
   const isConnected = status === 'online';
   // As they come from the database: every text is a copy of its own.
-  return structuredClone({
+  return structuredClone<FleetDevice>({
     id: newId(),
     orgId,
     partnerId: 'partner',
@@ -78,7 +78,7 @@ function device(n: number): FleetDevice {
     metrics: { cpuPercent: random(100), ramPercent: random(100), diskPercent: random(100) },
     software: some(TITLES, 16),
     customFields: { rack: `R${random(50)}`, critical: random(10) === 0 },
-  } as FleetDevice);
+  });
 }
 
 type Condition = { field: string; operator: string; value?: unknown };
@@ -128,8 +128,9 @@ function rules(n: number): LiveRules {
             conditions: [conditions[2], { operator: 'AND', conditions: conditions.slice(3) }],
           },
         ];
-  if (n % 100 === 0)
+  if (n % 100 === 0) {
     nested.push({ field: 'software.installed', operator: 'contains', value: `program ${random(30)}` });
+  }
   const parsed = parseConditions(
     { operator: 'AND', conditions: nested },
     { customKinds: new Map([['rack', 'string']]) },
@@ -199,7 +200,8 @@ async function subscribe(): Promise<void> {
   const [one] = all.slice(subscriptions.length);
   const now = Date.now();
   if (subscriptions.length === 0) await live.read(subscription);
-  const devices = [...organizations.flatMap(({ id }) => [...live.view.of(id)])]
+  const devices = organizations
+    .flatMap(({ id }) => [...live.view.of(id)])
     .filter((device) => one?.matches(device, now) === true)
     .map(summaryOf);
   sizes += devices.length;
@@ -215,7 +217,7 @@ for (let n = 1; n < FILTERS; n++) {
 
 const KINDS: Record<string, () => DevicePatch | 'tags'> = {
   presence: () => {
-    const state = oneOf('connected', 'disconnected') as 'connected' | 'disconnected';
+    const state = oneOf<'connected' | 'disconnected'>('connected', 'disconnected');
     const at = new Date().toISOString();
     return {
       presence: { state, since: at, reason: state === 'connected' ? 'connected' : 'socket_closed' },
