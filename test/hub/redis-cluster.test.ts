@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CommandFrame, JobUpdate } from '../../src/protocol/index.ts';
+import type { CommandFrame, DevicesDelta, JobUpdate } from '../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../support/dashboard-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildSite, buildTenant, type EnrolledDevice } from '../support/factories.ts';
@@ -102,6 +102,55 @@ describe('three servers on one Redis', function () {
       SOON_MS,
     );
     expect(elsewhere.body.code).to.equal('DEVICE_OFFLINE');
+  });
+
+  it('follow filters of devices at any of them, and show what was missed while one could not hear', async () => {
+    const headers = { token: tenant.admin.token };
+    const hasTag = (tag: string) => ({
+      operator: 'AND',
+      conditions: [{ field: 'tags', operator: 'hasAny', value: [tag] }],
+    });
+    const saved = await north.call('POST', '/filters', {
+      ...headers,
+      body: { orgId: tenant.orgId, name: `Tills ${device.deviceId}`, conditions: hasTag('till') },
+    });
+    const filterId: string = saved.body.id;
+    const watcher = await watch(west);
+    const shown = new Set<string>();
+    watcher.socket.on('devices:delta', ({ entered, left }: DevicesDelta) => {
+      for (const { id } of entered) shown.add(id);
+      for (const id of left) shown.delete(id);
+    });
+    const ended: { code: string }[] = [];
+    watcher.socket.on('devices:ended', (end: { code: string }) => ended.push(end));
+    expect(await watcher.subscribe({ filterId })).to.deep.include({ ok: true, devices: [] });
+    const becomes = (ids: string[]) =>
+      eventually(
+        () => [...shown],
+        (now) => now.join() === ids.join(),
+        SOON_MS,
+      );
+    const tag = (...tags: string[]) =>
+      north.call('PATCH', `/devices/${device.deviceId}`, { ...headers, body: { tags } });
+    const change = (conditions: object) =>
+      east.call('PATCH', `/filters/${filterId}`, { ...headers, body: { conditions } });
+    await tag('till');
+    await becomes([device.deviceId]);
+    await change(hasTag('desk'));
+    await becomes([]);
+    await proxy.cut();
+    await tag('desk');
+    // Nobody could tell this one.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect([...shown]).to.deep.equal([]);
+    await proxy.mend();
+    await becomes([device.deviceId]);
+    await east.call('DELETE', `/filters/${filterId}`, headers);
+    await eventually(
+      () => ended.map(({ code }) => code),
+      (codes) => codes.join() === 'NOT_FOUND',
+      SOON_MS,
+    );
   });
 
   it('send work to a device at another one, and cancel it there', async () => {
