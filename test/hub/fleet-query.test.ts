@@ -151,6 +151,7 @@ describe('a live query to many devices', () => {
     expect(tooMany.error).to.deep.equal({
       code: 'VALIDATION_FAILED',
       message: 'filterId: finds more than 500 devices',
+      details: [{ path: 'filterId', message: 'finds more than 500 devices' }],
     });
     await asOwner(app.database.ownerUrl, `delete from devices where tags = '{many}'`);
   });
