@@ -142,7 +142,8 @@ export async function startServer({
         nodeId,
         audit,
         log,
-        onPresence: (deviceIds) => groups?.touched(deviceIds, ['presence', 'metrics']),
+        onHeard: (deviceIds) => groups?.touched(deviceIds, ['lastSeen', 'metrics']),
+        onPresence: (deviceIds) => groups?.touched(deviceIds, ['presence']),
       }),
       onTold: {
         devices: (deviceIds) => groups?.touched(deviceIds, RECORDED),

@@ -10,7 +10,7 @@ import type {
 } from '../protocol/index.ts';
 
 /** What can change of a device, as far as conditions tell it apart. */
-export type Aspect = 'presence' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
+export type Aspect = 'presence' | 'lastSeen' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
 
 /** A device as live filters see it. Times are in milliseconds. What the live side hears is written into it. */
 export interface FleetDevice {
@@ -84,8 +84,9 @@ const BIT: Record<Aspect, Aspects> = {
   groups: 8,
   custom: 16,
   facts: 32,
+  lastSeen: 64,
 };
-export const ALL_ASPECTS: Aspects = 63;
+export const ALL_ASPECTS: Aspects = 127;
 export const NOTHING: Aspects = 0;
 
 export function aspectsOf(names: Iterable<Aspect>): Aspects {
@@ -97,7 +98,8 @@ export function aspectsOf(names: Iterable<Aspect>): Aspects {
 /** In which aspects two states of one device differ. */
 export function differences(before: FleetDevice, after: FleetDevice): Aspects {
   let aspects = NOTHING;
-  if (before.status !== after.status || before.lastSeenAt !== after.lastSeenAt) aspects |= BIT.presence;
+  if (before.status !== after.status) aspects |= BIT.presence;
+  if (before.lastSeenAt !== after.lastSeenAt) aspects |= BIT.lastSeen;
   if (!isSame(before.metrics, after.metrics)) aspects |= BIT.metrics;
   if (!isSame(before.software, after.software)) aspects |= BIT.software;
   if (!isSame(before.groupIds, after.groupIds)) aspects |= BIT.groups;

@@ -167,7 +167,7 @@ export class FleetView {
     if (patch.presence !== undefined) device.presence = patch.presence;
     if (patch.lastSeenAt !== undefined) {
       device.lastSeenAt = patch.lastSeenAt === null ? null : Date.parse(patch.lastSeenAt);
-      aspects |= PRESENCE;
+      aspects |= LAST_SEEN;
     }
     if (patch.metrics !== undefined) {
       device.metrics = asStored(patch.metrics);
@@ -279,6 +279,7 @@ export class FleetView {
 const NOT_READ = Promise.resolve();
 
 const PRESENCE = aspectsOf(['presence']);
+const LAST_SEEN = aspectsOf(['lastSeen']);
 const METRICS = aspectsOf(['metrics']);
 const FACTS = aspectsOf(['facts']);
 /** Whoever reads a status reads both. */

@@ -19,7 +19,7 @@ export type Kind =
   | 'noSoftware';
 
 /** What of a device has to be known, or has to change, for an answer to be another one. */
-export type Dependency = 'presence' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
+export type Dependency = 'presence' | 'lastSeen' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
 
 /** Of a single value: text (also of a boolean), a number, or a time in milliseconds. Of many: texts. */
 export type Value = string | number | readonly string[] | null;

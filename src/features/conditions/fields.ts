@@ -19,7 +19,7 @@ const FIELDS: ReadonlyMap<string, Field> = new Map(
       reads: ['presence', 'facts'] as const,
     },
     time('datetime', 'enrolledAt', 'd.enrolled_at', 'facts', (device) => device.enrolledAt),
-    time('datetime', 'lastSeenAt', 'p.last_seen_at', 'presence', (device) => device.lastSeenAt),
+    time('datetime', 'lastSeenAt', 'p.last_seen_at', 'lastSeen', (device) => device.lastSeenAt),
     tags(),
     oneOf('osType', OsType.options, 'd.os_type', (device) => device.osType),
     text('osVersion', 'd.os_version', (device) => device.osVersion),
@@ -53,7 +53,7 @@ const FIELDS: ReadonlyMap<string, Field> = new Map(
     id('orgId', 'd.org_id', (device) => device.orgId),
     id('siteId', 'd.site_id', (device) => device.siteId),
     groups(),
-    time('days', 'daysSinceLastSeen', 'p.last_seen_at', 'presence', (device) => device.lastSeenAt),
+    time('days', 'daysSinceLastSeen', 'p.last_seen_at', 'lastSeen', (device) => device.lastSeenAt),
     time('days', 'daysSinceEnrolled', 'd.enrolled_at', 'facts', (device) => device.enrolledAt),
   ].map((field: Field) => [field.key, field]),
 );

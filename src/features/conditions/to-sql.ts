@@ -1,5 +1,5 @@
 import { PRESENCE_JOIN } from './device-source.ts';
-import type { Field, ManyField, SingleField } from './field.ts';
+import type { Dependency, Field, ManyField, SingleField } from './field.ts';
 import { type Bound, boundAt, instantText } from './instants.ts';
 import type { Leaf, Rule, Test } from './rule.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -105,9 +105,12 @@ function subqueriesIn(rule: Rule): number {
 function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Part {
   const asked = isMany(field) ? askMany(field, test) : askOne(field, test, now);
   const { text, values } = isMany(field) && isKeptApart ? isTrue(asked) : asked;
-  const readsPresence = field.reads.some((what) => what === 'presence' || what === 'metrics');
+  const readsPresence = field.reads.some((what) => IN_PRESENCE.includes(what));
   return { text, values, levels: 0, readsPresence };
 }
+
+/** What stands in the table of presence. */
+const IN_PRESENCE: readonly Dependency[] = ['presence', 'lastSeen', 'metrics'];
 
 const isMany = (field: Field): field is ManyField => 'some' in field.sql;
 

@@ -6,7 +6,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
-import { noteMoves, writePresence } from './address-changes.ts';
+import { noteMoves, writePresence } from './written-presence.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 import { devicesFound } from './device.service.ts';
 
@@ -16,13 +16,16 @@ export function createDeviceStore({
   nodeId,
   audit,
   log,
+  onHeard,
   onPresence,
 }: {
   db: Db;
   nodeId: string;
   audit: AuditTrail;
   log: Logger;
-  /** Called with devices whose presence is another in the database. */
+  /** Called with devices that were heard of, once that is in the database. */
+  onHeard?: (deviceIds: readonly string[]) => void;
+  /** And with those of them that have come or gone. */
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   /** With whoever came from another address than before, in the audit trail. */
@@ -33,13 +36,14 @@ export function createDeviceStore({
     deviceIds: string,
     values: string[],
   ) => {
-    const moves = await withSystem(db, why, async (tx) => {
+    const { moved, turned } = await withSystem(db, why, async (tx) => {
       const found = await writePresence(tx, upsert, deviceIds, values);
-      await noteMoves(tx, found, { audit, log });
+      await noteMoves(tx, found.moved, { audit, log });
       return found;
     });
-    if (moves.length > 0) audit.committed();
-    onPresence?.(records.map(({ deviceId }) => deviceId));
+    if (moved.length > 0) audit.committed();
+    onHeard?.(records.map(({ deviceId }) => deviceId));
+    if (turned.length > 0) onPresence?.(turned);
   };
 
   return {

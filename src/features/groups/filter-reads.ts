@@ -16,6 +16,7 @@ interface Filter {
 
 const EVERYTHING: ReadonlySet<Aspect> = new Set([
   'presence',
+  'lastSeen',
   'metrics',
   'software',
   'groups',
