@@ -1,6 +1,6 @@
 import type { Server as HttpServer } from 'node:http';
 import { JobOutput } from '../protocol/index.ts';
-import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck, HubReconnect } from '../protocol/index.ts';
+import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
@@ -26,6 +26,7 @@ import { JobFeed } from './job-feed.ts';
 import { LiveFilters } from './live-filters.ts';
 import { withLivePresence } from './live-presence.ts';
 import { LostDevices } from './lost-devices.ts';
+import { Notices } from './notices.ts';
 import type {
   AgentCredentials,
   AgentIdentity,
@@ -36,7 +37,7 @@ import type {
   People,
 } from './ports.ts';
 import { PresenceWriter } from './presence-writer.ts';
-import { Router, type HubMessage, type Notice } from './router.ts';
+import { Router, type HubMessage } from './router.ts';
 import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 import { UpgradeDoor } from './upgrade-door.ts';
@@ -116,11 +117,9 @@ export interface HubOptions {
   admission?: AdmissionLimits;
 }
 
-/** Nodes that come back together are one occasion to read everything anew. */
-const RESYNC_MS = 1000;
 const MAX_ASKS_A_DEVICE = 8;
 /** How fast agents may come in: what one process takes on while people keep working. */
-const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 1000 };
+const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
@@ -129,17 +128,13 @@ const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
 /** What it takes at most until the others have heard that this node is back. */
 const RETURN_MS = 1500;
-/** What one message between nodes names at most. */
-const DEVICES_AT_ONCE = 1000;
-
-const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
 export function createHub(options: HubOptions): Hub {
   const { log, metrics, store } = options;
   const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
-  const writer = new PresenceWriter(store, log, (deviceIds) => tellOf('records_changed', deviceIds));
+  const writer = new PresenceWriter(store, log, (deviceIds) => notices.devicesChanged(deviceIds));
   const live =
     options.fleet === undefined
       ? undefined
@@ -169,44 +164,13 @@ export function createHub(options: HubOptions): Hub {
     changed: (changed) => jobs.changed(changed),
     log,
   });
-  const onNotice = (notice: Notice): void => {
-    switch (notice.kind) {
-      case 'work':
-        return desk.wake(notice.deviceId);
-      case 'disconnect':
-        registry.get(notice.deviceId)?.stop(undefined, 'socket_closed');
-        return;
-      case 'decommissioned':
-        registry.get(notice.deviceId)?.stop(DECOMMISSIONED, 'socket_closed');
-        return;
-      case 'feed':
-        feed.receive(notice.events);
-        for (const event of notice.events) {
-          if (event.type === 'left') changedDevices.crossed(event.deviceId);
-          if (event.type === 'entered') cameIn(event.device.id);
-        }
-        // Somebody says of a device that it is gone, which is connected here.
-        for (const event of notice.events) {
-          if (event.type === 'changed' && event.patch.presence?.state === 'disconnected') {
-            registry.get(event.deviceId)?.tellAgain();
-          }
-        }
-        return;
-      case 'records_changed':
-        return changedDevices.changed(notice.deviceIds);
-      case 'filter_changed':
-        return live?.filterChanged(notice.filterId);
-      case 'missed':
-        return resyncSoon();
-      case 'moved':
-        options.credentials.forget(notice.deviceIds);
-        for (const id of notice.deviceIds) registry.get(id)?.stop(undefined, 'socket_closed');
-        return changedDevices.changed(notice.deviceIds);
-      default:
-        return notice satisfies never;
-    }
-  };
-  const router = new Router({ registry, directory, bus, log, onNotice });
+  const router = new Router({
+    registry,
+    directory,
+    bus,
+    log,
+    onNotice: (notice) => notices.receive(notice),
+  });
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
@@ -228,38 +192,18 @@ export function createHub(options: HubOptions): Hub {
       ? {}
       : { live: { filters: live, store: options.fleet } }),
   });
-  const cameIn = (deviceId: string) => {
-    changedDevices.crossed(deviceId);
-    // Conditions may ask for more than what was told.
-    if (live !== undefined && live.size > 0) changedDevices.changed([deviceId]);
-  };
-  let resyncTimer: NodeJS.Timeout | undefined;
-  /** Once for all who say that something was missed. */
-  const resyncSoon = () => {
-    resyncTimer ??= setTimeout(() => {
-      resyncTimer = undefined;
-      live?.resync();
-    }, RESYNC_MS);
-  };
-  /** To all nodes, this one first. */
-  const tellAll = (notice: Notice, onUntold: () => void = () => {}) => {
-    onNotice(notice);
-    if (options.bus === undefined) return;
-    bus.broadcast(notice).catch(() => {
-      meters.untold.inc();
-      onUntold();
-    });
-  };
-  const tellOf = (kind: 'records_changed' | 'moved', deviceIds: readonly string[]) => {
-    options.onTold?.devices(deviceIds);
-    for (let start = 0; start < deviceIds.length; start += DEVICES_AT_ONCE) {
-      const some = deviceIds.slice(start, start + DEVICES_AT_ONCE);
-      tellAll({ kind, deviceIds: some }, () => {
-        // Whoever holds one of them must hear it, however late.
-        if (kind === 'moved') for (const deviceId of some) router.notify({ kind: 'disconnect', deviceId });
-      });
-    }
-  };
+  const notices = new Notices({
+    registry,
+    desk,
+    feed,
+    changedDevices,
+    live,
+    credentials: options.credentials,
+    bus: options.bus,
+    tellHolder: (notice) => router.notify(notice),
+    onUntold: () => meters.untold.inc(),
+    onTold: options.onTold,
+  });
   const meters = hubMetrics(metrics, {
     registry,
     feed: ownFeed,
@@ -400,7 +344,7 @@ export function createHub(options: HubOptions): Hub {
     },
     deviceEntered(device, partnerId) {
       feed.entered(withLivePresence(device, registry, reports), partnerId);
-      cameIn(device.id);
+      notices.cameIn(device.id);
       options.onTold?.devices([device.id]);
     },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
@@ -411,12 +355,9 @@ export function createHub(options: HubOptions): Hub {
       options.onTold?.devices([deviceId]);
       router.notify({ kind: 'decommissioned', deviceId });
     },
-    devicesChanged: (deviceIds) => tellOf('records_changed', deviceIds),
-    devicesMoved: (deviceIds) => tellOf('moved', deviceIds),
-    filterChanged(filterId) {
-      tellAll({ kind: 'filter_changed', filterId });
-      options.onTold?.filter(filterId);
-    },
+    devicesChanged: (deviceIds) => notices.devicesChanged(deviceIds),
+    devicesMoved: (deviceIds) => notices.devicesMoved(deviceIds),
+    filterChanged: (filterId) => notices.filterChanged(filterId),
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),
@@ -426,7 +367,7 @@ export function createHub(options: HubOptions): Hub {
       // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
       setTimeout(() => {
         for (const { deviceId } of registry.values()) desk.wake(deviceId);
-        tellAll({ kind: 'missed' });
+        notices.missed();
       }, RETURN_MS).unref();
     },
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
@@ -462,7 +403,7 @@ export function createHub(options: HubOptions): Hub {
       await desk.close();
       jobs.close();
       await io.close();
-      clearTimeout(resyncTimer);
+      notices.close();
       changedDevices.close();
       live?.close();
       feed.close();
