@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { PASSWORD } from '../../test/support/factories.ts';
 import { enrolledDevices } from './enrolled-devices.ts';
 import type { Figure } from './figure.ts';
@@ -79,6 +80,8 @@ export const reconnectStorm: Figure = {
         allBackMsWorst: worst(storms.map(({ back }) => back.ms)),
         toldToComeLater: worst(storms.map(({ back }) => back.refusals)),
         connectionsFailed: worst(storms.map(({ back }) => back.failures)),
+        // Where fewer may wait than come, some are dropped and come again after a second: docs/performance.md, Kernel.
+        somaxconn: Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')),
       };
       const common = { unit: 'ms', better: 'lower', measured } as const;
       return [

@@ -9,15 +9,26 @@ export interface AdmissionLimits {
 
 /** Nobody is told to stay away longer than this. */
 const LONGEST_MS = 120_000;
+/** What it costs to turn one away, of what it costs to take one in. */
+const REFUSAL_COST = 0.2;
+/** No more of the pace than this goes to refusals: whoever knocks without end must not keep all others out. */
+const MOST_FOR_REFUSALS = 0.8;
+/** The most that is owed for refusals, in seconds of the pace. */
+const MOST_OWED_SECONDS = 1;
+/** Whoever is turned away comes back when that is paid, however many are turned away after them. */
+const SOONEST_MS = (MOST_OWED_SECONDS / MOST_FOR_REFUSALS) * 1000;
 
 /**
  * Lets agents in at the pace that the server takes them on while it goes on with everything else. Who comes too soon is
  * told when: each gets a moment of their own behind those who were told before, so that they do not all come back in
- * the same one.
+ * the same one. Turning away is work as well, and taken from what the pace allows: in the first second of a storm it is
+ * most of the work, and people wait behind all of it.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
   #credit: number;
+  /** Cost of refusals that is not paid yet. */
+  #owed = 0;
   #countedAt: number;
   #taken: number;
 
@@ -31,13 +42,18 @@ export class Admission {
   /** `undefined`: come in. */
   refusal(now = Date.now()): Refusal | undefined {
     const { perSecond, burst } = this.#limits;
-    this.#credit = Math.min(burst, this.#credit + ((now - this.#countedAt) / 1000) * perSecond);
+    const earned = ((now - this.#countedAt) / 1000) * perSecond;
+    const paid = Math.min(this.#owed, earned * MOST_FOR_REFUSALS);
+    this.#owed -= paid;
+    this.#credit = Math.min(burst, this.#credit + earned - paid);
     this.#countedAt = now;
     if (this.#credit >= 1) {
       this.#credit -= 1;
       return undefined;
     }
-    this.#taken = Math.min(Math.max(this.#taken, now) + 1000 / perSecond, now + LONGEST_MS);
+    this.#owed = Math.min(this.#owed + REFUSAL_COST, perSecond * MOST_OWED_SECONDS);
+    const before = Math.max(this.#taken, now + SOONEST_MS);
+    this.#taken = Math.min(before + 1000 / perSecond, now + LONGEST_MS);
     return { code: 'BUSY', retryAfterMs: Math.ceil(this.#taken - now) };
   }
 

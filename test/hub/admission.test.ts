@@ -10,13 +10,37 @@ describe('admission', () => {
     const admission = new Admission({ perSecond: 10, burst: 5 }, 0);
     const first = Array.from({ length: 8 }, () => admission.refusal(0));
     expect(first.slice(0, 5)).to.deep.equal(Array(5).fill(undefined));
-    expect(first.slice(5).map((refusal) => refusal?.retryAfterMs)).to.deep.equal([100, 200, 300]);
+    expect(first.slice(5).map((refusal) => refusal?.retryAfterMs)).to.deep.equal([1350, 1450, 1550]);
     expect(first[5]?.code).to.equal('BUSY');
-    // Whoever comes at their moment finds the door open.
-    expect(admission.refusal(100)).to.equal(undefined);
-    expect(admission.refusal(150)?.retryAfterMs).to.equal(250);
-    expect(admission.refusal(200)).to.equal(undefined);
+    // Meanwhile there is room for newcomers, after which the next moment is behind those that were given.
+    const newcomers = Array.from({ length: 6 }, () => admission.refusal(1000));
+    expect(newcomers.slice(0, 5)).to.deep.equal(Array(5).fill(undefined));
+    expect(newcomers[5]?.retryAfterMs).to.equal(1350);
     expect(admission.refusal(60_000)).to.equal(undefined);
+  });
+
+  it('opens the door to whoever comes at their moment, however many were turned away', () => {
+    for (const count of [1, 10, 100, 1000]) {
+      const admission = new Admission({ perSecond: 10, burst: 5 }, 0);
+      const moments = Array.from({ length: count + 5 }, () => admission.refusal(0)?.retryAfterMs ?? 0);
+      for (const moment of moments.slice(5)) expect(admission.refusal(moment)).to.equal(undefined);
+    }
+  });
+
+  it('takes in fewer while it turns many away, and some of them even then', () => {
+    const admission = new Admission({ perSecond: 500, burst: 100 }, 0);
+    const letIn = (from: number, knocksAMs: number) => {
+      let count = 0;
+      for (let knock = 0; knock < 1000 * knocksAMs; knock++) {
+        if (admission.refusal(from + knock / knocksAMs) === undefined) count++;
+      }
+      return count;
+    };
+    expect(letIn(0, 10)).to.be.within(190, 210);
+    expect(letIn(1000, 10)).to.be.within(95, 105);
+    // Nobody is refused, once what is owed is paid.
+    letIn(2000, 0.5);
+    expect(letIn(4000, 0.5)).to.equal(500);
   });
 
   it('is not used up by those who turn out to be nobody of ours', () => {
