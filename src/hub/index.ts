@@ -43,7 +43,7 @@ import { UpgradeDoor } from './upgrade-door.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
-export type { Aspect, FleetDevice } from './fleet-device.ts';
+export type { FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -59,6 +59,8 @@ export interface DeviceHub {
   devicesChanged(deviceIds: readonly string[]): void;
   /** A saved filter is another one now, or gone: those who follow it on any node go on with the new one, or hear why not. */
   filterChanged(filterId: string): void;
+  /** A custom field of the organization is defined otherwise now, or not any more: it may be read as another type. */
+  customFieldChanged(orgId: string, key: string): void;
   /** Devices belong somewhere else now: as `devicesChanged`, and their agents come back under what they are now. */
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
@@ -88,10 +90,16 @@ export interface Hub extends DeviceHub {
 export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
-  /** Hears what this node has told all others of devices and filters. */
-  onTold?: { devices(deviceIds: readonly string[]): void; filter(filterId: string): void };
+  /** Hears what this node has told all others of devices, filters and the custom fields of organizations. */
+  onTold?: {
+    devices(deviceIds: readonly string[]): void;
+    filter(filterId: string): void;
+    customField(orgId: string): void;
+  };
   /** For live filters; where it is left out there are none. */
   fleet?: FleetStore;
+  /** How many devices they may look at (default 300,000), and how often time is looked at (default 15 s). */
+  liveFilters?: { devicesMax?: number; sweepMs?: number };
   credentials: AgentCredentials;
   ledger: CommandLedger;
   people: People;
@@ -147,6 +155,7 @@ export function createHub(options: HubOptions): Hub {
           store: options.fleet,
           refreshed: (device) => ownFeed.latest(withLivePresence(device, registry, reports)),
           log,
+          ...options.liveFilters,
         });
   const ownFeed = new DashboardFeed(live);
   const feed = new ClusterFeed(
@@ -196,6 +205,8 @@ export function createHub(options: HubOptions): Hub {
         return changedDevices.changed(notice.deviceIds);
       case 'filter_changed':
         return live?.filterChanged(notice.filterId);
+      case 'custom_field_changed':
+        return live?.customFieldChanged(notice.orgId, notice.key);
       case 'missed':
         return resyncSoon();
       case 'moved':
@@ -416,6 +427,10 @@ export function createHub(options: HubOptions): Hub {
     filterChanged(filterId) {
       tellAll({ kind: 'filter_changed', filterId });
       options.onTold?.filter(filterId);
+    },
+    customFieldChanged(orgId, key) {
+      tellAll({ kind: 'custom_field_changed', orgId, key });
+      options.onTold?.customField(orgId);
     },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
