@@ -287,7 +287,7 @@ export class FleetView {
     }
     organization.devices.set(device.id, device);
     this.#devices.set(device.id, device);
-    if (!organization.wasRead) return;
+    if (before === undefined && !organization.wasRead) return;
     // Who asks for software waits for the reading, and is shown what it has found as a whole.
     const aspects = before === undefined ? ALL_ASPECTS : differences(before, device) & ~SOFTWARE;
     if (aspects !== NOTHING) this.#parts.onFound?.(device, aspects);
