@@ -287,10 +287,9 @@ for (const [index, subscription] of subscriptions.entries()) {
   throw new Error(`filter ${index} shows ${shownNow} and not ${held[index]?.size}`);
 }
 const conditionsRead = Object.fromEntries(
-  (['presence', 'metrics', 'software', 'groups', 'custom', 'facts'] as const).map((aspect) => [
-    aspect,
-    all.filter(({ reads }) => reads.has(aspect)).length,
-  ]),
+  (['status', 'lastSeenAt', 'metrics', 'software', 'groupIds', 'customFields', 'tags'] as const).map(
+    (aspect) => [aspect, all.filter(({ reads }) => reads.has(aspect)).length],
+  ),
 );
 console.table(figures);
 console.log(

@@ -61,7 +61,10 @@ export interface ServerOptions {
   secretKeys: SecretKeys;
   log: Logger;
   /** For tests, which have no patience. */
-  hub?: Pick<HubOptions, 'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission'>;
+  hub?: Pick<
+    HubOptions,
+    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission' | 'liveFilters'
+  >;
   alerts?: Partial<RoundTiming>;
 }
 
@@ -142,12 +145,13 @@ export async function startServer({
         nodeId,
         audit,
         log,
-        onHeard: (deviceIds) => groups?.touched(deviceIds, ['lastSeen', 'metrics']),
-        onPresence: (deviceIds) => groups?.touched(deviceIds, ['presence']),
+        onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
+        onPresence: (deviceIds) => groups?.touched(deviceIds, 'turned'),
       }),
       onTold: {
-        devices: (deviceIds) => groups?.touched(deviceIds, RECORDED),
+        devices: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
         filter: (filterId) => groups?.filterChanged(filterId),
+        customField: (orgId) => groups?.customFieldChanged(orgId),
       },
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
@@ -271,9 +275,6 @@ export async function startServer({
     throw error;
   }
 }
-
-/** What of a device is in its record, and not told live. */
-const RECORDED = ['facts', 'custom', 'groups', 'software', 'presence'] as const;
 
 /** The reference page needs inline styles; nothing may come from elsewhere. */
 const CONTENT_SECURITY_POLICY = {

@@ -1,5 +1,5 @@
 import type { DeviceSummary } from '../protocol/index.ts';
-import { DeviceChange, type DevicePatch, type ShownPatch } from './device-change.ts';
+import { DeviceChange, type DevicePatch, recordChange } from './device-change.ts';
 import { type FleetDevice, setLive } from './fleet-device.ts';
 import type { LiveFilters } from './live-filters.ts';
 import { RecentChanges } from './recent-changes.ts';
@@ -56,7 +56,7 @@ export class DashboardFeed {
   refreshed(read: DeviceSummary, partnerId: string, record?: FleetDevice): void {
     this.#settle();
     const device = this.#recent.over(read);
-    const change = new DeviceChange(device.id, recordOf(device));
+    const change = recordChange(device);
     for (const [subscription, sees] of this.#plain()) {
       if (sees({ ...device, partnerId })) subscription.refreshed(device, change);
       else subscription.left(device.id);
@@ -104,15 +104,4 @@ export class DashboardFeed {
     this.#changes.clear();
     return changes;
   }
-}
-
-/** Without what the live side tells by itself, and has told already. */
-function recordOf({
-  id: _id,
-  presence: _presence,
-  lastSeenAt: _lastSeenAt,
-  metrics: _metrics,
-  ...record
-}: DeviceSummary): ShownPatch {
-  return record;
 }

@@ -70,6 +70,17 @@ export class DeviceChange {
   }
 }
 
+/** What a device that was read anew is to those who were shown it: without what the live side tells by itself. */
+export function recordChange({
+  id,
+  presence: _presence,
+  lastSeenAt: _lastSeenAt,
+  metrics: _metrics,
+  ...record
+}: DeviceSummary): DeviceChange {
+  return new DeviceChange(id, record);
+}
+
 /**
  * A connection, or reports without one, decide between online and offline, and over no other status: maintenance
  * outlives a reconnect.

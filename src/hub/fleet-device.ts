@@ -9,8 +9,29 @@ import type {
   Presence,
 } from '../protocol/index.ts';
 
-/** What can change of a device, as far as conditions tell it apart. */
-export type Aspect = 'presence' | 'lastSeen' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
+/** What can change of a device, as far as conditions tell it apart: each part that they may read, by itself. */
+const ASPECTS = [
+  'orgId',
+  'siteId',
+  'groupIds',
+  'hostname',
+  'displayName',
+  'agentVersion',
+  'status',
+  'enrolledAt',
+  'lastSeenAt',
+  'tags',
+  'osType',
+  'osVersion',
+  'osBuild',
+  'architecture',
+  'hardware',
+  'network',
+  'metrics',
+  'software',
+  'customFields',
+] as const;
+export type Aspect = (typeof ASPECTS)[number];
 
 /** A device as live filters see it. Times are in milliseconds. What the live side hears is written into it. */
 export interface FleetDevice {
@@ -34,10 +55,13 @@ export interface FleetDevice {
   readonly hardware: Hardware;
   readonly network: Network;
   metrics: Metrics | null;
-  /** Names; empty while no condition reads them. */
+  /** Names; `UNREAD` while no condition reads them. */
   software: readonly string[];
   readonly customFields: Readonly<Record<string, unknown>>;
 }
+
+/** Known by being this very list: a device may have none. */
+export const UNREAD: readonly string[] = [];
 
 export const summaryOf = (device: FleetDevice): DeviceSummary => ({
   id: device.id,
@@ -77,54 +101,33 @@ const hundredths = (value: number) => Math.round(value * 100) / 100;
 /** Aspects as bits, so that one comparison tells whether conditions read anything of what has changed. */
 export type Aspects = number;
 
-const BIT: Record<Aspect, Aspects> = {
-  presence: 1,
-  metrics: 2,
-  software: 4,
-  groups: 8,
-  custom: 16,
-  facts: 32,
-  lastSeen: 64,
-};
-export const ALL_ASPECTS: Aspects = 127;
+const BITS = new Map<Aspect, Aspects>(ASPECTS.map((aspect, place) => [aspect, 1 << place]));
+export const ALL_ASPECTS: Aspects = aspectsOf(ASPECTS);
 export const NOTHING: Aspects = 0;
 
 export function aspectsOf(names: Iterable<Aspect>): Aspects {
-  let aspects = NOTHING;
-  for (const name of names) aspects |= BIT[name];
+  let aspects: Aspects = 0;
+  for (const name of names) aspects |= BITS.get(name) ?? 0;
   return aspects;
 }
 
-/** In which aspects two states of one device differ. */
-export function differences(before: FleetDevice, after: FleetDevice): Aspects {
-  let aspects = NOTHING;
-  if (before.status !== after.status) aspects |= BIT.presence;
-  if (before.lastSeenAt !== after.lastSeenAt) aspects |= BIT.lastSeen;
-  if (!isSame(before.metrics, after.metrics)) aspects |= BIT.metrics;
-  if (!isSame(before.software, after.software)) aspects |= BIT.software;
-  if (!isSame(before.groupIds, after.groupIds)) aspects |= BIT.groups;
-  if (!isSame(before.customFields, after.customFields)) aspects |= BIT.custom;
-  if (!FACTS.every((name) => isSame(before[name], after[name]))) aspects |= BIT.facts;
-  return aspects;
-}
-
-const FACTS = [
+/** What of its record a summary shows. */
+export const SHOWN: Aspects = aspectsOf([
   'orgId',
   'siteId',
   'hostname',
   'displayName',
-  'agentVersion',
-  // A person's decision about a device is a fact, though it shows in its status.
-  'status',
-  'enrolledAt',
-  'tags',
   'osType',
-  'osVersion',
-  'osBuild',
-  'architecture',
-  'hardware',
-  'network',
-] as const;
+  'agentVersion',
+  'status',
+]);
+
+/** Where it belongs, on which it depends who sees it. */
+export const PLACE: Aspects = aspectsOf(['orgId', 'siteId']);
+
+/** In which aspects two states of one device differ. */
+export const differences = (before: FleetDevice, after: FleetDevice): Aspects =>
+  aspectsOf(ASPECTS.filter((aspect) => !isSame(before[aspect], after[aspect])));
 
 /** Of plain data. What is the same in another order counts as different, which costs a look and no more. */
 function isSame(one: unknown, other: unknown): boolean {

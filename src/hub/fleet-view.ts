@@ -11,6 +11,7 @@ import {
   NOTHING,
   setLive,
   summaryOf,
+  UNREAD,
 } from './fleet-device.ts';
 import { Interner } from './interner.ts';
 import type { FleetStore } from './ports.ts';
@@ -26,6 +27,8 @@ interface OrgView {
   expected: number;
   hasSoftware: boolean;
   isFaulty: boolean;
+  /** Some live filter may have shown what is in it. */
+  wasRead: boolean;
   ready: Promise<void>;
   /** While it is read: the devices of which something newer is known. */
   touched: Set<string> | undefined;
@@ -35,6 +38,8 @@ interface Parts {
   store: Pick<FleetStore, 'slice'>;
   /** The stored state with what is known live laid over it. */
   refreshed: (device: DeviceSummary) => DeviceSummary;
+  /** A reading has found a device to be another one than was known, of which word has not come yet. */
+  onFound?: (device: FleetDevice, aspects: Aspects) => void;
   devicesMax?: number;
 }
 
@@ -69,8 +74,9 @@ export class FleetView {
     return this.#devices.get(deviceId);
   }
 
-  holds(orgId: string): boolean {
-    return this.#organizations.has(orgId);
+  /** How many live filters look at the organization. */
+  holdersOf(orgId: string): number {
+    return this.#organizations.get(orgId)?.holders ?? 0;
   }
 
   of(orgId: string): Iterable<FleetDevice> {
@@ -103,6 +109,7 @@ export class FleetView {
         expected: devices,
         hasSoftware: false,
         isFaulty: false,
+        wasRead: false,
         ready: NOT_READ,
         touched: undefined,
       });
@@ -136,7 +143,7 @@ export class FleetView {
     this.#softwareReaders -= 1;
     if (this.#softwareReaders > 0) return;
     for (const organization of this.#organizations.values()) organization.hasSoftware = false;
-    for (const device of this.#devices.values()) device.software = [];
+    for (const device of this.#devices.values()) device.software = UNREAD;
   }
 
   /** When all of the organizations have been read, as far as it is known now. */
@@ -175,7 +182,7 @@ export class FleetView {
     }
     if (patch.agentVersion !== undefined && patch.agentVersion !== device.agentVersion) {
       device.agentVersion = patch.agentVersion;
-      aspects |= FACTS;
+      aspects |= AGENT_VERSION;
     }
     return aspects;
   }
@@ -184,22 +191,27 @@ export class FleetView {
   put(read: FleetDevice): Aspects {
     const before = this.#devices.get(read.id);
     const device = this.#interner.device(read);
+    if (!this.withSoftware) device.software = UNREAD;
+    this.#touch(device.id);
     if (before !== undefined && before.orgId !== device.orgId) this.remove(device.id);
     const organization = this.#organizations.get(device.orgId);
     if (organization === undefined) return NOTHING;
-    organization.touched?.add(device.id);
     organization.devices.set(device.id, device);
     this.#devices.set(device.id, device);
     return before === undefined ? ALL_ASPECTS : differences(before, device);
   }
 
   remove(deviceId: string): void {
-    // Wherever it is just being read.
-    for (const { touched } of this.#organizations.values()) touched?.add(deviceId);
+    this.#touch(deviceId);
     const device = this.#devices.get(deviceId);
     if (device === undefined) return;
     this.#organizations.get(device.orgId)?.devices.delete(deviceId);
     this.#devices.delete(deviceId);
+  }
+
+  /** Wherever it is just being read, as it may be where it was before as well. */
+  #touch(deviceId: string): void {
+    for (const { touched } of this.#organizations.values()) touched?.add(deviceId);
   }
 
   #where(test: (organization: OrgView) => boolean): string[] {
@@ -240,7 +252,7 @@ export class FleetView {
           if (organization === undefined || !isHeld(device.orgId)) continue;
           seen.add(device.id);
           if (organization.touched?.has(device.id) === true) continue;
-          this.#insert(organization, device);
+          this.#insert(organization, device, withSoftware);
         }
         const last = read.at(-1);
         if (last === undefined || read.length < SLICE) break;
@@ -252,6 +264,7 @@ export class FleetView {
           if (!seen.has(id) && organization.touched?.has(id) !== true) this.remove(id);
         }
         organization.expected = organization.devices.size;
+        organization.wasRead = true;
       }
     } catch (error) {
       for (const organization of organizations.values()) organization.isFaulty = true;
@@ -263,8 +276,9 @@ export class FleetView {
     }
   }
 
-  #insert(organization: OrgView, read: FleetDevice): void {
+  #insert(organization: OrgView, read: FleetDevice, withSoftware: boolean): void {
     const device = this.#interner.device(read);
+    if (!withSoftware) device.software = UNREAD;
     const live = this.#parts.refreshed(summaryOf(device));
     setLive(device, this.#toldMeanwhile.get(device.id)?.over(live) ?? live);
     const before = this.#devices.get(device.id);
@@ -273,14 +287,17 @@ export class FleetView {
     }
     organization.devices.set(device.id, device);
     this.#devices.set(device.id, device);
+    if (before === undefined && !organization.wasRead) return;
+    // Who asks for software waits for the reading, and is shown what it has found as a whole.
+    const aspects = before === undefined ? ALL_ASPECTS : differences(before, device) & ~SOFTWARE;
+    if (aspects !== NOTHING) this.#parts.onFound?.(device, aspects);
   }
 }
 
 const NOT_READ = Promise.resolve();
 
-const PRESENCE = aspectsOf(['presence']);
-const LAST_SEEN = aspectsOf(['lastSeen']);
+const STATUS = aspectsOf(['status']);
+const LAST_SEEN = aspectsOf(['lastSeenAt']);
 const METRICS = aspectsOf(['metrics']);
-const FACTS = aspectsOf(['facts']);
-/** Whoever reads a status reads both. */
-const STATUS = PRESENCE | FACTS;
+const AGENT_VERSION = aspectsOf(['agentVersion']);
+const SOFTWARE = aspectsOf(['software']);

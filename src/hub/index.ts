@@ -26,7 +26,7 @@ import { JobFeed } from './job-feed.ts';
 import { LiveFilters } from './live-filters.ts';
 import { withLivePresence } from './live-presence.ts';
 import { LostDevices } from './lost-devices.ts';
-import { Notices } from './notices.ts';
+import { Notices, type ToldOthers } from './notices.ts';
 import type {
   AgentCredentials,
   AgentIdentity,
@@ -44,7 +44,7 @@ import { UpgradeDoor } from './upgrade-door.ts';
 
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
-export type { Aspect, FleetDevice } from './fleet-device.ts';
+export type { FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -60,6 +60,8 @@ export interface DeviceHub {
   devicesChanged(deviceIds: readonly string[]): void;
   /** A saved filter is another one now, or gone: those who follow it on any node go on with the new one, or hear why not. */
   filterChanged(filterId: string): void;
+  /** A custom field of the organization is defined otherwise now, or not any more: it may be read as another type. */
+  customFieldChanged(orgId: string, key: string): void;
   /** Devices belong somewhere else now: as `devicesChanged`, and their agents come back under what they are now. */
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
@@ -89,10 +91,11 @@ export interface Hub extends DeviceHub {
 export interface HubOptions {
   httpServer: HttpServer;
   store: DeviceStore;
-  /** Hears what this node has told all others of devices and filters. */
-  onTold?: { devices(deviceIds: readonly string[]): void; filter(filterId: string): void };
+  onTold?: ToldOthers;
   /** For live filters; where it is left out there are none. */
   fleet?: FleetStore;
+  /** How many devices they may look at (default 300,000), and how often time is looked at (default 15 s). */
+  liveFilters?: { devicesMax?: number; sweepMs?: number };
   credentials: AgentCredentials;
   ledger: CommandLedger;
   people: People;
@@ -142,6 +145,7 @@ export function createHub(options: HubOptions): Hub {
           store: options.fleet,
           refreshed: (device) => ownFeed.latest(withLivePresence(device, registry, reports)),
           log,
+          ...options.liveFilters,
         });
   const ownFeed = new DashboardFeed(live);
   const feed = new ClusterFeed(
@@ -358,6 +362,7 @@ export function createHub(options: HubOptions): Hub {
     devicesChanged: (deviceIds) => notices.devicesChanged(deviceIds),
     devicesMoved: (deviceIds) => notices.devicesMoved(deviceIds),
     filterChanged: (filterId) => notices.filterChanged(filterId),
+    customFieldChanged: (orgId, key) => notices.customFieldChanged(orgId, key),
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),

@@ -2,8 +2,17 @@ import type { Caller } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
-import type { DeviceChange } from './device-change.ts';
-import { ALL_ASPECTS, type Aspects, aspectsOf, type FleetDevice, summaryOf } from './fleet-device.ts';
+import { type DeviceChange, recordChange } from './device-change.ts';
+import {
+  ALL_ASPECTS,
+  type Aspects,
+  aspectsOf,
+  type FleetDevice,
+  PLACE,
+  SHOWN,
+  summaryOf,
+  UNREAD,
+} from './fleet-device.ts';
 import { FleetView } from './fleet-view.ts';
 import type { FleetStore, LiveRules } from './ports.ts';
 import { sight, type Sight } from './sight.ts';
@@ -56,6 +65,8 @@ export class LiveFilters {
   readonly #log: Logger;
   readonly #followed = new Map<string, Followed>();
   readonly #followers = new Map<Subscription, Follower>();
+  /** Told to have left: one that is back may have been read again before word of it comes. */
+  readonly #gone = new Set<string>();
   readonly #sweepMs: number;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -64,7 +75,9 @@ export class LiveFilters {
     this.#store = store;
     this.#log = log;
     this.#sweepMs = sweepMs;
-    this.view = new FleetView({ store, ...parts });
+    const onFound = (device: FleetDevice, aspects: Aspects) =>
+      this.#changed(device, aspects, recordChange(summaryOf(device)));
+    this.view = new FleetView({ store, ...parts, onFound });
   }
 
   get size(): number {
@@ -113,6 +126,7 @@ export class LiveFilters {
     const follower = this.#followers.get(subscription);
     if (follower === undefined) return;
     this.#followers.delete(subscription);
+    if (this.#followers.size === 0) this.#gone.clear();
     follower.isOver = true;
     this.#unfollow(follower);
     if (follower.readsSoftware) this.view.releaseSoftware();
@@ -151,22 +165,22 @@ export class LiveFilters {
    * @param change  what it is to those who were shown it before
    */
   refreshed(read: FleetDevice, change: DeviceChange): void {
-    for (const follower of this.#followers.values()) {
-      if (!follower.held.has(read.orgId) && follower.sees(read)) this.#adopt(follower, read.orgId);
+    // Each holds it once: where all do, nobody has to be asked.
+    if (this.view.holdersOf(read.orgId) < this.#followers.size) {
+      for (const follower of this.#followers.values()) {
+        if (!follower.held.has(read.orgId) && follower.sees(read)) this.#adopt(follower, read.orgId);
+      }
     }
-    const before = this.view.get(read.id);
-    const isElsewhere = before?.siteId !== read.siteId || before.orgId !== read.orgId;
-    const aspects = this.view.put(read);
+    const isBack = this.#gone.delete(read.id);
+    const differing = this.view.put(read);
+    const aspects = isBack ? ALL_ASPECTS : differing;
     const device = this.view.get(read.id);
-    for (const { subscription, sees } of this.#followers.values()) {
-      if (device === undefined || !sees(device)) subscription.left(read.id);
-    }
-    if (device === undefined) return;
-    this.#judge(device, isElsewhere ? ALL_ASPECTS : aspects);
-    for (const { subscription } of this.#followers.values()) subscription.changed(change);
+    if (device !== undefined) return this.#changed(device, aspects, change);
+    for (const { subscription } of this.#followers.values()) subscription.left(read.id);
   }
 
   left(deviceId: string): void {
+    if (this.#followers.size > 0) this.#gone.add(deviceId);
     this.view.remove(deviceId);
   }
 
@@ -177,6 +191,17 @@ export class LiveFilters {
       follower.version += 1;
       // One that has not begun yet reads it again by itself.
       if (follower.followed !== undefined) void this.#goOn(follower);
+    }
+  }
+
+  /** A custom field is defined otherwise now: whoever reads it goes on by the new definition, or is told that it ends. */
+  customFieldChanged(orgId: string, key: string): void {
+    for (const follower of this.#followers.values()) {
+      const { scope, orgAccess, orgIds } = follower.caller;
+      if (scope !== 'system' && orgAccess !== 'all' && !orgIds.includes(orgId)) continue;
+      // What is read at this moment may be by the definition of before.
+      follower.version += 1;
+      if (follower.followed?.rules.customFields.has(key) === true) void this.#goOn(follower);
     }
   }
 
@@ -212,7 +237,7 @@ export class LiveFilters {
     follower.held.add(orgId);
     const judge = () => {
       if (follower.followed === undefined) return;
-      for (const device of this.view.of(orgId)) judgeFor([follower], follower.followed.rules, device);
+      for (const device of this.view.of(orgId)) judgeFor([follower], follower.followed, device);
     };
     this.view
       .ready([orgId])
@@ -220,20 +245,34 @@ export class LiveFilters {
       .catch((error: unknown) => this.#log.warn({ err: error }, 'hub.live_organization_not_read'));
   }
 
+  /** @param change  what it is to those who were shown the device before */
+  #changed(device: FleetDevice, aspects: Aspects, change: DeviceChange): void {
+    const isElsewhere = (aspects & PLACE) !== 0;
+    if (isElsewhere) {
+      for (const { subscription, sees } of this.#followers.values()) {
+        if (!sees(device)) subscription.left(device.id);
+      }
+    }
+    this.#judge(device, isElsewhere ? ALL_ASPECTS : aspects);
+    if ((aspects & SHOWN) === 0) return;
+    for (const { subscription } of this.#followers.values()) subscription.changed(change);
+  }
+
   #judge(device: FleetDevice, aspects: Aspects): void {
     const shown = once(() => summaryOf(device));
-    for (const { rules, reads, followers } of this.#followed.values()) {
-      if ((reads & aspects) !== 0) judgeFor(followers, rules, device, shown);
+    for (const followed of this.#followed.values()) {
+      if ((followed.reads & aspects) !== 0) judgeFor(followed.followers, followed, device, shown);
     }
   }
 
-  /** Reads the conditions until they are the latest. */
-  async #takeRules(follower: Follower): Promise<void> {
+  /** Reads the conditions until they are the latest. Answers whether they say something else than before. */
+  async #takeRules(follower: Follower): Promise<boolean> {
     for (;;) {
       const { version } = follower;
       const { key, rules } = await this.#store.rules(follower.caller, follower.asked);
-      if (follower.isOver) return;
+      if (follower.isOver) return false;
       if (follower.version !== version) continue;
+      if (follower.followed?.key === key) return false;
       this.#unfollow(follower);
       const readsSoftware = rules.reads.has('software');
       if (readsSoftware && !follower.readsSoftware) this.view.holdSoftware();
@@ -249,14 +288,13 @@ export class LiveFilters {
       followed.followers.add(follower);
       follower.followed = followed;
       if (rules.dependsOnTime) this.#startSweeping();
-      return;
+      return true;
     }
   }
 
   async #goOn(follower: Follower): Promise<void> {
     try {
-      await this.#takeRules(follower);
-      if (!follower.isOver) follower.subscription.reread();
+      if (await this.#takeRules(follower)) follower.subscription.reread();
     } catch (error) {
       if (follower.isOver) return;
       if (!(error instanceof AppError)) this.#log.warn({ err: error }, 'hub.live_filter_not_read');
@@ -301,19 +339,23 @@ export class LiveFilters {
         for (const device of this.view.of(orgId)) {
           if (turns.isOver) await turns.next();
           if (this.#isClosed) return;
-          judgeFor(followed.followers, followed.rules, device);
+          judgeFor(followed.followers, followed, device);
         }
       }
     }
   }
 }
 
+const SOFTWARE = aspectsOf(['software']);
+
 function judgeFor(
   followers: Iterable<Follower>,
-  rules: LiveRules,
+  { rules, reads }: Followed,
   device: FleetDevice,
   shown = () => summaryOf(device),
 ): void {
+  // Who asks for it waits for it, and is shown then what was found.
+  if (device.software === UNREAD && (reads & SOFTWARE) !== 0) return;
   let matches: boolean | undefined;
   for (const { sees, subscription } of followers) {
     if (!sees(device)) continue;

@@ -15,6 +15,13 @@ const DEVICES_AT_ONCE = 1000;
 
 const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
+/** Hears what this node has told all others of devices, filters and the custom fields of organizations. */
+export interface ToldOthers {
+  devices(deviceIds: readonly string[]): void;
+  filter(filterId: string): void;
+  customField(orgId: string): void;
+}
+
 interface Parts {
   registry: ActorRegistry;
   desk: CommandDesk;
@@ -28,8 +35,7 @@ interface Parts {
   tellHolder: (notice: Extract<Notice, { deviceId: string }>) => void;
   /** Others could not be told. */
   onUntold: () => void;
-  /** Hears what this node has told all others of devices and filters. */
-  onTold: { devices(deviceIds: readonly string[]): void; filter(filterId: string): void } | undefined;
+  onTold: ToldOthers | undefined;
 }
 
 /** What nodes tell each other without being asked, and what it means for those who are connected here. */
@@ -58,6 +64,8 @@ export class Notices {
         return changedDevices.changed(notice.deviceIds);
       case 'filter_changed':
         return live?.filterChanged(notice.filterId);
+      case 'custom_field_changed':
+        return live?.customFieldChanged(notice.orgId, notice.key);
       case 'missed':
         return this.#resyncSoon();
       case 'moved':
@@ -88,6 +96,11 @@ export class Notices {
   filterChanged(filterId: string): void {
     this.#tellAll({ kind: 'filter_changed', filterId });
     this.#parts.onTold?.filter(filterId);
+  }
+
+  customFieldChanged(orgId: string, key: string): void {
+    this.#tellAll({ kind: 'custom_field_changed', orgId, key });
+    this.#parts.onTold?.customField(orgId);
   }
 
   /** Something may have passed this node and the others by. */

@@ -163,6 +163,8 @@ export interface CommandLedger {
 export interface LiveRules {
   /** Where none of it has changed, the answer is the one of before. */
   readonly reads: ReadonlySet<Aspect>;
+  /** The keys of the custom fields that they read, each as it was defined. */
+  readonly customFields: ReadonlySet<string>;
   /** Whether the answer can change while the device does not. */
   readonly dependsOnTime: boolean;
   /** @param now  in milliseconds */

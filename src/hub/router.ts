@@ -47,6 +47,7 @@ const HubMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('records_changed'), deviceIds: z.array(z.string()) }),
   z.object({ kind: z.literal('moved'), deviceIds: z.array(z.string()) }),
   z.object({ kind: z.literal('filter_changed'), filterId: z.string() }),
+  z.object({ kind: z.literal('custom_field_changed'), orgId: z.string(), key: z.string() }),
   z.object({ kind: z.literal('missed') }),
   z.object({ kind: z.literal('cancel_command'), deviceId: z.string(), id: z.string() }),
 ]);
@@ -64,6 +65,7 @@ export type Notice = Extract<
       | 'records_changed'
       | 'moved'
       | 'filter_changed'
+      | 'custom_field_changed'
       | 'missed';
   }
 >;
@@ -274,6 +276,7 @@ export class Router {
       case 'records_changed':
       case 'moved':
       case 'filter_changed':
+      case 'custom_field_changed':
       case 'missed':
         return this.#onNotice(message);
       case 'cancel_command':

@@ -255,6 +255,47 @@ describe('live filters', function () {
     );
   });
 
+  it('go on as a custom field is defined, changed and deleted, or end where they do not fit it any more', async () => {
+    const { deviceId } = await buildDevice(app, tenant.orgId);
+    const rack = (operator: string, value: unknown) => all({ field: 'custom.rack', operator, value });
+    const elsewhere = await buildTenant(app);
+    // In a text that nobody has defined: a list in it counts as none.
+    const named = await follow({ conditions: rack('contains', 'R1') });
+    const foreign = await follow({ conditions: rack('contains', 'R1') }, elsewhere.admin);
+    const saved = await follow({ filterId: await saveFilter(rack('notContains', 'R1')) });
+    await saved.shows([deviceId]);
+    const made = await send('POST', '/custom-fields', {
+      orgId: tenant.orgId,
+      key: 'rack',
+      name: 'Rack',
+      type: 'list',
+    });
+    expect(made.status).to.equal(201);
+    // What cannot be asked of a list has an end; what can, goes on.
+    await eventually(
+      () => saved.ended,
+      (ended) => ended.length === 1,
+    );
+    expect(saved.ended[0]).to.include({ subscriptionId: saved.id, code: 'VALIDATION_FAILED' });
+    expect(
+      (await send('PATCH', `/devices/${deviceId}`, { customFields: { rack: ['R12'] } })).status,
+    ).to.equal(200);
+    await named.shows([deviceId]);
+    expect((await send('PATCH', `/devices/${deviceId}`, { customFields: { rack: null } })).status).to.equal(
+      200,
+    );
+    await named.shows([]);
+    expect((await send('PATCH', `/custom-fields/${made.body.id}`, { type: 'string' })).status).to.equal(200);
+    expect((await send('PATCH', `/devices/${deviceId}`, { customFields: { rack: 'R13' } })).status).to.equal(
+      200,
+    );
+    await named.shows([deviceId]);
+    expect((await send('DELETE', `/custom-fields/${made.body.id}`)).status).to.equal(200);
+    await named.shows([]);
+    expect([named.ended, foreign.ended]).to.deep.equal([[], []]);
+    expect([named.client.faults, foreign.client.frames]).to.deep.equal([[], 0]);
+  });
+
   it('read installed software only while somebody asks for it', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     await withSystem(app.server.database.pool, 'test', async (tx) => {

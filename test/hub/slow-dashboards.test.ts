@@ -2,12 +2,14 @@ import { expect } from 'chai';
 import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
 import { DeviceChange } from '../../src/hub/device-change.ts';
 import type { Pace } from '../../src/hub/paced-client.ts';
-import type { DeviceSummary } from '../../src/protocol/index.ts';
+import { newId } from '../../src/platform/ids.ts';
+import type { DevicesDelta, DeviceSummary } from '../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../support/dashboard-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant } from '../support/factories.ts';
 import { CALLER, FeedClient, summary } from '../support/feed-client.ts';
 import { call, createTestApp, type TestApp } from '../support/test-app.ts';
+import { asOwner } from '../support/test-postgres.ts';
 
 /** A connection that takes what it is sent when the test says so. */
 class TestPace implements Pace {
@@ -189,6 +191,67 @@ describe('a dashboard that does not read', () => {
       expect(deltas.map(({ seq }) => seq)).to.deep.equal(deltas.map((_delta, at) => at + 1));
     }
     expect(await cutOffs()).to.equal(0);
+  });
+
+  it('that follows conditions and falls behind is shown what they find when it goes on', async () => {
+    const [, slow] = clients as [DashboardClient, DashboardClient];
+    const ids = Array.from({ length: 1200 }, () => newId());
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, hardware, network, enrolled_at)
+      select u.id, d.org_id, d.site_id, u.id, d.os_type, d.os_version, d.architecture, d.agent_version, d.hardware, d.network, d.enrolled_at
+      from unnest($1::uuid[]) as u (id), devices d where d.id = $2`,
+      [ids, deviceId],
+    );
+    const measure = (some: readonly string[], cpuPercent: number) => {
+      for (const id of some) {
+        app.server.hub.deviceChanged(id, { metrics: { cpuPercent, ramPercent: 1, diskPercent: 1 } });
+      }
+    };
+    const client = new FeedClient();
+    let subscriptionId = '';
+    let shownAgain = 0;
+    slow.socket.on('devices:delta', (delta: DevicesDelta) => {
+      if (delta.subscriptionId !== subscriptionId) return;
+      shownAgain += delta.entered.filter(({ id }) => client.devices.has(id)).length;
+      client.take(delta);
+    });
+    const first = await slow.subscribe({
+      conditions: {
+        operator: 'AND',
+        conditions: [{ field: 'metrics.cpuPercent', operator: 'greaterThan', value: 50 }],
+      },
+    });
+    subscriptionId = first.subscriptionId;
+    client.start(first.devices, first);
+    measure(ids, 60);
+    await eventually(
+      () => client.devices.size,
+      (size) => size === ids.length,
+    );
+    expect(shownAgain).to.equal(0);
+    tcpOf(slow).pause();
+    await change(8);
+    measure(ids, 70);
+    await new Promise((resolve) => setTimeout(resolve, 2 * FRAME_MS));
+    // From here on nothing is kept for it: some leave, and one is another one.
+    const [one = '', ...others] = ids;
+    measure(others.slice(600), 10);
+    measure([one], 99);
+    await new Promise((resolve) => setTimeout(resolve, 2 * FRAME_MS));
+    tcpOf(slow).resume();
+    await eventually(
+      () => client.devices.size,
+      (size) => size === 601,
+    );
+    expect(shownAgain).to.be.greaterThan(0);
+    expect([...client.devices.keys()].sort()).to.deep.equal(ids.slice(0, 601).sort());
+    await eventually(
+      () => client.devices.get(one)?.metrics?.cpuPercent,
+      (cpu) => cpu === 99,
+    );
+    expect(client.faults).to.deep.equal([]);
+    expect(client.counts?.total).to.equal(601);
   });
 
   it('is cut off after a while, and counted; others go on', async () => {

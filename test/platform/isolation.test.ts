@@ -328,7 +328,6 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/devices/maintenance-end.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
-  'features/groups/filter-reads.ts': 1,
   'features/groups/group-follower.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
   'features/live-filters/fleet-store.ts': 2,

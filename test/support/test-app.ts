@@ -39,6 +39,7 @@ export interface TestAppOptions {
   dashboardRecheckMs?: number;
   dashboardPatienceMs?: number;
   admission?: { perSecond: number; burst: number };
+  liveFilters?: { devicesMax?: number; sweepMs?: number };
   alerts?: { everyMs: number; wholeEveryMs: number };
 }
 
@@ -55,7 +56,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
     }),
   };
-  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, alerts } = options;
+  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
   const server = await startServer({
     config,
     database,
@@ -67,6 +68,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }),
       ...(dashboardPatienceMs === undefined ? {} : { dashboardPatienceMs }),
       ...(admission === undefined ? {} : { admission }),
+      ...(liveFilters === undefined ? {} : { liveFilters }),
     },
     ...(alerts === undefined ? {} : { alerts }),
   });

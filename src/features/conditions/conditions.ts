@@ -1,4 +1,5 @@
 import { invalid, AppError } from '../../platform/errors.ts';
+import { customKey } from './custom-field.ts';
 import type { CustomKinds, Dependency, Value } from './field.ts';
 import type { Fault } from './faults.ts';
 import { asker, type Ask, toProgram } from './in-memory.ts';
@@ -16,6 +17,8 @@ export class Conditions {
 
   /** What of a device they look at: where none of it has changed, the answer is the one of before. */
   readonly reads: ReadonlySet<Dependency>;
+  /** The keys of the custom fields among it. */
+  readonly customFields: ReadonlySet<string>;
   /** Whether the answer can change while the device does not. */
   readonly dependsOnTime: boolean;
   /** The regular expressions among them, as Postgres reads them. */
@@ -24,7 +27,8 @@ export class Conditions {
   constructor(rule: Rule) {
     this.#rule = rule;
     this.#leaves = leavesOf(rule);
-    this.reads = new Set(this.#leaves.flatMap(({ field }) => field.reads));
+    this.reads = new Set(this.#leaves.map(({ field }) => field.reads));
+    this.customFields = new Set(this.#leaves.flatMap(({ field }) => customKey(field.key) ?? []));
     this.dependsOnTime = this.#leaves.some(
       ({ test }) =>
         test.is === 'within' && [test.low, test.high].some((end) => end !== undefined && 'before' in end),

@@ -1,6 +1,5 @@
-import type { CustomKind, Field, ManyField } from './field.ts';
+import { type CustomKind, type Field, type ManySql, reading, type Reading, type Value } from './field.ts';
 import { INSTANT_PATTERN, spanOf } from './instants.ts';
-import type { MatchableDevice } from './matchable-device.ts';
 import { sql, type Sql } from './sql.ts';
 
 const CUSTOM = 'custom.';
@@ -19,45 +18,38 @@ export function customKey(name: string): string | undefined {
  */
 export function customField(name: string, kind: CustomKind): Field {
   const key = `${CUSTOM}${name}`;
-  const value = ({ customFields }: MatchableDevice): unknown =>
-    Object.hasOwn(customFields, name) ? customFields[name] : null;
+  const found = (value: (found: unknown) => Value): Reading =>
+    reading('customFields', (fields) => value(Object.hasOwn(fields, name) ? fields[name] : null));
   const guarded = (types: string, expression: string, keys = 2): Sql =>
     sql(
       `case when jsonb_typeof(d.custom_fields -> ?) ${types} then ${expression} end`,
       ...Array.from({ length: keys }, () => name),
     );
-  const base = { key, reads: ['custom'] as const };
   switch (kind) {
     case 'string':
       return {
-        ...base,
+        key,
         kind,
         sql: guarded(`in ('string', 'number', 'boolean')`, 'd.custom_fields ->> ?'),
-        value: (device) => scalarText(value(device)),
+        ...found(scalarText),
       };
     case 'number':
       return {
-        ...base,
+        key,
         kind,
         sql: guarded(`= 'number'`, '(d.custom_fields ->> ?)::float8'),
-        value: (device) => {
-          const found = value(device);
-          return typeof found === 'number' ? found : null;
-        },
+        ...found((value) => (typeof value === 'number' ? value : null)),
       };
     case 'boolean':
       return {
-        ...base,
+        key,
         kind,
         sql: guarded(`= 'boolean'`, 'd.custom_fields ->> ?'),
-        value: (device) => {
-          const found = value(device);
-          return typeof found === 'boolean' ? String(found) : null;
-        },
+        ...found((value) => (typeof value === 'boolean' ? String(value) : null)),
       };
     case 'date':
       return {
-        ...base,
+        key,
         kind: 'datetime',
         sql: sql(
           `case when d.custom_fields ->> ? ~ '${INSTANT_PATTERN.replaceAll('?', String.raw`\?`)}' then date_trunc('milliseconds',
@@ -65,55 +57,48 @@ export function customField(name: string, kind: CustomKind): Field {
           name,
           name,
         ),
-        value: (device) => {
-          const found = value(device);
-          return typeof found === 'string' ? (spanOf(found)?.from ?? null) : null;
-        },
+        ...found((value) => (typeof value === 'string' ? (spanOf(value)?.from ?? null) : null)),
       };
     case 'list':
-      return { ...base, kind, ...customList(name, value) };
+      return {
+        key,
+        kind,
+        sql: customListSql(name),
+        ...found((value) => (Array.isArray(value) ? value.filter((one) => typeof one === 'string') : null)),
+      };
     default:
       return kind satisfies never;
   }
 }
 
-function customList(
-  name: string,
-  value: (device: MatchableDevice) => unknown,
-): Pick<ManyField, 'sql' | 'value'> {
+function customListSql(name: string): ManySql {
   const isList = `jsonb_typeof(d.custom_fields -> ?) = 'array'`;
   return {
-    value: (device) => {
-      const found = value(device);
-      return Array.isArray(found) ? found.filter((one) => typeof one === 'string') : null;
+    some: (test) => {
+      const element = test(`(one.value #>> '{}')`);
+      return sql(
+        `case when ${isList} then exists (select from jsonb_array_elements(d.custom_fields -> ?) as one (value)
+          where jsonb_typeof(one.value) = 'string' and ${element.text}) end`,
+        name,
+        name,
+        ...element.values,
+      );
     },
-    sql: {
-      some: (test) => {
-        const element = test(`(one.value #>> '{}')`);
-        return sql(
-          `case when ${isList} then exists (select from jsonb_array_elements(d.custom_fields -> ?) as one (value)
-            where jsonb_typeof(one.value) = 'string' and ${element.text}) end`,
-          name,
-          name,
-          ...element.values,
-        );
-      },
-      overlap: (values) =>
-        sql(
-          `case when ${isList} then jsonb_exists_any(d.custom_fields -> ?, ?::text[]) end`,
-          name,
-          name,
-          values,
-        ),
-      include: (values) =>
-        sql(
-          `case when ${isList} then jsonb_exists_all(d.custom_fields -> ?, ?::text[]) end`,
-          name,
-          name,
-          values,
-        ),
-      isNull: sql(`(${isList}) is not true`, name),
-    },
+    overlap: (values) =>
+      sql(
+        `case when ${isList} then jsonb_exists_any(d.custom_fields -> ?, ?::text[]) end`,
+        name,
+        name,
+        values,
+      ),
+    include: (values) =>
+      sql(
+        `case when ${isList} then jsonb_exists_all(d.custom_fields -> ?, ?::text[]) end`,
+        name,
+        name,
+        values,
+      ),
+    isNull: sql(`(${isList}) is not true`, name),
   };
 }
 

@@ -18,17 +18,20 @@ export type Kind =
   /** The same, of which none may be there. */
   | 'noSoftware';
 
-/** What of a device has to be known, or has to change, for an answer to be another one. */
-export type Dependency = 'presence' | 'lastSeen' | 'metrics' | 'software' | 'groups' | 'custom' | 'facts';
+/** What of a device has to be known, or has to change, for an answer to be another one: a part of it. */
+export type Dependency = Exclude<keyof MatchableDevice, 'id'>;
 
 /** Of a single value: text (also of a boolean), a number, or a time in milliseconds. Of many: texts. */
 export type Value = string | number | readonly string[] | null;
 
-interface FieldBase {
+/** A value in memory, and the one part of a device that it comes from. */
+export interface Reading {
+  reads: Dependency;
+  value: (device: MatchableDevice) => Value;
+}
+
+interface FieldBase extends Reading {
   key: string;
-  reads: readonly Dependency[];
-  /** In memory. */
-  value(device: MatchableDevice): Value;
 }
 
 export interface SingleField extends FieldBase {
@@ -54,6 +57,11 @@ export interface ManySql {
   /** Whether all of the values are among them. */
   include(values: readonly string[]): Sql;
   isNull: Sql;
+}
+
+/** It is given nothing else of the device: so what a field reads is what it says that it reads. */
+export function reading<P extends Dependency>(reads: P, value: (part: MatchableDevice[P]) => Value): Reading {
+  return { reads, value: (device) => value(device[reads]) };
 }
 
 /** Of a custom field, by its definition. */

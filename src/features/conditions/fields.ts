@@ -1,8 +1,14 @@
 import { Architecture, DeviceStatus, OsType } from '../../protocol/index.ts';
 import { customField, customKey } from './custom-field.ts';
 import { STATUS_SQL } from './device-source.ts';
-import type { CustomKinds, Dependency, Field, ManyField, SingleField } from './field.ts';
-import type { MatchableDevice } from './matchable-device.ts';
+import {
+  type CustomKinds,
+  type Field,
+  type ManyField,
+  reading,
+  type Reading,
+  type SingleField,
+} from './field.ts';
 import { sql, type Sql } from './sql.ts';
 
 /** Everything a rule can ask of a device: one table, of which both backends are made. */
@@ -11,50 +17,53 @@ const NEVER = sql('false');
 
 const FIELDS: ReadonlyMap<string, Field> = new Map(
   [
-    text('hostname', 'd.hostname', (device) => device.hostname),
-    text('displayName', 'd.display_name', (device) => device.displayName),
-    text('agentVersion', 'd.agent_version', (device) => device.agentVersion),
-    {
-      ...oneOf('status', DeviceStatus.options, `(${STATUS_SQL})`, (device) => device.status),
-      reads: ['presence', 'facts'] as const,
-    },
-    time('datetime', 'enrolledAt', 'd.enrolled_at', 'facts', (device) => device.enrolledAt),
-    time('datetime', 'lastSeenAt', 'p.last_seen_at', 'lastSeen', (device) => device.lastSeenAt),
+    text('hostname', 'd.hostname', reading('hostname', itself)),
+    text('displayName', 'd.display_name', reading('displayName', itself)),
+    text('agentVersion', 'd.agent_version', reading('agentVersion', itself)),
+    oneOf('status', DeviceStatus.options, `(${STATUS_SQL})`, reading('status', itself)),
+    time('datetime', 'enrolledAt', 'd.enrolled_at', reading('enrolledAt', itself)),
+    time('datetime', 'lastSeenAt', 'p.last_seen_at', reading('lastSeenAt', itself)),
     tags(),
-    oneOf('osType', OsType.options, 'd.os_type', (device) => device.osType),
-    text('osVersion', 'd.os_version', (device) => device.osVersion),
-    text('osBuild', 'd.os_build', (device) => device.osBuild),
-    oneOf('architecture', Architecture.options, 'd.architecture', (device) => device.architecture),
+    oneOf('osType', OsType.options, 'd.os_type', reading('osType', itself)),
+    text('osVersion', 'd.os_version', reading('osVersion', itself)),
+    text('osBuild', 'd.os_build', reading('osBuild', itself)),
+    oneOf('architecture', Architecture.options, 'd.architecture', reading('architecture', itself)),
     ...(['manufacturer', 'model', 'serialNumber', 'cpuModel', 'gpuModel'] as const).map((name) =>
-      text(`hardware.${name}`, `(d.hardware ->> '${name}')`, ({ hardware }) => hardware[name] ?? null),
+      text(
+        `hardware.${name}`,
+        `(d.hardware ->> '${name}')`,
+        reading('hardware', (hardware) => hardware[name] ?? null),
+      ),
     ),
     ...(['cpuCores', 'ramTotalMb', 'diskTotalGb'] as const).map((name) =>
       number(
         `hardware.${name}`,
         `(d.hardware ->> '${name}')::float8`,
-        'facts',
-        ({ hardware }) => hardware[name],
+        reading('hardware', (hardware) => hardware[name] ?? null),
       ),
     ),
     ...(['ipAddress', 'publicIp', 'macAddress'] as const).map((name) =>
-      text(`network.${name}`, `(d.network ->> '${name}')`, ({ network }) => network[name] ?? null),
+      text(
+        `network.${name}`,
+        `(d.network ->> '${name}')`,
+        reading('network', (network) => network[name] ?? null),
+      ),
     ),
     ...(['cpu', 'ram', 'disk'] as const).map((name) =>
       // Stored in single precision, of which hundredths are meant.
       number(
         `metrics.${name}Percent`,
         `(floor(p.${name}_percent::float8 * 100 + 0.5) / 100)`,
-        'metrics',
-        ({ metrics }) => metrics?.[`${name}Percent`],
+        reading('metrics', (metrics) => metrics?.[`${name}Percent`] ?? null),
       ),
     ),
     software('software.installed', 'software'),
     software('software.notInstalled', 'noSoftware'),
-    id('orgId', 'd.org_id', (device) => device.orgId),
-    id('siteId', 'd.site_id', (device) => device.siteId),
+    id('orgId', 'd.org_id', reading('orgId', itself)),
+    id('siteId', 'd.site_id', reading('siteId', itself)),
     groups(),
-    time('days', 'daysSinceLastSeen', 'p.last_seen_at', 'lastSeen', (device) => device.lastSeenAt),
-    time('days', 'daysSinceEnrolled', 'd.enrolled_at', 'facts', (device) => device.enrolledAt),
+    time('days', 'daysSinceLastSeen', 'p.last_seen_at', reading('lastSeenAt', itself)),
+    time('days', 'daysSinceEnrolled', 'd.enrolled_at', reading('enrolledAt', itself)),
   ].map((field: Field) => [field.key, field]),
 );
 
@@ -64,48 +73,35 @@ export function fieldNamed(name: string, customKinds: CustomKinds): Field | unde
   return key === undefined ? FIELDS.get(name) : customField(key, customKinds.get(key) ?? 'string');
 }
 
-function text(key: string, column: string, value: (device: MatchableDevice) => string | null): SingleField {
-  return { key, kind: 'string', reads: ['facts'], sql: sql(column), value };
+function itself<T>(part: T): T {
+  return part;
 }
 
-function oneOf(
-  key: string,
-  options: readonly string[],
-  column: string,
-  value: (device: MatchableDevice) => string,
-): SingleField {
-  return { key, kind: 'enum', options, reads: ['facts'], sql: sql(column), value };
+function text(key: string, column: string, from: Reading): SingleField {
+  return { key, kind: 'string', sql: sql(column), ...from };
 }
 
-function number(
-  key: string,
-  column: string,
-  reads: Dependency,
-  value: (device: MatchableDevice) => number | undefined,
-): SingleField {
-  return { key, kind: 'number', reads: [reads], sql: sql(column), value: (device) => value(device) ?? null };
+function oneOf(key: string, options: readonly string[], column: string, from: Reading): SingleField {
+  return { key, kind: 'enum', options, sql: sql(column), ...from };
 }
 
-function time(
-  kind: 'datetime' | 'days',
-  key: string,
-  column: string,
-  reads: Dependency,
-  value: (device: MatchableDevice) => number | null,
-): SingleField {
-  return { key, kind, reads: [reads], sql: sql(column), value };
+function number(key: string, column: string, from: Reading): SingleField {
+  return { key, kind: 'number', sql: sql(column), ...from };
 }
 
-function id(key: string, column: string, value: (device: MatchableDevice) => string): SingleField {
-  return { key, kind: 'uuid', reads: ['facts'], sql: sql(column), value };
+function time(kind: 'datetime' | 'days', key: string, column: string, from: Reading): SingleField {
+  return { key, kind, sql: sql(column), ...from };
+}
+
+function id(key: string, column: string, from: Reading): SingleField {
+  return { key, kind: 'uuid', sql: sql(column), ...from };
 }
 
 function tags(): ManyField {
   return {
     key: 'tags',
     kind: 'list',
-    reads: ['facts'],
-    value: (device) => device.tags,
+    ...reading('tags', itself),
     sql: {
       some: (test) =>
         within('exists (select from unnest(d.tags) as tag (name) where ', test('tag.name'), ')'),
@@ -121,8 +117,7 @@ function groups(): ManyField {
   return {
     key: 'groupId',
     kind: 'uuids',
-    reads: ['groups'],
-    value: (device) => (device.groupIds.length === 0 ? null : device.groupIds),
+    ...reading('groupIds', (groupIds) => (groupIds.length === 0 ? null : groupIds)),
     sql: {
       some: (test) => within(`exists (${member} and `, test('m.group_id'), ')'),
       overlap: (values) => sql(`exists (${member} and m.group_id = any(?::uuid[]))`, values),
@@ -147,8 +142,7 @@ function software(key: string, kind: 'software' | 'noSoftware'): ManyField {
   return {
     key,
     kind,
-    reads: ['software'],
-    value: (device) => device.software,
+    ...reading('software', itself),
     sql: {
       some: (test) => devices(test('t.name')),
       overlap: (values) => devices(sql('t.name = any(?::text[])', values)),

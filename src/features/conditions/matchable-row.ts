@@ -46,7 +46,7 @@ export function selectMatchable(query: Query, reads: ReadonlySet<Dependency>): Q
     ramPercent: 'p.ram_percent',
     diskPercent: 'p.disk_percent',
     customFields: 'd.custom_fields',
-    groupIds: list(GROUPS, 'uuid', reads.has('groups')),
+    groupIds: list(GROUPS, 'uuid', reads.has('groupIds')),
     software: list(SOFTWARE, 'text', reads.has('software')),
   });
 }

@@ -105,12 +105,12 @@ function subqueriesIn(rule: Rule): number {
 function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Part {
   const asked = isMany(field) ? askMany(field, test) : askOne(field, test, now);
   const { text, values } = isMany(field) && isKeptApart ? isTrue(asked) : asked;
-  const readsPresence = field.reads.some((what) => IN_PRESENCE.includes(what));
+  const readsPresence = IN_PRESENCE.includes(field.reads);
   return { text, values, levels: 0, readsPresence };
 }
 
 /** What stands in the table of presence. */
-const IN_PRESENCE: readonly Dependency[] = ['presence', 'lastSeen', 'metrics'];
+const IN_PRESENCE: readonly Dependency[] = ['status', 'lastSeenAt', 'metrics'];
 
 const isMany = (field: Field): field is ManyField => 'some' in field.sql;
 

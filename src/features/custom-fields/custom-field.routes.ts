@@ -50,7 +50,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         response: CustomField,
         status: 201,
         errors: ['conflict', 'limit_reached', 'tenant_inactive'],
-        handler: ({ ctx, body }) => createCustomField(ctx, body),
+        handler: ({ ctx, body }) => createCustomField(ctx, body, hub),
         audit: {
           action: 'custom_field.create',
           resource: 'custom_field',
@@ -75,7 +75,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         body: CustomFieldPatch,
         response: CustomField,
         errors: ['conflict', 'tenant_inactive'],
-        handler: ({ ctx, params, body }) => updateCustomField(ctx, params.id, body),
+        handler: ({ ctx, params, body }) => updateCustomField(ctx, params.id, body, hub),
         audit: {
           action: 'custom_field.update',
           resource: 'custom_field',

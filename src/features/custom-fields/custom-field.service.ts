@@ -15,6 +15,9 @@ import type {
 } from './custom-field.schema.ts';
 import type { Definitions } from './custom-values.ts';
 
+/** Those who follow conditions are told when a field is read otherwise than before. */
+type Followed = Pick<DeviceHub, 'customFieldChanged'>;
+
 const MAX_FIELDS = 200;
 
 const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
@@ -35,7 +38,11 @@ export async function readCustomField(ctx: Context, id: string): Promise<CustomF
   return field;
 }
 
-export async function createCustomField(ctx: Context, input: NewCustomField): Promise<CustomField> {
+export async function createCustomField(
+  ctx: Context,
+  input: NewCustomField,
+  hub: Followed,
+): Promise<CustomField> {
   await assertOrganizationAccess(ctx, input.orgId);
   await assertManageable(ctx, input.orgId);
   // One after the other, so that the bound holds.
@@ -47,15 +54,17 @@ export async function createCustomField(ctx: Context, input: NewCustomField): Pr
       `An organization may have ${MAX_FIELDS} custom fields and this one has them.`,
     );
   }
-  return namingConflict(
+  const field = await namingConflict(
     CustomField.query(ctx.tx).insertAndFetch({ ...sentFields(input), createdBy: ctx.caller.userId }),
     'custom_fields_key',
     'body.key',
     'Another custom field of this organization has this key.',
   );
+  tellOf(ctx, field, hub);
+  return field;
 }
 
-export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch) {
+export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch, hub: Followed) {
   const field = await readFieldToChange(ctx, id);
   const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
@@ -69,12 +78,17 @@ export async function updateCustomField(ctx: Context, id: string, patch: CustomF
         { details: { devices } },
       );
     }
+    tellOf(ctx, field, hub);
   }
   return Object.assign(await field.$query(ctx.tx).patchAndFetch(changes), { changedFields });
 }
 
 /** With the value that each device has in it. */
-export async function deleteCustomField(ctx: Context, id: string, hub: DeviceHub) {
+export async function deleteCustomField(
+  ctx: Context,
+  id: string,
+  hub: Followed & Pick<DeviceHub, 'devicesChanged'>,
+) {
   const field = await readFieldToChange(ctx, id);
   const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
     `with holders as (
@@ -86,6 +100,7 @@ export async function deleteCustomField(ctx: Context, id: string, hub: DeviceHub
   );
   await field.$query(ctx.tx).delete();
   const changed = rows.map((row) => row.id);
+  tellOf(ctx, field, hub);
   ctx.afterCommit(() => hub.devicesChanged(changed));
   return { success: true as const, devicesChanged: changed.length, field };
 }
@@ -131,6 +146,10 @@ async function readFieldToChange(ctx: Context, id: string): Promise<CustomField>
   if (field === undefined) throw notFound('Custom field');
   await assertManageable(ctx, field.orgId);
   return field;
+}
+
+function tellOf(ctx: Context, { orgId, key }: CustomField, hub: Followed): void {
+  ctx.afterCommit(() => hub.customFieldChanged(orgId, key));
 }
 
 async function countValues(ctx: Context, { orgId, key }: CustomField): Promise<number> {

@@ -43,10 +43,8 @@ export async function conditionsToFollow(
     filterId === undefined ? given : JSON.parse((await readFilter(ctx, filterId)).conditions);
   const kinds = await customFieldKinds(ctx);
   const conditions = conditionsOrThrow(await check(ctx, asked, 'conditions', kinds));
-  const known = [...kinds]
-    .map(([key, kind]) => `${key} ${kind}`)
-    .sort((one, other) => (one < other ? -1 : 1));
-  return { key: [...known, conditionsText(asked)].join('\n'), conditions };
+  const readAs = [...conditions.customFields].sort().map((key) => `${key} ${kinds.get(key) ?? 'string'}`);
+  return { key: JSON.stringify([readAs, conditionsText(asked)]), conditions };
 }
 
 function assertMayUse({ caller }: Reader): void {
@@ -88,7 +86,7 @@ async function check(
 /** Most conditions ask for no custom field, and then nobody has to ask how those are defined. */
 async function parsedBy(ctx: Reader, given: unknown, root: string) {
   const parsed = parseConditions(given, { root, customKinds: new Map() });
-  if (parsed.ok && !parsed.conditions.reads.has('custom')) return parsed;
+  if (parsed.ok && !parsed.conditions.reads.has('customFields')) return parsed;
   return parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
 }
 

@@ -1,30 +1,40 @@
-import type { Aspect } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem } from '../../platform/db/transaction.ts';
-import { parseConditions } from '../conditions/index.ts';
+import { withTenant } from '../../platform/db/transaction.ts';
+import type { Conditions } from '../conditions/index.ts';
+import { conditionsWithin } from '../filters/index.ts';
+import { organizationScope } from './organization-scope.ts';
 
-interface Known {
-  updatedAt: number;
-  reads: ReadonlySet<Aspect>;
-  dependsOnTime: boolean;
-}
+type Part = Conditions['reads'] extends ReadonlySet<infer P> ? P : never;
+
+/** Why a device may be another one for a filter. */
+export type Occasion = 'heard' | 'turned' | 'grouped' | 'recorded';
+
+/** Whether that part of a device may be another one then. */
+const MAY_CHANGE: Record<Occasion, (part: Part) => boolean> = {
+  heard: (part) => part === 'lastSeenAt' || part === 'metrics',
+  turned: (part) => part === 'status',
+  grouped: (part) => part === 'groupIds',
+  // All but what is heard, which comes by itself.
+  recorded: (part) => part !== 'lastSeenAt' && part !== 'metrics',
+};
 
 interface Filter {
+  orgId: string;
   filterId: string;
   updatedAt: Date;
 }
 
-const EVERYTHING: ReadonlySet<Aspect> = new Set([
-  'presence',
-  'lastSeen',
-  'metrics',
-  'software',
-  'groups',
-  'custom',
-  'facts',
-]);
+interface Known {
+  orgId: string;
+  updatedAt: number;
+  /** `undefined` where it does not fit the custom fields: it may read anything. */
+  conditions: Pick<Conditions, 'reads' | 'dependsOnTime'> | undefined;
+}
 
-/** What the filters of dynamic groups look at, read once for each state of a filter. */
+/**
+ * What the filters of dynamic groups look at, read once for each state of a filter. It follows from the names of fields:
+ * a filter that fits its custom fields reads the same however else they come to be defined.
+ */
 export class FilterReads {
   readonly #db: Db;
   readonly #known = new Map<string, Known>();
@@ -35,29 +45,42 @@ export class FilterReads {
 
   /** Reads those that are not known as they are now, and forgets those that are not asked for any more. */
   async learn(filters: readonly Filter[]): Promise<void> {
-    const asked = new Map(filters.map((one) => [one.filterId, one.updatedAt.getTime()]));
-    for (const [id, { updatedAt }] of this.#known) if (asked.get(id) !== updatedAt) this.#known.delete(id);
-    const missing = [...asked.keys()].filter((id) => !this.#known.has(id));
-    for (const id of missing) {
-      const row = await withSystem(this.#db, 'read the filter of a dynamic group', (tx) =>
-        tx('saved_filters')
-          .where({ id })
-          .first<{ conditions: string; updated_at: Date } | undefined>('conditions', 'updated_at'),
+    const asked = new Map(filters.map((one) => [one.filterId, one]));
+    for (const [id, { updatedAt }] of this.#known) {
+      if (asked.get(id)?.updatedAt.getTime() !== updatedAt) this.#known.delete(id);
+    }
+    for (const [filterId, { orgId, updatedAt }] of asked) {
+      if (this.#known.has(filterId)) continue;
+      const found = await withTenant(this.#db, organizationScope(orgId), (tx) =>
+        conditionsWithin(tx, { orgId, filterId }),
       );
-      if (row === undefined) continue;
-      const parsed = parseConditions(JSON.parse(row.conditions), { customKinds: new Map() });
-      const { reads, dependsOnTime } = parsed.ok
-        ? parsed.conditions
-        : { reads: EVERYTHING, dependsOnTime: true };
-      this.#known.set(id, { updatedAt: row.updated_at.getTime(), reads, dependsOnTime });
+      const conditions = found && { reads: found.reads, dependsOnTime: found.dependsOnTime };
+      this.#known.set(filterId, { orgId, updatedAt: updatedAt.getTime(), conditions });
     }
   }
 
-  of({ filterId }: Pick<Filter, 'filterId'>): ReadonlySet<Aspect> {
-    return this.#known.get(filterId)?.reads ?? EVERYTHING;
+  /** Custom fields of the organization are defined otherwise: filters that did not fit them may do so now. */
+  customFieldChanged(orgId: string): void {
+    for (const [id, known] of this.#known) {
+      if (known.orgId === orgId && known.conditions === undefined) this.#known.delete(id);
+    }
   }
 
-  dependsOnTime({ filterId }: Pick<Filter, 'filterId'>): boolean {
-    return this.#known.get(filterId)?.dependsOnTime ?? true;
+  /** Whether it may find other devices then. */
+  heeds(filter: Filter, occasion: Occasion): boolean {
+    return this.#some(filter, MAY_CHANGE[occasion]);
+  }
+
+  readsCustomFields(filter: Filter): boolean {
+    return this.#some(filter, (part) => part === 'customFields');
+  }
+
+  dependsOnTime({ filterId }: Filter): boolean {
+    return this.#known.get(filterId)?.conditions?.dependsOnTime ?? true;
+  }
+
+  #some({ filterId }: Filter, test: (part: Part) => boolean): boolean {
+    const conditions = this.#known.get(filterId)?.conditions;
+    return conditions === undefined || [...conditions.reads].some(test);
   }
 }

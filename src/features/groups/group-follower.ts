@@ -1,9 +1,9 @@
-import type { Aspect, DeviceHub } from '../../hub/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { conditionsWithin } from '../filters/index.ts';
-import { FilterReads } from './filter-reads.ts';
+import { FilterReads, type Occasion } from './filter-reads.ts';
 import { settle } from './membership.ts';
 import { organizationScope } from './organization-scope.ts';
 
@@ -44,8 +44,9 @@ interface DynamicGroup {
 export class GroupFollower {
   readonly #parts: Parts;
   readonly #reads: FilterReads;
-  #touched = new Map<string, Set<Aspect>>();
+  #touched = new Map<Occasion, Set<string>>();
   readonly #filters = new Set<string>();
+  readonly #customFieldsOf = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -63,13 +64,9 @@ export class GroupFollower {
   }
 
   /** Something of the devices is another than before, and in the database. */
-  touched(deviceIds: readonly string[], aspects: readonly Aspect[]): void {
-    const these: readonly Aspect[] = this.#isTelling ? ['groups'] : aspects;
-    for (const id of deviceIds) {
-      const known = this.#touched.get(id) ?? new Set();
-      for (const aspect of these) known.add(aspect);
-      this.#touched.set(id, known);
-    }
+  touched(deviceIds: readonly string[], occasion: Occasion): void {
+    const touched = this.#touchedOn(this.#isTelling ? 'grouped' : occasion);
+    for (const id of deviceIds) touched.add(id);
     this.#schedule(this.#parts.gatherMs ?? GATHER_MS);
   }
 
@@ -79,11 +76,23 @@ export class GroupFollower {
     this.#schedule(0);
   }
 
+  /** A custom field of the organization is read otherwise since. */
+  customFieldChanged(orgId: string): void {
+    this.#customFieldsOf.add(orgId);
+    this.#schedule(0);
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#lookTimer);
     await this.#running;
+  }
+
+  #touchedOn(occasion: Occasion): Set<string> {
+    const touched = this.#touched.get(occasion) ?? new Set();
+    this.#touched.set(occasion, touched);
+    return touched;
   }
 
   #schedule(ms: number): void {
@@ -111,22 +120,29 @@ export class GroupFollower {
 
   async #follow(): Promise<void> {
     const touched = this.#touched;
-    const filters = [...this.#filters];
+    const filters = new Set(this.#filters);
+    const customFieldsOf = new Set(this.#customFieldsOf);
     this.#touched = new Map();
     this.#filters.clear();
+    this.#customFieldsOf.clear();
     try {
       const groups = await this.#groups();
       if (groups.length === 0) return;
+      for (const orgId of customFieldsOf) this.#reads.customFieldChanged(orgId);
       await this.#reads.learn(groups);
       for (const group of groups) {
-        if (filters.includes(group.filterId)) await this.#settle(group, { reason: 'filter_changed' });
+        const isReadOtherwise = customFieldsOf.has(group.orgId) && this.#reads.readsCustomFields(group);
+        if (filters.has(group.filterId)) await this.#settle(group, { reason: 'filter_changed' });
+        else if (isReadOtherwise) await this.#settle(group, { reason: 'filter_match' });
       }
       await this.#followDevices(groups, touched);
     } catch (error) {
-      for (const [id, aspects] of touched) {
-        this.#touched.set(id, new Set([...aspects, ...(this.#touched.get(id) ?? [])]));
+      for (const [occasion, ids] of touched) {
+        const again = this.#touchedOn(occasion);
+        for (const id of ids) again.add(id);
       }
       for (const id of filters) this.#filters.add(id);
+      for (const orgId of customFieldsOf) this.#customFieldsOf.add(orgId);
       this.#schedule(AGAIN_MS);
       throw error;
     }
@@ -134,17 +150,18 @@ export class GroupFollower {
 
   async #followDevices(
     groups: readonly DynamicGroup[],
-    touched: ReadonlyMap<string, ReadonlySet<Aspect>>,
+    touched: ReadonlyMap<Occasion, ReadonlySet<string>>,
   ): Promise<void> {
-    const isRead = (group: DynamicGroup, aspects: ReadonlySet<Aspect>) =>
-      [...aspects].some((aspect) => this.#reads.of(group).has(aspect));
-    const mattering = [...touched].filter(([, aspects]) => groups.some((group) => isRead(group, aspects)));
+    const heeded = [...touched].filter(([occasion]) =>
+      groups.some((group) => this.#reads.heeds(group, occasion)),
+    );
+    const mattering = [...new Set(heeded.flatMap(([, ids]) => [...ids]))];
     for (let start = 0; start < mattering.length; start += AT_ONCE) {
-      const some = new Map(mattering.slice(start, start + AT_ONCE));
-      const byOrganization = await this.#organizationsOf([...some.keys()], groups);
+      const byOrganization = await this.#organizationsOf(mattering.slice(start, start + AT_ONCE), groups);
       for (const group of groups) {
+        const mine = heeded.filter(([occasion]) => this.#reads.heeds(group, occasion));
         const only = (byOrganization.get(group.orgId) ?? []).filter((id) =>
-          isRead(group, some.get(id) ?? new Set()),
+          mine.some(([, ids]) => ids.has(id)),
         );
         if (only.length > 0) await this.#settle(group, { reason: 'filter_match', only });
       }

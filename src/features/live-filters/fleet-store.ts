@@ -65,8 +65,8 @@ const inService = (tx: Tx): Query =>
     .where('d.condition', '<>', 'decommissioned')
     .whereNull('o.deleted_at');
 
-const READS = new Set(['groups'] as const);
-const READS_ALL = new Set(['groups', 'software'] as const);
+const READS = new Set(['groupIds'] as const);
+const READS_ALL = new Set(['groupIds', 'software'] as const);
 
 type WithPresence = ReturnType<typeof toMatchable> & {
   partnerId: string;

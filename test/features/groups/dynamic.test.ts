@@ -169,6 +169,26 @@ describe('dynamic groups', function () {
     expect(await members(group.id)).to.deep.equal([b.deviceId]);
   });
 
+  it('follow how a custom field is defined, though no device has changed', async () => {
+    const { deviceId } = await buildDevice(app, tenant.orgId);
+    // Of nobody's type: as a text, which it is taken for, it counts as none.
+    await withSystem(app.server.database.pool, 'test', (tx) =>
+      tx.raw(`update devices set custom_fields = '{"rack": ["R12"]}' where id = ?`, [deviceId]),
+    );
+    const group = await makeGroup(all({ field: 'custom.rack', operator: 'contains', value: 'R1' }));
+    expect(await members(group.id)).to.deep.equal([]);
+    const defined = await send('POST', '/custom-fields', {
+      orgId: tenant.orgId,
+      key: 'rack',
+      name: 'Rack',
+      type: 'list',
+    });
+    await becomes(group.id, [deviceId]);
+    expect(await changes(group.id)).to.deep.equal(['joined filter_match by nobody']);
+    expect((await send('DELETE', `/custom-fields/${defined.body.id}`)).status).to.equal(200);
+    await becomes(group.id, []);
+  });
+
   it('take no devices by hand, and no filter that is not the organization’s', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(all(hasTag('till')));
@@ -255,7 +275,7 @@ describe('dynamic groups', function () {
       await withSystem(app.server.database.pool, 'test', (tx) =>
         tx.raw(`update devices set tags = ? where id = ?`, [n % 2 === 0 ? '{}' : '{till}', deviceId]),
       );
-      for (const node of nodes) node.touched([deviceId], ['facts']);
+      for (const node of nodes) node.touched([deviceId], 'recorded');
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     await becomes(group.id, [deviceId]);
