@@ -2,25 +2,35 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { BundleReader, type BundleReport, type BundleTrust } from '../../features/audit/bundle.ts';
+import { LINE_END, linesIn } from '../../features/audit/line-chunk.ts';
+import { ParallelCheck } from '../../features/audit/parallel-check.ts';
+import { RunWorkers } from '../../features/audit/run-workers.ts';
 import { PublicKey } from '../../features/audit/checkpoint.ts';
-
-const LINE_END = 0x0a;
 
 /** Reads a bundle from a file, with memory that does not grow with it. */
 export async function checkBundleFile(file: string, trust: BundleTrust = {}): Promise<BundleReport> {
   const reader = new BundleReader(trust);
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 18 })) {
-    const bytes = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
-    let from = 0;
-    for (let end = bytes.indexOf(LINE_END); end >= 0; end = bytes.indexOf(LINE_END, from)) {
-      // Line by line, since a text is slow to read as soon as one character in it is not of the smallest kind.
-      reader.line(bytes.toString('utf8', from, end));
-      from = end + 1;
+  const workers = new RunWorkers();
+  const lines = new ParallelCheck(
+    { form: 'bundled', line: (line) => reader.line(line.toString()), run: (run) => reader.run(run) },
+    workers,
+  );
+  try {
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const chunk of createReadStream(file, { highWaterMark: 1 << 18 })) {
+      const bytes = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
+      const whole = bytes.lastIndexOf(LINE_END) + 1;
+      for (const line of linesIn(bytes.subarray(0, whole))) {
+        const room = lines.add(line);
+        if (room !== undefined) await room;
+      }
+      rest = bytes.subarray(whole);
     }
-    rest = bytes.subarray(from);
+    if (rest.length > 0) await lines.add(rest);
+    await lines.end();
+  } finally {
+    await workers.close();
   }
-  if (rest.length > 0) reader.line(rest.toString());
   return reader.end();
 }
 

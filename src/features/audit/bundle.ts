@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { EntryRun } from './entry-run.ts';
 import { SealedEntry } from './chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from './chain-check.ts';
 import { Checkpoint, PublicKey } from './checkpoint.ts';
@@ -30,6 +31,15 @@ export const keyLine = (key: PublicKey): string => JSON.stringify({ type: 'key',
 export const checkpointLine = (checkpoint: Checkpoint): string =>
   JSON.stringify({ type: 'checkpoint', ...checkpoint });
 export const entryLine = (entry: SealedEntry): string => JSON.stringify({ type: 'entry', ...entry });
+
+/** The entry of a line, as `BundleReader` would take it; none where it would not. */
+export function bundledEntry(line: Buffer): SealedEntry | undefined {
+  try {
+    return EntryLine.safeParse(JSON.parse(line.toString())).data;
+  } catch {
+    return undefined;
+  }
+}
 
 /** The file is no bundle, or damaged beyond telling what it says. */
 export class BundleError extends Error {}
@@ -72,8 +82,8 @@ export class BundleReader {
     const value = this.#json(text);
     if (this.#header === undefined) this.#header = this.#parsed(Header, value);
     else if (typeOf(value) === 'entry') {
-      const { type: _type, ...entry } = this.#parsed(EntryLine, value);
-      this.#started().add(entry);
+      // With its type: without it, each entry would be copied.
+      this.#started().add(this.#parsed(EntryLine, value));
     } else if (this.#check !== undefined) this.#refuse('only entries come after the first entry');
     else if (typeOf(value) === 'key') {
       const { type: _type, ...key } = this.#parsed(KeyLine, value);
@@ -82,6 +92,13 @@ export class BundleReader {
       const { type: _type, ...checkpoint } = this.#parsed(CheckpointLine, value);
       this.#checkpoints.push(checkpoint);
     }
+  }
+
+  /** The entries of the next lines, as `ChainCheck` takes them; it too may want each line by itself. */
+  run(run: EntryRun): boolean {
+    if (this.#header === undefined || !this.#started().addRun(run)) return false;
+    this.#line += run.count;
+    return true;
   }
 
   end(): BundleReport {

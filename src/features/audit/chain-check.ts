@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
+import type { EntryRun } from './entry-run.ts';
 import { type Checkpoint, checkpointHash, isSignedBy, type PublicKey } from './checkpoint.ts';
 
 /** Checks one chain, entry by entry, without a database and without holding entries. */
@@ -91,6 +92,32 @@ export class ChainCheck {
     this.#first = false;
     const pin = this.#pins[this.#nextPin];
     if (pin !== undefined && pin.seq === entry.seq) this.#passPins(entry.seq, entry.id);
+  }
+
+  /**
+   * The next entries, all at once, where nothing is to be said of any of them. Answers whether that is so: if not, none
+   * was taken, and each must be added by itself.
+   */
+  addRun({ first, count, checksums }: EntryRun): boolean {
+    if (this.#fault !== undefined) return true;
+    const last = first.seq + count - 1;
+    const follows =
+      first.seq === this.#seq + 1 &&
+      first.prevChecksum === this.#checksum &&
+      chainOf(first) === this.#chainId;
+    if (!follows || (this.#head !== undefined && last > this.#head.seq)) return false;
+
+    const checksumAt = (seq: number) => checksums.slice((seq - first.seq) * 64, (seq - first.seq + 1) * 64);
+    const pins = this.#pins.slice(this.#nextPin).filter(({ seq }) => seq <= last);
+    if (pins.some((pin) => pin.fault !== undefined || pin.checksum !== checksumAt(pin.seq))) return false;
+
+    this.#count += count;
+    this.#seq = last;
+    this.#checksum = checksumAt(last);
+    this.#first = false;
+    this.#nextPin += pins.length;
+    this.#lastPinned = pins.at(-1)?.seq ?? this.#lastPinned;
+    return true;
   }
 
   /** After the last entry. Answers the first fault of all. */

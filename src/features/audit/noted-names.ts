@@ -1,10 +1,26 @@
-import { chainOf, type SealedEntry } from './chain.ts';
+import { chainOf, type SealedContent } from './chain.ts';
 
 /** As `audit_actors` and `audit_resources` have them. */
 export interface Names {
   actors: { chain_id: string; actor_id: string; actor_email: string | null }[];
   resources: { chain_id: string; resource_type: string; resource_name: string | null }[];
 }
+
+/** What names are taken from. */
+export type NamedEntry = Pick<
+  SealedContent,
+  'orgId' | 'partnerId' | 'actorType' | 'actorId' | 'actorEmail' | 'resourceType' | 'resourceName'
+>;
+
+/** SQL: notes the names of a parameter, in one order everywhere, so that no two wait for each other. */
+export const noteActors = (names: string) => `
+  insert into audit_actors (chain_id, actor_id, actor_email)
+  select * from jsonb_to_recordset(${names}::jsonb) as n (chain_id uuid, actor_id uuid, actor_email text)
+  order by 1, 2, 3 on conflict do nothing`;
+export const noteResources = (names: string) => `
+  insert into audit_resources (chain_id, resource_type, resource_name)
+  select * from jsonb_to_recordset(${names}::jsonb) as n (chain_id uuid, resource_type text, resource_name text)
+  order by 1, 2, 3 on conflict do nothing`;
 
 const MOST = 50_000;
 
@@ -13,7 +29,7 @@ export class NotedNames {
   readonly #noted = new Set<string>();
 
   /** Of these entries, what may not have been noted yet. */
-  newIn(entries: readonly SealedEntry[]): Names {
+  newIn(entries: readonly NamedEntry[]): Names {
     const actors = new Map<string, Names['actors'][number]>();
     const resources = new Map<string, Names['resources'][number]>();
     for (const entry of entries) {

@@ -3,7 +3,7 @@ import { runPrepared } from '../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type UnsealedEntry } from './chain.ts';
 import { type Checkpoint, checkpointHash, signCheckpoint } from './checkpoint.ts';
-import type { Names, NotedNames } from './noted-names.ts';
+import { type Names, noteActors, type NotedNames, noteResources } from './noted-names.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
@@ -249,16 +249,8 @@ const MOVE = {
       on conflict (chain_id) do update set number = excluded.number, seq = excluded.seq, checksum = excluded.checksum,
         previous = excluded.previous, at = excluded.at, key_id = excluded.key_id, signature = excluded.signature
     ),
-    actors as (
-      insert into audit_actors (chain_id, actor_id, actor_email)
-      select * from jsonb_to_recordset($7::jsonb) as n (chain_id uuid, actor_id uuid, actor_email text)
-      order by 1, 2, 3 on conflict do nothing
-    ),
-    resources as (
-      insert into audit_resources (chain_id, resource_type, resource_name)
-      select * from jsonb_to_recordset($8::jsonb) as n (chain_id uuid, resource_type text, resource_name text)
-      order by 1, 2, 3 on conflict do nothing
-    )
+    actors as (${noteActors('$7')}),
+    resources as (${noteResources('$8')})
     select count(*) as moved from moved`,
 };
 

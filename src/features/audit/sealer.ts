@@ -1,5 +1,6 @@
 import type { Db } from '../../platform/db/pool.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { noteAhead } from './note-ahead.ts';
 import { NotedNames } from './noted-names.ts';
 import { type Batch, type BatchChoice, sealBatch, waitingChains } from './seal-batch.ts';
 import type { SigningKeys } from './signing-keys.ts';
@@ -85,9 +86,9 @@ export class AuditSealer {
 
   async #drain(): Promise<void> {
     try {
-      let full: boolean;
+      let full = false;
       do {
-        full = await this.#sealSome();
+        full = await this.#sealSome(full);
       } while (full);
       this.#delay = 0;
       this.#retryAt = 0;
@@ -99,12 +100,14 @@ export class AuditSealer {
   }
 
   /** One batch; where that fails, chain by chain, so that one that is damaged does not stop the others. Answers whether
-   * there may be more. Throws where the database does not answer. */
-  async #sealSome(): Promise<boolean> {
+   * there may be more. Throws where the database does not answer.
+   * @param isBehind  the last batch was full */
+  async #sealSome(isBehind: boolean): Promise<boolean> {
     const { batch: limit } = this.#timing;
     const without = this.#setAside();
     try {
-      const sealed = await this.#batch({ limit, without });
+      const choice = { limit, without };
+      const sealed = await (isBehind ? this.#batchNotingAhead(choice) : this.#batch(choice));
       // Those that were due again were part of it.
       for (const chainId of this.#aside.keys()) if (!without.includes(chainId)) this.#aside.delete(chainId);
       return sealed === limit;
@@ -130,6 +133,17 @@ export class AuditSealer {
     const batch = await sealBatch(db, keys, this.#names, choice);
     this.#tell(batch);
     return batch.entries.length;
+  }
+
+  async #batchNotingAhead(choice: BatchChoice): Promise<number> {
+    const { db } = this.#options;
+    // Where that fails, its batch notes what it must, and says why if it cannot.
+    const noting = noteAhead(db, this.#names, choice).catch(() => {});
+    try {
+      return await this.#batch(choice);
+    } finally {
+      await noting;
+    }
   }
 
   #tell(batch: Batch): void {

@@ -3,6 +3,7 @@ import { copyOut } from '../../platform/db/copy-out.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { SealedEntry } from './chain.ts';
 import type { Checkpoint } from './checkpoint.ts';
+import { COPIED_COLUMNS, copiedEntry } from './copied-entry.ts';
 
 /** Reads chains as they lie in the database, in the form in which they were sealed. */
 
@@ -14,9 +15,6 @@ export async function readConsistently(tx: Tx): Promise<void> {
     set local idle_in_transaction_session_timeout = 0`,
   );
 }
-
-const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
-  resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
 
 /** Places in a chain, the first and the last of them included. */
 export interface Span {
@@ -31,44 +29,24 @@ export async function readEntries(
   onEntry: (entry: SealedEntry) => void | Promise<void>,
   span?: Span,
 ): Promise<void> {
+  await readEntryLines(tx, chainId, (line) => onEntry(copiedEntry(line)), span);
+}
+
+/** The same, each as `copiedEntry` takes it. */
+export async function readEntryLines(
+  tx: Tx,
+  chainId: string,
+  onLine: (line: Buffer) => void | Promise<void>,
+  span?: Span,
+): Promise<void> {
   // COPY takes no bindings.
   const some = span === undefined ? '' : `and seq between ${BigInt(span.from)} and ${BigInt(span.through)}`;
   const literal = pg.escapeLiteral(chainId);
   await copyOut(
     tx,
-    `select ${COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
-    (fields) => onEntry(entryOf(fields)),
+    `select ${COPIED_COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
+    onLine,
   );
-}
-
-function entryOf(f: readonly (string | null)[]): SealedEntry {
-  return {
-    id: f[0] ?? '',
-    orgId: f[1] ?? null,
-    partnerId: f[2] ?? null,
-    timestamp: isoTime(f[3] ?? ''),
-    actorType: f[4] ?? '',
-    actorId: f[5] ?? '',
-    actorEmail: f[6] ?? null,
-    action: f[7] ?? '',
-    resourceType: f[8] ?? '',
-    resourceId: f[9] ?? null,
-    resourceName: f[10] ?? null,
-    details: f[11] === '{}' ? {} : JSON.parse(f[11] ?? 'null'),
-    ipAddress: f[12] ?? null,
-    userAgent: f[13] ?? null,
-    result: f[14] ?? '',
-    errorMessage: f[15] ?? null,
-    seq: Number(f[16] ?? 0),
-    checksum: f[17] ?? '',
-    prevChecksum: f[18] ?? null,
-  };
-}
-
-/** From `2026-11-21 08:44:23.4+00`, as Postgres writes it, to `2026-11-21T08:44:23.400Z`. */
-export function isoTime(text: string): string {
-  const fraction = text.slice(20, -3).padEnd(3, '0');
-  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text[19] === '.' ? fraction : '000'}Z`;
 }
 
 interface SignedRow {

@@ -2,8 +2,17 @@ import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { ChainCheck, type Fault, trustedKeys, type TrustedKeys } from './chain-check.ts';
 import type { Checkpoint, PublicKey } from './checkpoint.ts';
+import { copiedEntry } from './copied-entry.ts';
+import { ParallelCheck } from './parallel-check.ts';
+import { RunWorkers } from './run-workers.ts';
 import { publicPart, type SigningKeys, signingKeyRows } from './signing-keys.ts';
-import { readChainIds, readCheckpoints, readConsistently, readEntries, readHead } from './stored-chains.ts';
+import {
+  readChainIds,
+  readCheckpoints,
+  readConsistently,
+  readEntryLines,
+  readHead,
+} from './stored-chains.ts';
 
 export interface StoredReport {
   chains: number;
@@ -36,23 +45,30 @@ export async function checkStored(
   trust: StoredTrust,
   { only, known = new Map() }: StoredChoice = {},
 ): Promise<StoredReport> {
-  return withSystem(db, 'check the chains of the audit trail', async (tx) => {
-    await readConsistently(tx);
-    const { trusted, foreignKeys } = await sortedKeys(tx, trust);
-    const keys = trustedKeys(trusted);
-    const report: StoredReport = {
-      chains: 0,
-      entries: 0,
-      checkpoints: 0,
-      faults: [],
-      keys: trusted,
-      foreignKeys,
-    };
-    // One that is known and gone altogether is a chain without a head.
-    const chains = only === undefined ? new Set([...(await readChainIds(tx)), ...known.keys()]) : [only];
-    for (const chainId of chains) await checkOne(tx, chainId, keys, known.get(chainId), report);
-    return report;
-  });
+  const workers = new RunWorkers();
+  try {
+    return await withSystem(db, 'check the chains of the audit trail', async (tx) => {
+      await readConsistently(tx);
+      const { trusted, foreignKeys } = await sortedKeys(tx, trust);
+      const keys = trustedKeys(trusted);
+      const report: StoredReport = {
+        chains: 0,
+        entries: 0,
+        checkpoints: 0,
+        faults: [],
+        keys: trusted,
+        foreignKeys,
+      };
+      // One that is known and gone altogether is a chain without a head.
+      const chains = only === undefined ? new Set([...(await readChainIds(tx)), ...known.keys()]) : [only];
+      for (const chainId of chains) {
+        await checkOne(tx, { chainId, known: known.get(chainId) }, keys, workers, report);
+      }
+      return report;
+    });
+  } finally {
+    await workers.close();
+  }
 }
 
 export async function sortedKeys(tx: Tx, { own, keys }: StoredTrust) {
@@ -67,9 +83,9 @@ export async function sortedKeys(tx: Tx, { own, keys }: StoredTrust) {
 
 async function checkOne(
   tx: Tx,
-  chainId: string,
+  { chainId, known }: { chainId: string; known: Checkpoint | undefined },
   keys: TrustedKeys,
-  known: Checkpoint | undefined,
+  workers: RunWorkers,
   report: StoredReport,
 ): Promise<void> {
   const checkpoints = await readCheckpoints(tx, chainId);
@@ -78,7 +94,12 @@ async function checkOne(
     { chainId, head, checkpoints, known: known === undefined ? [] : [known] },
     keys,
   );
-  await readEntries(tx, chainId, (entry) => check.add(entry));
+  const lines = new ParallelCheck(
+    { form: 'copied', line: (line) => check.add(copiedEntry(line)), run: (run) => check.addRun(run) },
+    workers,
+  );
+  await readEntryLines(tx, chainId, (line) => lines.add(line));
+  await lines.end();
   const fault = check.end();
   report.chains++;
   report.entries += check.count;

@@ -9,18 +9,18 @@ interface CopyConnection {
 
 /**
  * Reads a large answer by `COPY (query) TO STDOUT`, at several times the speed of rows and with memory that does not
- * grow with it. Each row comes as its fields in text form; null is `null`. Where `onRow` answers a promise, no more is
- * read from the connection until it is settled.
+ * grow with it. Each row comes as a line without its end, of which copy-line.ts has the fields; whoever keeps the line
+ * copies it. Where `onLine` answers a promise, no more is read from the connection until it is settled.
  */
 export async function copyOut(
   tx: Tx,
   query: string,
-  onRow: (fields: (string | null)[]) => void | Promise<void>,
+  onLine: (line: Buffer) => void | Promise<void>,
 ): Promise<void> {
   const client = (await tx.client.acquireConnection()) as pg.Client;
   try {
     await new Promise<void>((resolve, reject) => {
-      client.query(new Copy(`copy (${query}) to stdout`, onRow, resolve, reject));
+      client.query(new Copy(`copy (${query}) to stdout`, onLine, resolve, reject));
     });
   } finally {
     await tx.client.releaseConnection(client);
@@ -29,7 +29,7 @@ export async function copyOut(
 
 class Copy implements pg.Submittable {
   readonly #text: string;
-  readonly #onRow: (fields: (string | null)[]) => void | Promise<void>;
+  readonly #onLine: (line: Buffer) => void | Promise<void>;
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
   /** The first failure; what still comes is then passed over. */
@@ -38,12 +38,12 @@ class Copy implements pg.Submittable {
 
   constructor(
     text: string,
-    onRow: (fields: (string | null)[]) => void | Promise<void>,
+    onLine: (line: Buffer) => void | Promise<void>,
     resolve: () => void,
     reject: (error: unknown) => void,
   ) {
     this.#text = text;
-    this.#onRow = onRow;
+    this.#onLine = onLine;
     this.#resolve = resolve;
     this.#reject = reject;
   }
@@ -55,7 +55,8 @@ class Copy implements pg.Submittable {
   handleCopyData({ chunk }: { chunk: Buffer }, connection: CopyConnection): void {
     if (this.#failure !== undefined) return;
     try {
-      const waiting = this.#onRow(fieldsOf(chunk));
+      // Without the line end.
+      const waiting = this.#onLine(chunk.subarray(0, -1));
       if (waiting !== undefined) this.#holdBack(waiting, connection);
     } catch (error) {
       this.#failure = { error };
@@ -89,30 +90,4 @@ class Copy implements pg.Submittable {
   handleError(error: unknown): void {
     this.#reject(error);
   }
-}
-
-const ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
-
-/** One line of COPY's text format. */
-function fieldsOf(line: Buffer): (string | null)[] {
-  const text = line.toString('utf8', 0, line.length - 1);
-  const fields: (string | null)[] = text.split('\t');
-  if (!text.includes('\\')) return fields;
-  for (let i = 0; i < fields.length; i++) {
-    const field = fields[i];
-    if (field === '\\N') fields[i] = null;
-    else if (field?.includes('\\') === true) fields[i] = unescaped(field);
-  }
-  return fields;
-}
-
-function unescaped(field: string): string {
-  let text = '';
-  let from = 0;
-  for (let at = field.indexOf('\\'); at >= 0; at = field.indexOf('\\', from)) {
-    const sign = field[at + 1] ?? '';
-    text += field.slice(from, at) + (ESCAPES[sign] ?? sign);
-    from = at + 2;
-  }
-  return text + field.slice(from);
 }

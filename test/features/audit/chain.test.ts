@@ -12,7 +12,7 @@ import {
   type UnsealedEntry,
 } from '../../../src/features/audit/chain.ts';
 import { asUuid, cleanJson, cleanText, cutText } from '../../../src/features/audit/clean.ts';
-import { isoTime } from '../../../src/features/audit/stored-chains.ts';
+import { isoTime } from '../../../src/features/audit/copied-entry.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
 
 // Its types describe another kind of module than it is.

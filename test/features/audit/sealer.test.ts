@@ -71,6 +71,25 @@ describe('the audit sealer', () => {
     expect(report).to.deep.include({ chains: 3, entries: 360, faults: [] });
   });
 
+  it('notes the names in all that it seals, also ahead of it and by several at once', async () => {
+    const unnoted = () =>
+      bench.owner(
+        `select from audit_logs l where
+          not exists (select from audit_actors a where a.chain_id = l.chain_id and a.actor_id = l.actor_id
+            and a.actor_email = l.actor_email)
+          or not exists (select from audit_resources r where r.chain_id = l.chain_id
+            and r.resource_type = l.resource_type and r.resource_name = l.resource_name)`,
+      );
+    const orgIds = [bench.orgId, await bench.organization()];
+    const sealers = Array.from({ length: 3 }, () => bench.anotherSealer({ batch: 5 }));
+    // In each place, the second time too: names that another has noted already.
+    for (let i = 0; i < 2; i++) {
+      for (const orgId of orgIds) await bench.add(40, { orgId });
+      await Promise.all(sealers.map((one) => one.flush()));
+    }
+    expect([await sealedCount(), await unnoted()]).to.deep.equal([160, []]);
+  });
+
   it('waits for who holds a chain, and goes on behind what that one wrote', async () => {
     await bench.add(1);
     let release = () => {};

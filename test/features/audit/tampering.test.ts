@@ -2,14 +2,18 @@ import { expect } from 'chai';
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { BundleReader } from '../../../src/features/audit/bundle.ts';
 import { seal, type SealedEntry } from '../../../src/features/audit/chain.ts';
-import type { Fault } from '../../../src/features/audit/chain-check.ts';
+import { ChainCheck, type Fault, trustedKeys } from '../../../src/features/audit/chain-check.ts';
 import { type Checkpoint, newKeyPair, signCheckpoint } from '../../../src/features/audit/checkpoint.ts';
+import { copiedEntry } from '../../../src/features/audit/copied-entry.ts';
 import { exportBundle } from '../../../src/features/audit/export-bundle.ts';
-import { checkStored } from '../../../src/features/audit/stored-check.ts';
+import { ParallelCheck } from '../../../src/features/audit/parallel-check.ts';
+import { RunWorkers } from '../../../src/features/audit/run-workers.ts';
+import { checkStored, sortedKeys } from '../../../src/features/audit/stored-check.ts';
 import {
   readCheckpoints,
   readConsistently,
   readEntries,
+  readEntryLines,
   readHead,
 } from '../../../src/features/audit/stored-chains.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
@@ -20,6 +24,7 @@ const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, acto
 
 /** Someone with all rights on the database, the owner's and a superuser's, but without the signing key. */
 describe('tampering with the audit trail', () => {
+  const workers = new RunWorkers(1);
   let bench: AuditBench;
   let orgId: string;
   /** The head as it was before anyone touched it, as a bundle that somebody kept would have it. */
@@ -35,7 +40,7 @@ describe('tampering with the audit trail', () => {
         drop constraint audit_logs_result_check, drop constraint audit_logs_seq_check, alter column seq drop not null`,
     );
   });
-  after(() => bench.close());
+  after(() => Promise.all([bench.close(), workers.close()]));
 
   // Checkpoint 1 signs entry 10, and checkpoint 2 entry 1100; the head 1130 is behind them.
   beforeEach(async () => {
@@ -64,10 +69,31 @@ describe('tampering with the audit trail', () => {
     const { fault } = reader.end();
     return fault === undefined ? [] : [fault];
   };
+  /** As a long chain is checked: by threads, a few entries at a time. */
+  const inThreads = (known?: Checkpoint): Promise<Fault[]> =>
+    withSystem(bench.db, 'test', async (tx) => {
+      await readConsistently(tx);
+      const [head, checkpoints] = [await readHead(tx, orgId), await readCheckpoints(tx, orgId)];
+      const { trusted } = await sortedKeys(tx, { own: bench.keys });
+      const check = new ChainCheck(
+        { chainId: orgId, head, checkpoints, known: known === undefined ? [] : [known] },
+        trustedKeys(trusted),
+      );
+      const lines = new ParallelCheck(
+        { form: 'copied', line: (line) => check.add(copiedEntry(line)), run: (run) => check.addRun(run) },
+        workers,
+        { chunkBytes: 3000, aloneBytes: 0 },
+      );
+      await readEntryLines(tx, orgId, (line) => lines.add(line));
+      await lines.end();
+      const fault = check.end();
+      return fault === undefined ? [] : [fault];
+    });
   /** What is found in the database, which must be what is found in a bundle of it. */
   async function faults(known?: Checkpoint): Promise<{ seq: number | null; reason: string }[]> {
     const found = await online(known);
     expect(await offline(known)).to.deep.equal(found);
+    expect(await inThreads(known)).to.deep.equal(found);
     for (const { id, seq } of found) {
       if (id === null) continue;
       const rows = await bench.owner<{ seq: string | null }>(
