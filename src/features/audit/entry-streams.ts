@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import type { EntryFilter } from './audit.schema.ts';
+import { fittingActors, fittingResources } from './fitting-names.ts';
 
 /**
  * Where the entries that a caller asks for lie: in streams, each of which an index gives newest first. A page is the
@@ -13,14 +13,18 @@ export interface Streams {
   bindings: readonly (string | null)[][];
   columns: readonly ('chain_id' | 'actor_id' | 'resource_type' | 'resource_name')[];
   count: number;
+  /** What of the filter every entry in them meets. */
+  settles: 'user' | 'resource' | undefined;
 }
 
 /** So many names are looked for one by one; where a text fits more of them, it is looked for in the entries themselves. */
-const MOST_NAMES = 300;
+const MOST_NAMES = 1000;
+/** And so many are counted. */
+const MOST_NAMES_COUNTED = 10_000;
 /** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
 const MOST_WALKED = 10;
-/** What streams may offer for a page together. A page far down is cheaper to walk to. */
-const MOST_OFFERED = 50_000;
+/** What streams may offer for a page together. A page far down is cheaper to walk to, the more so where much fits. */
+const MOST_OFFERED = { ofChains: 50_000, ofNames: 200_000 };
 
 /** The chains that the caller sees; none is named to a caller who sees all. */
 async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> {
@@ -37,61 +41,75 @@ export interface Places {
   chains: string[] | undefined;
   /** Absent where the entries are better walked to, newest first. */
   streams: Streams | undefined;
-  /** More names fit than are looked for one by one, so that a walk soon has enough. */
-  isDense: boolean;
+  /** The names that fit; `many` where a walk is to find them. Absent where none is asked for. */
+  named: Streams | 'many' | undefined;
 }
 
 /** Where to look for the entries up to number `through` of those that the filter leaves. */
 export async function placesOf(ctx: Context, filter: EntryFilter, through: number): Promise<Places> {
   const chains = await chainsOf(ctx);
-  const named = await namedStreams(ctx, filter, chains);
-  const isDense = named === 'many';
-  const streams = named === undefined || named === 'many' ? chainStreams(filter, chains) : named;
-  const isDear = streams !== undefined && streams.count * through > MOST_OFFERED;
-  return { chains, streams: isDear ? undefined : streams, isDense };
+  const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
+  if (named === undefined) {
+    const streams = chainStreams(filter, chains);
+    const isDear = streams !== undefined && streams.count * through > MOST_OFFERED.ofChains;
+    return { chains, streams: isDear ? undefined : streams, named };
+  }
+  const isMany = named.count > MOST_NAMES;
+  const isDear = isMany || named.count * through > MOST_OFFERED.ofNames;
+  return { chains, streams: isDear ? undefined : named, named: isMany ? 'many' : named };
+}
+
+/** Where to look for what is counted, and whether more names fit than are counted. */
+export async function placesToCount(
+  ctx: Context,
+  filter: EntryFilter,
+  { chains, named }: Places,
+): Promise<{ streams: Streams; isCut: boolean }> {
+  if (named === undefined) return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
+  if (named !== 'many') return { streams: named, isCut: false };
+  const streams = await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED);
+  if (streams === undefined) throw new Error('a filter by names has names');
+  return { streams, isCut: streams.count > MOST_NAMES_COUNTED };
+}
+
+async function allChains({ tx }: Context): Promise<string[]> {
+  const rows: { chain_id: string }[] = await tx('audit_chain_heads').select('chain_id');
+  return rows.map((row) => row.chain_id);
 }
 
 function chainStreams(filter: EntryFilter, chains: string[] | undefined): Streams | undefined {
   if (chains === undefined) return undefined;
-  const isWalked = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
-  if (isWalked && chains.length > MOST_WALKED) return undefined;
-  return {
-    source: 'unnest(?::uuid[]) as s (chain_id)',
-    bindings: [chains],
-    columns: ['chain_id'],
-    count: chains.length,
-  };
+  if (filter.q !== undefined && chains.length > MOST_WALKED) return undefined;
+  return streamsOf(chains);
 }
 
-/** By the names that a part of one fits, as the sealer noted them. */
+const streamsOf = (chains: string[]): Streams => ({
+  source: 'unnest(?::uuid[]) as s (chain_id)',
+  bindings: [chains],
+  columns: ['chain_id'],
+  count: chains.length,
+  settles: undefined,
+});
+
+/** By the names that a part of one fits, as the sealer noted them; one more than `most` where there are more. */
 async function namedStreams(
   ctx: Context,
   { user, resource }: EntryFilter,
   chains: string[] | undefined,
-): Promise<Streams | 'many' | undefined> {
-  const inChains = (query: Query): Query =>
-    chains === undefined ? query : query.whereRaw('n.chain_id = any(?::uuid[])', [chains]);
+  most: number,
+): Promise<Streams | undefined> {
   if (user !== undefined) {
-    const rows: { chain_id: string; actor_id: string }[] = await inChains(ctx.tx('audit_actors as n'))
-      .whereRaw(...byUser('n', user))
-      .distinct('n.chain_id', 'n.actor_id')
-      .limit(MOST_NAMES + 1);
-    if (rows.length > MOST_NAMES) return 'many';
+    const rows = await fittingActors(ctx, user, chains, most + 1);
     return {
       source: 'unnest(?::uuid[], ?::uuid[]) as s (chain_id, actor_id)',
       bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.actor_id)],
       columns: ['chain_id', 'actor_id'],
       count: rows.length,
+      settles: rows.every(({ always }) => always) ? 'user' : undefined,
     };
   }
   if (resource === undefined) return undefined;
-  const rows: { chain_id: string; resource_type: string; resource_name: string | null }[] = await inChains(
-    ctx.tx('audit_resources as n'),
-  )
-    .whereRaw(...byResource('n', resource))
-    .select('n.chain_id', 'n.resource_type', 'n.resource_name')
-    .limit(MOST_NAMES + 1);
-  if (rows.length > MOST_NAMES) return 'many';
+  const rows = await fittingResources(ctx, resource, chains, most + 1);
   return {
     source: 'unnest(?::uuid[], ?::text[], ?::text[]) as s (chain_id, resource_type, resource_name)',
     bindings: [
@@ -101,21 +119,9 @@ async function namedStreams(
     ],
     columns: ['chain_id', 'resource_type', 'resource_name'],
     count: rows.length,
+    settles: 'resource',
   };
 }
-
-type Condition = [sql: string, bindings: Record<string, string>];
-
-/** By part of the address or of the name that the person has now; of entries, and of what was noted of them. */
-export const byUser = (table: 'l' | 'n', user: string): Condition => [
-  `(${table}.actor_email ilike :user or ${table}.actor_id in (select id from users where name ilike :user))`,
-  { user: containing(user) },
-];
-
-export const byResource = (table: 'l' | 'n', resource: string): Condition => [
-  `(lower(${table}.resource_type) = lower(:type) or ${table}.resource_name ilike :name)`,
-  { type: resource, name: containing(resource) },
-];
 
 /** The entries of each stream; `choose` says which and how many of one. */
 export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Query) => Query): Query {

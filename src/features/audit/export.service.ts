@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { Download, type Within } from '../../platform/http/download.ts';
 import type { EntryFilter, FullEntry } from './audit.schema.ts';
-import { newestEntries, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestFirst, newestIds, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
 import { CSV_HEAD, csvEntry } from './csv.ts';
 import { fullEntry } from './entry-row.ts';
 
@@ -17,8 +17,7 @@ export async function exportEntries(
   format: 'csv' | 'json',
   filter: EntryFilter,
 ): Promise<Download> {
-  const { entries } = await newestEntries(ctx, filter, { limit: MOST_ROWS });
-  const ids = (await newestFirst(entries).select<{ id: string }[]>('l.id')).map(({ id }) => id);
+  const ids = await newestIds(ctx, filter, { limit: MOST_ROWS });
   const noted = { format, rows: ids.length, ...filter };
   const pieces = (within: Within) => (format === 'csv' ? csvPieces : jsonPieces)(portions(within, ids));
   return format === 'csv'

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
+import { NameSheets } from '../../../src/features/audit/index.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 import { addEntries, type NewEntry } from './reading-support.ts';
@@ -43,7 +45,13 @@ describe('pages of the audit trail', function () {
         resource_name: n % 6 === 0 ? null : `Thing ${n % 350}`,
       };
     });
-    await addEntries(app, ...entries);
+    // Of the names the first are on sheets, on full ones and others, and the last are noted.
+    const sheets = new NameSheets({ db: app.server.database.hubPool, log: quietLog });
+    await addEntries(app, ...entries.slice(0, 300));
+    await sheets.gather();
+    await addEntries(app, ...entries.slice(300, 600));
+    await sheets.gather();
+    await addEntries(app, ...entries.slice(600));
     const { admin } = tenant;
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     const system = await buildPerson(app, { scope: 'system' });
