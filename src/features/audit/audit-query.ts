@@ -4,7 +4,15 @@ import type { Query } from '../../platform/db/pool.ts';
 import { notFound } from '../../platform/errors.ts';
 import { knownPeople } from '../users/index.ts';
 import type { EntryFilter, EntryQuery, FullEntry, LogEntry, Pages, ShownEntry } from './audit.schema.ts';
-import { entriesIn, type Places, placesOf, placesToCount, type Streams } from './entry-streams.ts';
+import {
+  entriesIn,
+  newestFirst,
+  newestIn,
+  type Places,
+  placesOf,
+  placesToCount,
+  type Streams,
+} from './entry-streams.ts';
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
 import { byResource, byUser } from './fitting-names.ts';
 
@@ -64,8 +72,6 @@ const byText = (entry: string) =>
 const unsettled = (filter: EntryFilter, { settles }: Streams): EntryFilter =>
   settles === undefined ? filter : { ...filter, [settles]: undefined };
 
-export const newestFirst = (query: Query): Query => query.orderByRaw('l.timestamp desc, l.id desc');
-
 export const selectEntries = (query: Query): PromiseLike<EntryRow[]> => query.select<EntryRow[]>(COLUMNS);
 
 export const peopleOf = (ctx: Context, rows: readonly { actorId: string }[]): Promise<People> =>
@@ -94,33 +100,23 @@ async function choose(
   filter: EntryFilter,
   { limit, through = limit, only = (entries) => entries }: Part,
 ): Promise<{ chosen: Query; places: Places }> {
-  const places = await placesOf(ctx, filter, through);
+  const places = await placesOf(ctx, filter);
   const { streams } = places;
+  const offset = through - limit;
+  const fitting = (asked: EntryFilter) => (entries: Query) => only(narrowed(entries, asked));
   const chosen =
     streams === undefined
-      ? newestFirst(only(narrowed(entriesOf(ctx, places), filter)))
+      ? newestFirst(fitting(filter)(entriesOf(ctx, places)))
           .select('l.id')
           .limit(limit)
-          .offset(through - limit)
-      : // Each stream offers as many as could be shown of it, by what its index holds.
-        entriesIn(ctx, streams, (entries) =>
-          newestFirst(only(narrowed(entries, unsettled(filter, streams))))
-            .select('l.id', 'l.timestamp')
-            .limit(through),
-        )
-          .select('e.id')
-          .orderByRaw('e.timestamp desc, e.id desc')
-          .limit(limit)
-          .offset(through - limit);
+          .offset(offset)
+      : newestIn(ctx, streams, { offset, through, fitting: fitting(unsettled(filter, streams)) });
   return { chosen, places };
 }
 
-/** Names fit, and the entries are walked to all the same. */
-const isDense = ({ named, streams }: Places) => named !== undefined && streams === undefined;
-
 export async function newestIds(ctx: Context, filter: EntryFilter, part: Part): Promise<string[]> {
   const { chosen, places } = await choose(ctx, filter, part);
-  return isDense(places) ? walkedTo(ctx, chosen) : idsOf(chosen);
+  return places.isDense ? walkedTo(ctx, chosen) : idsOf(chosen);
 }
 
 /** In no order yet. */
@@ -131,7 +127,7 @@ export async function newestEntries(
 ): Promise<{ entries: Query; places: Places }> {
   const { chosen, places } = await choose(ctx, filter, part);
   const entries: Query = ctx.tx('audit_logs as l');
-  if (isDense(places)) void entries.whereRaw('l.id = any(?::uuid[])', [await walkedTo(ctx, chosen)]);
+  if (places.isDense) void entries.whereRaw('l.id = any(?::uuid[])', [await walkedTo(ctx, chosen)]);
   else void entries.whereRaw('l.id = any(array(?))', [chosen]);
   return { entries, places };
 }

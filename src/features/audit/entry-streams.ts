@@ -23,8 +23,6 @@ const MOST_NAMES = 1000;
 const MOST_NAMES_COUNTED = 10_000;
 /** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
 const MOST_WALKED = 10;
-/** What streams may offer for a page together. A page far down is cheaper to walk to, the more so where much fits. */
-const MOST_OFFERED = { ofChains: 50_000, ofNames: 200_000 };
 
 /** The chains that the caller sees; none is named to a caller who sees all. */
 async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> {
@@ -41,35 +39,28 @@ export interface Places {
   chains: string[] | undefined;
   /** Absent where the entries are better walked to, newest first. */
   streams: Streams | undefined;
-  /** The names that fit; `many` where a walk is to find them. Absent where none is asked for. */
-  named: Streams | 'many' | undefined;
+  /** More names fit than are looked for one by one, so that a walk soon has enough. */
+  isDense: boolean;
 }
 
-/** Where to look for the entries up to number `through` of those that the filter leaves. */
-export async function placesOf(ctx: Context, filter: EntryFilter, through: number): Promise<Places> {
+/** Where to look for the entries that the filter leaves. */
+export async function placesOf(ctx: Context, filter: EntryFilter): Promise<Places> {
   const chains = await chainsOf(ctx);
   const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
-  if (named === undefined) {
-    const streams = chainStreams(filter, chains);
-    const isDear = streams !== undefined && streams.count * through > MOST_OFFERED.ofChains;
-    return { chains, streams: isDear ? undefined : streams, named };
-  }
-  const isMany = named.count > MOST_NAMES;
-  const isDear = isMany || named.count * through > MOST_OFFERED.ofNames;
-  return { chains, streams: isDear ? undefined : named, named: isMany ? 'many' : named };
+  if (named === undefined) return { chains, streams: chainStreams(filter, chains), isDense: false };
+  const isDense = named.count > MOST_NAMES;
+  return { chains, streams: isDense ? undefined : named, isDense };
 }
 
 /** Where to look for what is counted, and whether more names fit than are counted. */
 export async function placesToCount(
   ctx: Context,
   filter: EntryFilter,
-  { chains, named }: Places,
+  { chains, streams, isDense }: Places,
 ): Promise<{ streams: Streams; isCut: boolean }> {
-  if (named === undefined) return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
-  if (named !== 'many') return { streams: named, isCut: false };
-  const streams = await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED);
-  if (streams === undefined) throw new Error('a filter by names has names');
-  return { streams, isCut: streams.count > MOST_NAMES_COUNTED };
+  const found = isDense ? await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED) : streams;
+  if (found !== undefined) return { streams: found, isCut: isDense && found.count > MOST_NAMES_COUNTED };
+  return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
 }
 
 async function allChains({ tx }: Context): Promise<string[]> {
@@ -145,3 +136,34 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
     .from(tx.raw(streams.source, streams.bindings as string[][]))
     .joinRaw('cross join lateral ? as e', [perStream]);
 }
+
+/**
+ * The ids of entries number `from` to `through` of all streams, newest first. If each offered as many as are asked for,
+ * most would be in vain: so each first offers its share and some more, and as far back as these go, all are looked for.
+ */
+export function newestIn(
+  ctx: Context,
+  streams: Streams,
+  { offset, through, fitting }: { offset: number; through: number; fitting: (entries: Query) => Query },
+): Query {
+  const offering = (most: number, entries: Query) =>
+    newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(most);
+  const share = Math.ceil((4 * through) / streams.count) + 4;
+  const offered = entriesIn(ctx, streams, (entries) => {
+    if (!(share < through)) return offering(through, entries);
+    const first = entriesIn(ctx, streams, (some) => offering(share, some)).select('e.timestamp');
+    // Where not as many as are asked for are offered, there is no end to it.
+    return offering(through, entries).whereRaw(
+      `l.timestamp >= (select coalesce(
+        (select first.timestamp from (?) as first order by 1 desc offset ? limit 1), '-infinity'))`,
+      [first, through - 1],
+    );
+  });
+  return offered
+    .select('e.id')
+    .orderByRaw('e.timestamp desc, e.id desc')
+    .limit(through - offset)
+    .offset(offset);
+}
+
+export const newestFirst = (entries: Query): Query => entries.orderByRaw('l.timestamp desc, l.id desc');

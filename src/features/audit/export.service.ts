@@ -1,7 +1,8 @@
 import type { Context } from '../../platform/context.ts';
 import { Download, type Within } from '../../platform/http/download.ts';
 import type { EntryFilter, FullEntry } from './audit.schema.ts';
-import { newestFirst, newestIds, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestIds, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestFirst } from './entry-streams.ts';
 import { CSV_HEAD, csvEntry } from './csv.ts';
 import { fullEntry } from './entry-row.ts';
 

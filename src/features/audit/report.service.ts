@@ -1,6 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import type { LogEntry, ReportQuery } from './audit.schema.ts';
-import { newestEntries, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestEntries, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { newestFirst } from './entry-streams.ts';
 import { logEntry } from './entry-row.ts';
 import {
   COMPLIANCE_ACTIONS,

@@ -29,29 +29,29 @@ describe('pages of the audit trail', function () {
     const orgs = [tenant.orgId];
     for (let i = 0; i < 11; i++) orgs.push(await buildOrganization(app, tenant.partnerId));
     const stranger = await buildTenant(app);
-    const people = Array.from({ length: 400 }, (_, n) => ({ id: newId(), email: `p${n}.x@example.com` }));
-    const entries: NewEntry[] = Array.from({ length: 900 }, (_, n) => {
+    const people = Array.from({ length: 1300 }, (_, n) => ({ id: newId(), email: `p${n}.x@example.com` }));
+    const entries: NewEntry[] = Array.from({ length: 2600 }, (_, n) => {
       const isOwn = n % 13 === 12;
-      const person = people[(n * 7) % 400];
+      const person = people[(n * 7) % 1300];
       return {
         org_id: isOwn ? null : n % 17 === 0 ? stranger.orgId : (orgs[(n * n) % 12] ?? null),
         partner_id: n % 17 === 0 && !isOwn ? stranger.partnerId : tenant.partnerId,
         // Several at the same moment, and not in the order in which they were written.
-        timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 300) * 60_000).toISOString(),
+        timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 900) * 60_000).toISOString(),
         actor_id: person?.id ?? '',
         actor_email: n % 5 === 0 ? null : (person?.email ?? null),
         action: n % 200 === 0 ? 'rare.deed' : `deed.${n % 7}`,
         resource_type: n % 150 === 0 ? 'Odd' : 'thing',
-        resource_name: n % 6 === 0 ? null : `Thing ${n % 350}`,
+        resource_name: n % 6 === 0 ? null : `Thing ${n % 1350}`,
       };
     });
     // Of the names the first are on sheets, on full ones and others, and the last are noted.
     const sheets = new NameSheets({ db: app.server.database.hubPool, log: quietLog });
-    await addEntries(app, ...entries.slice(0, 300));
+    await addEntries(app, ...entries.slice(0, 1200));
     await sheets.gather();
-    await addEntries(app, ...entries.slice(300, 600));
+    await addEntries(app, ...entries.slice(1200, 1800));
     await sheets.gather();
-    await addEntries(app, ...entries.slice(600));
+    await addEntries(app, ...entries.slice(1800));
     const { admin } = tenant;
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     const system = await buildPerson(app, { scope: 'system' });
