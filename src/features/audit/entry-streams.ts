@@ -13,6 +13,8 @@ export interface Streams {
   bindings: readonly (string | null)[][];
   columns: readonly ('chain_id' | 'actor_id' | 'resource_type' | 'resource_name')[];
   count: number;
+  /** There are streams of entries whose resource has no name. */
+  hasUnnamed: boolean;
   /** What of the filter every entry in them meets. */
   settles: 'user' | 'resource' | undefined;
 }
@@ -21,6 +23,8 @@ export interface Streams {
 const MOST_NAMES = 1000;
 /** And so many are counted. */
 const MOST_NAMES_COUNTED = 10_000;
+/** What streams may offer for a page at once. */
+const MOST_OFFERED = 20_000;
 /** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
 const MOST_WALKED = 10;
 
@@ -79,6 +83,7 @@ const streamsOf = (chains: string[]): Streams => ({
   bindings: [chains],
   columns: ['chain_id'],
   count: chains.length,
+  hasUnnamed: false,
   settles: undefined,
 });
 
@@ -96,6 +101,7 @@ async function namedStreams(
       bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.actor_id)],
       columns: ['chain_id', 'actor_id'],
       count: rows.length,
+      hasUnnamed: false,
       settles: rows.every(({ always }) => always) ? 'user' : undefined,
     };
   }
@@ -110,6 +116,7 @@ async function namedStreams(
     ],
     columns: ['chain_id', 'resource_type', 'resource_name'],
     count: rows.length,
+    hasUnnamed: rows.some((row) => row.resource_name === null),
     settles: 'resource',
   };
 }
@@ -122,8 +129,8 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
     for (const name of names) void entries.whereRaw(`l.${name} = s.${name}`);
     return choose(entries);
   };
-  const { columns } = streams;
-  const perStream = columns.includes('resource_name')
+  const { columns, hasUnnamed } = streams;
+  const perStream = hasUnnamed
     ? tx.raw('(? union all ?)', [
         of(columns),
         // Nothing is equal to a name that is not there.
@@ -138,8 +145,9 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
 }
 
 /**
- * The ids of entries number `from` to `through` of all streams, newest first. If each offered as many as are asked for,
- * most would be in vain: so each first offers its share and some more, and as far back as these go, all are looked for.
+ * The ids of the entries of all streams behind `offset` and up to `through`, newest first. Where each would offer as many
+ * as are asked for, and most of them in vain, it first offers its share and some more; as far back as these go, all are
+ * looked for.
  */
 export function newestIn(
   ctx: Context,
@@ -150,7 +158,7 @@ export function newestIn(
     newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(most);
   const share = Math.ceil((4 * through) / streams.count) + 4;
   const offered = entriesIn(ctx, streams, (entries) => {
-    if (!(share < through)) return offering(through, entries);
+    if (streams.count * through <= MOST_OFFERED || share >= through) return offering(through, entries);
     const first = entriesIn(ctx, streams, (some) => offering(share, some)).select('e.timestamp');
     // Where not as many as are asked for are offered, there is no end to it.
     return offering(through, entries).whereRaw(

@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { Download, type Within } from '../../platform/http/download.ts';
 import type { EntryFilter, FullEntry } from './audit.schema.ts';
-import { newestIds, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { entriesById, newestIds, peopleOf, selectEntries } from './audit-query.ts';
 import { newestFirst } from './entry-streams.ts';
 import { CSV_HEAD, csvEntry } from './csv.ts';
 import { fullEntry } from './entry-row.ts';
@@ -32,7 +32,7 @@ async function* portions(within: Within, ids: readonly string[]): AsyncGenerator
   for (let start = 0; start < ids.length; start += PORTION) {
     const some = ids.slice(start, start + PORTION);
     yield await within(async (ctx) => {
-      const rows = await selectEntries(newestFirst(visibleEntries(ctx).whereRaw('l.id = any(?)', [some])));
+      const rows = await selectEntries(newestFirst(entriesById(ctx, some)));
       const people = await peopleOf(ctx, rows);
       return rows.map((row) => fullEntry(row, people));
     });
