@@ -50,20 +50,14 @@ function visible({ caller }: Context, entries: Query): Query {
   return entries.whereRaw('l.chain_id = any((select app_chain_ids())::uuid[])');
 }
 
-/**
- * Those of these ids that the caller sees, in no order. They are read one by one: Postgres takes what a caller sees for
- * little, and would rather look for many ids in all of it.
- */
-export function entriesById(ctx: Context, ids: readonly string[] | Query): Query {
-  const { tx } = ctx;
-  const chosen =
-    'toSQL' in ids ? tx.raw('(?) as chosen', [ids]) : tx.raw('unnest(?::uuid[]) as chosen (id)', [[...ids]]);
-  return visible(
-    ctx,
-    tx
-      .from(chosen)
-      .joinRaw('cross join lateral (select * from audit_logs where id = chosen.id limit 1) as l'),
-  );
+/** Those of these ids that the caller sees, in no order. */
+export const entriesById = (ctx: Context, ids: readonly string[]): Query =>
+  oneByOne(ctx, 'unnest(?::uuid[]) as chosen (id)', [...ids]);
+
+/** Postgres takes what a caller sees for little, and would rather look for many ids in all of it. */
+function oneByOne(ctx: Context, source: string, chosen: string[] | Query): Query {
+  const one = 'cross join lateral (select * from audit_logs where id = chosen.id limit 1) as l';
+  return visible(ctx, ctx.tx.from(ctx.tx.raw(source, [chosen])).joinRaw(one));
 }
 
 function narrowed(query: Query, filter: EntryFilter): Query {
@@ -141,7 +135,9 @@ export async function newestEntries(
   part: Part,
 ): Promise<{ entries: Query; places: Places }> {
   const { chosen, places } = await choose(ctx, filter, part);
-  const entries = entriesById(ctx, places.isDense ? await walkedTo(ctx, chosen) : chosen);
+  const entries = places.isDense
+    ? entriesById(ctx, await walkedTo(ctx, chosen))
+    : oneByOne(ctx, '(?) as chosen', chosen);
   return { entries, places };
 }
 

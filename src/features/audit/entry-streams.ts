@@ -23,8 +23,8 @@ export interface Streams {
 const MOST_NAMES = 1000;
 /** And so many are counted. */
 const MOST_NAMES_COUNTED = 10_000;
-/** What streams may offer for a page at once. */
-const MOST_OFFERED = 20_000;
+/** What streams may be asked to offer for a page at once; those of a name rarely have as much. */
+const MOST_OFFERED = { ofChains: 20_000, ofNames: 200_000 };
 /** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
 const MOST_WALKED = 10;
 
@@ -53,7 +53,7 @@ export async function placesOf(ctx: Context, filter: EntryFilter): Promise<Place
   const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
   if (named === undefined) return { chains, streams: chainStreams(filter, chains), isDense: false };
   const isDense = named.count > MOST_NAMES;
-  return { chains, streams: isDense ? undefined : named, isDense };
+  return { chains, streams: isDense ? chainStreams(filter, chains) : named, isDense };
 }
 
 /** Where to look for what is counted, and whether more names fit than are counted. */
@@ -74,7 +74,8 @@ async function allChains({ tx }: Context): Promise<string[]> {
 
 function chainStreams(filter: EntryFilter, chains: string[] | undefined): Streams | undefined {
   if (chains === undefined) return undefined;
-  if (filter.q !== undefined && chains.length > MOST_WALKED) return undefined;
+  const isWalked = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
+  if (isWalked && chains.length > MOST_WALKED) return undefined;
   return streamsOf(chains);
 }
 
@@ -154,11 +155,12 @@ export function newestIn(
   streams: Streams,
   { offset, through, fitting }: { offset: number; through: number; fitting: (entries: Query) => Query },
 ): Query {
-  const offering = (most: number, entries: Query) =>
-    newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(most);
+  const offering = (count: number, entries: Query) =>
+    newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(count);
+  const most = streams.columns.length === 1 ? MOST_OFFERED.ofChains : MOST_OFFERED.ofNames;
   const share = Math.ceil((4 * through) / streams.count) + 4;
   const offered = entriesIn(ctx, streams, (entries) => {
-    if (streams.count * through <= MOST_OFFERED || share >= through) return offering(through, entries);
+    if (streams.count * through <= most || share >= through) return offering(through, entries);
     const first = entriesIn(ctx, streams, (some) => offering(share, some)).select('e.timestamp');
     // Where not as many as are asked for are offered, there is no end to it.
     return offering(through, entries).whereRaw(
