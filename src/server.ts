@@ -9,6 +9,7 @@ import {
   AuditSealer,
   createAuditTrail,
   createEntryArchive,
+  NameSheets,
   OldEntries,
   SigningKeys,
 } from './features/audit/index.ts';
@@ -228,6 +229,8 @@ export async function startServer({
       log,
     });
     oldEntries.start();
+    const nameSheets = new NameSheets({ db: database.hubPool, log });
+    nameSheets.start();
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
@@ -255,7 +258,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await Promise.all([oldLogs.close(), oldEntries.close(), alertRounds.close()]);
+        await Promise.all([oldLogs.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

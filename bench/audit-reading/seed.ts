@@ -100,6 +100,14 @@ export async function seedEntries(ownerUrl: string, seeded: Seeded, entries: num
     from audit_signing_keys k, audit_logs l order by l.chain_id, l.seq desc
     on conflict (chain_id) do update set seq = excluded.seq, checksum = excluded.checksum; commit`,
   );
+  // As the sealer notes them.
+  await sql(
+    `set work_mem = '1GB';
+    insert into audit_actors select distinct chain_id, actor_id, actor_email from audit_logs where actor_type <> 'agent'
+    on conflict do nothing;
+    insert into audit_resources (chain_id, resource_type, resource_name)
+    select distinct chain_id, resource_type, resource_name from audit_logs on conflict do nothing`,
+  );
   // A table that nothing protects would keep the server from starting.
   await sql('drop table bench_chains');
   await sql('vacuum analyze');

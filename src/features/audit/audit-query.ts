@@ -4,8 +4,17 @@ import type { Query } from '../../platform/db/pool.ts';
 import { notFound } from '../../platform/errors.ts';
 import { knownPeople } from '../users/index.ts';
 import type { EntryFilter, EntryQuery, FullEntry, LogEntry, Pages, ShownEntry } from './audit.schema.ts';
-import { byResource, byUser, entriesIn, type Places, placesOf } from './entry-streams.ts';
+import {
+  entriesIn,
+  newestFirst,
+  newestIn,
+  type Places,
+  placesOf,
+  placesToCount,
+  type Streams,
+} from './entry-streams.ts';
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
+import { byResource, byUser } from './fitting-names.ts';
 
 /** Reading the trail: what the caller may see of it, narrowed down, newest first. */
 
@@ -35,11 +44,20 @@ const COLUMNS = {
  * An organization's people see its entries; a partner's those of the organizations they may act in, and what concerns
  * the partner itself. Row level security is the net under it.
  */
-export function visibleEntries({ tx, caller }: Context): Query {
-  const entries: Query = tx('audit_logs as l');
+function visible({ caller }: Context, entries: Query): Query {
   if (caller.scope === 'system') return entries;
   if (caller.scope === 'organization') return entries.where('l.chain_id', caller.orgId);
   return entries.whereRaw('l.chain_id = any((select app_chain_ids())::uuid[])');
+}
+
+/** Those of these ids that the caller sees, in no order. */
+export const entriesById = (ctx: Context, ids: readonly string[]): Query =>
+  oneByOne(ctx, 'unnest(?::uuid[]) as chosen (id)', [...ids]);
+
+/** Postgres takes what a caller sees for little, and would rather look for many ids in all of it. */
+function oneByOne(ctx: Context, source: string, chosen: string[] | Query): Query {
+  const one = 'cross join lateral (select * from audit_logs where id = chosen.id limit 1) as l';
+  return visible(ctx, ctx.tx.from(ctx.tx.raw(source, [chosen])).joinRaw(one));
 }
 
 function narrowed(query: Query, filter: EntryFilter): Query {
@@ -50,17 +68,18 @@ function narrowed(query: Query, filter: EntryFilter): Query {
   if (userId !== undefined) void query.where('l.actor_id', userId);
   if (user !== undefined) void query.whereRaw(...byUser('l', user));
   if (resource !== undefined) void query.whereRaw(...byResource('l', resource));
-  if (q !== undefined) {
-    void query.whereRaw(
-      `(l.action ilike :q or l.actor_email ilike :q or l.resource_type ilike :q or l.resource_name ilike :q
-        or l.details::text ilike :q)`,
-      { q: containing(q) },
-    );
-  }
+  if (q !== undefined) void query.whereRaw(byText('l'), { q: containing(q) });
   return query;
 }
 
-export const newestFirst = (query: Query): Query => query.orderByRaw('l.timestamp desc, l.id desc');
+const byText = (entry: string) =>
+  `(${['action', 'actor_email', 'resource_type', 'resource_name', 'details::text']
+    .map((text) => `${entry}.${text} ilike :q`)
+    .join(' or ')})`;
+
+/** Without what every entry of the streams meets: to look at it would be to read the entries themselves. */
+const unsettled = (filter: EntryFilter, { settles }: Streams): EntryFilter =>
+  settles === undefined ? filter : { ...filter, [settles]: undefined };
 
 export const selectEntries = (query: Query): PromiseLike<EntryRow[]> => query.select<EntryRow[]>(COLUMNS);
 
@@ -84,33 +103,47 @@ interface Part {
   only?: (entries: Query) => Query;
 }
 
-/** Of the entries that the filter leaves, the newest, or a part further down; in no order yet. */
-export async function newestEntries(
+/** The ids of the newest entries that the filter leaves, or of a part further down, in order. */
+async function choose(
   ctx: Context,
   filter: EntryFilter,
   { limit, through = limit, only = (entries) => entries }: Part,
-): Promise<{ entries: Query; places: Places }> {
-  const places = await placesOf(ctx, filter, through);
-  const { streams, isDense } = places;
-  const fitting = (entries: Query) => only(narrowed(entries, filter));
+): Promise<{ chosen: Query; places: Places }> {
+  const places = await placesOf(ctx, filter);
+  const { streams } = places;
+  const offset = through - limit;
+  const fitting = (asked: EntryFilter) => (entries: Query) => only(narrowed(entries, asked));
   const chosen =
     streams === undefined
-      ? newestFirst(fitting(entriesOf(ctx, places)))
+      ? newestFirst(fitting(filter)(entriesOf(ctx, places)))
           .select('l.id')
           .limit(limit)
-          .offset(through - limit)
-      : // Each stream offers as many as could be shown of it, by what its index holds.
-        entriesIn(ctx, streams, (entries) =>
-          newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(through),
-        )
-          .select('e.id')
-          .orderByRaw('e.timestamp desc, e.id desc')
-          .limit(limit)
-          .offset(through - limit);
-  const entries: Query = ctx.tx('audit_logs as l');
-  if (isDense) void entries.whereRaw('l.id = any(?::uuid[])', [await walkedTo(ctx, chosen)]);
-  else void entries.whereRaw('l.id = any(array(?))', [chosen]);
+          .offset(offset)
+      : newestIn(ctx, streams, { offset, through, fitting: fitting(unsettled(filter, streams)) });
+  return { chosen, places };
+}
+
+export async function newestIds(ctx: Context, filter: EntryFilter, part: Part): Promise<string[]> {
+  const { chosen, places } = await choose(ctx, filter, part);
+  return places.isDense ? walkedTo(ctx, chosen) : idsOf(chosen);
+}
+
+/** In no order yet. */
+export async function newestEntries(
+  ctx: Context,
+  filter: EntryFilter,
+  part: Part,
+): Promise<{ entries: Query; places: Places }> {
+  const { chosen, places } = await choose(ctx, filter, part);
+  const entries = places.isDense
+    ? entriesById(ctx, await walkedTo(ctx, chosen))
+    : oneByOne(ctx, '(?) as chosen', chosen);
   return { entries, places };
+}
+
+async function idsOf(chosen: Query): Promise<string[]> {
+  const rows = (await chosen) as { id: string }[];
+  return rows.map(({ id }) => id);
 }
 
 /**
@@ -119,9 +152,9 @@ export async function newestEntries(
  */
 async function walkedTo({ tx }: Context, chosen: Query): Promise<string[]> {
   await tx.raw('set local enable_sort = off; set local jit = off');
-  const rows = (await chosen) as { id: string }[];
+  const ids = await idsOf(chosen);
   await tx.raw('set local enable_sort = on; set local jit = on');
-  return rows.map(({ id }) => id);
+  return ids;
 }
 
 /** The chains are named one by one: how much there is in them decides how Postgres looks for entries. */
@@ -135,21 +168,43 @@ async function page(ctx: Context, { page: number, limit, skipCount, ...filter }:
   const rows = await selectEntries(newestFirst(entries));
   const pagination: Pages = { page: number, limit };
   if (!skipCount) {
-    pagination.total = await totalOf(ctx, filter, places);
-    pagination.totalPages = Math.ceil(pagination.total / limit);
+    const shown = rows.length === 0 ? 0 : (number - 1) * limit + rows.length;
+    Object.assign(pagination, await totalOf(ctx, filter, places, shown));
+    pagination.totalPages = Math.ceil((pagination.total ?? 0) / limit);
   }
   return { rows, people: await peopleOf(ctx, rows), pagination };
 }
 
-async function totalOf(ctx: Context, filter: EntryFilter, places: Places): Promise<number> {
-  if (Object.values(filter).every((value) => value === undefined)) return totalOfChains(ctx);
-  const { streams } = places;
-  const found =
-    streams === undefined || streams.columns.length === 1
-      ? narrowed(entriesOf(ctx, places), filter)
-      : entriesIn(ctx, streams, (entries) => narrowed(entries, filter).select('l.id'));
-  const [counted] = await found.select<{ total: number }[]>(ctx.tx.raw('count(*)::int as total'));
-  return counted?.total ?? 0;
+/** So many entries are looked at to count those that a filter leaves; of more, the total is what there are at the least. */
+const MOST_COUNTED = 100_000;
+
+/** @param shown  There are as many at the least. */
+async function totalOf(
+  ctx: Context,
+  { q, ...filter }: EntryFilter,
+  places: Places,
+  shown: number,
+): Promise<Pick<Pages, 'total' | 'totalIsMinimum'>> {
+  if (q === undefined && Object.values(filter).every((value) => value === undefined)) {
+    return { total: await totalOfChains(ctx) };
+  }
+  const { streams, isCut } = await placesToCount(ctx, filter, places);
+  const some = entriesIn(ctx, streams, (entries) =>
+    narrowed(entries, unsettled(filter, streams))
+      .select(q === undefined ? 'l.id' : 'l.*')
+      .limit(MOST_COUNTED + 1),
+  )
+    .select('e.*')
+    .limit(MOST_COUNTED + 1);
+  const fitting = q === undefined ? 'true' : byText('e');
+  const [counted] = await ctx.tx.from(some.as('e')).select<{ total: number; looked: number }[]>(
+    ctx.tx.raw(`count(*)::int as looked, count(*) filter (where ${fitting})::int as total`, {
+      q: containing(q ?? ''),
+    }),
+  );
+  const { total = 0, looked = 0 } = counted ?? {};
+  if (looked <= MOST_COUNTED && !isCut) return { total };
+  return { total: Math.max(Math.min(total, MOST_COUNTED), shown), totalIsMinimum: true };
 }
 
 /** A chain has no gaps: its head tells how many there are, less those that were pruned. */
@@ -183,7 +238,7 @@ export async function listEntries(
 }
 
 export async function readEntry(ctx: Context, id: string): Promise<FullEntry> {
-  const [row] = await selectEntries(visibleEntries(ctx).where('l.id', id));
+  const [row] = await selectEntries(entriesById(ctx, [id]));
   if (row === undefined) throw notFound('Audit entry');
   return fullEntry(row, await peopleOf(ctx, [row]));
 }

@@ -66,6 +66,12 @@ const Pages = z
     limit: z.number().int(),
     total: z.number().int().optional(),
     totalPages: z.number().int().optional(),
+    totalIsMinimum: z
+      .literal(true)
+      .optional()
+      .describe(
+        'A filter leaves more entries than are counted for a list: `total` is how many there are at the least.',
+      ),
   })
   .meta({ id: 'AuditPagination' });
 export type Pages = z.infer<typeof Pages>;

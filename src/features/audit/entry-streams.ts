@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import type { EntryFilter } from './audit.schema.ts';
+import { fittingActors, fittingResources } from './fitting-names.ts';
 
 /**
  * Where the entries that a caller asks for lie: in streams, each of which an index gives newest first. A page is the
@@ -13,14 +13,20 @@ export interface Streams {
   bindings: readonly (string | null)[][];
   columns: readonly ('chain_id' | 'actor_id' | 'resource_type' | 'resource_name')[];
   count: number;
+  /** There are streams of entries whose resource has no name. */
+  hasUnnamed: boolean;
+  /** What of the filter every entry in them meets. */
+  settles: 'user' | 'resource' | undefined;
 }
 
 /** So many names are looked for one by one; where a text fits more of them, it is looked for in the entries themselves. */
-const MOST_NAMES = 300;
+const MOST_NAMES = 1000;
+/** And so many are counted. */
+const MOST_NAMES_COUNTED = 10_000;
+/** What streams may be asked to offer for a page at once; those of a name rarely have as much. */
+const MOST_OFFERED = { ofChains: 20_000, ofNames: 200_000 };
 /** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
 const MOST_WALKED = 10;
-/** What streams may offer for a page together. A page far down is cheaper to walk to. */
-const MOST_OFFERED = 50_000;
 
 /** The chains that the caller sees; none is named to a caller who sees all. */
 async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> {
@@ -41,57 +47,67 @@ export interface Places {
   isDense: boolean;
 }
 
-/** Where to look for the entries up to number `through` of those that the filter leaves. */
-export async function placesOf(ctx: Context, filter: EntryFilter, through: number): Promise<Places> {
+/** Where to look for the entries that the filter leaves. */
+export async function placesOf(ctx: Context, filter: EntryFilter): Promise<Places> {
   const chains = await chainsOf(ctx);
-  const named = await namedStreams(ctx, filter, chains);
-  const isDense = named === 'many';
-  const streams = named === undefined || named === 'many' ? chainStreams(filter, chains) : named;
-  const isDear = streams !== undefined && streams.count * through > MOST_OFFERED;
-  return { chains, streams: isDear ? undefined : streams, isDense };
+  const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
+  if (named === undefined) return { chains, streams: chainStreams(filter, chains), isDense: false };
+  const isDense = named.count > MOST_NAMES;
+  return { chains, streams: isDense ? chainStreams(filter, chains) : named, isDense };
+}
+
+/** Where to look for what is counted, and whether more names fit than are counted. */
+export async function placesToCount(
+  ctx: Context,
+  filter: EntryFilter,
+  { chains, streams, isDense }: Places,
+): Promise<{ streams: Streams; isCut: boolean }> {
+  const found = isDense ? await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED) : streams;
+  if (found !== undefined) return { streams: found, isCut: isDense && found.count > MOST_NAMES_COUNTED };
+  return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
+}
+
+async function allChains({ tx }: Context): Promise<string[]> {
+  const rows: { chain_id: string }[] = await tx('audit_chain_heads').select('chain_id');
+  return rows.map((row) => row.chain_id);
 }
 
 function chainStreams(filter: EntryFilter, chains: string[] | undefined): Streams | undefined {
   if (chains === undefined) return undefined;
   const isWalked = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
   if (isWalked && chains.length > MOST_WALKED) return undefined;
-  return {
-    source: 'unnest(?::uuid[]) as s (chain_id)',
-    bindings: [chains],
-    columns: ['chain_id'],
-    count: chains.length,
-  };
+  return streamsOf(chains);
 }
 
-/** By the names that a part of one fits, as the sealer noted them. */
+const streamsOf = (chains: string[]): Streams => ({
+  source: 'unnest(?::uuid[]) as s (chain_id)',
+  bindings: [chains],
+  columns: ['chain_id'],
+  count: chains.length,
+  hasUnnamed: false,
+  settles: undefined,
+});
+
+/** By the names that a part of one fits, as the sealer noted them; one more than `most` where there are more. */
 async function namedStreams(
   ctx: Context,
   { user, resource }: EntryFilter,
   chains: string[] | undefined,
-): Promise<Streams | 'many' | undefined> {
-  const inChains = (query: Query): Query =>
-    chains === undefined ? query : query.whereRaw('n.chain_id = any(?::uuid[])', [chains]);
+  most: number,
+): Promise<Streams | undefined> {
   if (user !== undefined) {
-    const rows: { chain_id: string; actor_id: string }[] = await inChains(ctx.tx('audit_actors as n'))
-      .whereRaw(...byUser('n', user))
-      .distinct('n.chain_id', 'n.actor_id')
-      .limit(MOST_NAMES + 1);
-    if (rows.length > MOST_NAMES) return 'many';
+    const rows = await fittingActors(ctx, user, chains, most + 1);
     return {
       source: 'unnest(?::uuid[], ?::uuid[]) as s (chain_id, actor_id)',
       bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.actor_id)],
       columns: ['chain_id', 'actor_id'],
       count: rows.length,
+      hasUnnamed: false,
+      settles: rows.every(({ always }) => always) ? 'user' : undefined,
     };
   }
   if (resource === undefined) return undefined;
-  const rows: { chain_id: string; resource_type: string; resource_name: string | null }[] = await inChains(
-    ctx.tx('audit_resources as n'),
-  )
-    .whereRaw(...byResource('n', resource))
-    .select('n.chain_id', 'n.resource_type', 'n.resource_name')
-    .limit(MOST_NAMES + 1);
-  if (rows.length > MOST_NAMES) return 'many';
+  const rows = await fittingResources(ctx, resource, chains, most + 1);
   return {
     source: 'unnest(?::uuid[], ?::text[], ?::text[]) as s (chain_id, resource_type, resource_name)',
     bindings: [
@@ -101,21 +117,10 @@ async function namedStreams(
     ],
     columns: ['chain_id', 'resource_type', 'resource_name'],
     count: rows.length,
+    hasUnnamed: rows.some((row) => row.resource_name === null),
+    settles: 'resource',
   };
 }
-
-type Condition = [sql: string, bindings: Record<string, string>];
-
-/** By part of the address or of the name that the person has now; of entries, and of what was noted of them. */
-export const byUser = (table: 'l' | 'n', user: string): Condition => [
-  `(${table}.actor_email ilike :user or ${table}.actor_id in (select id from users where name ilike :user))`,
-  { user: containing(user) },
-];
-
-export const byResource = (table: 'l' | 'n', resource: string): Condition => [
-  `(lower(${table}.resource_type) = lower(:type) or ${table}.resource_name ilike :name)`,
-  { type: resource, name: containing(resource) },
-];
 
 /** The entries of each stream; `choose` says which and how many of one. */
 export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Query) => Query): Query {
@@ -125,8 +130,8 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
     for (const name of names) void entries.whereRaw(`l.${name} = s.${name}`);
     return choose(entries);
   };
-  const { columns } = streams;
-  const perStream = columns.includes('resource_name')
+  const { columns, hasUnnamed } = streams;
+  const perStream = hasUnnamed
     ? tx.raw('(? union all ?)', [
         of(columns),
         // Nothing is equal to a name that is not there.
@@ -139,3 +144,36 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
     .from(tx.raw(streams.source, streams.bindings as string[][]))
     .joinRaw('cross join lateral ? as e', [perStream]);
 }
+
+/**
+ * The ids of the entries of all streams behind `offset` and up to `through`, newest first. Where each would offer as many
+ * as are asked for, and most of them in vain, it first offers its share and some more; as far back as these go, all are
+ * looked for.
+ */
+export function newestIn(
+  ctx: Context,
+  streams: Streams,
+  { offset, through, fitting }: { offset: number; through: number; fitting: (entries: Query) => Query },
+): Query {
+  const offering = (count: number, entries: Query) =>
+    newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(count);
+  const most = streams.columns.length === 1 ? MOST_OFFERED.ofChains : MOST_OFFERED.ofNames;
+  const share = Math.ceil((4 * through) / streams.count) + 4;
+  const offered = entriesIn(ctx, streams, (entries) => {
+    if (streams.count * through <= most || share >= through) return offering(through, entries);
+    const first = entriesIn(ctx, streams, (some) => offering(share, some)).select('e.timestamp');
+    // Where not as many as are asked for are offered, there is no end to it.
+    return offering(through, entries).whereRaw(
+      `l.timestamp >= (select coalesce(
+        (select first.timestamp from (?) as first order by 1 desc offset ? limit 1), '-infinity'))`,
+      [first, through - 1],
+    );
+  });
+  return offered
+    .select('e.id')
+    .orderByRaw('e.timestamp desc, e.id desc')
+    .limit(through - offset)
+    .offset(offset);
+}
+
+export const newestFirst = (entries: Query): Query => entries.orderByRaw('l.timestamp desc, l.id desc');

@@ -1,7 +1,8 @@
 import type { Context } from '../../platform/context.ts';
 import { Download, type Within } from '../../platform/http/download.ts';
 import type { EntryFilter, FullEntry } from './audit.schema.ts';
-import { newestEntries, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { entriesById, newestIds, peopleOf, selectEntries } from './audit-query.ts';
+import { newestFirst } from './entry-streams.ts';
 import { CSV_HEAD, csvEntry } from './csv.ts';
 import { fullEntry } from './entry-row.ts';
 
@@ -17,8 +18,7 @@ export async function exportEntries(
   format: 'csv' | 'json',
   filter: EntryFilter,
 ): Promise<Download> {
-  const { entries } = await newestEntries(ctx, filter, { limit: MOST_ROWS });
-  const ids = (await newestFirst(entries).select<{ id: string }[]>('l.id')).map(({ id }) => id);
+  const ids = await newestIds(ctx, filter, { limit: MOST_ROWS });
   const noted = { format, rows: ids.length, ...filter };
   const pieces = (within: Within) => (format === 'csv' ? csvPieces : jsonPieces)(portions(within, ids));
   return format === 'csv'
@@ -32,7 +32,7 @@ async function* portions(within: Within, ids: readonly string[]): AsyncGenerator
   for (let start = 0; start < ids.length; start += PORTION) {
     const some = ids.slice(start, start + PORTION);
     yield await within(async (ctx) => {
-      const rows = await selectEntries(newestFirst(visibleEntries(ctx).whereRaw('l.id = any(?)', [some])));
+      const rows = await selectEntries(newestFirst(entriesById(ctx, some)));
       const people = await peopleOf(ctx, rows);
       return rows.map((row) => fullEntry(row, people));
     });

@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import type { BatchChoice } from './seal-batch.ts';
-import { type NamedEntry, noteActors, noteResources, type NotedNames } from './noted-names.ts';
+import { HOLD_NAMES, type NamedEntry, noteActors, noteResources, type NotedNames } from './noted-names.ts';
 
 /**
  * Notes the names in the entries behind the next batch while that is sealed, so that their batch has little to note
@@ -19,7 +19,10 @@ export async function noteAhead(db: Db, names: NotedNames, { limit, without }: B
     names.noted({ actors, resources: [] });
   }
   if (resources.length > 0) {
-    await inSystem((tx) => runPrepared(tx, RESOURCES, [JSON.stringify(resources)]));
+    await inSystem(async (tx) => {
+      await runPrepared(tx, HOLD_NAMES, []);
+      await runPrepared(tx, RESOURCES, [JSON.stringify(resources)]);
+    });
     names.noted({ actors: [], resources });
   }
 }

@@ -1,3 +1,4 @@
+import type { Statement } from '../../platform/db/prepared.ts';
 import { chainOf, type SealedContent } from './chain.ts';
 
 /** As `audit_actors` and `audit_resources` have them. */
@@ -11,6 +12,18 @@ export type NamedEntry = Pick<
   SealedContent,
   'orgId' | 'partnerId' | 'actorType' | 'actorId' | 'actorEmail' | 'resourceType' | 'resourceName'
 >;
+
+/**
+ * SQL: the lock that who notes names shares until the commit, and who gathers them by their numbers holds alone: then no
+ * lower number is still to come.
+ */
+export const NAMES_LOCK = `hashtextextended('audit-names', 0)`;
+
+/** Before the statement that notes resources. */
+export const HOLD_NAMES: Statement = {
+  name: 'audit-hold-names',
+  text: `select pg_advisory_xact_lock_shared(${NAMES_LOCK})`,
+};
 
 /** SQL: notes the names of a parameter, in one order everywhere, so that no two wait for each other. */
 export const noteActors = (names: string) => `

@@ -1,6 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import type { LogEntry, ReportQuery } from './audit.schema.ts';
-import { newestEntries, newestFirst, peopleOf, selectEntries, visibleEntries } from './audit-query.ts';
+import { entriesById, newestEntries, peopleOf, selectEntries } from './audit-query.ts';
+import { newestFirst } from './entry-streams.ts';
 import { logEntry } from './entry-row.ts';
 import {
   COMPLIANCE_ACTIONS,
@@ -40,7 +41,7 @@ async function counted(
 
 async function recent(ctx: Context, entries: readonly Counted[]): Promise<LogEntry[]> {
   const ids = entries.slice(0, RECENT).map(({ id }) => id);
-  const rows = await selectEntries(newestFirst(visibleEntries(ctx).whereIn('l.id', ids)));
+  const rows = await selectEntries(newestFirst(entriesById(ctx, ids)));
   const people = await peopleOf(ctx, rows);
   return rows.map((row) => logEntry(row, people));
 }

@@ -3,7 +3,7 @@ import { runPrepared } from '../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type UnsealedEntry } from './chain.ts';
 import { type Checkpoint, checkpointHash, signCheckpoint } from './checkpoint.ts';
-import { type Names, noteActors, type NotedNames, noteResources } from './noted-names.ts';
+import { HOLD_NAMES, type Names, noteActors, type NotedNames, noteResources } from './noted-names.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
@@ -76,6 +76,7 @@ async function sealSome(
     });
     const kept = heads.filter((head) => isDue(head, ends.of.get(head.chainId)?.kept));
     const newNames = names.newIn(placed.entries);
+    if (newNames.resources.length > 0) await runPrepared(tx, HOLD_NAMES, []);
     await move(tx, placed, { heads, kept, newNames });
     return { entries: placed.entries, kept, newNames };
   });

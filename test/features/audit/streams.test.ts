@@ -1,6 +1,8 @@
 import { expect } from 'chai';
+import { NameSheets } from '../../../src/features/audit/index.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 import { addEntries, type NewEntry } from './reading-support.ts';
@@ -27,23 +29,29 @@ describe('pages of the audit trail', function () {
     const orgs = [tenant.orgId];
     for (let i = 0; i < 11; i++) orgs.push(await buildOrganization(app, tenant.partnerId));
     const stranger = await buildTenant(app);
-    const people = Array.from({ length: 400 }, (_, n) => ({ id: newId(), email: `p${n}.x@example.com` }));
-    const entries: NewEntry[] = Array.from({ length: 900 }, (_, n) => {
+    const people = Array.from({ length: 1300 }, (_, n) => ({ id: newId(), email: `p${n}.x@example.com` }));
+    const entries: NewEntry[] = Array.from({ length: 2600 }, (_, n) => {
       const isOwn = n % 13 === 12;
-      const person = people[(n * 7) % 400];
+      const person = people[(n * 7) % 1300];
       return {
         org_id: isOwn ? null : n % 17 === 0 ? stranger.orgId : (orgs[(n * n) % 12] ?? null),
         partner_id: n % 17 === 0 && !isOwn ? stranger.partnerId : tenant.partnerId,
         // Several at the same moment, and not in the order in which they were written.
-        timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 300) * 60_000).toISOString(),
+        timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 900) * 60_000).toISOString(),
         actor_id: person?.id ?? '',
         actor_email: n % 5 === 0 ? null : (person?.email ?? null),
         action: n % 200 === 0 ? 'rare.deed' : `deed.${n % 7}`,
         resource_type: n % 150 === 0 ? 'Odd' : 'thing',
-        resource_name: n % 6 === 0 ? null : `Thing ${n % 350}`,
+        resource_name: n % 6 === 0 ? null : `Thing ${n % 1350}`,
       };
     });
-    await addEntries(app, ...entries);
+    // Of the names the first are on sheets, on full ones and others, and the last are noted.
+    const sheets = new NameSheets({ db: app.server.database.hubPool, log: quietLog });
+    await addEntries(app, ...entries.slice(0, 1200));
+    await sheets.gather();
+    await addEntries(app, ...entries.slice(1200, 1800));
+    await sheets.gather();
+    await addEntries(app, ...entries.slice(1800));
     const { admin } = tenant;
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     const system = await buildPerson(app, { scope: 'system' });
@@ -119,6 +127,24 @@ describe('pages of the audit trail', function () {
     });
   }
 
+  it('are looked for by names of which each is on one sheet, or noted since', async () => {
+    const noted = await asOwner(
+      app.database.ownerUrl,
+      `select chain_id, resource_type, resource_name from audit_resources order by 1, 2, 3`,
+    );
+    const read = await asOwner(
+      app.database.ownerUrl,
+      `select chain_id, resource_type, name as resource_name from audit_name_sheets, unnest(names) as name
+      union all
+      select chain_id, resource_type, resource_name from audit_resources r where no > (
+        select coalesce(max(through), 0) from audit_name_sheets s where s.chain_id = r.chain_id)
+      order by 1, 2, 3`,
+    );
+    expect(read).to.deep.equal(noted);
+    const onSheets = await asOwner(app.database.ownerUrl, 'select from audit_name_sheets, unnest(names)');
+    expect(onSheets.length).to.be.within(1, noted.length - 1);
+  });
+
   it('are found far down as well, where they are walked to', async () => {
     const { token, sees } = callers[1]!;
     const expected = stored.filter(sees).map(({ id }) => id);
@@ -144,5 +170,43 @@ describe('pages of the audit trail', function () {
     ]);
     const { body } = await app.call('GET', '/audit-logs/logs?user=zoë%20ren', { token });
     expect(body.data.map(({ user }: { user: { id: string } }) => user.id)).to.deep.equal([person?.actor_id]);
+  });
+});
+
+describe('the total of a list of the audit trail', function () {
+  this.timeout(60_000);
+  let app: TestApp;
+  before(async () => {
+    app = await createTestApp();
+  });
+  after(async () => app.close());
+
+  it('is what there are at the least, where a filter leaves more than are counted', async () => {
+    const { orgId, partnerId } = await buildTenant(app);
+    const { token } = await buildPerson(app, { scope: 'organization', orgId });
+    // Past the sealer, which would take a minute.
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into audit_logs (id, org_id, partner_id, "timestamp", actor_type, actor_id, action, resource_type, details,
+        result, seq, checksum, prev_checksum)
+      select gen_random_uuid(), $1, $2, now(), 'user', $1, case when n > 100000 then 'late' else 'deed' end, 'thing', '{}',
+        'success', n + 1000, lpad(to_hex(n), 64, '0'), lpad(to_hex(n - 1), 64, '0')
+      from generate_series(1, 100001) n`,
+      [orgId, partnerId],
+    );
+    const pagination = async (path: string) =>
+      (await app.call('GET', `/audit-logs${path}`, { token })).body.pagination;
+    expect(await pagination('/logs?limit=1&action=deed')).to.deep.equal({
+      page: 1,
+      limit: 1,
+      total: 100_000,
+      totalPages: 100_000,
+    });
+    const least = { page: 1, limit: 100, total: 100_000, totalPages: 1000, totalIsMinimum: true };
+    expect(await pagination('/logs?limit=100&from=2020-01-01')).to.deep.equal(least);
+    // Of a text, what is found among those that are looked at; and all that are shown.
+    const { total, totalIsMinimum } = await pagination('/search?q=late');
+    expect(totalIsMinimum).to.equal(true);
+    expect(total).to.equal(1);
   });
 });
