@@ -1,4 +1,5 @@
 import { type Context, holds } from '../../platform/context.ts';
+import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {
@@ -102,12 +103,17 @@ async function lostReferences(ctx: Reader, references: readonly Reference[]): Pr
     ...new Set(references.filter((one) => one.kind === kind).map(({ id }) => id)),
   ];
   const reach = (column: string) => inTenant(ctx.caller, column);
-  const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
-    `select id from organizations where id = any(?::uuid[]) and deleted_at is null and ${reach('id')}
-    union all select id from sites where id = any(?::uuid[]) and ${reach('org_id')}
-    union all select id from device_groups where id = any(?::uuid[]) and ${reach('org_id')}`,
-    [ids('orgId'), ids('siteId'), ids('groupId')],
-  );
+  const statement: Statement = {
+    name: `things_named_${ctx.caller.scope}`,
+    text: `select id from organizations where id = any($1::uuid[]) and deleted_at is null and ${reach('id')}
+      union all select id from sites where id = any($2::uuid[]) and ${reach('org_id')}
+      union all select id from device_groups where id = any($3::uuid[]) and ${reach('org_id')}`,
+  };
+  const rows = await runPrepared<{ id: string }>(ctx.tx, statement, [
+    ids('orgId'),
+    ids('siteId'),
+    ids('groupId'),
+  ]);
   const there = new Set(rows.map(({ id }) => id));
   return references
     .filter(({ id }) => !there.has(id))
