@@ -5,6 +5,7 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Conditions,
   conditionsText,
+  customKey,
   type CustomKinds,
   type Fault,
   faultyConditions,
@@ -88,9 +89,21 @@ async function check(
 
 /** Most conditions ask for no custom field, and then nobody has to ask how those are defined. */
 async function parsedBy(ctx: Reader, given: unknown, root: string) {
-  const parsed = parseConditions(given, { root, customKinds: new Map() });
-  if (parsed.ok && !parsed.conditions.reads.has('custom')) return parsed;
-  return parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
+  const customKinds: CustomKinds = namesCustomField(given) ? await customFieldKinds(ctx) : new Map();
+  return parseConditions(given, { root, customKinds });
+}
+
+/** Of conditions that nothing is known of yet, however deep. */
+function namesCustomField(given: unknown): boolean {
+  const open = [given];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    if ('field' in next && typeof next.field === 'string' && customKey(next.field) !== undefined) return true;
+    if ('conditions' in next && Array.isArray(next.conditions)) {
+      for (const item of next.conditions) open.push(item);
+    }
+  }
+  return false;
 }
 
 const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
