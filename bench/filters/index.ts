@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { previewConditions } from '../../src/features/filters/preview.service.ts';
 import type { Context } from '../../src/platform/context.ts';
 import { inTenant } from '../../src/platform/db/tenant-filter.ts';
@@ -5,7 +6,7 @@ import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
 import { withTenant } from '../../src/platform/db/transaction.ts';
 import { buildPerson, type Person } from '../../test/support/factories.ts';
 import { createTestApp, type TestApp } from '../../test/support/test-app.ts';
-import { createTestDatabase, stopTestPostgres } from '../../test/support/test-postgres.ts';
+import { asOwner, createTestDatabase, stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { handwritten, questions, type Question } from './questions.ts';
 import { DEVICES, OF_PARTNER, ORGANIZATIONS, organizationId, PARTNER, seed } from './seed.ts';
 
@@ -26,6 +27,7 @@ const database =
     : { ownerUrl: given, appUrl: process.env['BENCH_APP_URL'] ?? '', drop: async () => {} };
 if (given === undefined) await seed(database.ownerUrl);
 const app = await createTestApp({ database });
+await untilLostNodeIsNoted();
 
 interface Reader {
   name: string;
@@ -55,6 +57,18 @@ try {
   await app.close();
   await database.drop();
   await stopTestPostgres();
+}
+
+/**
+ * The node that held the seeded devices is lost, which a server notes soon after its start: three quarters of a million
+ * rows, and nothing is measured meanwhile.
+ */
+async function untilLostNodeIsNoted(): Promise<void> {
+  const connected = async () =>
+    (await asOwner(database.ownerUrl, `select from device_presence where state = 'connected' limit 1`))
+      .length;
+  while ((await connected()) > 0) await setTimeout(1000);
+  await asOwner(database.ownerUrl, 'vacuum analyze device_presence');
 }
 
 async function prepareReaders(on: TestApp): Promise<Reader[]> {
@@ -129,6 +143,8 @@ function PAGES(): [string, string][] {
     'sort=hostname',
     'sort=lastSeenAt&order=desc',
     'sort=status',
+    // As nobody is connected, those that are offline are nearly all, and those that are online are none.
+    'sort=agentVersion&status=offline',
     'sort=agentVersion&status=online',
     'osType=linux&sort=enrolledAt',
   ];

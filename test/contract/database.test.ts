@@ -137,7 +137,6 @@ describe('the database', () => {
     // roles: a few rows a tenant. The others are reached by device or command, and kept free of indexes for writing.
     expect(unindexed.map(({ name }) => name)).to.have.members([
       'roles',
-      'device_presence',
       'agent_credentials',
       'command_transitions',
       'agent_logs',

@@ -7,6 +7,7 @@ export {
   type Reference,
 } from './conditions.ts';
 export { conditionsText } from './conditions-text.ts';
+export { customKey } from './custom-field.ts';
 export { decommissionedDevices, PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './device-source.ts';
 export type { Fault } from './faults.ts';
 export type { CustomKind, CustomKinds } from './field.ts';

@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -130,13 +131,17 @@ export async function definitionsOf(
  * do not agree it is a text.
  */
 export async function customFieldKinds(
-  ctx: Pick<Context, 'tx' | 'caller'>,
-  orgIds?: readonly string[],
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  orgIds: readonly string[] | null = null,
 ): Promise<Definitions> {
-  const fields = accessible(ctx).distinct('key', 'type');
-  if (orgIds !== undefined) void fields.whereRaw('org_id = any(?::uuid[])', [[...orgIds]]);
+  const statement: Statement = {
+    name: `custom_field_kinds_${caller.scope}`,
+    text: `select distinct key, type from custom_fields
+      where ${inTenant(caller, 'org_id')} and ($1::uuid[] is null or org_id = any($1))`,
+  };
+  const fields = await runPrepared<Pick<CustomField, 'key' | 'type'>>(tx, statement, [orgIds]);
   const kinds = new Map<string, CustomFieldType>();
-  for (const { key, type } of await fields) kinds.set(key, kinds.has(key) ? 'string' : type);
+  for (const { key, type } of fields) kinds.set(key, kinds.has(key) ? 'string' : type);
   return kinds;
 }
 

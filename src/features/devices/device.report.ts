@@ -1,6 +1,8 @@
 import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
+import { containing } from '../../platform/db/like-pattern.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import { STATUS_SQL } from '../conditions/index.ts';
+import { BETWEEN_TEXTS } from '../search/index.ts';
 import type { Device, DeviceSort } from './device.schema.ts';
 
 /** The read side of a device: its record with its presence beside it, in one query. */
@@ -52,6 +54,15 @@ export const IS_MEMBER = (query: Query, groupId: string) =>
     `exists (select from device_group_members m
       where m.org_id = d.org_id and m.device_id = d.id and m.group_id = ?)`,
     [groupId],
+  );
+
+/** Either name, in any case. Both stand in `search_text`, where only a needle with what is between them could reach across. */
+export const NAME_HAS = (query: Query, part: string) =>
+  query.whereRaw(
+    part.includes(BETWEEN_TEXTS)
+      ? '(lower(d.hostname) like lower(:pattern) or lower(d.display_name) like lower(:pattern))'
+      : 'd.search_text like lower(:pattern)',
+    { pattern: containing(part) },
   );
 
 export const SORT_SQL: Record<DeviceSort, string> = {

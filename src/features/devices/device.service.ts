@@ -1,5 +1,4 @@
 import type { Context } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
@@ -17,6 +16,7 @@ import { assertOrganizationAccess, isManageable } from '../organizations/index.t
 import {
   type DeviceInGroups,
   IS_MEMBER,
+  NAME_HAS,
   selectDevices,
   SORT_SQL,
   STATUS_IS,
@@ -35,12 +35,7 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
   if (query.osType !== undefined) void matching.where('d.os_type', query.osType);
   if (query.tags !== undefined) void matching.whereRaw('d.tags @> ?::text[]', [query.tags]);
   if (query.status !== undefined) void STATUS_IS(matching, query.status);
-  if (query.search !== undefined) {
-    const pattern = containing(query.search);
-    void matching.where(
-      (either) => void either.whereILike('d.hostname', pattern).orWhereILike('d.display_name', pattern),
-    );
-  }
+  if (query.search !== undefined) void NAME_HAS(matching, query.search);
   if (query.filterId === undefined) return pageOfDevices(ctx.tx, matching, query);
   const conditions = await conditionsOf(ctx, query.filterId);
   const found = whereMatching(matching, conditions, { caller: ctx.caller });

@@ -1,9 +1,11 @@
 import { type Context, holds } from '../../platform/context.ts';
+import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Conditions,
   conditionsText,
+  customKey,
   type CustomKinds,
   type Fault,
   faultyConditions,
@@ -85,9 +87,21 @@ async function check(
 
 /** Most conditions ask for no custom field, and then nobody has to ask how those are defined. */
 async function parsedBy(ctx: Reader, given: unknown, root: string) {
-  const parsed = parseConditions(given, { root, customKinds: new Map() });
-  if (parsed.ok && !parsed.conditions.reads.has('customFields')) return parsed;
-  return parseConditions(given, { root, customKinds: await customFieldKinds(ctx) });
+  const customKinds: CustomKinds = namesCustomField(given) ? await customFieldKinds(ctx) : new Map();
+  return parseConditions(given, { root, customKinds });
+}
+
+/** Of conditions that nothing is known of yet, however deep. */
+function namesCustomField(given: unknown): boolean {
+  const open = [given];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    if ('field' in next && typeof next.field === 'string' && customKey(next.field) !== undefined) return true;
+    if ('conditions' in next && Array.isArray(next.conditions)) {
+      for (const item of next.conditions) open.push(item);
+    }
+  }
+  return false;
 }
 
 const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
@@ -100,12 +114,17 @@ async function lostReferences(ctx: Reader, references: readonly Reference[]): Pr
     ...new Set(references.filter((one) => one.kind === kind).map(({ id }) => id)),
   ];
   const reach = (column: string) => inTenant(ctx.caller, column);
-  const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
-    `select id from organizations where id = any(?::uuid[]) and deleted_at is null and ${reach('id')}
-    union all select id from sites where id = any(?::uuid[]) and ${reach('org_id')}
-    union all select id from device_groups where id = any(?::uuid[]) and ${reach('org_id')}`,
-    [ids('orgId'), ids('siteId'), ids('groupId')],
-  );
+  const statement: Statement = {
+    name: `things_named_${ctx.caller.scope}`,
+    text: `select id from organizations where id = any($1::uuid[]) and deleted_at is null and ${reach('id')}
+      union all select id from sites where id = any($2::uuid[]) and ${reach('org_id')}
+      union all select id from device_groups where id = any($3::uuid[]) and ${reach('org_id')}`,
+  };
+  const rows = await runPrepared<{ id: string }>(ctx.tx, statement, [
+    ids('orgId'),
+    ids('siteId'),
+    ids('groupId'),
+  ]);
   const there = new Set(rows.map(({ id }) => id));
   return references
     .filter(({ id }) => !there.has(id))

@@ -73,7 +73,7 @@ async function storedResults(ctx: Context, q: string, limit: number): Promise<Ra
       beginning: beginningWith(q),
       q,
       betweenTexts: BETWEEN_TEXTS,
-      words: BETWEEN_WORDS.map((sign) => containing(sign + q.toLowerCase())),
+      words: BETWEEN_WORDS.map((sign) => containing(sign + q)),
       limit,
       partnerId: ctx.caller.partnerId,
     },
@@ -110,8 +110,8 @@ function bestOf({ type, table, where, haystack, title, description, place }: Sou
 const BEGINS = `(haystack like lower(:beginning) or position(:betweenTexts || lower(:q) in haystack) > 0)`;
 /** `rankOf` in SQL. */
 const RANK_OF_BEGINNING = `case when starts_with(haystack, lower(:q) || :betweenTexts)
-  or right(haystack, length(:q) + 1) = :betweenTexts || lower(:q) then 0 else 1 end`;
-const RANK_WITHIN = `case when haystack like any(:words::text[]) then 2 else 3 end`;
+  or right(haystack, length(lower(:q)) + 1) = :betweenTexts || lower(:q) then 0 else 1 end`;
+const RANK_WITHIN = `case when haystack like any(array(select lower(word) from unnest(:words::text[]) word)) then 2 else 3 end`;
 
 const toRanked = ({ rank, type, id, title, description }: FoundRow): Ranked => ({
   rank,

@@ -125,6 +125,41 @@ describe('the list of devices', () => {
     expect((await send('GET', '/devices?sort=nonsense')).status).to.equal(400);
   });
 
+  it('finds any part of either name, in any case, and nothing that reaches from one to the other', async () => {
+    const { admin, orgId } = await buildTenant(app);
+    const named = async (hostname: string, displayName: string | null) => {
+      const { deviceId } = await buildDevice(app, orgId);
+      await sql('update devices set hostname = ?, display_name = ? where id = ?', [
+        hostname,
+        displayName,
+        deviceId,
+      ]);
+      return deviceId;
+    };
+    const till = await named('TILL-07', 'Älteste İnsel Σ');
+    const odd = await named(String.raw`a%b_c\d`, null);
+    await named('aXbYcZd', 'till');
+    const between = await named('left\u001fright', 'inner');
+    const search = async (needle: string, more = '') => {
+      const path = `/devices?search=${encodeURIComponent(needle)}${more}`;
+      const { body } = await send('GET', path, undefined, admin);
+      return (body.data as Listed[]).map(({ id }) => id);
+    };
+    for (const needle of ['till-0', 'TILL-07', 'ÄLTESTE', 'älteste İNSEL', 'insel σ', '-']) {
+      expect(await search(needle), needle).to.deep.equal([till]);
+    }
+    for (const needle of ['%', '_', String.raw`\ `.trim(), 'A%B_C']) {
+      expect(await search(needle), needle).to.deep.equal([odd]);
+    }
+    expect(await search('LEFT\u001fr')).to.deep.equal([between]);
+    for (const needle of ['07älteste', '07\u001fä', '\u001fä', 'right\u001finner', "'"]) {
+      expect(await search(needle), needle).to.deep.equal([]);
+    }
+    expect((await send('DELETE', `/devices/${till}`, undefined, admin)).status).to.equal(200);
+    expect(await search('ÄLT')).to.deep.equal([]);
+    expect(await search('ÄLT', '&status=decommissioned')).to.deep.equal([till]);
+  });
+
   it('finds devices by tags, all of which they have', async () => {
     const [a, b, c] = await list('');
     const tag = (device: Listed | undefined, tags: string[]) =>

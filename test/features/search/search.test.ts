@@ -104,6 +104,12 @@ describe('search', () => {
     expect(await titles('needle')).to.deep.equal(['needle', 'needle-1', 'needle-2', 'big-needle', 'xneedle']);
   });
 
+  it('knows the beginning of a word by small letters as the database has them', async () => {
+    for (const name of ['aİst', 'z-İst', 'aΣ', 'z-Σ']) await device(name);
+    expect(await titles('İST')).to.deep.equal(['z-İst', 'aİst']);
+    expect(await titles('Σ')).to.deep.equal(['z-Σ', 'aΣ']);
+  });
+
   it('shows open alerts before resolved ones, the newest first', async () => {
     await alert('Needle', 'older', { status: 'resolved' });
     await alert('Needle', 'old');
