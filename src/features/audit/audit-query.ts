@@ -175,36 +175,41 @@ async function page(ctx: Context, { page: number, limit, skipCount, ...filter }:
   return { rows, people: await peopleOf(ctx, rows), pagination };
 }
 
-/** So many entries are looked at to count those that a filter leaves; of more, the total is what there are at the least. */
-const MOST_COUNTED = 100_000;
+/**
+ * So many entries that a filter leaves are counted, for a text so many are read; where there are more, the total is what
+ * there are at the least. That takes a quarter of a second, and any number might take minutes.
+ */
+const MOST = { counted: 1_000_000, read: 100_000 };
 
 /** @param shown  There are as many at the least. */
-async function totalOf(
+export async function totalOf(
   ctx: Context,
   { q, ...filter }: EntryFilter,
   places: Places,
   shown: number,
+  { counted, read } = MOST,
 ): Promise<Pick<Pages, 'total' | 'totalIsMinimum'>> {
   if (q === undefined && Object.values(filter).every((value) => value === undefined)) {
     return { total: await totalOfChains(ctx) };
   }
+  const most = q === undefined ? counted : read;
   const { streams, isCut } = await placesToCount(ctx, filter, places);
   const some = entriesIn(ctx, streams, (entries) =>
     narrowed(entries, unsettled(filter, streams))
       .select(q === undefined ? 'l.id' : 'l.*')
-      .limit(MOST_COUNTED + 1),
+      .limit(most + 1),
   )
     .select('e.*')
-    .limit(MOST_COUNTED + 1);
+    .limit(most + 1);
   const fitting = q === undefined ? 'true' : byText('e');
-  const [counted] = await ctx.tx.from(some.as('e')).select<{ total: number; looked: number }[]>(
+  const [found] = await ctx.tx.from(some.as('e')).select<{ total: number; looked: number }[]>(
     ctx.tx.raw(`count(*)::int as looked, count(*) filter (where ${fitting})::int as total`, {
       q: containing(q ?? ''),
     }),
   );
-  const { total = 0, looked = 0 } = counted ?? {};
-  if (looked <= MOST_COUNTED && !isCut) return { total };
-  return { total: Math.max(Math.min(total, MOST_COUNTED), shown), totalIsMinimum: true };
+  const { total = 0, looked = 0 } = found ?? {};
+  if (looked <= most && !isCut) return { total };
+  return { total: Math.max(Math.min(total, most), shown), totalIsMinimum: true };
 }
 
 /** A chain has no gaps: its head tells how many there are, less those that were pruned. */
