@@ -4,10 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { EntryRun } from './entry-run.ts';
 
-const HERE = path.dirname(fileURLToPath(import.meta.url));
-/** It starts TypeScript, in a thread as in a process. */
-const RUN = path.join(HERE, '..', '..', 'run.mjs');
-const WORKER = path.join(HERE, 'run-worker.ts');
+const HERE = fileURLToPath(import.meta.url);
+const FOLDER = path.dirname(HERE);
+const WORKER = path.join(FOLDER, `run-worker${path.extname(HERE)}`);
+/** What a thread is started with: from source by way of what starts TypeScript, built by itself. */
+const [PROGRAM, ...ARGUMENTS] =
+  path.extname(HERE) === '.ts'
+    ? ([path.join(FOLDER, '..', '..', 'run.mjs'), WORKER] as const)
+    : ([WORKER] as const);
 const MOST = 4;
 
 /** How a line says what an entry is: as Postgres copies it, or as a bundle has it. */
@@ -67,7 +71,7 @@ export class RunWorkers {
   }
 
   #start(): Thread {
-    const thread: Thread = { worker: new Worker(RUN, { argv: [WORKER] }), waiting: [] };
+    const thread: Thread = { worker: new Worker(PROGRAM, { argv: ARGUMENTS }), waiting: [] };
     thread.worker.on('message', ({ run }: RunAnswer) => thread.waiting.shift()?.resolve(run));
     thread.worker.on('messageerror', (error) => this.#fail(error));
     thread.worker.on('error', (error) => this.#fail(error));

@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import { execFile } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { copyFile, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { finished } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { lineWriter } from '../../src/cli/audit/export-to-file.ts';
+import { exportBundle } from '../../src/features/audit/export-bundle.ts';
+import { type AuditBench, createAuditBench } from '../features/audit/audit-support.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const run = promisify(execFile);
+/** More than are checked without threads. */
+const ENTRIES = 25_000;
+
+/** What `npm run build` makes, which is what the image runs: JavaScript, with nothing that starts TypeScript. */
+describe('the program as it is built', function () {
+  this.timeout(120_000);
+  let folder: string;
+  let bench: AuditBench;
+
+  before(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'muster-built-'));
+    const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
+    await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', path.join(folder, 'dist')], {
+      cwd: ROOT,
+    });
+    await copyFile(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
+    for (const part of ['node_modules', 'migrations']) {
+      await symlink(path.join(ROOT, part), path.join(folder, part));
+    }
+    bench = await createAuditBench();
+  });
+  after(async () => {
+    await bench?.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const muster = (...args: string[]) =>
+    run(process.execPath, [path.join(folder, 'dist/src/cli/muster.js'), ...args]).then(
+      ({ stdout }) => ({ code: 0, said: stdout }),
+      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
+        code,
+        said: stdout + stderr,
+      }),
+    );
+
+  it('checks a long chain with threads of its own', async () => {
+    await bench.add(ENTRIES);
+    await bench.sealer.flush();
+    const bundle = path.join(folder, 'bundle.jsonl');
+    const output = createWriteStream(bundle);
+    await exportBundle(bench.db, bench.orgId, lineWriter(output));
+    output.end();
+    await finished(output);
+
+    const whole = await muster('audit', 'verify', '--bundle', bundle);
+    expect(whole.said).to.contain(String(ENTRIES));
+    expect(whole.code).to.equal(0);
+
+    const lines = (await readFile(bundle, 'utf8')).split('\n');
+    const at = lines.length - 1000;
+    lines[at] = lines[at]!.replace('"result":"success"', '"result":"failure"');
+    await writeFile(bundle, lines.join('\n'));
+    const altered = await muster('audit', 'verify', '--bundle', bundle);
+    expect(altered.code).to.equal(1);
+    expect(altered.said).to.contain('its content is not what was sealed');
+  });
+});
