@@ -5,6 +5,7 @@ import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { withSystem, withTenant } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 type Wanted = Partial<Parameters<typeof raiseAlert>[1]>;
@@ -126,6 +127,12 @@ describe('alerts', function () {
       const [before, id, after] = [newId(), await raise(), newId()];
       expect(id[14]).to.equal('7');
       expect(before.slice(0, 13) <= id.slice(0, 13) && id.slice(0, 13) <= after.slice(0, 13)).to.equal(true);
+      const made = await asOwner<{ id: string; at: Date }>(
+        app.database.ownerUrl,
+        'select new_row_id() as id, clock_timestamp() as at from generate_series(1, 100)',
+      );
+      const msOf = (rowId: string) => Number.parseInt(rowId.replace('-', '').slice(0, 12), 16);
+      for (const row of made) expect(msOf(row.id)).to.be.at.most(row.at.getTime());
     });
   });
 
