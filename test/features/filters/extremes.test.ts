@@ -1,36 +1,23 @@
 import { expect } from 'chai';
-import { buildDevice, buildTenant, type Person } from '../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { asOwner } from '../../support/test-postgres.ts';
+import { buildDevice } from '../../support/factories.ts';
 import { all, of } from './conditions.ts';
+import { filterGround } from './filter-ground.ts';
 
 describe('saved filters that are too much', () => {
-  let app: TestApp;
-  let tenant: Awaited<ReturnType<typeof buildTenant>>;
-
-  before(async () => {
-    app = await createTestApp();
-  });
-  after(async () => app.close());
-  beforeEach(async () => {
-    tenant = await buildTenant(app);
-  });
-
-  const send = (method: string, path: string, body?: unknown, person: Person = tenant.admin) =>
-    app.call(method, path, { token: person.token, ...(body === undefined ? {} : { body }) });
-  const owner = (sql: string, values: unknown[] = []) => asOwner(app.database.ownerUrl, sql, values);
+  const ground = filterGround();
+  const { send, owner } = ground;
 
   const raw = (path: string, rawBody: string) =>
-    app.call('POST', path, { token: tenant.admin.token, rawBody });
+    ground.app.call('POST', path, { token: ground.tenant.admin.token, rawBody });
   const deep = (levels: number, leaf = JSON.stringify(of('hostname', 'isNotNull'))) =>
     '{"operator":"AND","conditions":['.repeat(levels) + leaf + ']}'.repeat(levels);
 
   it('are not what is 20,000 levels deep: that is made, listed, read back, previewed, explained and deleted', async () => {
-    const device = await buildDevice(app, tenant.orgId);
+    const device = await buildDevice(ground.app, ground.tenant.orgId);
     const conditions = deep(20_000);
     const made = await raw(
       '/filters',
-      `{"orgId":"${tenant.orgId}","name":"deep","conditions":${conditions}}`,
+      `{"orgId":"${ground.tenant.orgId}","name":"deep","conditions":${conditions}}`,
     );
     expect(made.status).to.equal(201);
     const path = `/filters/${made.body.id}`;
@@ -51,9 +38,9 @@ describe('saved filters that are too much', () => {
         });
         expect([body.data.matched, body.data.conditions.length]).to.deep.equal([true, 1]);
       }
-      const response = await fetch(`${app.url}/api/v1${where}`, {
+      const response = await fetch(`${ground.app.url}/api/v1${where}`, {
         method,
-        headers: { authorization: `Bearer ${tenant.admin.token}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${ground.tenant.admin.token}`, 'content-type': 'application/json' },
         ...(method === 'PATCH' ? { body: '{"name":"deeper"}' } : {}),
       });
       expect(response.status).to.equal(200);
@@ -83,7 +70,7 @@ describe('saved filters that are too much', () => {
     await owner(
       `insert into devices (id, org_id, site_id, hostname, os_type, os_version, os_build, architecture, agent_version, enrolled_at)
       select gen_random_uuid(), $1, $2, repeat('a', 250), 'linux', repeat('a', 199) || '!', repeat('ab', 50), 'x64', '1', now() from generate_series(1, 500) n`,
-      [tenant.orgId, tenant.siteId],
+      [ground.tenant.orgId, ground.tenant.siteId],
     );
     for (const [pattern, expected] of [
       ['(a+)+$', [200]],

@@ -7,47 +7,23 @@ import {
   buildPartner,
   buildPerson,
   buildSite,
-  buildTenant,
   type Person,
 } from '../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { asOwner } from '../../support/test-postgres.ts';
+import { createTestApp } from '../../support/test-app.ts';
 import { LINUX, all, of } from './conditions.ts';
+import { filterGround } from './filter-ground.ts';
 
 describe('saved filters', () => {
-  let app: TestApp;
-  let tenant: Awaited<ReturnType<typeof buildTenant>>;
-  let stranger: Awaited<ReturnType<typeof buildTenant>>;
+  const ground = filterGround();
+  const { send, owner, create, trailOf, pathsOf } = ground;
   let system: Person;
-
   before(async () => {
-    app = await createTestApp();
-    system = await buildPerson(app, { scope: 'system' });
-    stranger = await buildTenant(app);
+    system = await buildPerson(ground.app, { scope: 'system' });
   });
-  after(async () => app.close());
-  beforeEach(async () => {
-    tenant = await buildTenant(app);
-  });
-
-  const send = (method: string, path: string, body?: unknown, person: Person = tenant.admin) =>
-    app.call(method, path, { token: person.token, ...(body === undefined ? {} : { body }) });
-  const create = (more: object = {}, person?: Person) =>
-    send('POST', '/filters', { orgId: tenant.orgId, name: 'Linux', conditions: LINUX, ...more }, person);
-  const owner = (sql: string, values: unknown[] = []) => asOwner(app.database.ownerUrl, sql, values);
-  const trailOf = async (action: string, orgId: string | null = tenant.orgId) => {
-    await app.server.auditSealer.flush();
-    return owner(
-      `select resource_id, resource_name, details from audit_logs where action = $1 and (org_id = $2 or (org_id is null and $2::uuid is null and partner_id = $3)) order by id`,
-      [action, orgId, tenant.partnerId],
-    );
-  };
-  const pathsOf = (answer: { body: { details: { path: string }[] } }) =>
-    answer.body.details.map(({ path }) => path);
 
   it('are made, read, changed and deleted in every scope that reaches them, each step noted', async () => {
-    const orgAdmin = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
-    for (const person of [tenant.admin, orgAdmin, system]) {
+    const orgAdmin = await buildPerson(ground.app, { scope: 'organization', orgId: ground.tenant.orgId });
+    for (const person of [ground.tenant.admin, orgAdmin, system]) {
       const made = await create({ name: ' Linux ', description: 'all of it' }, person);
       expect(made.status).to.equal(201);
       const { id } = made.body;
@@ -62,7 +38,7 @@ describe('saved filters', () => {
         'updatedAt',
       );
       expect(made.body).to.deep.include({
-        orgId: tenant.orgId,
+        orgId: ground.tenant.orgId,
         name: 'Linux',
         description: 'all of it',
         conditions: LINUX,
@@ -92,7 +68,7 @@ describe('saved filters', () => {
   });
 
   it('belong to the organization that the scope says', async () => {
-    for (const person of [tenant.admin, system]) {
+    for (const person of [ground.tenant.admin, system]) {
       const nowhere = await create({ orgId: undefined }, person);
       expect([nowhere.status, nowhere.body.error]).to.deep.equal([
         400,
@@ -103,21 +79,21 @@ describe('saved filters', () => {
       ]);
     }
     // One's own organization is the only one that there is, whatever is said.
-    for (const orgId of [undefined, stranger.orgId, 'nonsense']) {
-      expect((await create({ orgId }, tenant.technician)).body.orgId).to.equal(tenant.orgId);
+    for (const orgId of [undefined, ground.stranger.orgId, 'nonsense']) {
+      expect((await create({ orgId }, ground.tenant.technician)).body.orgId).to.equal(ground.tenant.orgId);
     }
-    const foreign = await create({ orgId: stranger.orgId });
+    const foreign = await create({ orgId: ground.stranger.orgId });
     expect([foreign.status, foreign.body.error]).to.deep.equal([403, 'Access to this organization denied']);
     expect((await create({ orgId: newId() }, system)).status).to.equal(403);
   });
 
   it('are out of reach of everybody else, and of those who lack the permission', async () => {
     const { id } = (await create()).body;
-    const elsewhere = await buildPerson(app, {
+    const elsewhere = await buildPerson(ground.app, {
       scope: 'organization',
-      orgId: await buildOrganization(app, tenant.partnerId),
+      orgId: await buildOrganization(ground.app, ground.tenant.partnerId),
     });
-    for (const person of [stranger.admin, stranger.technician, elsewhere]) {
+    for (const person of [ground.stranger.admin, ground.stranger.technician, elsewhere]) {
       expect((await send('GET', `/filters/${id}`, undefined, person)).status).to.equal(404);
       expect((await send('PATCH', `/filters/${id}`, { name: 'x' }, person)).status).to.equal(404);
       expect((await send('POST', `/filters/${id}/preview`, undefined, person)).status).to.equal(404);
@@ -126,22 +102,24 @@ describe('saved filters', () => {
       const explained = await send('POST', '/filters/explain', { filterId: id, deviceId: newId() }, person);
       expect(explained.status).to.equal(404);
     }
-    const viewer = await buildPerson(app, {
+    const viewer = await buildPerson(ground.app, {
       scope: 'organization',
-      orgId: tenant.orgId,
+      orgId: ground.tenant.orgId,
       role: SYSTEM_ROLES.organizationViewer,
     });
     expect((await send('GET', `/filters/${id}`, undefined, viewer)).status).to.equal(200);
     expect((await send('POST', `/filters/${id}/preview`, undefined, viewer)).status).to.equal(200);
     expect((await create({}, viewer)).status).to.equal(403);
-    expect((await send('DELETE', `/filters/${id}`, undefined, tenant.technician)).status).to.equal(403);
+    expect((await send('DELETE', `/filters/${id}`, undefined, ground.tenant.technician)).status).to.equal(
+      403,
+    );
     // A key that may read filters sees no device by them, and one that may read devices no filter.
     for (const [scope, path, method] of [
       ['filters:read', `/filters/${id}/preview`, 'POST'],
       ['devices:read', `/devices?filterId=${id}`, 'GET'],
     ] as const) {
       const { body } = await send('POST', '/api-keys', { name: 'Key', scopes: [scope] });
-      expect((await app.call(method, path, { token: body.key })).status, scope).to.equal(403);
+      expect((await ground.app.call(method, path, { token: body.key })).status, scope).to.equal(403);
     }
   });
 
@@ -184,12 +162,12 @@ describe('saved filters', () => {
   });
 
   it('are listed newest first over all accessible organizations, found by part of name or description', async () => {
-    const other = await buildOrganization(app, tenant.partnerId);
+    const other = await buildOrganization(ground.app, ground.tenant.partnerId);
     const names = ['First', 'Second 100%', 'Third'];
     for (const [index, name] of names.entries()) {
       await create({
         name,
-        orgId: index === 1 ? other : tenant.orgId,
+        orgId: index === 1 ? other : ground.tenant.orgId,
         ...(index === 2 ? { description: 'Old PRINTERS' } : {}),
       });
     }
@@ -200,23 +178,23 @@ describe('saved filters', () => {
       return body.data.map(({ name }: { name: string }) => name);
     };
     expect(await listed()).to.deep.equal(['Third', 'Second 100%', 'First']);
-    expect(await listed('', tenant.technician)).to.deep.equal(['Third', 'First']);
+    expect(await listed('', ground.tenant.technician)).to.deep.equal(['Third', 'First']);
     expect(await listed('?search=printer')).to.deep.equal(['Third']);
     expect(await listed('?search=SEC')).to.deep.equal(['Second 100%']);
     expect(await listed('?search=%25')).to.deep.equal(['Second 100%']);
     expect(await listed('?search=_')).to.deep.equal([]);
-    expect(await listed('', stranger.technician)).to.deep.equal([]);
+    expect(await listed('', ground.stranger.technician)).to.deep.equal([]);
     expect(await listed('', system)).to.include.members(names);
     const [newest] = (await send('GET', '/filters')).body.data;
     expect(newest).to.deep.equal((await send('GET', `/filters/${newest.id}`)).body);
   });
 
   it('are not made in an organization that is suspended, nor beyond what a list can hold', async () => {
-    const suspended = await buildOrganization(app, tenant.partnerId, { status: 'suspended' });
+    const suspended = await buildOrganization(ground.app, ground.tenant.partnerId, { status: 'suspended' });
     expect((await create({ orgId: suspended })).body.code).to.equal('TENANT_INACTIVE');
     await owner(
       `insert into saved_filters (id, org_id, name, conditions) select gen_random_uuid(), $1, 'x', $2 from generate_series(1, 1000)`,
-      [tenant.orgId, JSON.stringify(all(of('hostname', 'contains', 'x'.repeat(40_000))))],
+      [ground.tenant.orgId, JSON.stringify(all(of('hostname', 'contains', 'x'.repeat(40_000))))],
     );
     expect((await create()).body.code).to.equal('LIMIT_REACHED');
     const { body } = await send('GET', '/filters');

@@ -1,60 +1,27 @@
 import { expect } from 'chai';
 import { newId } from '../../../src/platform/ids.ts';
-import {
-  buildDevice,
-  buildOrganization,
-  buildSite,
-  buildTenant,
-  type EnrolledDevice,
-  type Person,
-} from '../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { asOwner } from '../../support/test-postgres.ts';
+import { buildDevice, buildOrganization, buildSite, type EnrolledDevice } from '../../support/factories.ts';
 import { LINUX, all, of } from './conditions.ts';
+import { filterGround } from './filter-ground.ts';
 
 describe('saved filters find devices', () => {
-  let app: TestApp;
-  let tenant: Awaited<ReturnType<typeof buildTenant>>;
-  let stranger: Awaited<ReturnType<typeof buildTenant>>;
-
-  before(async () => {
-    app = await createTestApp();
-    stranger = await buildTenant(app);
-  });
-  after(async () => app.close());
-  beforeEach(async () => {
-    tenant = await buildTenant(app);
-  });
-
-  const send = (method: string, path: string, body?: unknown, person: Person = tenant.admin) =>
-    app.call(method, path, { token: person.token, ...(body === undefined ? {} : { body }) });
-  const create = (more: object = {}, person?: Person) =>
-    send('POST', '/filters', { orgId: tenant.orgId, name: 'Linux', conditions: LINUX, ...more }, person);
-  const owner = (sql: string, values: unknown[] = []) => asOwner(app.database.ownerUrl, sql, values);
-  const trailOf = async (action: string, orgId: string | null = tenant.orgId) => {
-    await app.server.auditSealer.flush();
-    return owner(
-      `select resource_id, resource_name, details from audit_logs where action = $1 and (org_id = $2 or (org_id is null and $2::uuid is null and partner_id = $3)) order by id`,
-      [action, orgId, tenant.partnerId],
-    );
-  };
-  const pathsOf = (answer: { body: { details: { path: string }[] } }) =>
-    answer.body.details.map(({ path }) => path);
+  const ground = filterGround();
+  const { send, owner, create, trailOf, pathsOf } = ground;
 
   let devices: EnrolledDevice[];
   beforeEach(async () => {
-    const other = await buildOrganization(app, tenant.partnerId);
-    await buildSite(app, other);
+    const other = await buildOrganization(ground.app, ground.tenant.partnerId);
+    await buildSite(ground.app, other);
     devices = [];
-    for (const [index, orgId] of [tenant.orgId, other, tenant.orgId, other].entries()) {
+    for (const [index, orgId] of [ground.tenant.orgId, other, ground.tenant.orgId, other].entries()) {
       devices.push(
-        await buildDevice(app, orgId, {
+        await buildDevice(ground.app, orgId, {
           hostname: `HOST-${'dbca'[index] ?? ''}`,
           osType: index === 3 ? 'macos' : 'linux',
         }),
       );
     }
-    await buildDevice(app, stranger.orgId, { hostname: 'HOST-x' });
+    await buildDevice(ground.app, ground.stranger.orgId, { hostname: 'HOST-x' });
   });
   const idOf = (index: number) => devices[index]?.deviceId ?? '';
 
@@ -82,11 +49,16 @@ describe('saved filters find devices', () => {
         lastSeenAt: null,
       },
     ]);
-    const byTechnician = await send('POST', '/filters/preview', { conditions: LINUX }, tenant.technician);
+    const byTechnician = await send(
+      'POST',
+      '/filters/preview',
+      { conditions: LINUX },
+      ground.tenant.technician,
+    );
     expect(byTechnician.body.data.totalCount).to.equal(2);
     await owner(
       `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at) values ($1, $2, 1, 'n', 'connected', now(), 'connected', '2026-01-31T08:00:00.123Z')`,
-      [idOf(0), tenant.orgId],
+      [idOf(0), ground.tenant.orgId],
     );
     const seen = await send('POST', '/filters/preview', {
       conditions: all(of('status', 'equals', 'online')),
@@ -142,10 +114,10 @@ describe('saved filters find devices', () => {
       'HOST-d',
       'HOST-c',
     ]);
-    const narrower = await send('GET', `/devices?filterId=${id}&orgId=${tenant.orgId}&search=host-c`);
+    const narrower = await send('GET', `/devices?filterId=${id}&orgId=${ground.tenant.orgId}&search=host-c`);
     expect(narrower.body.pagination.total).to.equal(1);
     const group = (
-      await send('POST', '/groups', { orgId: tenant.orgId, name: newId(), deviceIds: [idOf(0)] })
+      await send('POST', '/groups', { orgId: ground.tenant.orgId, name: newId(), deviceIds: [idOf(0)] })
     ).body.id;
     expect((await send('GET', `/groups/${group}/devices?filterId=${id}`)).body.pagination.total).to.equal(1);
   });
@@ -226,7 +198,7 @@ describe('saved filters find devices', () => {
     await owner(
       `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
       select gen_random_uuid(), $1, $2, 'h' || n, 'linux', '1', 'x64', '1', now() from generate_series(1, 500) n`,
-      [tenant.orgId, tenant.siteId],
+      [ground.tenant.orgId, ground.tenant.siteId],
     );
     expect((await execute({ filterId: id })).body.details).to.deep.equal([
       { path: 'body.filterId', message: 'finds more than 500 devices' },

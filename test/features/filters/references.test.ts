@@ -1,53 +1,28 @@
 import { expect } from 'chai';
 import { newId } from '../../../src/platform/ids.ts';
-import {
-  buildDevice,
-  buildOrganization,
-  buildSite,
-  buildTenant,
-  type Person,
-} from '../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { asOwner } from '../../support/test-postgres.ts';
+import { buildDevice, buildOrganization, buildSite } from '../../support/factories.ts';
 import { LINUX, all, of } from './conditions.ts';
+import { filterGround } from './filter-ground.ts';
 
 describe('what saved filters name', () => {
-  let app: TestApp;
-  let tenant: Awaited<ReturnType<typeof buildTenant>>;
-  let stranger: Awaited<ReturnType<typeof buildTenant>>;
-
-  before(async () => {
-    app = await createTestApp();
-    stranger = await buildTenant(app);
-  });
-  after(async () => app.close());
-  beforeEach(async () => {
-    tenant = await buildTenant(app);
-  });
-
-  const send = (method: string, path: string, body?: unknown, person: Person = tenant.admin) =>
-    app.call(method, path, { token: person.token, ...(body === undefined ? {} : { body }) });
-  const create = (more: object = {}, person?: Person) =>
-    send('POST', '/filters', { orgId: tenant.orgId, name: 'Linux', conditions: LINUX, ...more }, person);
-  const owner = (sql: string, values: unknown[] = []) => asOwner(app.database.ownerUrl, sql, values);
-  const pathsOf = (answer: { body: { details: { path: string }[] } }) =>
-    answer.body.details.map(({ path }) => path);
+  const ground = filterGround();
+  const { send, owner, create, pathsOf } = ground;
 
   describe('that name others', () => {
     it('are refused in the same words for what is foreign and for what is not there', async () => {
       const foreignGroup = (
-        await send('POST', '/groups', { orgId: stranger.orgId, name: 'G' }, stranger.admin)
+        await send('POST', '/groups', { orgId: ground.stranger.orgId, name: 'G' }, ground.stranger.admin)
       ).body.id;
       for (const [field, foreign] of [
-        ['orgId', stranger.orgId],
-        ['siteId', stranger.siteId],
+        ['orgId', ground.stranger.orgId],
+        ['siteId', ground.stranger.siteId],
         ['groupId', foreignGroup],
       ] as const) {
         const told: string[] = [];
         for (const id of [foreign, newId()]) {
           const conditions = { operator: 'OR', conditions: [LINUX, of(field, 'in', [id])] };
           for (const [path, body] of [
-            ['/filters', { orgId: tenant.orgId, name: 'x', conditions }],
+            ['/filters', { orgId: ground.tenant.orgId, name: 'x', conditions }],
             ['/filters/preview', { conditions }],
           ] as const) {
             const refused = await send('POST', path, body);
@@ -60,8 +35,8 @@ describe('what saved filters name', () => {
         expect(
           (
             await create(
-              { orgId: stranger.orgId, conditions: all(of(field, 'equals', foreign)) },
-              stranger.admin,
+              { orgId: ground.stranger.orgId, conditions: all(of(field, 'equals', foreign)) },
+              ground.stranger.admin,
             )
           ).status,
         ).to.equal(201);
@@ -69,8 +44,8 @@ describe('what saved filters name', () => {
     });
 
     it('still load when that is gone, say so, find nothing, and can be mended', async () => {
-      const siteId = await buildSite(app, tenant.orgId);
-      const groupId = (await send('POST', '/groups', { orgId: tenant.orgId, name: newId() })).body.id;
+      const siteId = await buildSite(ground.app, ground.tenant.orgId);
+      const groupId = (await send('POST', '/groups', { orgId: ground.tenant.orgId, name: newId() })).body.id;
       const conditions = {
         operator: 'OR',
         conditions: [of('siteId', 'equals', siteId), of('groupId', 'in', [groupId])],
@@ -119,9 +94,9 @@ describe('what saved filters name', () => {
 
   describe('of custom fields', () => {
     it('ask what the definition allows, of text where organizations do not agree, and say when it is gone', async () => {
-      const define = async (type: string, orgId = tenant.orgId) =>
+      const define = async (type: string, orgId = ground.tenant.orgId) =>
         (await send('POST', '/custom-fields', { orgId, key: 'rack', name: 'Rack', type })).body.id;
-      const { deviceId } = await buildDevice(app, tenant.orgId);
+      const { deviceId } = await buildDevice(ground.app, ground.tenant.orgId);
       const above = all(of('custom.rack', 'greaterThan', 5));
       expect((await create({ conditions: above })).status).to.equal(400);
       const definition = await define('number');
@@ -134,18 +109,18 @@ describe('what saved filters name', () => {
       const preview = () => send('POST', `/filters/${made.body.id}/preview`);
       expect((await preview()).body.data.totalCount).to.equal(1);
 
-      await define('string', await buildOrganization(app, tenant.partnerId));
+      await define('string', await buildOrganization(ground.app, ground.tenant.partnerId));
       expect((await preview()).status).to.equal(400);
       const asText = await send('POST', '/filters/preview', {
         conditions: all(of('custom.rack', 'equals', '7')),
       });
       expect(asText.body.data.totalCount).to.equal(1);
       // In one organization alone there is nothing to disagree with.
-      const own = await send('POST', `/filters/${made.body.id}/preview`, undefined, tenant.technician);
+      const own = await send('POST', `/filters/${made.body.id}/preview`, undefined, ground.tenant.technician);
       expect(own.body.data.totalCount).to.equal(1);
 
       expect((await send('DELETE', `/custom-fields/${definition}`)).status).to.equal(200);
-      const { body } = await send('GET', `/filters/${made.body.id}`, undefined, tenant.technician);
+      const { body } = await send('GET', `/filters/${made.body.id}`, undefined, ground.tenant.technician);
       expect(body.faults.map(({ path }: { path: string }) => path)).to.deep.equal([
         'conditions.conditions.0.operator',
       ]);
