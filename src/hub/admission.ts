@@ -9,7 +9,7 @@ export interface AdmissionLimits {
 
 /** Nobody is told to stay away longer than this. */
 const LONGEST_MS = 120_000;
-/** What it costs to turn one away, of what it costs to take one in. */
+/** What it costs to turn one away, its connection included, of what it costs to take one in: about, by a profile. */
 const REFUSAL_COST = 0.2;
 /** No more of the pace than this goes to refusals: whoever knocks without end must not keep all others out. */
 const MOST_FOR_REFUSALS = 0.8;

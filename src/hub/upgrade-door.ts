@@ -11,7 +11,7 @@ interface Admits {
 }
 
 /**
- * Turns agents away before their connection becomes a websocket, where that costs a tenth of what it costs behind
+ * Turns agents away before their connection becomes a websocket, where that costs far less than behind
  * Socket.IO's handshake: a fleet that comes back at once is mostly refusals, and people wait behind them. Only those who
  * say that they are agents: dashboards come by the same path, and are always let through.
  */
