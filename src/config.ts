@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import type { S3Options } from './platform/storage/s3.ts';
 
 /** The environment, read once. A bad value stops the start with a line that names the variable and a good value. */
 
@@ -198,6 +197,15 @@ export type DatabaseChoice =
   | { kind: 'embedded' }
   | { kind: 'external'; ownerUrl: string | undefined; appUrl: string };
 
+export interface StorageChoice {
+  endpoint: string;
+  region: string;
+  bucket: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+  pathStyle: boolean;
+}
+
 export interface Config {
   port: number;
   host: string;
@@ -206,7 +214,7 @@ export interface Config {
   /** Absent: of the embedded database where that is used, or else none. */
   auditAdminUrl: string | undefined;
   /** Absent: audit entries that are removed are copied nowhere. */
-  auditArchive: S3Options | undefined;
+  auditArchive: StorageChoice | undefined;
   databasePoolSize: number;
   /** Absent: what Redis does for several processes is done within this one. */
   redisUrl: string | undefined;
@@ -363,7 +371,7 @@ function chooseDatabase(env: z.infer<typeof Environment>): DatabaseChoice {
   return { kind: 'external', ownerUrl, appUrl: appUrl.href };
 }
 
-function chooseArchive(env: z.infer<typeof Environment>): S3Options | undefined {
+function chooseArchive(env: z.infer<typeof Environment>): StorageChoice | undefined {
   const { AUDIT_ARCHIVE_BUCKET: bucket, AUDIT_ARCHIVE_REGION: region } = env;
   if (bucket === undefined) return undefined;
   return {
