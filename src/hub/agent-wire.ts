@@ -1,6 +1,7 @@
 import type { Socket } from 'socket.io';
 import { AGENT_NAMESPACE, type ErrorAck, type OkAck } from '../protocol/index.ts';
 import { textFrame } from './text-frame.ts';
+import { hearWholeFrames, type FrameReader } from './whole-frame.ts';
 
 export type Answer = (answer: object) => void;
 
@@ -38,6 +39,7 @@ interface Underneath {
 interface WebSocketInside {
   readyState: number;
   _sender?: { sendFrame?(parts: Buffer[]): void };
+  _receiver?: FrameReader;
   listeners(event: 'message'): ((data: Buffer, isBinary: boolean) => void)[];
   removeAllListeners(event: 'message'): void;
   on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): void;
@@ -77,9 +79,11 @@ export class AgentWire {
     const [toEngine] = webSocket?.listeners('message') ?? [];
     if (webSocket !== undefined && toEngine !== undefined) {
       webSocket.removeAllListeners('message');
-      webSocket.on('message', (data, isBinary) => {
+      const hear = (data: Buffer, isBinary = false) => {
         if (isBinary || this.#engineWaits || !this.#take(data)) toEngine.call(webSocket, data, isBinary);
-      });
+      };
+      webSocket.on('message', hear);
+      if (webSocket._receiver !== undefined) hearWholeFrames(webSocket._receiver, webSocket, hear);
     }
     const inherited = this.#conn.listeners('data');
     this.#conn.removeAllListeners('data');
