@@ -1,7 +1,7 @@
 import type { Socket } from 'socket.io';
 import { AGENT_NAMESPACE, type ErrorAck, type OkAck } from '../protocol/index.ts';
 import { textFrame } from './text-frame.ts';
-import { hearWholeFrames, type FrameReader } from './whole-frame.ts';
+import { hearWholeFrames, type FrameReader, type Hearer } from './whole-frame.ts';
 
 export type Answer = (answer: object) => void;
 
@@ -40,17 +40,18 @@ interface WebSocketInside {
   readyState: number;
   _sender?: { sendFrame?(parts: Buffer[]): void };
   _receiver?: FrameReader;
-  listeners(event: 'message'): ((data: Buffer, isBinary: boolean) => void)[];
+  listeners(event: 'message'): MessageListener[];
   removeAllListeners(event: 'message'): void;
-  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): void;
+  on(event: 'message', listener: MessageListener): void;
 }
+type MessageListener = (this: unknown, data: Buffer, isBinary: boolean) => void;
 
 /**
  * The events and acknowledgements of one agent that is in, read from its websocket and written to it here instead of by
  * way of Engine.IO's and Socket.IO's packets, emitters and ticks, by which a heartbeat costs a quarter more. The bytes are the same. Everything else stays theirs: coming in, pings, leaving, limits, and each packet
  * that is not plainly one of these, in the order in which they came.
  */
-export class AgentWire {
+export class AgentWire implements Hearer {
   readonly #socket: Socket;
   readonly #conn: Socket['conn'];
   readonly #inside: Underneath;
@@ -58,6 +59,7 @@ export class AgentWire {
   #listener: Listener | undefined;
   #receipts: Map<number, (answer: OkAck | ErrorAck) => void> | undefined;
   #lastId = 0;
+  #toEngine: MessageListener | undefined;
 
   /** @param events  those that the listener is told; of any other Socket.IO hears as ever */
   constructor(socket: Socket, events: ReadonlySet<string>) {
@@ -78,12 +80,13 @@ export class AgentWire {
     const webSocket = this.#inside.transport?.socket;
     const [toEngine] = webSocket?.listeners('message') ?? [];
     if (webSocket !== undefined && toEngine !== undefined) {
+      this.#toEngine = toEngine;
       webSocket.removeAllListeners('message');
-      const hear = (data: Buffer, isBinary = false) => {
-        if (isBinary || this.#engineWaits || !this.#take(data)) toEngine.call(webSocket, data, isBinary);
-      };
-      webSocket.on('message', hear);
-      if (webSocket._receiver !== undefined) hearWholeFrames(webSocket._receiver, webSocket, hear);
+      webSocket.on('message', (data, isBinary) => {
+        if (isBinary) toEngine.call(webSocket, data, isBinary);
+        else this.hear(data);
+      });
+      if (webSocket._receiver !== undefined) hearWholeFrames(webSocket._receiver, this);
     }
     const inherited = this.#conn.listeners('data');
     this.#conn.removeAllListeners('data');
@@ -99,6 +102,16 @@ export class AgentWire {
     this.#receipts ??= new Map();
     this.#receipts.set(this.#lastId, receipt);
     this.#write(`${EVENT}${START}${this.#lastId}${JSON.stringify([event, payload])}`);
+  }
+
+  get isOpen(): boolean {
+    return this.#inside.transport?.socket?.readyState === WS_OPEN;
+  }
+
+  /** A text message, whole. */
+  hear(data: Buffer): void {
+    if (!this.#engineWaits && this.#take(data)) return;
+    this.#toEngine?.call(this.#inside.transport?.socket, data, false);
   }
 
   /** For a pong, instead of which it takes any other message too, once. */

@@ -2,20 +2,24 @@ import { isUtf8 } from 'node:buffer';
 
 /** What `ws` keeps of the stream of frames that it reads. */
 export interface FrameReader {
-  write: (this: FrameReader, chunk: Buffer) => boolean;
+  write(chunk: Buffer): boolean;
   _state?: number;
   _bufferedBytes?: number;
   _fragmented?: number;
   _maxPayload?: number;
 }
 
-interface Connection {
-  readonly readyState: number;
+/** Whoever hears what comes by a reader. */
+export interface Hearer {
+  /** Whether the connection is open on both sides. */
+  readonly isOpen: boolean;
+  hear(text: Buffer): void;
 }
 
-const OPEN = 1;
 /** In `_state`: the next byte begins a frame. */
 const AT_A_FRAME = 0;
+const HEARER = Symbol('hearer');
+type HeardReader = FrameReader & { [HEARER]?: Hearer };
 
 /**
  * Most of what an agent says comes as one frame in one piece. Its text is heard from here, and `ws` is not told of it:
@@ -23,19 +27,20 @@ const AT_A_FRAME = 0;
  * piece grow old and are left to the major collections. Everything else stays the reader's: frames in parts or several
  * in a piece, control frames, faults, and whatever comes while it is in the midst of something.
  */
-export function hearWholeFrames(
-  reader: FrameReader,
-  connection: Connection,
-  hear: (text: Buffer) => void,
-): void {
-  const inherited = reader.write;
-  reader.write = (chunk) => {
-    const text =
-      connection.readyState === OPEN && isBetweenFrames(reader) ? takeText(chunk, reader) : undefined;
-    if (text === undefined) return inherited.call(reader, chunk);
-    hear(text);
-    return true;
-  };
+export function hearWholeFrames(reader: HeardReader, hearer: Hearer): void {
+  reader[HEARER] = hearer;
+  reader.write = hearOrWrite;
+}
+
+/** One function for all readers, of which there are as many as devices. */
+function hearOrWrite(this: HeardReader, chunk: Buffer): boolean {
+  const hearer = this[HEARER];
+  const text = hearer?.isOpen === true && isBetweenFrames(this) ? takeText(chunk, this) : undefined;
+  if (hearer === undefined || text === undefined) {
+    return (Object.getPrototypeOf(this) as FrameReader).write.call(this, chunk);
+  }
+  hearer.hear(text);
+  return true;
 }
 
 const isBetweenFrames = ({ _state, _bufferedBytes, _fragmented }: FrameReader): boolean =>

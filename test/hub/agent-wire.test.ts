@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Writable } from 'node:stream';
 import { Server, type Socket } from 'socket.io';
 import { WebSocket, WebSocketServer } from 'ws';
 import { AgentWire } from '../../src/hub/agent-wire.ts';
@@ -37,8 +38,15 @@ async function connection(take: Take, pingInterval = 25_000) {
   const heard: unknown[][] = [];
   let closed: string | undefined;
   let throughEngine = 0;
+  let takenApart = 0;
   io.engine.on('connection', (conn: Socket['conn']) => {
     conn.on('packet', ({ type }: { type: string }) => (throughEngine += Number(type === 'message')));
+    const { _receiver: reader } = (conn.transport as unknown as { socket: { _receiver: Writable } }).socket;
+    const takeApart = reader._write.bind(reader);
+    reader._write = (...chunk) => {
+      takenApart += 1;
+      takeApart(...chunk);
+    };
   });
   io.of('/agents').on('connection', (socket) => {
     take(socket, (event, payload, answer) => {
@@ -72,6 +80,7 @@ async function connection(take: Take, pingInterval = 25_000) {
     answers,
     closed: () => closed,
     throughEngine: () => throughEngine,
+    takenApart: () => takenApart,
     close: async () => {
       client.terminate();
       await io.close();
@@ -146,19 +155,21 @@ describe('the wire of an agent', () => {
     });
   }
 
-  it('goes past Engine.IO in the versions that are installed', async () => {
+  it('goes past Engine.IO, and past the reader of ws, in the versions that are installed', async () => {
     for (const [take, expected] of [
       [wired, 0],
       [stock, 20],
     ] as const) {
-      const { client, answers, throughEngine, close } = await connection(take);
-      const before = throughEngine();
-      for (let id = 0; id < 20; id++) client.send(`42/agents,${id}["heartbeat",{}]`);
-      await eventually(
-        async () => answers.filter((text) => text.startsWith('43/agents,')).length,
-        (count) => count === 20,
-      );
-      expect(throughEngine() - before).to.equal(expected);
+      const { client, answers, throughEngine, takenApart, close } = await connection(take);
+      const before = [throughEngine(), takenApart()];
+      for (let id = 0; id < 20; id++) {
+        client.send(`42/agents,${id}["heartbeat",{}]`);
+        // Each in a piece of its own.
+        await eventually(async () => answers.some((text) => text.startsWith(`43/agents,${id}[`)), Boolean);
+      }
+      const [toEngine = 0, toReader = 0] = before;
+      expect(throughEngine() - toEngine).to.equal(expected);
+      expect(takenApart() - toReader).to.equal(expected);
       await close();
     }
   });

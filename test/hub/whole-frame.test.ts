@@ -10,8 +10,15 @@ const { Receiver } = createRequire(fromSocketIo.resolve('engine.io'))('ws') as {
   Receiver: new (options: { isServer: boolean; maxPayload: number }) => Writable & FrameReader;
 };
 const MOST = 70_000;
-const OPEN = 1;
-const CLOSING = 2;
+
+class CountingReceiver extends Receiver {
+  takenApart = 0;
+
+  override write(chunk: Buffer): boolean {
+    this.takenApart += 1;
+    return super.write(chunk);
+  }
+}
 
 interface Frame {
   final: boolean;
@@ -51,37 +58,31 @@ async function read(
   chunks: readonly Buffer[],
   { isShort, most = MOST }: { isShort: boolean; most?: number },
 ) {
-  const reader = new Receiver({ isServer: true, maxPayload: most });
+  const reader = new CountingReceiver({ isServer: true, maxPayload: most });
   const heard: unknown[][] = [];
-  const connection = { readyState: OPEN };
   const hear = (data: Buffer, isBinary = false) => heard.push(['message', data.toString('latin1'), isBinary]);
+  const hearer = { isOpen: true, hear };
   reader.on('message', hear);
   for (const event of ['ping', 'pong', 'conclude'] as const) {
     reader.on(event, (...said: unknown[]) => {
       heard.push([event, ...said.map(String)]);
-      if (event === 'conclude') connection.readyState = CLOSING;
+      if (event === 'conclude') hearer.isOpen = false;
     });
   }
   let hasFailed = false;
   reader.on('error', (error: Error & { code?: string }) => {
     hasFailed = true;
-    connection.readyState = CLOSING;
+    hearer.isOpen = false;
     heard.push(['error', error.code]);
   });
-  let takenApart = 0;
-  const write = reader.write.bind(reader);
-  reader.write = (chunk) => {
-    takenApart += 1;
-    return write(chunk);
-  };
-  if (isShort) hearWholeFrames(reader, connection, hear);
+  if (isShort) hearWholeFrames(reader, hearer);
   for (const chunk of chunks) {
     // The socket hears no more of it then.
     if (hasFailed) break;
     reader.write(Buffer.from(chunk));
     await new Promise((resolve) => process.nextTick(resolve));
   }
-  return { heard, takenApart };
+  return { heard, takenApart: reader.takenApart };
 }
 
 const frame: fc.Arbitrary<Frame> = fc.record({
