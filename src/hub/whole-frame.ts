@@ -7,6 +7,8 @@ export interface FrameReader {
   _bufferedBytes?: number;
   _fragmented?: number;
   _maxPayload?: number;
+  /** Of the frame before, until the next: a view of the piece that it came in, which it keeps. */
+  _mask?: Buffer | undefined;
 }
 
 /** Whoever hears what comes by a reader. */
@@ -30,6 +32,8 @@ type HeardReader = FrameReader & { [HEARER]?: Hearer };
 export function hearWholeFrames(reader: HeardReader, hearer: Hearer): void {
   reader[HEARER] = hearer;
   reader.write = hearOrWrite;
+  // The piece with the handshake, in which the token lies.
+  if (isBetweenFrames(reader)) reader._mask = undefined;
 }
 
 /** One function for all readers, of which there are as many as devices. */

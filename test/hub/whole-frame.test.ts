@@ -187,6 +187,22 @@ describe('frames that come whole', () => {
     }
   });
 
+  it('leave nothing of what came before them in memory, unless it is still needed', async () => {
+    const reader = new CountingReceiver({ isServer: true, maxPayload: MOST });
+    const heard: string[] = [];
+    reader.on('message', (data: Buffer) => heard.push(data.toString()));
+    reader.write(encoded(text('token')));
+    expect(reader._mask).not.to.equal(undefined);
+    const hearer = { isOpen: true, hear: () => {} };
+    hearWholeFrames(reader, hearer);
+    expect(reader._mask).to.equal(undefined);
+    const half = encoded(text('half of it'));
+    reader.write(half.subarray(0, 10));
+    hearWholeFrames(reader, hearer);
+    reader.write(half.subarray(10));
+    expect(heard).to.deep.equal(['token', 'half of it']);
+  });
+
   it('are not heard behind the end of the connection', async () => {
     const end = text('', { opcode: 8, payload: Buffer.from([0x03, 0xe8]) });
     const { heard } = await read([end, text('late')].map(encoded), { isShort: true });
