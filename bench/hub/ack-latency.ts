@@ -11,7 +11,7 @@ const PER_SECOND = 5000;
 const WARM_UP_SECONDS = 10;
 /** Longer than a ping wave and many collections: shorter windows show what they happen to hold. */
 const SECONDS = 40;
-const TURNS = 3;
+const TURNS = 5;
 
 /**
  * How long 10,000 devices wait for the answers to 5,000 heartbeats a second, which are sent at that pace whatever the

@@ -6,7 +6,7 @@ import { SERVER_CORE, startProcess } from './processes.ts';
 const DEVICES = 10_000;
 /** Each device changes every 2 s: thirty times as often as heartbeats come. */
 const PER_SECOND = 5000;
-const READING_SECONDS = 15;
+const READING_SECONDS = 25;
 /** By then Engine.IO itself would have missed the answer to a ping. */
 const MOST_SECONDS = 90;
 const SAMPLE_MS = 100;
@@ -14,7 +14,8 @@ const SAMPLE_MS = 100;
 /**
  * A dashboard watches 10,000 devices that change all the time. For a while it reads; then it stops, and keeps its
  * connection. Sampled ten times a second is what the server process holds, collected each time: the value is the most
- * it held from when the dashboard stopped until it was cut off, beyond the median of when it read.
+ * it held from when the dashboard stopped until it was cut off, beyond the most it held while it read.
+ * Most and most, since what the hub keeps of the changes of the last seconds rises and falls whoever reads.
  */
 export const slowDashboard: Figure = {
   number: 11,
@@ -46,17 +47,16 @@ export const slowDashboard: Figure = {
       }
       const cutOffAfter = (performance.now() - stoppedAt) / 1000;
       void changing.catch(() => {});
-      const base = median(reading.slice(-50));
       return [
         {
           what: 'memory that it costs before it is cut off',
-          value: Math.round(Math.max(...stopped) - base),
+          value: Math.round(Math.max(...stopped) - Math.max(...reading)),
           unit: 'KiB',
           better: 'lower',
           reach: 1024,
           stretch: 256,
           measured: {
-            readingKiB: Math.round(base),
+            readingMedianKiB: Math.round(median(reading)),
             readingMostKiB: Math.round(Math.max(...reading)),
             stoppedMedianKiB: Math.round(median(stopped)),
             stoppedMostKiB: Math.round(Math.max(...stopped)),

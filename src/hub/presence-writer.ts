@@ -5,6 +5,14 @@ const FLUSH_MS = 500;
 const BATCH = 1000;
 /** While the database writes one batch, the next is made ready. */
 const BATCHES_AT_ONCE = 2;
+/**
+ * What a flush writes is spread over the time until the next: written in one go, it would hold up for some milliseconds
+ * whatever else this process and the database are asked meanwhile.
+ */
+const SPREAD_MS = 400;
+const SPREAD_BATCHES = 10;
+/** As long as there are fewer, they are one batch. */
+const SMALL_BATCH = 100;
 
 /** Writes presence, reports and facts behind whoever took them in: the latest of each device, in batches, kept while the database is away. */
 export class PresenceWriter {
@@ -17,6 +25,7 @@ export class PresenceWriter {
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #failing = false;
+  #isClosing = false;
 
   /** @param onChanged  devices whose record says something else since */
   constructor(store: DeviceStore, log: Logger, onChanged: (deviceIds: readonly string[]) => void = () => {}) {
@@ -51,6 +60,7 @@ export class PresenceWriter {
 
   /** Writes all that waits now. Used at the end, when nothing new comes. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     await this.#flushing;
@@ -76,10 +86,10 @@ export class PresenceWriter {
     this.#reports = new Map();
     this.#facts = new Map();
     try {
-      await inBatches([...presence.values()], (batch) => this.#store.recordPresence(batch));
+      await this.#inBatches([...presence.values()], (batch) => this.#store.recordPresence(batch));
       // Behind presence: a report that still waits is newer than the connection before it.
-      await inBatches([...reports.values()], (batch) => this.#store.recordReports(batch));
-      await inBatches([...facts.values()], async (batch) => {
+      await this.#inBatches([...reports.values()], (batch) => this.#store.recordReports(batch));
+      await this.#inBatches([...facts.values()], async (batch) => {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
@@ -100,23 +110,30 @@ export class PresenceWriter {
       this.#failing = true;
     }
   }
+
+  /** Rejects when every batch that was begun has ended. No device is in two of them. */
+  async #inBatches<T>(items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
+    const size = Math.min(BATCH, Math.max(SMALL_BATCH, Math.ceil(items.length / SPREAD_BATCHES)));
+    const apartMs = SPREAD_MS / Math.ceil(items.length / size);
+    const begunAt = performance.now();
+    let next = 0;
+    const lane = async () => {
+      while (next < items.length) {
+        const start = next;
+        next += size;
+        const early = begunAt + (start / size) * apartMs - performance.now();
+        if (early >= 1 && !this.#isClosing) await sleep(early);
+        await write(items.slice(start, start + size));
+      }
+    };
+    const ended = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, lane));
+    for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
+  }
 }
+
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** A report without a handshake does not say what the agent is able to do, and must not make that forgotten. */
 function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts {
   return { ...later, capabilities: later.capabilities ?? earlier?.capabilities };
-}
-
-/** Rejects when every batch that was begun has ended. No device is in two of them. */
-async function inBatches<T>(items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < items.length) {
-      const start = next;
-      next += BATCH;
-      await write(items.slice(start, start + BATCH));
-    }
-  };
-  const ended = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, lane));
-  for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
 }

@@ -1,5 +1,5 @@
 import type { DeviceSummary } from '../protocol/index.ts';
-import type { DeviceChange } from './device-change.ts';
+import { DeviceChange } from './device-change.ts';
 
 /** Longer than presence takes to be written. */
 const KEPT_MS = 2000;
@@ -15,8 +15,13 @@ export class RecentChanges {
 
   note(change: DeviceChange): void {
     this.#turn();
-    const earlier = this.#latest.get(change.deviceId);
-    this.#latest.set(change.deviceId, earlier === undefined ? change : change.after(earlier));
+    const { deviceId, patch } = change;
+    const earlier = this.#latest.get(deviceId);
+    // A change of its own: the one that is shown keeps what was printed of it.
+    this.#latest.set(
+      deviceId,
+      earlier === undefined ? new DeviceChange(deviceId, patch) : change.after(earlier),
+    );
   }
 
   /** The device as it was read, with what was told since. */

@@ -72,7 +72,7 @@ describe('the presence writer', () => {
   let store: ReturnType<typeof fakeStore>;
   let writer: PresenceWriter;
   beforeEach(() => {
-    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     store = fakeStore();
     writer = new PresenceWriter(store, quietLog);
   });
@@ -114,11 +114,42 @@ describe('the presence writer', () => {
     expect([store.batches.length, writer.pending]).to.deep.equal([2, 0]);
   });
 
-  it('writes many devices in batches of at most 1000', async () => {
-    for (let i = 0; i < 2500; i++) writer.presence(record(`device-${i}`, 1));
+  const many = (count: number) => {
+    for (let i = 0; i < count; i++) writer.presence(record(`device-${i}`, 1));
+  };
+  const sizes = () => store.batches.map((batch) => batch.length);
+
+  it('writes few devices at once, and many in batches over the time until the next', async () => {
+    many(90);
     await clock.tickAsync(FLUSH_MS);
-    expect(store.batches.map((batch) => batch.length)).to.deep.equal([1000, 1000, 500]);
+    expect(sizes()).to.deep.equal([90]);
+
+    store.batches.length = 0;
+    many(2500);
+    await clock.tickAsync(FLUSH_MS);
+    expect(sizes()).to.deep.equal([250]);
+    await clock.tickAsync(FLUSH_MS / 2);
+    expect(sizes().length).to.be.within(5, 8);
+    await clock.tickAsync(FLUSH_MS / 2);
+    expect(sizes()).to.deep.equal(Array.from({ length: 10 }, () => 250));
     expect(store.stored.size).to.equal(2500);
+  });
+
+  it('writes a whole fleet in batches of at most 1000, in the same time', async () => {
+    many(24_500);
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(sizes()).to.deep.equal([...Array.from({ length: 24 }, () => 1000), 500]);
+  });
+
+  it('does not take its time when it closes, also where it was about to', async () => {
+    many(2500);
+    await clock.tickAsync(FLUSH_MS);
+    const closed = writer.close();
+    // For two batches it waits already.
+    await clock.tickAsync(FLUSH_MS / 5);
+    await closed;
+    expect(store.stored.size).to.equal(2500);
+    expect(writer.pending).to.equal(0);
   });
 
   it('keeps the latest while the database is away, and writes it when that is back', async () => {
