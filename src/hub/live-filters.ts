@@ -139,6 +139,8 @@ export class LiveFilters {
     const follower = this.#followers.get(subscription);
     if (follower === undefined) return [];
     await this.#allRead(follower);
+    // Before its conditions were there, nobody could have said that a device which had left belongs again.
+    subscription.readsFromHere();
     const shown: DeviceSummary[] = [];
     const turns = new Turns();
     for (const orgId of follower.held) {

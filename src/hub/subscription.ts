@@ -63,6 +63,11 @@ export class Subscription {
     return { seq: this.#seq, counts: this.counts() };
   }
 
+  /** What is read from now on knows of all that have left so far, and of those among them that are back. */
+  readsFromHere(): void {
+    if (this.#state === 'reading') this.#left.clear();
+  }
+
   changed(change: DeviceChange): void {
     if (this.#note(change)) this.#schedule();
   }
