@@ -110,9 +110,9 @@ const anyStep: fc.Arbitrary<Step> = fc
 
 /** Found in one of 5,000 runs. */
 const BACK_BEFORE_CONDITIONS_WERE_READ: [Stored[], PlainGroup[], Step[], number[]] = [
-  fc.sample(anyStored, { seed: 1, numRuns: 3 }),
-  ['x64', 'arm64', 'x86', 'x64'].map((value) =>
-    alone({ field: 'architecture', operator: 'notEquals', value }),
+  fc.sample(anyStored, { seed: 1, numRuns: 3 }).map((one) => ({ ...one, software: ['Mozilla Firefox'] })),
+  ['fire', 'fox', 'mozilla', 'chrome'].map((value) =>
+    alone({ field: 'software.installed', operator: 'contains', value }),
   ),
   [
     { wait: 10, id: 'b', kind: 'gone' },
