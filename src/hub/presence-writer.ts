@@ -6,8 +6,8 @@ const BATCH = 1000;
 /** While the database writes one batch, the next is made ready. */
 const BATCHES_AT_ONCE = 2;
 /**
- * What a flush writes is spread over the time until the next: written in one go, it would hold up for some milliseconds
- * whatever else this process and the database are asked meanwhile.
+ * What a flush writes is spread over most of the time until the next: written in one go, it would hold up for some
+ * milliseconds whatever else this process and the database are asked meanwhile.
  */
 const SPREAD_MS = 400;
 const SPREAD_BATCHES = 10;
@@ -85,11 +85,12 @@ export class PresenceWriter {
     this.#presence = new Map();
     this.#reports = new Map();
     this.#facts = new Map();
+    const begunAt = performance.now();
     try {
-      await this.#inBatches([...presence.values()], (batch) => this.#store.recordPresence(batch));
+      await this.#inBatches(begunAt, [...presence.values()], (batch) => this.#store.recordPresence(batch));
       // Behind presence: a report that still waits is newer than the connection before it.
-      await this.#inBatches([...reports.values()], (batch) => this.#store.recordReports(batch));
-      await this.#inBatches([...facts.values()], async (batch) => {
+      await this.#inBatches(begunAt, [...reports.values()], (batch) => this.#store.recordReports(batch));
+      await this.#inBatches(begunAt, [...facts.values()], async (batch) => {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
@@ -112,10 +113,9 @@ export class PresenceWriter {
   }
 
   /** Rejects when every batch that was begun has ended. No device is in two of them. */
-  async #inBatches<T>(items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
+  async #inBatches<T>(begunAt: number, items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
     const size = Math.min(BATCH, Math.max(SMALL_BATCH, Math.ceil(items.length / SPREAD_BATCHES)));
     const apartMs = SPREAD_MS / Math.ceil(items.length / size);
-    const begunAt = performance.now();
     let next = 0;
     const lane = async () => {
       while (next < items.length) {
