@@ -4,24 +4,9 @@
  */
 export function arrayLiteral(values: readonly (string | number | null)[]): string {
   // Joined as they are, where that can be: no text of its own for each element.
-  if (values.every((value) => typeof value === 'number')) return joined('{', values, ',', '}');
-  if (values.every(isPlainText)) return joined('{"', values, '","', '"}');
-  return joined('{', values.map(element), ',', '}');
-}
-
-/** The braces go with the first and the last: put around the whole, they would have it copied when it is sent. */
-function joined(
-  open: string,
-  values: readonly (string | number | null)[],
-  between: string,
-  close: string,
-): string {
-  if (values.length === 0) return open + close;
-  const parts = [...values];
-  const last = parts.length - 1;
-  parts[0] = `${open}${parts[0]}`;
-  parts[last] = `${parts[last]}${close}`;
-  return parts.join(between);
+  if (values.every((value) => typeof value === 'number')) return `{${values.join(',')}}`;
+  if (values.every(isPlainText)) return `{"${values.join('","')}"}`;
+  return `{${values.map(element).join(',')}}`;
 }
 
 const NEEDS_ESCAPE = /["\\]/;
