@@ -48,8 +48,9 @@ type MessageListener = (this: unknown, data: Buffer, isBinary: boolean) => void;
 
 /**
  * The events and acknowledgements of one agent that is in, read from its websocket and written to it here instead of by
- * way of Engine.IO's and Socket.IO's packets, emitters and ticks, by which a heartbeat costs a quarter more. The bytes are the same. Everything else stays theirs: coming in, pings, leaving, limits, and each packet
- * that is not plainly one of these, in the order in which they came.
+ * way of Engine.IO's and Socket.IO's packets, emitters and ticks, by which a heartbeat costs a quarter more. The bytes
+ * are the same. Everything else stays theirs: coming in, pings, leaving, limits, and each packet that is not plainly one
+ * of these, in the order in which they came.
  */
 export class AgentWire implements Hearer {
   readonly #socket: Socket;

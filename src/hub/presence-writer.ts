@@ -11,7 +11,7 @@ const BATCHES_AT_ONCE = 2;
  */
 const SPREAD_MS = 400;
 const SPREAD_BATCHES = 10;
-/** As long as there are fewer, they are one batch. */
+/** So many devices are not taken apart. */
 const SMALL_BATCH = 100;
 
 /** Writes presence, reports and facts behind whoever took them in: the latest of each device, in batches, kept while the database is away. */
@@ -58,7 +58,7 @@ export class PresenceWriter {
     this.#schedule();
   }
 
-  /** Writes all that waits now. Used at the end, when nothing new comes. */
+  /** Writes all that waits now, behind those batches whose turn is awaited already. Used at the end, when nothing new comes. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
@@ -122,7 +122,7 @@ export class PresenceWriter {
         const start = next;
         next += size;
         const early = begunAt + (start / size) * apartMs - performance.now();
-        if (early >= 1 && !this.#isClosing) await sleep(early);
+        if (early >= 1 && !this.#isClosing) await new Promise((resolve) => setTimeout(resolve, early));
         await write(items.slice(start, start + size));
       }
     };
@@ -130,8 +130,6 @@ export class PresenceWriter {
     for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
   }
 }
-
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** A report without a handshake does not say what the agent is able to do, and must not make that forgotten. */
 function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts {

@@ -1,7 +1,7 @@
-const FINAL_TEXT = 0x81;
+export const FINAL_TEXT = 0x81;
 /** In place of the length: it follows in so many bytes. */
-const IN_TWO_BYTES = 126;
-const IN_EIGHT_BYTES = 127;
+export const IN_TWO_BYTES = 126;
+export const IN_EIGHT_BYTES = 127;
 
 /** A websocket frame as a server sends it (RFC 6455, 5.2): whole, text, not masked; head and text in one piece. */
 export function textFrame(text: string): Buffer {

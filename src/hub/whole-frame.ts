@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { FINAL_TEXT, IN_EIGHT_BYTES, IN_TWO_BYTES } from './text-frame.ts';
 
 /** What `ws` keeps of the stream of frames that it reads. */
 export interface FrameReader {
@@ -53,11 +54,7 @@ function hearOrWrite(this: HeardReader, piece: Buffer): boolean {
 const isBetweenFrames = ({ _state, _bufferedBytes, _fragmented }: FrameReader): boolean =>
   _state === AT_A_FRAME && _bufferedBytes === 0 && _fragmented === 0;
 
-const FINAL_TEXT = 0x81;
 const MASKED = 0x80;
-/** In place of the length: it follows in two bytes, or in eight. */
-const IN_TWO_BYTES = 126;
-const IN_EIGHT_BYTES = 127;
 const MASK_BYTES = 4;
 
 /** The text of the frame that a piece begins with, as clients send it (RFC 6455, 5.2), unmasked in place; else as it came. */
