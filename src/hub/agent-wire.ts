@@ -1,6 +1,6 @@
 import type { Socket } from 'socket.io';
 import { AGENT_NAMESPACE, type ErrorAck, type OkAck } from '../protocol/index.ts';
-import { textFrame } from './text-frame.ts';
+import { framed, MESSAGE, textFrame } from './text-frame.ts';
 import { hearWholeFrames, type FrameReader, type Hearer } from './whole-frame.ts';
 
 export type Answer = (answer: object) => void;
@@ -14,8 +14,7 @@ export interface Listener {
 const EVENT = '2';
 const ACK = '3';
 const START = `${AGENT_NAMESPACE},`;
-/** A message of Engine.IO, a packet of Socket.IO, its namespace: as the bytes of `42/agents,` are. */
-const MESSAGE = '4';
+/** A message of Engine.IO, the type of a packet of Socket.IO, its namespace: as the bytes of `42/agents,` are. */
 const TYPE_AT = 1;
 const START_AT = 2;
 const START_BYTES = Buffer.from(START);
@@ -172,15 +171,12 @@ export class AgentWire implements Hearer {
     const webSocket = this.#inside.transport?.socket;
     // Behind what Engine.IO holds back. It writes frames in the same way that come made, such as a broadcast's.
     if (this.#inside.writeBuffer?.length !== 0 || webSocket?._sender?.sendFrame === undefined) {
-      this.#conn.write(packet, framed(frame));
+      this.#conn.write(packet, framed([frame]));
     } else if (webSocket.readyState === WS_OPEN) webSocket._sender.sendFrame([frame]);
   }
 }
 
 export const unanswered: Answer = () => {};
-
-const framed = (frame: Buffer): { compress: boolean } =>
-  Object.assign({ compress: false }, { wsPreEncodedFrame: [frame] });
 
 function arrayIn(json: string): readonly unknown[] | undefined {
   try {

@@ -19,7 +19,7 @@ import type { Ask } from './ask.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
 import { DashboardJobs } from './dashboard-jobs.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
-import { deltaText } from './delta-text.ts';
+import { deltaEvent } from './delta-event.ts';
 import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
 import type { LiveFilters } from './live-filters.ts';
@@ -110,7 +110,7 @@ export function serveDashboards(
           throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
         }
         const { caller } = socket.data;
-        const send = (delta: DevicesDelta) => pace.emitText('devices:delta', deltaText(delta));
+        const send = (delta: DevicesDelta) => pace.emitJson(deltaEvent(delta));
         const isFiltered = filter.filterId !== undefined || filter.conditions !== undefined;
         const live = isFiltered ? liveFilters(parts.live) : undefined;
         const read = async () =>

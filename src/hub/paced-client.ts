@@ -1,3 +1,11 @@
+import { framed, MESSAGE, textFrame } from './text-frame.ts';
+
+/** `[event, …arguments]` as JSON, of which the end may be the same for many, and is encoded once for them. */
+export interface EventJson {
+  start: string;
+  end: { text: string; bytes: Buffer };
+}
+
 /** How far a client is with what it was sent. */
 export interface Pace {
   /** Whether it has taken all it was sent: nothing of it lies in this process any more. */
@@ -20,7 +28,7 @@ interface SocketOfIo {
       on(event: 'ready', listener: () => void): unknown;
       off(event: 'ready', listener: () => void): unknown;
     };
-    write(text: string): unknown;
+    write(text: string, options: { compress: boolean }): unknown;
     close(discard: boolean): unknown;
   };
 }
@@ -63,10 +71,12 @@ export class PacedClient implements Pace {
     return this.#busySince === undefined ? 0 : performance.now() - this.#busySince;
   }
 
-  /** As `socket.emit` with one argument, which is printed already. */
-  emitText(event: string, json: string): void {
-    // A packet of Socket.IO: an event (2) of a namespace. What Engine.IO would add is done by it.
-    this.#conn.write(`2${this.#namespace},["${event}",${json}]`);
+  /** As `socket.emit(event, …)`, printed already. */
+  emitJson({ start, end }: EventJson): void {
+    // A packet of Socket.IO: an event (2) of a namespace. It is in the frame as it is in the text.
+    const packet = `2${this.#namespace},${start}`;
+    const head = textFrame(`${MESSAGE}${packet}`, end.bytes.length);
+    this.#conn.write(`${packet}${end.text}`, framed([head, end.bytes]));
   }
 
   whenReady(go: () => void): void {

@@ -27,6 +27,7 @@ interface SubscriptionOptions {
   pace?: Pace;
   /** The state as it is now, as `start` takes it. */
   read?: () => Promise<readonly DeviceSummary[]>;
+  shown?: StatusTally;
 }
 
 /** One subscriber's view: what it was shown, and what has changed since the last frame. */
@@ -37,7 +38,7 @@ export class Subscription {
   readonly #send: (delta: DevicesDelta) => void;
   readonly #pace: Pace;
   readonly #read: (() => Promise<readonly DeviceSummary[]>) | undefined;
-  readonly #shown = new StatusTally();
+  readonly #shown: StatusTally;
   readonly #changed = new Map<string, DeviceChange>();
   readonly #entered = new Map<string, DeviceSummary>();
   readonly #left = new Set<string>();
@@ -48,16 +49,26 @@ export class Subscription {
   #waits = false;
   #isOutdated = false;
 
-  constructor({ caller, filter, send, pace = UNPACED, read }: SubscriptionOptions) {
+  constructor({
+    caller,
+    filter,
+    send,
+    pace = UNPACED,
+    read,
+    shown = new StatusTally(),
+  }: SubscriptionOptions) {
     this.caller = caller;
     this.filter = filter;
     this.#send = send;
     this.#pace = pace;
     this.#read = read;
+    this.#shown = shown;
   }
 
   /** Shows the first state. Changes that came while it was read follow in the first frame. */
   start(devices: readonly DeviceSummary[]): { seq: number; counts: DeviceCounts } {
+    // Whoever it was for has gone while it was read.
+    if (this.#state === 'stopped') return { seq: this.#seq, counts: this.counts() };
     for (const device of devices) this.#shown.set(device.id, device.status);
     this.#live();
     return { seq: this.#seq, counts: this.counts() };
@@ -141,6 +152,7 @@ export class Subscription {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#state = 'stopped';
+    this.#shown.clear();
     this.#forget();
   }
 
