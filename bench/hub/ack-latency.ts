@@ -1,4 +1,4 @@
-import { enrolledDevices } from './enrolled-devices.ts';
+import { type EnrolledDevices, enrolledDevices } from './enrolled-devices.ts';
 import type { Figure } from './figure.ts';
 import type { Latencies } from './load/commands.ts';
 import { addressesOf, startLoad } from './load/load-process.ts';
@@ -8,15 +8,18 @@ import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-pr
 
 const DEVICES = 10_000;
 const PER_SECOND = 5000;
-const WARM_UP_SECONDS = 10;
+/** Until what connecting has left behind is collected, and heaps have the size that this load gives them. */
+const WARM_UP_SECONDS = 30;
 /** Longer than a ping wave and many collections: shorter windows show what they happen to hold. */
 const SECONDS = 40;
-const TURNS = 5;
+const WINDOWS = 2;
+const TURNS = 3;
 
 /**
  * How long 10,000 devices wait for the answers to 5,000 heartbeats a second, which are sent at that pace whatever the
- * server does, 40 seconds at a time, Muster and plain Socket.IO in turn with both fleets connected. The time is from
- * the write of the heartbeat to the read of its answer; how late the load itself was is told beside it.
+ * server does. Muster and plain Socket.IO in turn, three new processes of each, with two windows of 40 seconds each: one
+ * that waits with its fleet beside the one that is measured would collect and ping on the same core. The time is from the
+ * write of the heartbeat to the read of its answer; how late the load itself was is told beside it.
  */
 export const ackLatency: Figure = {
   number: 3,
@@ -24,39 +27,13 @@ export const ackLatency: Figure = {
   async measure() {
     stayOn(LOAD_CORE);
     const fleet = await enrolledDevices(DEVICES);
-    const sides = [];
-    for (const [index, name] of (['muster', 'plain-socket-io'] as const).entries()) {
-      const env = { ...LIFTED_ADMISSION, BENCH_HEARTBEAT_SECONDS: '600', ...onDatabase(fleet.database) };
-      // As it is started anywhere: no flags.
-      const server = await startMeasured(name, { env, nodeFlags: [] });
-      const load = await startLoad();
-      await load.order('connect', {
-        kind: 'agent',
-        port: server.port,
-        tokens: fleet.tokens,
-        atOnce: 100,
-        addresses: addressesOf(index),
-        answersAsks: true,
-      });
-      sides.push({ server, load, windows: [] as Latencies[] });
+    const muster: Latencies[] = [];
+    const plain: Latencies[] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      muster.push(...(await windowsOf('muster', fleet)));
+      plain.push(...(await windowsOf('plain-socket-io', fleet)));
     }
-    try {
-      for (const { load } of sides) {
-        await load.order('openLoop', { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND });
-      }
-      for (let turn = 0; turn < TURNS; turn++) {
-        for (const { load, windows } of sides) {
-          windows.push(await load.order('openLoop', { seconds: SECONDS, perSecond: PER_SECOND }));
-        }
-      }
-    } finally {
-      for (const { server, load } of sides) {
-        await load.stop();
-        await server.stop();
-      }
-      await fleet.database.drop();
-    }
-    const [muster = [], plain = []] = sides.map(({ windows }) => windows);
+    await fleet.database.drop();
     const of = (windows: Latencies[], part: keyof Latencies) => median(windows.map((window) => window[part]));
     const all = (name: string, windows: Latencies[]) => ({
       [`${name}P50Ms`]: of(windows, 'p50'),
@@ -80,3 +57,32 @@ export const ackLatency: Figure = {
     ];
   },
 };
+
+async function windowsOf(
+  name: 'muster' | 'plain-socket-io',
+  { database, tokens }: EnrolledDevices,
+): Promise<Latencies[]> {
+  const env = { ...LIFTED_ADMISSION, BENCH_HEARTBEAT_SECONDS: '600', ...onDatabase(database) };
+  // As it is started anywhere: no flags.
+  const server = await startMeasured(name, { env, nodeFlags: [] });
+  const load = await startLoad();
+  try {
+    await load.order('connect', {
+      kind: 'agent',
+      port: server.port,
+      tokens,
+      atOnce: 100,
+      addresses: addressesOf(0),
+      answersAsks: true,
+    });
+    await load.order('openLoop', { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND });
+    const windows = [];
+    for (let window = 0; window < WINDOWS; window++) {
+      windows.push(await load.order('openLoop', { seconds: SECONDS, perSecond: PER_SECOND }));
+    }
+    return windows;
+  } finally {
+    await load.stop();
+    await server.stop();
+  }
+}

@@ -358,14 +358,21 @@ export class DeviceActor {
   }
 }
 
-/** Into the numbers that are there already, where there are some. */
+/**
+ * Into the numbers that are there already, where there are some. They are named one by one at first too: a copy of what
+ * was parsed would keep each later number as an object of its own (docs/decisions/what-grows-old.md).
+ */
 function takeMetrics(record: PresenceRecord, told: Metrics | undefined): void {
-  if (told === undefined) record.metrics = null;
-  else if (record.metrics === null) record.metrics = { ...told };
+  if (told === undefined) {
+    record.metrics = null;
+    return;
+  }
+  const { cpuPercent, ramPercent, diskPercent } = told;
+  if (record.metrics === null) record.metrics = { cpuPercent, ramPercent, diskPercent };
   else {
-    record.metrics.cpuPercent = told.cpuPercent;
-    record.metrics.ramPercent = told.ramPercent;
-    record.metrics.diskPercent = told.diskPercent;
+    record.metrics.cpuPercent = cpuPercent;
+    record.metrics.ramPercent = ramPercent;
+    record.metrics.diskPercent = diskPercent;
   }
 }
 

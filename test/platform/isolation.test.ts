@@ -7,11 +7,13 @@ import { Site } from '../../src/features/sites/site.model.ts';
 import { openPool, type Db } from '../../src/platform/db/pool.ts';
 import { runPrepared } from '../../src/platform/db/prepared.ts';
 import { UnsafeDatabaseError } from '../../src/platform/db/roles.ts';
+import type { Statement } from '../../src/platform/db/statement.ts';
 import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
-import { withSystem, withTenant } from '../../src/platform/db/transaction.ts';
+import { withSystem, withSystemStatement, withTenant } from '../../src/platform/db/transaction.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { startServer } from '../../src/server.ts';
 import { buildOrganization, buildPartner, buildPerson, buildSite } from '../support/factories.ts';
+import { eventually } from '../support/eventually.ts';
 import { quietLog } from '../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
@@ -193,6 +195,53 @@ describe('a transaction of a tenant', () => {
     expect(await session()).to.deep.equal({ ...CLEAN, pid });
   });
 
+  it('of one statement leaves nothing on it either: kept, undone, failed or cut off', async () => {
+    const { pid } = await session();
+    const tenant = tenantOf(orgIds[0]!);
+    const [before] = await siteNames(tenant);
+    const rename = (name: string | undefined): Statement & { values: unknown[] } => ({
+      name: 'test-rename',
+      text: 'update sites set name = $1 where org_id = $2 returning name',
+      values: [name, orgIds[0]],
+    });
+    const run = async (...how: [ReturnType<typeof rename>, (() => boolean)?]) =>
+      withSystemStatement<{ name: string }>(db, 'test', ...how);
+    const isAsBefore = async (name: string | undefined) => {
+      expect(await session()).to.deep.equal({ ...CLEAN, pid });
+      expect(await siteNames(tenant)).to.deep.equal([name]);
+    };
+
+    expect(await run(rename('Kept'))).to.deep.equal([{ name: 'Kept' }]);
+    await isAsBefore('Kept');
+    expect(await run(rename('Undone'), () => false)).to.equal(undefined);
+    await isAsBefore('Kept');
+    const refused = run(rename('Refused'), () => {
+      throw new Error('on purpose');
+    });
+    expect(await refused.catch(({ message }: Error) => message)).to.equal('on purpose');
+    await isAsBefore('Kept');
+    const failed = run({ name: 'test-fail', text: 'select 1 / $1::int as name', values: [0] });
+    expect(await failed.catch(({ message }: Error) => message)).to.equal('division by zero');
+    await isAsBefore('Kept');
+    await run(rename(before));
+
+    const cut = run({ name: 'test-cut', text: 'select pg_sleep(20)::text as name', values: [] });
+    const told = cut.catch(({ message }: Error) => message);
+    await eventually(
+      () =>
+        asOwner(
+          app.database.ownerUrl,
+          `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and query like '%pg_sleep(20)%'`,
+          [pid],
+        ),
+      (ended) => ended.length === 1,
+    );
+    expect(await told).to.include('terminat');
+    const { pid: other, ...rest } = await session();
+    expect(rest).to.deep.equal(CLEAN);
+    expect(other).not.to.equal(pid);
+  });
+
   it('does not widen the one after it: each sees its own rows on the same connection', async () => {
     for (const orgId of orgIds.slice(0, 5)) {
       await withSystem(db, 'test', (tx) => tx('sites').select());
@@ -327,7 +376,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 3,
   'features/devices/agent-credentials.ts': 2,
-  'features/devices/device-store.ts': 5,
+  'features/devices/device-store.ts': 6,
   // Wherever maintenance is over.
   'features/devices/maintenance-end.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
@@ -357,7 +406,7 @@ describe('the way across tenants', () => {
   it('is taken in the places listed here, and in no other', () => {
     const found: Record<string, number> = {};
     for (const { file, text } of sources) {
-      const calls = text.match(/\bwithSystem\(/g)?.length ?? 0;
+      const calls = text.match(/\bwithSystem(?:Statement(?:<\w+>)?)?\(/g)?.length ?? 0;
       if (calls > 0) found[file] = calls;
     }
     expect(found).to.deep.equal(ACROSS_TENANTS);

@@ -1,4 +1,4 @@
-import type { Statement } from '../../platform/db/prepared.ts';
+import type { Statement } from '../../platform/db/statement.ts';
 import { chainOf, type SealedContent } from './chain.ts';
 
 /** As `audit_actors` and `audit_resources` have them. */

@@ -1,7 +1,8 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import type { Statement } from '../../platform/db/statement.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';

@@ -1,16 +1,18 @@
 import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import { arrayLiteral } from '../../platform/db/array-literal.ts';
 import type { Db } from '../../platform/db/pool.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import type { Statement } from '../../platform/db/statement.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import { withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
-import { noteMoves, writePresence } from './written-presence.ts';
+import { type Changed, noteMoves, WRITE_PRESENCE, WRITE_REPORTS } from './written-presence.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 import { devicesFound } from './device.service.ts';
 
-/** The hub's view of the database. Batches go in as arrays: one statement, one plan, however many devices. */
+/** The hub's view of the database. */
 export function createDeviceStore({
   db,
   nodeId,
@@ -28,106 +30,67 @@ export function createDeviceStore({
   /** And with those of them that have come or gone. */
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
-  /** With whoever came from another address than before, in the audit trail. */
   const write = async (
     why: string,
-    upsert: string,
+    statement: Statement,
     records: readonly { deviceId: string }[],
-    deviceIds: string,
-    values: string[],
+    values: readonly string[],
   ) => {
-    const { moved, turned } = await withSystem(db, why, async (tx) => {
-      const found = await writePresence(tx, upsert, deviceIds, values);
-      await noteMoves(tx, found.moved, { audit, log });
-      return found;
-    });
-    if (moved.length > 0) audit.committed();
+    const hasMoved = (device: Changed) => device.hasMoved;
+    // Mostly nobody has. Where somebody comes from another address than before, it is done again with the audit trail.
+    const written = await withSystemStatement<Changed>(
+      db,
+      why,
+      { ...statement, values },
+      (rows) => !rows.some(hasMoved),
+    );
+    const changed =
+      written ??
+      (await withSystem(db, why, async (tx) => {
+        const rows = await runPrepared<Changed>(tx, statement, values);
+        await noteMoves(tx, rows.filter(hasMoved), { audit, log });
+        return rows;
+      }));
+    if (written === undefined) audit.committed();
     onHeard?.(records.map(({ deviceId }) => deviceId));
-    if (turned.length > 0) onPresence?.(turned);
+    const turned = changed.filter(({ hasTurned }) => hasTurned);
+    if (turned.length > 0) onPresence?.(turned.map(({ device_id: deviceId }) => deviceId));
   };
 
   return {
     async recordPresence(records) {
       const column = (read: (record: PresenceRecord) => string | number | null) =>
         arrayLiteral(records.map(read));
-      const deviceIds = column((r) => r.deviceId);
-      await write(
-        'write presence of many devices',
-        `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
-          cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
-        select u.device_id, d.org_id, u.epoch, ?, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
-          u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
-        from unnest(?::uuid[], ?::bigint[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[],
-          ?::real[], ?::real[], ?::real[], ?::bigint[])
-          as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
-        join devices d on d.id = u.device_id
-        order by u.device_id
-        on conflict (device_id) do update set
-          epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
-          reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
-          last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
-          ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
-          disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
-          metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
-          uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
-          reports_until = case when excluded.state = 'connected' then null else p.reports_until end
-        where p.epoch <= excluded.epoch`,
-        records,
-        deviceIds,
-        [
-          nodeId,
-          deviceIds,
-          column((r) => r.epoch),
-          column((r) => r.presence.state),
-          column((r) => r.presence.since),
-          column((r) => r.presence.reason),
-          column((r) => r.lastSeenAt),
-          column((r) => r.lastIp),
-          column((r) => percent(r.metrics?.cpuPercent)),
-          column((r) => percent(r.metrics?.ramPercent)),
-          column((r) => percent(r.metrics?.diskPercent)),
-          column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-        ],
-      );
+      await write('write presence of many devices', WRITE_PRESENCE, records, [
+        column((r) => r.deviceId),
+        nodeId,
+        column((r) => r.epoch),
+        column((r) => r.presence.state),
+        column((r) => r.presence.since),
+        column((r) => r.presence.reason),
+        column((r) => r.lastSeenAt),
+        column((r) => r.lastIp),
+        column((r) => percent(r.metrics?.cpuPercent)),
+        column((r) => percent(r.metrics?.ramPercent)),
+        column((r) => percent(r.metrics?.diskPercent)),
+        column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+      ]);
     },
 
     async recordReports(records) {
       const column = (read: (record: ReportRecord) => string | number | null) =>
         arrayLiteral(records.map(read));
-      const deviceIds = column((r) => r.deviceId);
-      // Whoever reports without a connection says nothing about the connection: that stays as it is.
-      await write(
-        'write what devices without a connection report',
-        `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
-          cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
-        select u.device_id, d.org_id, 0, ?, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
-          u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
-        from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::real[], ?::real[], ?::real[], ?::bigint[], ?::timestamptz[])
-          as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
-        join devices d on d.id = u.device_id
-        order by u.device_id
-        on conflict (device_id) do update set
-          last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
-          last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
-          ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
-          disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
-          metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
-          uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
-          reports_until = greatest(p.reports_until, excluded.reports_until)`,
-        records,
-        deviceIds,
-        [
-          nodeId,
-          deviceIds,
-          column((r) => r.lastSeenAt),
-          column((r) => r.lastIp),
-          column((r) => percent(r.metrics?.cpuPercent)),
-          column((r) => percent(r.metrics?.ramPercent)),
-          column((r) => percent(r.metrics?.diskPercent)),
-          column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-          column((r) => r.until),
-        ],
-      );
+      await write('write what devices without a connection report', WRITE_REPORTS, records, [
+        column((r) => r.deviceId),
+        nodeId,
+        column((r) => r.lastSeenAt),
+        column((r) => r.lastIp),
+        column((r) => percent(r.metrics?.cpuPercent)),
+        column((r) => percent(r.metrics?.ramPercent)),
+        column((r) => percent(r.metrics?.diskPercent)),
+        column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+        column((r) => r.until),
+      ]);
     },
 
     async reporting(deviceIds) {

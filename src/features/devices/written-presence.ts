@@ -1,8 +1,12 @@
+import type { Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 
-/** What is another about devices than before, found while a batch of them is written. */
+/**
+ * How a batch of presence is written, and what is another about its devices than before. A batch goes in as arrays: one
+ * statement, one plan, however many devices.
+ */
 
 interface Moved {
   device_id: string;
@@ -13,27 +17,18 @@ interface Moved {
   after: string;
 }
 
-interface Written {
-  /** They come from another address. */
-  moved: Moved[];
-  /** They have come, or gone. */
-  turned: string[];
-}
+/** A device that has come, gone, or come from another address. */
+export type Changed = Moved & { hasMoved: boolean; hasTurned: boolean };
 
 /**
- * Writes presence by `upsert`, and answers who has come, gone, or come from another address by that: of heartbeats
- * mostly nobody. What was there before is read in the same statement, so it costs no round trip.
- * @param deviceIds  the literal of an array
+ * A statement that writes presence by `upsert`, and answers who has come, gone, or come from another address by that:
+ * of heartbeats mostly nobody. What was there before is read in the same statement, so it costs no round trip.
+ * @param upsert  in which $1 are the ids of the devices, an array
  */
-export async function writePresence(
-  tx: Tx,
-  upsert: string,
-  deviceIds: string,
-  values: readonly string[],
-): Promise<Written> {
-  const { rows } = await tx.raw<{ rows: (Moved & { hasMoved: boolean; hasTurned: boolean })[] }>(
-    `with earlier as materialized (
-      select device_id, last_ip, state, reports_until > now() as reports from device_presence where device_id = any(?::uuid[])
+const presenceStatement = (name: string, upsert: string): Statement => ({
+  name,
+  text: `with earlier as materialized (
+      select device_id, last_ip, state, reports_until > now() as reports from device_presence where device_id = any($1::uuid[])
     ), written as (${upsert} returning device_id, last_ip, state, reports_until > now() as reports),
     changed as (
       select w.device_id, e.last_ip as before, w.last_ip as after, coalesce(e.last_ip <> w.last_ip, false) as "hasMoved",
@@ -43,13 +38,53 @@ export async function writePresence(
     select d.id as device_id, d.org_id, o.partner_id, d.hostname, c.before, c.after, c."hasMoved", c."hasTurned"
     from changed c join devices d on d.id = c.device_id join organizations o on o.id = d.org_id
     where c."hasMoved" or c."hasTurned"`,
-    [deviceIds, ...values],
-  );
-  return {
-    moved: rows.filter(({ hasMoved }) => hasMoved),
-    turned: rows.filter(({ hasTurned }) => hasTurned).map(({ device_id: deviceId }) => deviceId),
-  };
-}
+});
+
+/** The connections of devices. An epoch that is older than what is known changes nothing. */
+export const WRITE_PRESENCE = presenceStatement(
+  'write-presence',
+  `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+    cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
+  select u.device_id, d.org_id, u.epoch, $2, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
+    u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
+  from unnest($1::uuid[], $3::bigint[], $4::text[], $5::timestamptz[], $6::text[], $7::timestamptz[], $8::text[],
+    $9::real[], $10::real[], $11::real[], $12::bigint[])
+    as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
+  join devices d on d.id = u.device_id
+  order by u.device_id
+  on conflict (device_id) do update set
+    epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
+    reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+    last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+    ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+    disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+    metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+    uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+    reports_until = case when excluded.state = 'connected' then null else p.reports_until end
+  where p.epoch <= excluded.epoch`,
+);
+
+/** Whoever reports without a connection says nothing about the connection: that stays as it is. */
+export const WRITE_REPORTS = presenceStatement(
+  'write-reports',
+  `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+    cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
+  select u.device_id, d.org_id, 0, $2, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
+    u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
+  from unnest($1::uuid[], $3::timestamptz[], $4::text[], $5::real[], $6::real[], $7::real[], $8::bigint[],
+    $9::timestamptz[])
+    as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
+  join devices d on d.id = u.device_id
+  order by u.device_id
+  on conflict (device_id) do update set
+    last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+    last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+    ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+    disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+    metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+    uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+    reports_until = greatest(p.reports_until, excluded.reports_until)`,
+);
 
 /** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
 export async function noteMoves(

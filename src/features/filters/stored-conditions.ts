@@ -1,5 +1,6 @@
 import { type Context, holds } from '../../platform/context.ts';
-import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import type { Statement } from '../../platform/db/statement.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {

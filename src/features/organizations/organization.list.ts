@@ -1,6 +1,7 @@
 import type { Caller, Context } from '../../platform/context.ts';
 import { rowAsJson } from '../../platform/db/json-rows.ts';
-import { runPrepared, type Statement } from '../../platform/db/prepared.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
+import type { Statement } from '../../platform/db/statement.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { ReadyJson } from '../../platform/http/ready-json.ts';
 import { Organization, type OrganizationQuery } from './organization.schema.ts';

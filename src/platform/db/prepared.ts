@@ -1,12 +1,7 @@
 import type pg from 'pg';
 import type { Db } from './pool.ts';
+import { send, type Statement } from './statement.ts';
 import type { Tx } from './transaction.ts';
-
-/** A statement that Postgres parses and plans once a connection. Its parameters are $1, $2, and so on. */
-export interface Statement {
-  name: string;
-  text: string;
-}
 
 /**
  * Runs it as it stands, past Knex: for the few statements that are run so often that building them counts. In a
@@ -24,7 +19,7 @@ export async function runPrepared<Row extends object>(
   }
   const connection = (await on.client.acquireConnection()) as pg.Client;
   try {
-    return (await connection.query<Row>({ ...statement, values: [...values] })).rows;
+    return (await send<Row>(connection, { ...statement, values: [...values] })).rows;
   } finally {
     await on.client.releaseConnection(connection);
   }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { send, type Statement } from './statement.ts';
 import type { TenantScope } from './tenant-scope.ts';
 
 declare const opened: unique symbol;
@@ -26,6 +27,40 @@ export async function withTenant<T>(
 export async function withSystem<T>(db: Knex, _why: string, work: (tx: Tx) => PromiseLike<T>): Promise<T> {
   return open(db, { sees: AS_SYSTEM, readOnly: false }, work);
 }
+
+/**
+ * Runs one prepared statement in a transaction of its own across tenants, past Knex: for what is run many times a
+ * second. A transaction of Knex makes some 20 kB of functions, which live until the next major collection
+ * (docs/decisions/what-grows-old.md).
+ * @param isFinal  whether what the statement has done is to stay, by the rows that it answers
+ * @returns `undefined` where it is undone
+ */
+export async function withSystemStatement<Row extends object>(
+  db: Knex,
+  _why: string,
+  statement: Statement & { values: readonly unknown[] },
+  isFinal: (rows: readonly Row[]) => boolean = () => true,
+): Promise<Row[] | undefined> {
+  const connection = (await db.client.acquireConnection()) as Disposable;
+  try {
+    await send(connection, { text: `begin; ${AS_SYSTEM}` });
+    const { rows } = await send<Row>(connection, { ...statement, values: [...statement.values] });
+    const isKept = isFinal(rows);
+    await send(connection, { text: isKept ? 'commit' : 'rollback' });
+    return isKept ? rows : undefined;
+  } catch (error) {
+    await send(connection, { text: 'rollback' }).catch((stuck: Error) => {
+      // Nobody else may be given what is left of the transaction.
+      connection.__knex__disposed = stuck;
+    });
+    throw error;
+  } finally {
+    await db.client.releaseConnection(connection);
+  }
+}
+
+/** What bears this the pool closes, instead of handing it out again. */
+type Disposable = pg.Client & { __knex__disposed?: Error };
 
 /**
  * Opens a transaction that may prune the audit trail.
@@ -66,17 +101,24 @@ async function open<T>(
   { sees, readOnly }: { sees: string; readOnly: boolean },
   work: (tx: Tx) => PromiseLike<T>,
 ): Promise<T> {
+  // One message instead of two. Were it not sent, nothing would be visible: no setting, no rows.
+  const begin = beginning(`begin${readOnly ? ' read only' : ''}; ${sees}`);
   return new Promise((resolve, reject) => {
     const transaction = db.transaction(async (trx) => {
       const result = await work(trx as Tx);
       if (readOnly) resolve(result);
       return result;
     }) as Promise<T> & Opening;
-    // One message instead of two. Were it not sent, nothing would be visible: no setting, no rows.
-    transaction.begin = (connection) =>
-      transaction.query(connection, `begin${readOnly ? ' read only' : ''}; ${sees}`);
+    transaction.begin = begin;
     transaction.then(resolve, reject);
   });
+}
+
+/** Made here, where the caller's work is out of sight (docs/decisions/what-grows-old.md). */
+function beginning(message: string): Opening['begin'] {
+  return function begin(this: Opening, connection) {
+    return this.query(connection, message);
+  };
 }
 
 /** Lets the rest of the transaction see one more organization: the one that it is about to make. */

@@ -4,6 +4,7 @@ import { connectDashboard } from '../../support/dashboard-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { connectDevice } from '../../support/fake-device.ts';
+import { sentStatements } from '../../support/sent-statements.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 const HEARTBEAT_MS = 1000;
@@ -185,13 +186,12 @@ describe('heartbeats over HTTP', function () {
       (await app.call('GET', '/devices?status=online&limit=50', { token: tenant.admin.token })).body;
     await Promise.all(devices.map((one) => beat({}, one)));
     await eventually(online, ({ pagination }) => pagination.total === 20);
-    const sent: string[] = [];
-    const { pool, hubPool } = app.server.database;
-    const note = ({ sql }: { sql: string }) => void sent.push(sql);
-    for (const each of [pool, hubPool]) each.on('query', note);
-    for (let i = 0; i < 5; i++) await Promise.all(devices.map((one) => beat({ metrics: METRICS }, one)));
-    await wait(600);
-    for (const each of [pool, hubPool]) each.removeListener('query', note);
+    const sent = await sentStatements(['muster', 'muster-hub'], async () => {
+      for (let i = 0; i < 5; i++) {
+        await Promise.all(devices.map((one) => beat({ metrics: METRICS }, one)));
+      }
+      await wait(600);
+    });
     const writes = sent.filter((sql) => /insert|update/i.test(sql));
     expect(writes.length).to.be.within(1, 4);
     const { data } = await online();

@@ -1,0 +1,29 @@
+import type pg from 'pg';
+
+/** A statement that Postgres parses and plans once a connection. Its parameters are $1, $2, and so on. */
+export interface Statement {
+  name: string;
+  text: string;
+}
+
+/**
+ * By the driver's callback. With its promise, what a statement was given stays in memory until the next major
+ * collection, however short it ran (docs/decisions/what-grows-old.md).
+ */
+export async function send<Row extends object>(
+  connection: pg.Client,
+  query: pg.QueryConfig,
+): Promise<pg.QueryResult<Row>> {
+  try {
+    return await new Promise((resolve, reject) => {
+      connection.query<Row>(query, (error: Error | null, result) => {
+        if (error === null) resolve(result);
+        else reject(error);
+      });
+    });
+  } catch (error) {
+    // From here it leads to whoever asked; before, to the socket that brought the answer.
+    if (error instanceof Error) Error.captureStackTrace(error);
+    throw error;
+  }
+}
