@@ -29,11 +29,14 @@ export const ackLatency: Figure = {
     const fleet = await enrolledDevices(DEVICES);
     const muster: Latencies[] = [];
     const plain: Latencies[] = [];
-    for (let turn = 0; turn < TURNS; turn++) {
-      muster.push(...(await windowsOf('muster', fleet)));
-      plain.push(...(await windowsOf('plain-socket-io', fleet)));
+    try {
+      for (let turn = 0; turn < TURNS; turn++) {
+        muster.push(...(await windowsOf('muster', fleet)));
+        plain.push(...(await windowsOf('plain-socket-io', fleet)));
+      }
+    } finally {
+      await fleet.database.drop();
     }
-    await fleet.database.drop();
     const of = (windows: Latencies[], part: keyof Latencies) => median(windows.map((window) => window[part]));
     const all = (name: string, windows: Latencies[]) => ({
       [`${name}P50Ms`]: of(windows, 'p50'),

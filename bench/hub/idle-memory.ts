@@ -17,9 +17,9 @@ const NODE_FLAGS = ['--expose-gc', '--compact-on-every-full-gc', '--max-semi-spa
 const SETTLE_MS = 5000;
 
 /**
- * Resident memory of a server per connected device, after forced collections that close gaps: with 10,000 devices, each of which has
- * sent one heartbeat as an agent does when it comes in, less what the same process had before. That much of Muster less
- * that much of plain Socket.IO, which forgets the heartbeats. A new process each time, in turn; medians.
+ * Resident memory of a server per connected device, after forced collections that close gaps: with 10,000 devices, each
+ * of which has sent one heartbeat as an agent does when it comes in, less what the same process had before. That much of
+ * Muster less that much of plain Socket.IO, which forgets the heartbeats. A new process each time, in turn; medians.
  */
 export const idleMemory: Figure = {
   number: 2,

@@ -27,6 +27,7 @@ interface SubscriptionOptions {
   pace?: Pace;
   /** The state as it is now, as `start` takes it. */
   read?: () => Promise<readonly DeviceSummary[]>;
+  /** What it has shown, which is nothing yet. */
   shown?: StatusTally;
 }
 

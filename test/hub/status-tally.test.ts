@@ -11,7 +11,7 @@ const DEVICES = 300;
 
 const step = fc.record({
   tally: fc.nat(TALLIES - 1),
-  // Few, so that each is put in and taken out often; and many, so that tables grow and shrink.
+  // Few, so that each is put in and taken out often; and many, so that tables grow.
   device: fc.oneof(fc.nat(5), fc.nat(DEVICES - 1)).map((at) => `device-${at}`),
   what: fc.oneof(
     { weight: 40, arbitrary: fc.constantFrom(...DeviceStatus.options) },

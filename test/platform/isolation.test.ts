@@ -204,8 +204,8 @@ describe('a transaction of a tenant', () => {
       text: 'update sites set name = $1 where org_id = $2 returning name',
       values: [name, orgIds[0]],
     });
-    const run = async (...how: [ReturnType<typeof rename>, (() => boolean)?]) =>
-      withSystemStatement<{ name: string }>(db, 'test', ...how);
+    const run = async (statement: ReturnType<typeof rename>, isFinal = () => true) =>
+      withSystemStatement<{ name: string }>(db, 'test', statement, isFinal);
     const isAsBefore = async (name: string | undefined) => {
       expect(await session()).to.deep.equal({ ...CLEAN, pid });
       expect(await siteNames(tenant)).to.deep.equal([name]);

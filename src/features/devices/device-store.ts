@@ -1,5 +1,4 @@
-import type { DeviceStore, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
-import { arrayLiteral } from '../../platform/db/array-literal.ts';
+import type { DeviceStore } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
@@ -8,7 +7,14 @@ import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
-import { type Changed, noteMoves, WRITE_PRESENCE, WRITE_REPORTS } from './written-presence.ts';
+import {
+  type Changed,
+  noteMoves,
+  presenceValues,
+  reportValues,
+  WRITE_PRESENCE,
+  WRITE_REPORTS,
+} from './written-presence.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 import { devicesFound } from './device.service.ts';
 
@@ -58,40 +64,16 @@ export function createDeviceStore({
   };
 
   return {
-    async recordPresence(records) {
-      const column = (read: (record: PresenceRecord) => string | number | null) =>
-        arrayLiteral(records.map(read));
-      await write('write presence of many devices', WRITE_PRESENCE, records, [
-        column((r) => r.deviceId),
-        nodeId,
-        column((r) => r.epoch),
-        column((r) => r.presence.state),
-        column((r) => r.presence.since),
-        column((r) => r.presence.reason),
-        column((r) => r.lastSeenAt),
-        column((r) => r.lastIp),
-        column((r) => percent(r.metrics?.cpuPercent)),
-        column((r) => percent(r.metrics?.ramPercent)),
-        column((r) => percent(r.metrics?.diskPercent)),
-        column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-      ]);
-    },
+    recordPresence: (records) =>
+      write('write presence of many devices', WRITE_PRESENCE, records, presenceValues(nodeId, records)),
 
-    async recordReports(records) {
-      const column = (read: (record: ReportRecord) => string | number | null) =>
-        arrayLiteral(records.map(read));
-      await write('write what devices without a connection report', WRITE_REPORTS, records, [
-        column((r) => r.deviceId),
-        nodeId,
-        column((r) => r.lastSeenAt),
-        column((r) => r.lastIp),
-        column((r) => percent(r.metrics?.cpuPercent)),
-        column((r) => percent(r.metrics?.ramPercent)),
-        column((r) => percent(r.metrics?.diskPercent)),
-        column((r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
-        column((r) => r.until),
-      ]);
-    },
+    recordReports: (records) =>
+      write(
+        'write what devices without a connection report',
+        WRITE_REPORTS,
+        records,
+        reportValues(nodeId, records),
+      ),
 
     async reporting(deviceIds) {
       const { rows } = await withSystem(db, 'who reports without a connection', (tx) =>
@@ -218,6 +200,3 @@ function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, va
   // One that has only just come may not be known to whoever asks.
   return [`not node_id = any(?::text[]) and since < now() - interval '10 seconds'`, [[...nodes.allBut]]];
 }
-
-/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
-const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);

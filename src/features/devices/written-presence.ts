@@ -1,3 +1,5 @@
+import type { PresenceRecord, ReportRecord } from '../../hub/ports.ts';
+import { arrayLiteral } from '../../platform/db/array-literal.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
@@ -64,6 +66,17 @@ export const WRITE_PRESENCE = presenceStatement(
   where p.epoch <= excluded.epoch`,
 );
 
+/** What `WRITE_PRESENCE` is given. */
+export const presenceValues = (nodeId: string, records: readonly PresenceRecord[]): string[] => [
+  column(records, (r) => r.deviceId),
+  nodeId,
+  column(records, (r) => r.epoch),
+  column(records, (r) => r.presence.state),
+  column(records, (r) => r.presence.since),
+  column(records, (r) => r.presence.reason),
+  ...heardValues(records),
+];
+
 /** Whoever reports without a connection says nothing about the connection: that stays as it is. */
 export const WRITE_REPORTS = presenceStatement(
   'write-reports',
@@ -85,6 +98,30 @@ export const WRITE_REPORTS = presenceStatement(
     uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
     reports_until = greatest(p.reports_until, excluded.reports_until)`,
 );
+
+/** What `WRITE_REPORTS` is given. */
+export const reportValues = (nodeId: string, records: readonly ReportRecord[]): string[] => [
+  column(records, (r) => r.deviceId),
+  nodeId,
+  ...heardValues(records),
+  column(records, (r) => r.until),
+];
+
+/** What both are given of whoever was heard. */
+const heardValues = (records: readonly (PresenceRecord | ReportRecord)[]): string[] => [
+  column(records, (r) => r.lastSeenAt),
+  column(records, (r) => r.lastIp),
+  column(records, (r) => percent(r.metrics?.cpuPercent)),
+  column(records, (r) => percent(r.metrics?.ramPercent)),
+  column(records, (r) => percent(r.metrics?.diskPercent)),
+  column(records, (r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+];
+
+const column = <T>(records: readonly T[], read: (record: T) => string | number | null) =>
+  arrayLiteral(records.map(read));
+
+/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
+const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);
 
 /** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
 export async function noteMoves(

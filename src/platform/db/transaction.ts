@@ -39,7 +39,7 @@ export async function withSystemStatement<Row extends object>(
   db: Knex,
   _why: string,
   statement: Statement & { values: readonly unknown[] },
-  isFinal: (rows: readonly Row[]) => boolean = () => true,
+  isFinal: (rows: readonly Row[]) => boolean,
 ): Promise<Row[] | undefined> {
   const connection = (await db.client.acquireConnection()) as Disposable;
   try {
