@@ -3,13 +3,19 @@ import { newId } from '../../src/platform/ids.ts';
 import { hashPassword } from '../../src/platform/secrets/passwords.ts';
 import { newToken, tokenHash } from '../../src/platform/secrets/tokens.ts';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import { createAccessTokens } from '../../src/features/auth/access-token.ts';
+import { openSession } from '../../src/features/auth/session.service.ts';
 import type { Db } from '../../src/platform/db/pool.ts';
 import type { TestApp } from './test-app.ts';
 
 /** Rows with every value filled in, so that a test names just what it is about. */
 
 /** A server, be it in this process or another one, and its database. */
-export type Ground = Pick<TestApp, 'call' | 'log'> & { server: { database: { pool: Db } } };
+export type Ground = Pick<TestApp, 'call' | 'log'> & {
+  server: { database: { pool: Db } };
+  /** Of a server that signs with a secret that the test knows: its people get sessions without signing in. */
+  jwtSecret?: string;
+};
 
 let count = 0;
 const next = () => ++count;
@@ -61,36 +67,61 @@ type Membership =
     }
   | { scope: 'organization'; orgId: string; role?: string };
 
-/** A person with a membership, signed in through the front door. */
+/**
+ * A person with a membership and a session. The session is made as sign-in makes it, without the cost of checking a
+ * password; tests of sign-in itself call `signIn`.
+ */
 export async function buildPerson(app: Ground, membership: Membership): Promise<Person> {
+  const id = newId();
   const email = `person-${next()}-${newId().slice(-6)}@example.com`;
   passwordHash ??= hashPassword(PASSWORD);
-  const id = await insert(app, 'users', {
-    email,
-    name: `Person ${count}`,
-    password_hash: await passwordHash,
+  const user = { id, email, name: `Person ${count}`, password_hash: await passwordHash };
+  const { jwtSecret } = app;
+  const token = await withSystem(app.server.database.pool, 'test data', async (tx) => {
+    await tx('users').insert(user);
+    const roleId = await insertMembership(tx, id, membership);
+    if (jwtSecret === undefined) return undefined;
+    const { sessionId } = await openSession(tx, id, { ip: '127.0.0.1', trusted: false, userAgent: null });
+    return createAccessTokens(jwtSecret).issue({
+      userId: id,
+      sessionId,
+      scope: membership.scope,
+      partnerId: membership.scope === 'partner' ? membership.partnerId : null,
+      orgId: membership.scope === 'organization' ? membership.orgId : null,
+      roleId,
+      mfa: false,
+    });
   });
-  await withSystem(app.server.database.pool, 'test data', async (tx) => {
-    if (membership.scope === 'system') {
-      await tx('system_users').insert({ user_id: id, role_id: membership.role ?? SYSTEM_ROLES.systemAdmin });
-    } else if (membership.scope === 'partner') {
+  return { id, email, token: token ?? (await signIn(app, email)) };
+}
+
+/** Answers the id of the role. */
+async function insertMembership(tx: Tx, userId: string, membership: Membership): Promise<string> {
+  switch (membership.scope) {
+    case 'system': {
+      const { role = SYSTEM_ROLES.systemAdmin } = membership;
+      await tx('system_users').insert({ user_id: userId, role_id: role });
+      return role;
+    }
+    case 'partner': {
       const { partnerId, role = SYSTEM_ROLES.partnerAdmin, orgAccess = 'all', orgIds = [] } = membership;
       await tx('partner_users').insert({
         partner_id: partnerId,
-        user_id: id,
+        user_id: userId,
         role_id: role,
         org_access: orgAccess,
         org_ids: orgIds,
       });
-    } else {
-      await tx('organization_users').insert({
-        org_id: membership.orgId,
-        user_id: id,
-        role_id: membership.role ?? SYSTEM_ROLES.organizationAdmin,
-      });
+      return role;
     }
-  });
-  return { id, email, token: await signIn(app, email) };
+    case 'organization': {
+      const { orgId, role = SYSTEM_ROLES.organizationAdmin } = membership;
+      await tx('organization_users').insert({ org_id: orgId, user_id: userId, role_id: role });
+      return role;
+    }
+    default:
+      return membership satisfies never;
+  }
 }
 
 export async function signIn(app: Ground, email: string, password = PASSWORD): Promise<string> {

@@ -10,6 +10,8 @@ export interface TestApp {
   server: Server;
   database: TestDatabase;
   log: Record<string, unknown>[];
+  /** What the server signs access tokens with. */
+  jwtSecret: string;
   /** Calls the REST interface below /api/v1. */
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   close(): Promise<void>;
@@ -77,6 +79,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     server,
     database,
     log: recorded.lines,
+    jwtSecret: config.jwtSecret ?? '',
     call: (method, path, request) => call(`${server.url}/api/v1${path}`, method, request),
     async close() {
       await server.close();

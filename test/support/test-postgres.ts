@@ -2,22 +2,29 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
+import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
 import { migrate } from '../../src/platform/db/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { APP_ROLE, AUDIT_ADMIN_ROLE, provisionRole } from '../../src/platform/db/roles.ts';
 import { quietLog } from './quiet-log.ts';
 
-/** One embedded Postgres for the whole run; a migrated template in it; a copy of that for each that asks. */
+/**
+ * One embedded Postgres for the whole run, with a migrated template database in it; each test that asks gets a copy of
+ * the template. `npm test` starts that Postgres for all test processes; a file that is run by itself starts its own.
+ */
 
 const ROLE_PASSWORD = 'only-for-tests';
 const TEMPLATE = 'muster_template';
 
-interface Cluster {
-  postgres: EmbeddedPostgres;
-  dataDir: string;
+/** Names the Postgres that the test runner has started, to the test processes. */
+export const TEST_POSTGRES_VARIABLE = 'MUSTER_TEST_POSTGRES';
+
+export interface TestPostgres {
+  ownerUrl: string;
+  /** Ends the server and removes its files. */
+  stop(): Promise<void>;
 }
-let cluster: Promise<Cluster> | undefined;
+let own: Promise<TestPostgres> | undefined;
 let made = 0;
 
 export interface TestDatabase {
@@ -31,25 +38,26 @@ export interface TestDatabase {
 export async function createTestDatabase(
   options: { migrated?: boolean; durable?: boolean } = {},
 ): Promise<TestDatabase> {
-  const { postgres } = await (cluster ??= startCluster(options.durable ?? false));
+  const shared = process.env[TEST_POSTGRES_VARIABLE];
+  const server =
+    shared === undefined ? await (own ??= startTestPostgres(options.durable ?? false)) : { ownerUrl: shared };
   const name = `muster_test_${process.pid}_${++made}`;
   const template = options.migrated === false ? 'template1' : TEMPLATE;
-  await asOwner(postgres.ownerUrl, `create database ${name} template ${template}`);
-  const ownerUrl = withDatabase(postgres.ownerUrl, name);
+  await asOwner(server.ownerUrl, `create database ${name} template ${template}`);
+  const ownerUrl = withDatabase(server.ownerUrl, name);
   return {
     ownerUrl,
     appUrl: as(APP_ROLE, ownerUrl),
     auditAdminUrl: as(AUDIT_ADMIN_ROLE, ownerUrl),
-    drop: async () => void (await asOwner(postgres.ownerUrl, `drop database ${name} with (force)`)),
+    drop: async () => void (await asOwner(server.ownerUrl, `drop database ${name} with (force)`)),
   };
 }
 
+/** Ends the Postgres that this process has started, if it has. */
 export async function stopTestPostgres(): Promise<void> {
-  if (cluster === undefined) return;
-  const { postgres, dataDir } = await cluster;
-  cluster = undefined;
-  await postgres.stop();
-  await rm(dataDir, { recursive: true, force: true });
+  const ending = own;
+  own = undefined;
+  await (await ending)?.stop();
 }
 
 /** Runs statements as the owner, a superuser: to look at what no tenant could, and to break things on purpose. */
@@ -67,7 +75,7 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   }
 }
 
-async function startCluster(durable: boolean): Promise<Cluster> {
+export async function startTestPostgres(durable = false): Promise<TestPostgres> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-test-'));
   // The unprivileged account that Postgres runs under, when we are root, must be able to pass.
   await chmod(dataDir, 0o711);
@@ -85,7 +93,13 @@ async function startCluster(durable: boolean): Promise<Cluster> {
     await owner.destroy();
     await lockSession.destroy();
   }
-  return { postgres, dataDir };
+  return {
+    ownerUrl: postgres.ownerUrl,
+    async stop() {
+      await postgres.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
 }
 
 function withDatabase(url: string, name: string): string {

@@ -155,12 +155,7 @@ function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', comp
 
 /** JSON Schema of a zod object. Schemas that have an id are lifted into `components` and referred to. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: Json): Json {
-  const {
-    $schema: _dialect,
-    $defs,
-    id,
-    ...own
-  } = z.toJSONSchema(schema, { target: 'draft-2020-12', io, unrepresentable: 'any' }) as Json;
+  const { $schema: _dialect, $defs, id, ...own } = jsonSchema(schema, io);
   for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
     const { id: _id, ...rest } = definition;
     components[name] ??= lift(rest);
@@ -169,6 +164,17 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: Json): 
   if (typeof id !== 'string') return lifted;
   components[id] ??= lifted;
   return { $ref: `#/components/schemas/${id}` };
+}
+
+/** Most rows share their schemas with others, and every server of one process has the same ones. */
+const jsonSchemas = { input: new WeakMap<z.ZodType, Json>(), output: new WeakMap<z.ZodType, Json>() };
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const known = jsonSchemas[io].get(schema);
+  if (known !== undefined) return known;
+  const made = z.toJSONSchema(schema, { target: 'draft-2020-12', io, unrepresentable: 'any' }) as Json;
+  jsonSchemas[io].set(schema, made);
+  return made;
 }
 
 function lift(value: unknown): unknown {

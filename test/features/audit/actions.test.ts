@@ -11,6 +11,7 @@ import {
   buildSite,
   buildTenant,
   PASSWORD,
+  signIn,
   type Person,
 } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
@@ -54,6 +55,8 @@ describe('what is in the audit trail', function () {
   describe('of sign-ins', () => {
     it('is who has come, and from where', async () => {
       const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      await signIn(app, person.email);
+      await signIn(app, tenant.admin.email);
       const row = await one('user.login', person.id);
       expect(row).to.include({
         org_id: tenant.orgId,
@@ -127,7 +130,6 @@ describe('what is in the audit trail', function () {
         (await call('POST', '/auth/mfa/enable', { code: totp.generate() }, person.token)).status,
       ).to.equal(200);
       const { tempToken } = (await login(person.email)).body;
-      await one('user.login', person.id);
       const wrong = await app.call('POST', '/auth/mfa/verify', { body: { tempToken, code: 'AAAAA-AAAAA' } });
       expect(wrong.status).to.equal(401);
       const failed = await one('user.login.failed', person.id);
@@ -137,13 +139,14 @@ describe('what is in the audit trail', function () {
         200,
       );
       const logins = await about('user.login', person.id);
-      expect(logins.map(({ details }) => (details as { mfa: boolean }).mfa)).to.deep.equal([false, true]);
+      expect(logins.map(({ details }) => (details as { mfa: boolean }).mfa)).to.deep.equal([true]);
     });
 
     it('is signing out, once', async () => {
       const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
-      await call('POST', '/auth/logout', undefined, person.token);
-      await call('POST', '/auth/logout', undefined, person.token);
+      const token = await signIn(app, person.email);
+      await call('POST', '/auth/logout', undefined, token);
+      await call('POST', '/auth/logout', undefined, token);
       const row = await one('user.logout', person.id);
       expect(row).to.include({ org_id: tenant.orgId, result: 'success' });
       const { sessionId } = (await one('user.login', person.id))['details'] as { sessionId: string };

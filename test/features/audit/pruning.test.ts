@@ -194,7 +194,7 @@ describe('pruning of the audit trail', function () {
     let killed = 0;
     while (!state.isOver) {
       const ended = await bench.owner(
-        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'muster-audit-prune'`,
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'muster-audit-prune' and datname = current_database()`,
       );
       killed += ended.length;
     }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { categoryOf } from '../../../src/features/audit/categories.ts';
 import { newId } from '../../../src/platform/ids.ts';
-import { buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { buildOrganization, buildPerson, buildTenant, signIn } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { addEntries } from './reading-support.ts';
 
@@ -38,6 +38,7 @@ describe('reading the audit trail', () => {
 
   it('shows an entry in each of its three forms', async () => {
     const { orgId, token: own, reader } = await place();
+    await signIn(app, reader.email);
     const details = { before: { name: 'A' }, after: { name: 'B' }, sessionId: 'abc' };
     const resourceId = newId();
     const [id] = await addEntries(app, {

@@ -4,7 +4,7 @@ import type { Caller } from '../../../src/platform/context.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import type { AuditEntry } from '../../../src/platform/http/audit.ts';
 import { newId } from '../../../src/platform/ids.ts';
-import { buildPerson, buildTenant } from '../../support/factories.ts';
+import { buildPerson, buildTenant, signIn } from '../../support/factories.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -64,6 +64,8 @@ describe('audit entries', () => {
   });
 
   it('of a partner have a chain of its own', async () => {
+    await signIn(app, tenant.admin.email);
+    await app.server.auditSealer.flush();
     const system = await buildPerson(app, { scope: 'system' });
     const changed = await app.call('PATCH', `/orgs/partners/${tenant.partnerId}`, {
       token: system.token,

@@ -6,7 +6,7 @@ import type { Context } from '../../../src/platform/context.ts';
 import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { withTenant } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
-import { buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
+import { buildOrganization, buildPerson, buildTenant, signIn } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
@@ -60,6 +60,7 @@ describe('pages of the audit trail', function () {
     const { admin } = tenant;
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     const system = await buildPerson(app, { scope: 'system' });
+    await signIn(app, admin.email);
     await app.server.auditSealer.flush();
     stored = await asOwner<Stored>(
       app.database.ownerUrl,
