@@ -51,7 +51,6 @@ describe('durable work of simulated machines', () => {
     eventually(
       () => hub.results.find((result) => result.id === id),
       (found) => found !== undefined,
-      5000,
     ).then((result) => result!);
 
   it('is answered as the protocol says, and nothing of it happens here', async () => {

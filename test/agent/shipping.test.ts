@@ -127,7 +127,6 @@ describe('shipping of logs', () => {
       await eventually(
         () => calls.length,
         (count) => count >= 4,
-        6000,
       );
       const told = calls.map(({ body }) =>
         (body['logs'] as { message: string }[]).map(({ message }) => message).join(''),

@@ -13,7 +13,6 @@ import { createTestDatabase, type TestDatabase } from '../support/test-postgres.
 
 /** The real agent, as processes, against a real server. */
 describe('the agent program', function () {
-  this.timeout(60_000);
   let database: TestDatabase;
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
@@ -74,7 +73,6 @@ describe('the agent program', function () {
     const device = await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'online' && body.metrics !== null,
-      5000,
     );
     expect(device.hostname).to.equal('THIS-ONE');
     expect(device.metrics.diskPercent).to.be.within(0.1, 100);
@@ -102,7 +100,6 @@ describe('the agent program', function () {
     await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'offline',
-      5000,
     );
   });
 
@@ -158,7 +155,6 @@ describe('the agent program', function () {
     await eventually(
       () => get(`/commands/${asked.body.id}`),
       (body) => body.status === 'succeeded',
-      15_000,
     );
     const { data: changes } = await get(`/devices/${deviceId}/software/changes?limit=3`);
     expect(

@@ -64,8 +64,7 @@ describe('admission', () => {
     let fleet: EnrolledDevice[];
     let email: string;
     before(async function () {
-      this.timeout(60_000);
-      app = await createTestApp({ admission: { perSecond: 20, burst: 40 } });
+      app = await createTestApp({ admission: { perSecond: 1, burst: 40 } });
       const tenant = await buildTenant(app);
       email = tenant.admin.email;
       fleet = [];

@@ -61,7 +61,6 @@ describe('a live query to many devices', () => {
     eventually(
       () => ends.find((end) => end.queryId === queryId),
       (end) => end !== undefined,
-      10_000,
     ).then((end) => end?.outcomes ?? []);
   const rowsOf = ({ deviceId }: EnrolledDevice) =>
     rows.filter((message) => message.deviceId === deviceId).flatMap((message) => message.rows);

@@ -58,7 +58,6 @@ describe('a command, whatever fails', () => {
     eventually(
       () => read(id),
       (command) => command.status === status,
-      10_000,
     );
   /** As the real agent: again and again, until the hub has it. */
   async function sendUntilKept(send: () => Promise<unknown>): Promise<number> {
@@ -90,7 +89,6 @@ describe('a command, whatever fails', () => {
     await eventually(
       () => app.log,
       (lines) => lines.some(({ event }) => event === 'commands.not_recorded'),
-      15_000,
     );
     expect(isKept).to.equal(false);
     await proxy.mend();
@@ -137,7 +135,6 @@ describe('a command, whatever fails', () => {
       await eventually(
         () => read(id),
         ({ status }) => status === 'accepted',
-        10_000,
       );
       await sendUntilKept(
         () => last[0]?.finish({ id, epoch: 1 }, { status: 'succeeded', output: DONE }) ?? Promise.reject(),

@@ -16,7 +16,6 @@ const LOGS = { logs: [] };
 const ADAPTER_CHANNELS = ['', '-request', '-response'].map((kind) => `muster:dashboards${kind}#/dashboard#`);
 
 describe('three servers on one Redis', function () {
-  this.timeout(60_000);
   let redis: TestRedis;
   let database: TestDatabase;
   let proxy: TcpProxy;

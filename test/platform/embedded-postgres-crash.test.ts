@@ -17,7 +17,6 @@ import { processState } from '../../src/platform/db/embedded/processes.ts';
 import { Stage, failure, kill, postmasterPid } from './embedded-postgres-stage.ts';
 
 describe('embedded Postgres after a crash', function () {
-  this.timeout(60_000);
   const stage = new Stage();
   after(() => stage.clear());
 

@@ -30,7 +30,6 @@ import {
 } from './embedded-postgres-stage.ts';
 
 describe('embedded Postgres', function () {
-  this.timeout(60_000);
   const stage = new Stage();
   after(() => stage.clear());
 

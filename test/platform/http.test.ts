@@ -129,7 +129,6 @@ describe('the HTTP server', () => {
         await eventually(
           () => call(`${other.url}/health/ready`, 'GET'),
           ({ status }) => status === 200,
-          5000,
         );
         expect((await other.call('GET', '/devices', { token })).status).to.equal(200);
       } finally {

@@ -244,7 +244,6 @@ describe('migrations', () => {
             owner(`select 1 from pg_locks where locktype = 'advisory' and not granted
             and database = (select oid from pg_database where datname = current_database())`),
           (waiting) => waiting.length === 1,
-          10_000,
         );
         expect(await owner(`select to_regclass('partners') as found`)).to.deep.equal([{ found: null }]);
       } finally {

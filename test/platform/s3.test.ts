@@ -9,7 +9,6 @@ import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '..
 const MIB = 1 << 20;
 
 describe('objects in S3-compatible storage', function () {
-  this.timeout(30_000);
   let server: S3Server;
   beforeEach(async () => {
     server = await startS3Server();

@@ -45,7 +45,6 @@ export async function startRedis(): Promise<TestRedis> {
           if (started.exitCode !== null) throw new Error(`redis-server ended with code ${started.exitCode}`);
           return answer.startsWith('+PONG');
         },
-        5000,
       );
     },
     async kill() {

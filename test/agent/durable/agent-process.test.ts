@@ -10,7 +10,6 @@ import { temporaryFolder } from '../agent-support/test-agent.ts';
 
 /** The real agent as a process, killed where it hurts; what it did is in a file of effects. */
 describe('the agent program and durable work', function () {
-  this.timeout(60_000);
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let effects: string;
@@ -63,7 +62,6 @@ describe('the agent program and durable work', function () {
     eventually(
       async () => (await readFile(effects, 'utf8').catch(() => '')).trim().split('\n').filter(Boolean),
       (lines) => lines.length >= names.length,
-      10_000,
     ).then((lines) => expect(lines).to.deep.equal(names));
   const resultOf = (id: string) =>
     eventually(
@@ -119,7 +117,6 @@ describe('the agent program and durable work', function () {
     await eventually(
       () => hub.results,
       (list) => list.length === 2,
-      10_000,
     );
     expect(hub.results[1]).to.deep.equal(hub.results[0]);
     expect(hub.results[1]!.output).to.have.property('stdout', 'told\n');

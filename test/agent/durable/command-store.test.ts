@@ -207,7 +207,6 @@ describe('the store of durable commands', () => {
   });
 
   it('stays small over many commands, and forgets none while it is made smaller', async function () {
-    this.timeout(30_000);
     const store = await open();
     const output = { stdout: 'x'.repeat(20_000) };
     await store.accept(frame('waiting'));

@@ -12,7 +12,6 @@ const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
 const OUTPUT = { exitCode: 0, stdout: '', stderr: '', truncated: false };
 
 describe('durable work of the agent', function () {
-  this.timeout(30_000);
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
@@ -61,7 +60,6 @@ describe('durable work of the agent', function () {
     eventually(
       () => hub.sockets.length,
       (length) => length === count,
-      8000,
     );
   const send = (name: string, epoch = 7) =>
     hub.receipt('script.run', { ...SCRIPT, content: name }, { id: name, epoch });

@@ -9,7 +9,6 @@ import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 /** The ledger of a real server and the journal of a real agent, with either of them killed in between. */
 describe('durable commands from the API to the effect', function () {
-  this.timeout(60_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let dataDir: string;
@@ -67,7 +66,6 @@ describe('durable commands from the API to the effect', function () {
     eventually(
       () => get(`/commands/${id}`),
       ({ status }) => status === 'running',
-      10_000,
     );
 
   it('run a script, set the agent and refresh what it tells', async () => {

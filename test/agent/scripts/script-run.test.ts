@@ -24,7 +24,6 @@ type Row = CommandRow<'script.run'>;
 
 /** Real interpreters, as they are on this machine. */
 describe('scripts on the agent', function () {
-  this.timeout(60_000);
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;

@@ -12,7 +12,6 @@ const SILENT_AFTER_MS = 2.5 * HEARTBEAT_MS;
 const METRICS = { cpuPercent: 12.5, ramPercent: 40, diskPercent: 71.5 };
 
 describe('heartbeats over HTTP', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;

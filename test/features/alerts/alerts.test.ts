@@ -11,7 +11,6 @@ import { createTestApp, type TestApp } from '../../support/test-app.ts';
 type Wanted = Partial<Parameters<typeof raiseAlert>[1]>;
 
 describe('alerts', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let stranger: Awaited<ReturnType<typeof buildTenant>>;

@@ -7,7 +7,6 @@ import { asOwner } from '../../support/test-postgres.ts';
 import { alertGround } from './alerts-support.ts';
 
 describe('rounds', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;
@@ -182,7 +181,6 @@ describe('rounds', function () {
             one.deviceId,
           ]),
         ([row]) => row?.state === state,
-        5000,
       );
     /** So that nobody waits for half an hour. */
     const pass = (minutes: number) =>

@@ -18,7 +18,6 @@ interface Told {
 }
 
 describe('what the server watches of devices', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;

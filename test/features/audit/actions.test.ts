@@ -19,7 +19,6 @@ import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { entriesOf } from './reading-support.ts';
 
 describe('what is in the audit trail', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let system: Person;

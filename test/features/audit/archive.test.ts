@@ -19,7 +19,6 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const SIZES = { portion: 20, step: 8 };
 
 describe('the archive of the audit trail', function () {
-  this.timeout(60_000);
   let bench: AuditBench;
   let s3: S3Server;
   beforeEach(async () => {

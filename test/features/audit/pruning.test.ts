@@ -14,7 +14,6 @@ import { type AuditBench, createAuditBench } from './audit-support.ts';
 const SIZES = { portion: 10, step: 4 };
 
 describe('pruning of the audit trail', function () {
-  this.timeout(30_000);
   let bench: AuditBench;
   beforeEach(async () => {
     bench = await createAuditBench();

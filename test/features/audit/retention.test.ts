@@ -4,7 +4,6 @@ import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
 describe('audit retention', function () {
-  this.timeout(30_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 

@@ -23,7 +23,6 @@ interface Stored {
 }
 
 describe('pages of the audit trail', function () {
-  this.timeout(60_000);
   let app: TestApp;
   let stored: Stored[];
   let callers: { name: string; token: string; sees: (entry: Stored) => boolean }[];
@@ -180,7 +179,6 @@ describe('pages of the audit trail', function () {
 });
 
 describe('the total of a list of the audit trail', function () {
-  this.timeout(60_000);
   let app: TestApp;
   before(async () => {
     app = await createTestApp();

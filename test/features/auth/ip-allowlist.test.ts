@@ -105,7 +105,6 @@ describe('the IP allowlist of a partner', () => {
     await eventually(
       () => app.log,
       (lines) => lines.some(({ event }) => event === 'auth.ip_allowlist_not_enforced'),
-      10_000,
     );
     expect(client.socket.connected).to.equal(true);
     client.close();

@@ -249,7 +249,6 @@ describe('commands', () => {
     const expired = await eventually(
       () => read(waited),
       ({ status }) => status === 'expired',
-      15_000,
     );
     expect(steps(expired)).to.deep.equal(['queued', 'expired']);
 
@@ -261,7 +260,6 @@ describe('commands', () => {
     const over = await eventually(
       () => read(slow),
       ({ status }) => status === 'timed_out',
-      15_000,
     );
     expect(over.reason).to.equal('no_result');
     await agent.succeed(frame, DONE);

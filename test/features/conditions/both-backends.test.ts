@@ -96,7 +96,6 @@ describe('conditions', () => {
   });
 
   it('mean the same at every end of a range, and for every text beside every other', async function () {
-    this.timeout(60_000);
     const numbers = [
       'equals',
       'notEquals',
@@ -153,7 +152,6 @@ describe('conditions', () => {
   });
 
   it('may be 20,000 levels deep, and in each of them there may be something to decide', async function () {
-    this.timeout(60_000);
     const drawn = fc.sample(fleets.device, { numRuns: 40, seed: 7 });
     const fleet = await fleets.storeFleet(database, drawn);
     let rule: PlainCondition | PlainGroup = { field: 'osType', operator: 'equals', value: 'linux' };
@@ -175,7 +173,6 @@ describe('conditions', () => {
   });
 
   it('may be as many as a body holds, and name 65,536 values', async function () {
-    this.timeout(60_000);
     const fleet = await fleets.storeFleet(database, fc.sample(fleets.device, { numRuns: 20, seed: 8 }));
     const names = Array.from({ length: 65_536 }, (_, n) => `host-${n}`);
     names.push(fleet[3]?.hostname ?? '');

@@ -112,7 +112,6 @@ describe('regular expressions of conditions', () => {
   }));
 
   it('match the same in memory and in Postgres, and what RE2 takes is taken there', async function () {
-    this.timeout(60_000);
     let taken = 0;
     let matched = 0;
     let asked = 0;

@@ -122,11 +122,7 @@ describe('maintenance', () => {
     const until = inMs(700);
     await maintain({ enabled: true, until });
     const shown = () => client.deltas.flatMap(({ changed }) => changed.flatMap(({ status }) => status ?? []));
-    await eventually(
-      shown,
-      (statuses) => statuses.at(-1) === 'online' && statuses.includes('maintenance'),
-      6000,
-    );
+    await eventually(shown, (statuses) => statuses.at(-1) === 'online' && statuses.includes('maintenance'));
     expect(await read(device.deviceId)).to.include({ status: 'online', maintenanceUntil: null });
     const [, ended] = await auditOf(device.deviceId);
     expect(ended).to.deep.include({

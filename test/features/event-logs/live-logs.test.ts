@@ -172,7 +172,6 @@ describe('live event logs', () => {
     await eventually(
       () => agent.cancelled,
       (ids) => ids.includes(frame.id),
-      1000,
     );
   });
 

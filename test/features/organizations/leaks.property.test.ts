@@ -42,7 +42,6 @@ interface Organization {
 }
 
 describe('random worlds of tenants', function () {
-  this.timeout(60_000);
   let app: TestApp;
 
   before(async () => {
