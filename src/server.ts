@@ -29,8 +29,8 @@ import { enrollLimits } from './features/enrollment/index.ts';
 import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
-import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
+import { RETENTION_RULES } from './features/table-life.ts';
 import { createFirstAdmin } from './features/users/index.ts';
 import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
@@ -39,6 +39,7 @@ import { openDatabase, type Database } from './platform/db/database.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
+import { RowPruner } from './platform/db/row-pruner.ts';
 import { withSystem } from './platform/db/transaction.ts';
 import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
@@ -216,8 +217,10 @@ export async function startServer({
     // Socket.IO has already taken its path; all else is Express'.
     httpServer.on('request', app);
 
-    const oldLogs = new OldLogs({ db: database.hubPool, log });
-    oldLogs.start();
+    const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
+    rowPruner.start();
+    const nameSheets = new NameSheets({ db: database.hubPool, log });
+    nameSheets.start();
     const oldEntries = new OldEntries({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
@@ -226,11 +229,10 @@ export async function startServer({
         config.auditArchive === undefined
           ? undefined
           : createEntryArchive(database.hubPool, auditKeys, config.auditArchive),
+      sheets: nameSheets,
       log,
     });
     oldEntries.start();
-    const nameSheets = new NameSheets({ db: database.hubPool, log });
-    nameSheets.start();
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
@@ -258,7 +260,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await Promise.all([oldLogs.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
+        await Promise.all([rowPruner.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

@@ -30,12 +30,7 @@ export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
     audit: {
       action: 'organization.audit_retention.update',
       resource: 'organization',
-      note: ({ name, before }, { params, body }) => ({
-        orgId: params.id,
-        resourceId: params.id,
-        resourceName: name,
-        details: { before, after: body },
-      }),
+      note: ({ name }, { params }) => ({ orgId: params.id, resourceId: params.id, resourceName: name }),
     },
   }),
 ];
