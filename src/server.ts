@@ -26,6 +26,7 @@ import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
+import { createLogReads } from './features/event-logs/index.ts';
 import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
@@ -119,6 +120,7 @@ export async function startServer({
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
     auditSealer = sealer;
     const audit = createAuditTrail(sealer);
+    const logReads = createLogReads({ db: database.pool, audit, log });
     const signInTrail = new SignInTrail(audit);
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
@@ -158,6 +160,7 @@ export async function startServer({
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
+      logReads,
       people: authenticator,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,
@@ -181,6 +184,7 @@ export async function startServer({
       secondFactor,
       hub,
       audit,
+      logReads,
       trail: signInTrail,
       mailer,
       baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Caller } from '../platform/context.ts';
+import type { Caller, ClientInfo } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
 import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -13,13 +13,15 @@ import {
 } from '../protocol/index.ts';
 import type { Ask } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
-import type { DeviceStore } from './ports.ts';
+import type { DeviceStore, LogRead, LogReads } from './ports.ts';
 
 const MAX_QUERIES = 8;
 
 /** What a connection of a person has to offer for streamed answers. */
 export interface QueryClient {
   caller(): Caller;
+  /** Where the connection comes from. */
+  client(): ClientInfo;
   rows(message: EventLogsRows): void;
   end(message: EventLogsEnd): void;
   /** Resolves when it has taken most of what it was sent. */
@@ -30,13 +32,20 @@ export interface QueryClient {
 
 type Message<E extends keyof typeof DASHBOARD_EVENTS> = z.output<(typeof DASHBOARD_EVENTS)[E]>;
 
+interface Parts {
+  store: DeviceStore;
+  ask: Ask;
+  logReads: LogReads | undefined;
+  log: Logger;
+}
+
 /** The live queries of one dashboard connection. They end with it. */
 export class DashboardQueries {
   readonly #open = new Map<string, AbortController>();
   readonly #client: QueryClient;
-  readonly #parts: { store: DeviceStore; ask: Ask; log: Logger };
+  readonly #parts: Parts;
 
-  constructor(client: QueryClient, parts: { store: DeviceStore; ask: Ask; log: Logger }) {
+  constructor(client: QueryClient, parts: Parts) {
     this.#client = client;
     this.#parts = parts;
   }
@@ -44,7 +53,9 @@ export class DashboardQueries {
   async query(message: Message<'eventlogs:query'>): Promise<QueryStarted> {
     const payload = pageOfNewest(message);
     const { filterId, deviceIds = [] } = message;
-    return this.#start(filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
+    const { page: _page, ...conditions } = payload;
+    const read = { how: 'live', conditions } as const;
+    return this.#start(filterId ?? [...new Set(deviceIds)], read, (deviceId, onRows, signal) =>
       this.#parts.ask(deviceId, {
         type: 'eventlogs.query',
         payload,
@@ -56,7 +67,7 @@ export class DashboardQueries {
   }
 
   async tail({ deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
-    return this.#start([deviceId], (id, onRows, signal) =>
+    return this.#start([deviceId], { how: 'tail', conditions: payload }, (id, onRows, signal) =>
       this.#parts.ask(id, { type: 'eventlogs.tail', payload, onRows, signal }),
     );
   }
@@ -70,7 +81,11 @@ export class DashboardQueries {
   }
 
   /** @param devices  their ids, or the saved filter that finds them */
-  async #start(devices: readonly string[] | string, ask: AskDevice): Promise<QueryStarted> {
+  async #start(
+    devices: readonly string[] | string,
+    read: Pick<LogRead, 'how' | 'conditions'>,
+    ask: AskDevice,
+  ): Promise<QueryStarted> {
     if (this.#open.size >= MAX_QUERIES) {
       throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
     }
@@ -80,7 +95,7 @@ export class DashboardQueries {
     setMaxListeners(0, controller.signal);
     this.#open.set(queryId, controller);
     try {
-      const { store } = this.#parts;
+      const { store, logReads } = this.#parts;
       const caller = this.#client.caller();
       const deviceIds =
         typeof devices === 'string' ? await store.found(caller, devices, QUERY_MAX_DEVICES) : devices;
@@ -89,6 +104,10 @@ export class DashboardQueries {
       for (const deviceId of deviceIds) {
         const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';
         if (refusal !== undefined) refusals.set(deviceId, refusal);
+      }
+      const asked = deviceIds.filter((deviceId) => !refusals.has(deviceId));
+      if (asked.length > 0) {
+        await logReads?.record({ ...read, caller, client: this.#client.client(), deviceIds: asked });
       }
       // Behind the answer that tells the client the id.
       setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller));

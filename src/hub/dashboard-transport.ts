@@ -24,7 +24,7 @@ import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
 import type { LiveFilters } from './live-filters.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
-import type { CommandLedger, DeviceStore, People } from './ports.ts';
+import type { CommandLedger, DeviceStore, LogReads, People } from './ports.ts';
 import { Subscription } from './subscription.ts';
 
 interface SocketData {
@@ -48,6 +48,7 @@ export function serveDashboards(
     live: LiveFilters | undefined;
     ledger: CommandLedger;
     ask: Ask;
+    logReads: LogReads | undefined;
     log: Logger;
     /** The stored state of devices with what is known live laid over it. */
     refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
@@ -88,7 +89,7 @@ export function serveDashboards(
   namespace.on('connection', (socket: DashboardSocket) => {
     const subscriptions = new Map<string, Subscription>();
     const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
-    const queries = new DashboardQueries(queryClient(socket, pace), parts);
+    const queries = new DashboardQueries(queryClient(socket, pace, parts.proxyTrust), parts);
     const jobs = new DashboardJobs(roomMember(socket), parts);
     const recheck = setInterval(() => {
       stillTheSame(socket, parts.people, parts.proxyTrust).then(
@@ -197,7 +198,7 @@ const PLENTY_OF_ROWS = 2000;
 /** Beyond, it does not read, and is not sent what it would be sent. */
 const MAX_WAITING_ROWS = 10_000;
 
-function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
+function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): QueryClient {
   let waiting = 0;
   let isWatched = false;
   const whenReady: (() => void)[] = [];
@@ -209,6 +210,7 @@ function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
   socket.on('disconnect', isReady);
   return {
     caller: () => socket.data.caller,
+    client: () => clientOf(socket, trust),
     rows(message) {
       waiting += message.rows.length;
       socket.emit('eventlogs:rows', message);

@@ -33,6 +33,7 @@ import type {
   CommandLedger,
   DeviceStore,
   FleetStore,
+  LogReads,
   JobChange,
   People,
 } from './ports.ts';
@@ -45,7 +46,7 @@ import { UpgradeDoor } from './upgrade-door.ts';
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
 export type { FleetDevice } from './fleet-device.ts';
-export type { FleetStore, JobChange } from './ports.ts';
+export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
@@ -98,6 +99,8 @@ export interface HubOptions {
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   credentials: AgentCredentials;
   ledger: CommandLedger;
+  /** Where live reads of logs are written down; where it is left out they are not. */
+  logReads?: LogReads;
   people: People;
   heartbeatSeconds: number;
   /** Whose word counts on where a dashboard connects from. */
@@ -315,6 +318,7 @@ export function createHub(options: HubOptions): Hub {
     live,
     ledger: options.ledger,
     ask,
+    logReads: options.logReads,
     log,
     refreshed,
     onCutOff: () => meters.cutOff.inc(),

@@ -14,7 +14,7 @@ export const logRetentionRoutes: RouteGroup = {
     route({
       method: 'get',
       path: '/orgs/organizations/:id/log-retention',
-      summary: 'For how many days logs, commands and alerts are kept',
+      summary: 'Read the retention of logs, commands and alerts',
       access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
       params: IdParams,
       response: LogRetentionAnswer,
@@ -23,7 +23,7 @@ export const logRetentionRoutes: RouteGroup = {
     route({
       method: 'put',
       path: '/orgs/organizations/:id/log-retention',
-      summary: 'Choose for how many days logs, commands and alerts are kept',
+      summary: 'Change the retention of logs, commands and alerts',
       access: { scopes: ['partner', 'system'], permission: 'organizations:write' },
       params: IdParams,
       body: LogRetentionChange,
