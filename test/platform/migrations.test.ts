@@ -279,7 +279,7 @@ describe('migrations', () => {
       const applied = apply(directory, PATIENCE);
       try {
         await eventually(
-          () => owner(`select 1 from pg_stat_progress_create_index`),
+          () => owner(`select 1 from pg_stat_progress_create_index where datname = current_database()`),
           (building) => building.length === 1,
           10_000,
         );

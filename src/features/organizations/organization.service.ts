@@ -55,9 +55,12 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
   const known = new Set(registered);
   const organizationOrder = [...new Set([...wanted.filter((id) => known.has(id)), ...registered])];
   const own = ctx.tx('partners').where({ id: ctx.caller.partnerId });
-  const [before] = await own.clone().select<{ organizationOrder: unknown }[]>({
-    organizationOrder: ctx.tx.raw(`settings -> 'organizationOrder'`),
-  });
+  const [before] = await own
+    .clone()
+    .forNoKeyUpdate()
+    .select<{ organizationOrder: unknown }[]>({
+      organizationOrder: ctx.tx.raw(`settings -> 'organizationOrder'`),
+    });
   await own.update({
     settings: ctx.tx.raw(`jsonb_set(settings, '{organizationOrder}', ?::jsonb)`, [
       JSON.stringify(organizationOrder),
