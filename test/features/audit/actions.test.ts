@@ -235,7 +235,7 @@ describe('what is in the audit trail', function () {
 
     it('is an export that was refused', async () => {
       await call('POST', '/audit-logs/export', {}, tenant.technician.token);
-      expect(await one('data.export', tenant.technician.id)).to.include({ result: 'denied' });
+      expect(await one('audit_logs.export', tenant.technician.id)).to.include({ result: 'denied' });
     });
   });
 
