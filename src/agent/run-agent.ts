@@ -11,6 +11,7 @@ import { DurableRunner } from './durable/durable-runner.ts';
 import { JournalFile } from './durable/journal-file.ts';
 import { eventLogHandlers } from './event-logs/handlers.ts';
 import { openEventLogs } from './event-logs/open-event-logs.ts';
+import { UnpackSpace } from './event-logs/text/unpack-space.ts';
 import { gatherInventory } from './inventory/gather.ts';
 import { InventoryReports } from './inventory/inventory-reports.ts';
 import { sendInventoryTo } from './inventory/send.ts';
@@ -57,7 +58,9 @@ export async function runAgent(options: {
   const status = new StatusFile(dataDir, server);
   const scripts = new ScriptFolder(dataDir, warn);
   const tokens = new KeptTokens(dataDir, credentials);
-  const reader = await openEventLogs();
+  const unpackSpace = new UnpackSpace({ folder: path.join(dataDir, 'unpacked') });
+  await unpackSpace.clear();
+  const reader = await openEventLogs(unpackSpace);
   if (settings.shipLogs) {
     const parts = { server, deviceId, dataDir, tokens, reader, clock };
     shipping = new LogShipping({ ...parts, warn: options.warn });
