@@ -32,6 +32,8 @@ export type ConnectionState =
 
 export interface ConnectionOptions {
   server: string;
+  /** Where the hub listens there, if not where it always does. */
+  hubPath?: string;
   tokens: Tokens;
   handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
   /** For live questions, which end with the connection. */
@@ -103,7 +105,7 @@ export class AgentConnection {
     let token = '';
     let turnedAway: Refusal | undefined;
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
-      path: HUB_PATH,
+      path: this.#options.hubPath ?? HUB_PATH,
       transports: ['websocket'],
       query: AGENT_QUERY,
       // When to come back is decided here: by what the hub said, and with a spread that suits a fleet.

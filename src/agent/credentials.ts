@@ -3,17 +3,22 @@ import path from 'node:path';
 import { z } from 'zod';
 import { readPrivateJson, writePrivateJson } from './private-file.ts';
 
+/** As it stands in a header: what else a server sends as a token would break each request. */
+export const TOKEN = z.string().regex(/^[\x21-\x7E]{1,200}$/, 'must be 1 to 200 visible characters');
+
 /** What enrollment gave this machine: whose server it reports to, as which device, with which token. */
 export const Credentials = z.object({
   server: z.url(),
   deviceId: z.string(),
   orgId: z.string(),
   siteId: z.string(),
-  token: z.string(),
+  token: TOKEN,
   /** Since when it is that one; left out: since the enrollment. */
   tokenSince: z.string().optional(),
   /** Given out by the server and not used yet: the next connection does. */
-  nextToken: z.string().optional(),
+  nextToken: TOKEN.optional(),
+  /** Where the hub listens at that server; left out: where it always does. */
+  hubPath: z.string().startsWith('/').optional(),
   heartbeatSeconds: z.number().positive(),
   enrolledAt: z.string(),
 });

@@ -17,11 +17,14 @@ import { InventoryReports } from './inventory/inventory-reports.ts';
 import { sendInventoryTo } from './inventory/send.ts';
 import { machineSources } from './inventory/sources.ts';
 import { MachineReporter } from './machine.ts';
+import { removeOldDrafts } from './private-file.ts';
 import { machineRebooter } from './reboot.ts';
 import { rotateByAge } from './rotate-token.ts';
 import { scriptHandlers } from './scripts/handlers.ts';
 import { findInterpreters } from './scripts/interpreters.ts';
 import { ScriptFolder } from './scripts/script-folder.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from './server-address.ts';
+import { EXIT, ServerCallError } from './server-call.ts';
 import { ServerClock } from './server-clock.ts';
 import { Settings } from './settings.ts';
 import { LogShipping } from './shipping/log-shipping.ts';
@@ -54,6 +57,11 @@ export async function runAgent(options: {
   const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
   const clock = new ServerClock();
   const settings = await Settings.load(dataDir, warn);
+  if (!isSecureServer(server)) {
+    if (!settings.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
+    warn(INSECURE_WARNING);
+  }
+  await removeOldDrafts(dataDir);
   const reporter = new MachineReporter();
   const status = new StatusFile(dataDir, server);
   const scripts = new ScriptFolder(dataDir, warn);
@@ -103,6 +111,7 @@ export async function runAgent(options: {
   });
   const connection = new AgentConnection({
     server,
+    ...(credentials.hubPath === undefined ? {} : { hubPath: credentials.hubPath }),
     tokens,
     handshake: {
       agentVersion: AGENT_VERSION,

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { AgentError } from '../agent-error.ts';
+import { systemProgram } from '../os/system-program.ts';
 
 export interface GroupOptions {
   cwd: string;
@@ -83,10 +84,10 @@ function signalGroup({ pid }: ChildProcess, name: 'SIGTERM' | 'SIGKILL'): void {
   if (pid === undefined) return;
   if (process.platform === 'win32') {
     // Windows has no process groups and no signals; this ends the tree of what it started.
-    spawn('taskkill', ['/PID', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true }).on(
-      'error',
-      () => {},
-    );
+    spawn(systemProgram('taskkill'), ['/PID', String(pid), '/T', '/F'], {
+      stdio: 'ignore',
+      windowsHide: true,
+    }).on('error', () => {});
     return;
   }
   try {
