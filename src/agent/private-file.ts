@@ -46,8 +46,8 @@ export async function readPrivateFile(file: string): Promise<string | undefined>
     handle = await open(file, READ);
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined;
-    if (hasCode(error, 'ELOOP')) throw new Error(`${file} is a link; the agent reads only its own files.`);
-    throw error;
+    if (!hasCode(error, 'ELOOP')) throw error;
+    throw new Error(`${file} is a link; the agent reads only its own files.`, { cause: error });
   }
   try {
     const { size } = await regular(handle, file);

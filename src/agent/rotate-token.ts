@@ -1,5 +1,12 @@
 import { RotateTokenResponse } from '../protocol/index.ts';
-import { type Credentials, loadCredentials, NOT_ENROLLED, saveCredentials, TOKEN } from './credentials.ts';
+import {
+  changeCredentials,
+  type Credentials,
+  isSameDevice,
+  loadCredentials,
+  NOT_ENROLLED,
+  TOKEN,
+} from './credentials.ts';
 import { EXIT, post, ServerCallError } from './server-call.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -15,9 +22,10 @@ export async function rotateToken(dataDir: string): Promise<void> {
   if (credentials === undefined) throw new ServerCallError(EXIT.notEnrolled, NOT_ENROLLED);
   const { token, nextToken } = await newToken(credentials);
   // The agent that runs may have written the file meanwhile; a new enrollment counts more than this.
-  const kept = await loadCredentials(dataDir);
-  if (kept?.deviceId !== credentials.deviceId || !tokensOf(credentials).includes(kept.token)) return;
-  await saveCredentials(dataDir, { ...kept, token, nextToken });
+  await changeCredentials(dataDir, (kept) => {
+    const isStill = kept !== undefined && isSameDevice(kept, credentials);
+    return isStill && tokensOf(credentials).includes(kept.token) ? { ...kept, token, nextToken } : undefined;
+  });
 }
 
 /** @returns the token by which it was asked for, which is valid, and the new one */

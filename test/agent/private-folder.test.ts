@@ -104,8 +104,15 @@ describe('agent: its folder', () => {
       expect(calls.filter(([name]) => name === 'icacls')).to.deep.equal([
         ['icacls', draft(), '/setowner', '*S-1-5-32-544'],
         [
-          ...['icacls', draft(), '/inheritance:r', '/grant:r', '*S-1-5-18:(OI)(CI)F'],
-          ...['/grant:r', '*S-1-5-32-544:(OI)(CI)F', '/grant:r', `*${USER}:(OI)(CI)F`],
+          'icacls',
+          draft(),
+          '/inheritance:r',
+          '/grant:r',
+          '*S-1-5-18:(OI)(CI)F',
+          '/grant:r',
+          '*S-1-5-32-544:(OI)(CI)F',
+          '/grant:r',
+          `*${USER}:(OI)(CI)F`,
         ],
       ]);
       expect(await readdir(folder)).to.deep.equal(['agent']);

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { defaultDataDir, saveCredentials } from '../credentials.ts';
+import { changeCredentials, defaultDataDir } from '../credentials.ts';
 import { enroll } from '../enroll.ts';
 import { describeMachine } from '../machine.ts';
 import { openPrivateFolder } from '../os/private-folder.ts';
@@ -43,7 +43,7 @@ export function addEnroll(program: Command): void {
         const credentials = await enroll(options.server, request, (message) => console.error(message));
         const settings = await Settings.load(dataDir, (message) => console.error(message));
         await settings.setInsecureHttp(!isSecure);
-        await saveCredentials(dataDir, credentials);
+        await changeCredentials(dataDir, () => credentials);
         console.log(`Enrolled as device ${credentials.deviceId} at ${credentials.server}.`);
         console.log('Start it with: npm run agent -- run');
       },

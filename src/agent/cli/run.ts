@@ -4,7 +4,6 @@ import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts
 import { endWith } from '../life.ts';
 import { openPrivateFolder } from '../os/private-folder.ts';
 import { runAgent } from '../run-agent.ts';
-import { runningAgent } from '../status-file.ts';
 
 export function addRun(program: Command): void {
   program
@@ -18,10 +17,6 @@ export function addRun(program: Command): void {
       const dataDir = await openPrivateFolder(options.dataDir);
       const credentials = await loadCredentials(dataDir);
       if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
-      const other = await runningAgent(dataDir);
-      if (other !== undefined) {
-        throw new Error(`An agent for this folder is already running (process ${other.pid}).`);
-      }
       const say = json ? sayJson : sayText;
       const warn = json ? warnJson : warnText;
       const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say), warn });

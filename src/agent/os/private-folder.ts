@@ -35,8 +35,9 @@ export async function openPrivateFolder(folder: string, system: Partial<FolderSy
   const real = await realpath(folder);
   const found = await stat(real);
   if (!found.isDirectory()) throw refusal(real, 'it is not a folder.');
-  if (found.uid !== uid)
+  if (found.uid !== uid) {
     throw refusal(real, `it belongs to user ${found.uid}, and the agent runs as user ${uid}.`);
+  }
   if ((found.mode & WRITABLE_BY_OTHERS) !== 0) {
     throw refusal(
       real,
@@ -62,5 +63,5 @@ function parentsOf(folder: string): string[] {
   return parent === folder ? [] : [parent, ...parentsOf(parent)];
 }
 
-export const refusal = (folder: string, why: string) =>
+const refusal = (folder: string, why: string) =>
   new Error(`The folder ${folder} is not safe for the agent's files: ${why}`);

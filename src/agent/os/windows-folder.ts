@@ -38,8 +38,9 @@ export async function openWindowsFolder(folder: string, run: RunSystemProgram): 
     await run('icacls', [draft, '/inheritance:r', ...rights]);
     const fault = faultOf(await sddlOf(draft, run), trusted);
     if (fault !== undefined) throw new Error(`The rights of the folder ${folder} could not be set: ${fault}`);
-    if ((await readdir(draft)).length > 0)
+    if ((await readdir(draft)).length > 0) {
       throw new Error(`Somebody else writes to the new folder ${draft}.`);
+    }
     await rename(draft, folder);
   } catch (error) {
     await rmdir(draft).catch(() => {});
