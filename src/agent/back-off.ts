@@ -4,7 +4,7 @@ const BASE_MS = 1000;
 const CAP_MS = 60_000;
 
 /** However long the server asks the agent to wait: longer than this, and nobody could call it back. */
-const ASKED_MAX_MS = 3_600_000;
+const ASKED_MAX_MS = 4 * 3_600_000;
 /** More often than this nobody needs a heartbeat; a timer that is given more than 24 days would fire at once. */
 const HEARTBEAT_MIN_MS = 50;
 const HEARTBEAT_MAX_MS = 3_600_000;

@@ -19,6 +19,7 @@ import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from './back
 import { describeError } from './bound-handler.ts';
 import type { CommandRunner } from './command-runner.ts';
 import type { DurableRunner } from './durable/durable-runner.ts';
+import { printable } from './plain-text.ts';
 import type { ServerClock } from './server-clock.ts';
 import type { Tokens } from './tokens.ts';
 import { onTurnedAway } from './turned-away.ts';
@@ -141,21 +142,29 @@ export class AgentConnection {
       const refusal = Refusal.safeParse(turnedAway ?? error.data);
       this.#failedTries += 1;
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
-        this.#wait(reconnectDelay(1, this.#random), 'token refused; trying the other one');
+        this.#wait(reconnectDelay(1, this.#random), 'The server refused the token; the other one is tried.');
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
-      else this.#wait(reconnectDelay(this.#failedTries, this.#random), `not reached: ${error.message}`);
+      else
+        this.#wait(
+          reconnectDelay(this.#failedTries, this.#random),
+          `The server was not reached: ${printable(error.message)}.`,
+        );
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
       runner.cancelAll();
       durable.detach();
       if (this.#notice !== undefined) {
-        this.#wait(askedDelay(this.#notice.afterMs, this.#random), `sent away: ${this.#notice.reason}`);
-      } else this.#wait(reconnectDelay(this.#failedTries++, this.#random), `connection lost: ${reason}`);
+        this.#wait(
+          askedDelay(this.#notice.afterMs, this.#random),
+          `The server ended the connection (${this.#notice.reason}).`,
+        );
+      } else
+        this.#wait(reconnectDelay(this.#failedTries++, this.#random), `The connection was lost (${reason}).`);
     });
     socket.on('command', (message: unknown, ack?: Ack) => {
       const frame = CommandFrame.safeParse(message);
-      if (!frame.success) return ack?.(refused('The command is not of the agreed form.'));
+      if (!frame.success) return ack?.(refused('The command does not have the agreed form.'));
       if (isDurable(frame.data.type)) {
         durable.accept(frame.data).then(
           () => ack?.({ ok: true }),
@@ -169,7 +178,7 @@ export class AgentConnection {
     });
     socket.on('command:cancel', (message: unknown, ack?: Ack) => {
       const cancel = CommandCancel.safeParse(message);
-      if (!cancel.success) return ack?.(refused('The cancellation is not of the agreed form.'));
+      if (!cancel.success) return ack?.(refused('The cancellation does not have the agreed form.'));
       const { id } = cancel.data;
       runner.cancel(id);
       durable.cancel(id).then(
@@ -179,7 +188,7 @@ export class AgentConnection {
     });
     socket.on('hub:reconnect', (message: unknown, ack?: Ack) => {
       const notice = HubReconnect.safeParse(message);
-      if (!notice.success) return ack?.(refused('The notice is not of the agreed form.'));
+      if (!notice.success) return ack?.(refused('The notice does not have the agreed form.'));
       ack?.({ ok: true });
       this.#notice = notice.data;
       // The hub closes the connection; if it does not come to that, we do.
@@ -187,16 +196,28 @@ export class AgentConnection {
     });
   }
 
-  #waitAfterRefusal({ code, retryAfterMs }: Refusal, message: string): void {
+  #waitAfterRefusal({ code, retryAfterMs }: Refusal, words: string): void {
+    const message = printable(words).replace(/\.$/, '');
     const onlyPeopleCanMend =
       code === 'UNAUTHENTICATED' ||
       code === 'DECOMMISSIONED' ||
       code === 'PROTOCOL_UNSUPPORTED' ||
       code === 'TENANT_INACTIVE';
-    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), `${code}: ${message}`);
+    if (retryAfterMs !== undefined)
+      this.#wait(
+        askedDelay(retryAfterMs, this.#random),
+        `The server refused the connection: ${code}: ${message}.`,
+      );
     else if (onlyPeopleCanMend) {
-      this.#wait(refusedDelay(this.#failedTries, this.#random), `${code}: ${message}`);
-    } else this.#wait(reconnectDelay(this.#failedTries, this.#random), `${code}: ${message}`);
+      this.#wait(
+        refusedDelay(this.#failedTries, this.#random),
+        `The server refused the connection: ${code}: ${message}.`,
+      );
+    } else
+      this.#wait(
+        reconnectDelay(this.#failedTries, this.#random),
+        `The server refused the connection: ${code}: ${message}.`,
+      );
   }
 
   #wait(ms: number, reason: string): void {
@@ -223,7 +244,8 @@ export class AgentConnection {
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
     told(answer.at);
     this.#missedHeartbeats = 0;
-    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: answer.at });
+    const lastHeartbeatAt = this.#options.clock.timestamp();
+    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
     return answer.nextInMs;
   }
 

@@ -90,7 +90,9 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
 
   const runner = new CommandRunner(eventLogHandlers(reader), clock);
   const durable = new DurableRunner({
-    store: new CommandStore(new JournalFile(path.join(own, 'commands.journal'), warn)),
+    store: new CommandStore(new JournalFile(path.join(own, 'commands.journal'), warn), {
+      now: () => clock.now(),
+    }),
     handlers: {
       ...scriptHandlers(await findInterpreters(), scripts),
       ...agentHandlers({

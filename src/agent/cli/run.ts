@@ -50,7 +50,7 @@ function sayText(state: ConnectionState): void {
   const time = new Date().toLocaleTimeString();
   if (state.state === 'waiting') {
     const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
-    console.log(`${time}  ${state.reason}; next try in ${seconds} s`);
+    console.log(`${time}  ${state.reason} The next try is in ${seconds} s.`);
   } else {
     console.log(`${time}  ${state.state}`);
   }
