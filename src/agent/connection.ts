@@ -144,11 +144,10 @@ export class AgentConnection {
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
         this.#wait(reconnectDelay(1, this.#random), 'The server refused the token; the other one is tried.');
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
-      else
-        this.#wait(
-          reconnectDelay(this.#failedTries, this.#random),
-          `The server was not reached: ${printable(error.message)}.`,
-        );
+      else {
+        const reason = `The server was not reached: ${printable(error.message)}.`;
+        this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
+      }
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
@@ -159,37 +158,41 @@ export class AgentConnection {
           askedDelay(this.#notice.afterMs, this.#random),
           `The server ended the connection (${this.#notice.reason}).`,
         );
-      } else
+      } else {
         this.#wait(reconnectDelay(this.#failedTries++, this.#random), `The connection was lost (${reason}).`);
+      }
     });
-    socket.on('command', (message: unknown, ack?: Ack) => {
+    socket.on('command', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const frame = CommandFrame.safeParse(message);
-      if (!frame.success) return ack?.(refused('The command does not have the agreed form.'));
+      if (!frame.success) return ack(refused('The command does not have the agreed form.'));
       if (isDurable(frame.data.type)) {
         durable.accept(frame.data).then(
-          () => ack?.({ ok: true }),
-          (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+          () => ack({ ok: true }),
+          (error: unknown) => ack({ ok: false, error: describeError(error) }),
         );
         return;
       }
-      ack?.({ ok: true });
+      ack({ ok: true });
       // Every failure of a question ends in its result; without a connection there is nobody to tell.
       void runner.run(frame.data, channel).catch(() => {});
     });
-    socket.on('command:cancel', (message: unknown, ack?: Ack) => {
+    socket.on('command:cancel', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const cancel = CommandCancel.safeParse(message);
-      if (!cancel.success) return ack?.(refused('The cancellation does not have the agreed form.'));
+      if (!cancel.success) return ack(refused('The cancellation does not have the agreed form.'));
       const { id } = cancel.data;
       runner.cancel(id);
       durable.cancel(id).then(
-        () => ack?.({ ok: true }),
-        (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+        () => ack({ ok: true }),
+        (error: unknown) => ack({ ok: false, error: describeError(error) }),
       );
     });
-    socket.on('hub:reconnect', (message: unknown, ack?: Ack) => {
+    socket.on('hub:reconnect', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const notice = HubReconnect.safeParse(message);
-      if (!notice.success) return ack?.(refused('The notice does not have the agreed form.'));
-      ack?.({ ok: true });
+      if (!notice.success) return ack(refused('The notice does not have the agreed form.'));
+      ack({ ok: true });
       this.#notice = notice.data;
       // The hub closes the connection; if it does not come to that, we do.
       setTimeout(() => socket.disconnect(), 1000).unref();
@@ -197,27 +200,15 @@ export class AgentConnection {
   }
 
   #waitAfterRefusal({ code, retryAfterMs }: Refusal, words: string): void {
-    const message = printable(words).replace(/\.$/, '');
+    const reason = `The server refused the connection: ${code}: ${printable(words).replace(/\.$/, '')}.`;
     const onlyPeopleCanMend =
       code === 'UNAUTHENTICATED' ||
       code === 'DECOMMISSIONED' ||
       code === 'PROTOCOL_UNSUPPORTED' ||
       code === 'TENANT_INACTIVE';
-    if (retryAfterMs !== undefined)
-      this.#wait(
-        askedDelay(retryAfterMs, this.#random),
-        `The server refused the connection: ${code}: ${message}.`,
-      );
-    else if (onlyPeopleCanMend) {
-      this.#wait(
-        refusedDelay(this.#failedTries, this.#random),
-        `The server refused the connection: ${code}: ${message}.`,
-      );
-    } else
-      this.#wait(
-        reconnectDelay(this.#failedTries, this.#random),
-        `The server refused the connection: ${code}: ${message}.`,
-      );
+    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), reason);
+    else if (onlyPeopleCanMend) this.#wait(refusedDelay(this.#failedTries, this.#random), reason);
+    else this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
   }
 
   #wait(ms: number, reason: string): void {
@@ -267,3 +258,10 @@ export class AgentConnection {
 }
 
 const refused = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
+
+/** A server that wants no answer sends no function; whatever stands in its place is not called. */
+function ackOf(last: unknown): Ack {
+  return isAck(last) ? last : () => {};
+}
+
+const isAck = (value: unknown): value is Ack => typeof value === 'function';

@@ -95,6 +95,14 @@ describe('agent: what a server sends is believed within bounds', () => {
     expect(Math.abs(Date.parse(last!) - Date.now())).to.be.below(60_000);
   });
 
+  it('calls nothing that the server sends in the place of an acknowledgement', async () => {
+    await start();
+    for (const event of ['command', 'command:cancel', 'hub:reconnect']) {
+      hub.sockets[0]!.emit(event, {}, 'no function');
+    }
+    expect(await hub.receipt('agent.set-auto-update', { enabled: true })).to.deep.equal({ ok: true });
+  });
+
   it('keeps no work that is larger than anything a server has to send', async () => {
     await start();
     const receipt = await hub.receipt('agent.set-auto-update', {
