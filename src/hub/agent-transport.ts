@@ -7,12 +7,12 @@ import {
   AGENT_NAMESPACE,
   AgentErrorCode,
   AgentHandshake,
+  CommandReceipt,
   PROTOCOL_VERSION,
   type AgentEvent,
   type AgentToHub,
   type CommandCancel,
   type CommandFrame,
-  type ErrorAck,
   type HubReconnect,
   type HubToAgent,
   type OkAck,
@@ -82,7 +82,12 @@ export function serveAgents(
     const ip = socket.handshake.address.replace(/^::ffff:/, '');
     forgetHandshake(socket);
     const wire = new AgentWire(socket, EVENT_NAMES);
-    const actor = parts.connected({ identity, handshake, link: new SocketLink(socket, wire), ip });
+    const actor = parts.connected({
+      identity,
+      handshake,
+      link: new SocketLink(socket, wire, parts.onBadMessage),
+      ip,
+    });
     const inbox = new Inbox(actor, parts.onBadMessage);
     wire.listen(inbox);
     // Takes every event that comes by Socket.IO, and hands none on: there are no listeners behind it.
@@ -147,14 +152,22 @@ const received = () => {};
 class SocketLink implements DeviceLink {
   readonly #socket: AgentSocket;
   readonly #wire: AgentWire;
+  readonly #onBadMessage: () => void;
 
-  constructor(socket: AgentSocket, wire: AgentWire) {
+  constructor(socket: AgentSocket, wire: AgentWire, onBadMessage: () => void) {
     this.#socket = socket;
     this.#wire = wire;
+    this.#onBadMessage = onBadMessage;
   }
 
-  sendCommand(frame: CommandFrame, receipt: (answer: OkAck | ErrorAck) => void = received): void {
-    this.#emit('command', frame, receipt);
+  sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void {
+    if (receipt === undefined) return this.#emit('command', frame, received);
+    this.#emit('command', frame, (answer) => {
+      const parsed = CommandReceipt.safeParse(answer);
+      if (parsed.success) receipt(parsed.data);
+      // As good as none: whether the agent has the command, its result or the next connection will show.
+      else this.#onBadMessage();
+    });
   }
 
   sendCancel(message: CommandCancel): void {
@@ -165,7 +178,7 @@ class SocketLink implements DeviceLink {
   #emit(
     event: keyof HubToAgent,
     message: CommandFrame | CommandCancel,
-    receipt: (answer: OkAck | ErrorAck) => void,
+    receipt: (answer: unknown) => void,
   ): void {
     this.#wire.emit(event, message, receipt);
     if (this.#wire.unacknowledged > MAX_UNACKNOWLEDGED) {

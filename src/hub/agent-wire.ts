@@ -1,5 +1,5 @@
 import type { Socket } from 'socket.io';
-import { AGENT_NAMESPACE, type ErrorAck, type OkAck } from '../protocol/index.ts';
+import { AGENT_NAMESPACE } from '../protocol/index.ts';
 import { framed, MESSAGE, textFrame } from './text-frame.ts';
 import { hearWholeFrames, type FrameReader, type Hearer } from './whole-frame.ts';
 
@@ -57,7 +57,7 @@ export class AgentWire implements Hearer {
   readonly #inside: Underneath;
   readonly #events: ReadonlySet<string>;
   #listener: Listener | undefined;
-  #receipts: Map<number, (answer: OkAck | ErrorAck) => void> | undefined;
+  #receipts: Map<number, (answer: unknown) => void> | undefined;
   #lastId = 0;
   #toEngine: MessageListener | undefined;
 
@@ -96,8 +96,8 @@ export class AgentWire implements Hearer {
     });
   }
 
-  /** @param receipt  hears what the agent acknowledges it with; never, if the connection ends before */
-  emit(event: string, payload: object, receipt: (answer: OkAck | ErrorAck) => void): void {
+  /** @param receipt  is given what the agent acknowledges the event with, unparsed; never, if the connection ends before */
+  emit(event: string, payload: object, receipt: (answer: unknown) => void): void {
     this.#lastId += 1;
     this.#receipts ??= new Map();
     this.#receipts.set(this.#lastId, receipt);
@@ -150,7 +150,7 @@ export class AgentWire implements Hearer {
     if (id === undefined) return false;
     const receipt = this.#receipts?.get(id);
     this.#receipts?.delete(id);
-    receipt?.(answer as OkAck | ErrorAck);
+    receipt?.(answer);
     return true;
   }
 

@@ -1,11 +1,10 @@
 import type {
   CommandProgress,
+  CommandReceipt,
   CommandResult,
   CommandRows,
-  ErrorAck,
   HubReconnect,
   Metrics,
-  OkAck,
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode } from '../protocol/index.ts';
@@ -286,7 +285,7 @@ export class DeviceActor {
     );
   }
 
-  #onReceipt(command: DispatchedCommand, answer: OkAck | ErrorAck): void {
+  #onReceipt(command: DispatchedCommand, answer: CommandReceipt): void {
     const { id } = command;
     const { deviceId } = this;
     if (answer.ok) return this.#events.command({ kind: 'accepted', id, deviceId });

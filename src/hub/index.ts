@@ -140,7 +140,12 @@ export function createHub(options: HubOptions): Hub {
   const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
-  const writer = new PresenceWriter(store, log, (deviceIds) => notices.devicesChanged(deviceIds));
+  const writer = new PresenceWriter(
+    store,
+    log,
+    (deviceIds) => notices.devicesChanged(deviceIds),
+    (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
+  );
   const live =
     options.fleet === undefined
       ? undefined
@@ -169,6 +174,7 @@ export function createHub(options: HubOptions): Hub {
     ledger: options.ledger,
     registry,
     changed: (changed) => jobs.changed(changed),
+    onRefused: (count) => metrics.refusedRecords.inc({ records: 'commands' }, count),
     log,
   });
   const router = new Router({

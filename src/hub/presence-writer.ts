@@ -1,3 +1,4 @@
+import { writeInParts } from '../platform/db/write-in-parts.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from './ports.ts';
 
@@ -19,6 +20,7 @@ export class PresenceWriter {
   readonly #store: DeviceStore;
   readonly #log: Logger;
   readonly #onChanged: (deviceIds: readonly string[]) => void;
+  readonly #onRefused: (count: number) => void;
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
@@ -27,11 +29,20 @@ export class PresenceWriter {
   #failing = false;
   #isClosing = false;
 
-  /** @param onChanged  devices whose record says something else since */
-  constructor(store: DeviceStore, log: Logger, onChanged: (deviceIds: readonly string[]) => void = () => {}) {
+  /**
+   * @param onChanged  devices whose record says something else since
+   * @param onRefused  called when the database has refused single records
+   */
+  constructor(
+    store: DeviceStore,
+    log: Logger,
+    onChanged: (deviceIds: readonly string[]) => void = () => {},
+    onRefused: (count: number) => void = () => {},
+  ) {
     this.#store = store;
     this.#log = log;
     this.#onChanged = onChanged;
+    this.#onRefused = onRefused;
   }
 
   get pending(): number {
@@ -87,10 +98,10 @@ export class PresenceWriter {
     this.#facts = new Map();
     const begunAt = performance.now();
     try {
-      await this.#inBatches(begunAt, [...presence.values()], (batch) => this.#store.recordPresence(batch));
+      await this.#inBatches(begunAt, presence, (batch) => this.#store.recordPresence(batch));
       // Behind presence: a report that still waits is newer than the connection before it.
-      await this.#inBatches(begunAt, [...reports.values()], (batch) => this.#store.recordReports(batch));
-      await this.#inBatches(begunAt, [...facts.values()], async (batch) => {
+      await this.#inBatches(begunAt, reports, (batch) => this.#store.recordReports(batch));
+      await this.#inBatches(begunAt, facts, async (batch) => {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
@@ -112,8 +123,16 @@ export class PresenceWriter {
     }
   }
 
-  /** Rejects when every batch that was begun has ended. No device is in two of them. */
-  async #inBatches<T>(begunAt: number, items: T[], write: (batch: T[]) => Promise<void>): Promise<void> {
+  /**
+   * Rejects when every batch that was begun has ended. No device is in two of them.
+   * @param records  by device; those that the database refuses are taken out, so that they are not tried again
+   */
+  async #inBatches<T extends { deviceId: string }>(
+    begunAt: number,
+    records: Map<string, T>,
+    write: (batch: readonly T[]) => Promise<void>,
+  ): Promise<void> {
+    const items = [...records.values()];
     const size = Math.min(BATCH, Math.max(SMALL_BATCH, Math.ceil(items.length / SPREAD_BATCHES)));
     const apartMs = SPREAD_MS / Math.ceil(items.length / size);
     let next = 0;
@@ -123,7 +142,13 @@ export class PresenceWriter {
         next += size;
         const early = begunAt + (start / size) * apartMs - performance.now();
         if (early >= 1 && !this.#isClosing) await new Promise((resolve) => setTimeout(resolve, early));
-        await write(items.slice(start, start + size));
+        const { refused, failure } = await writeInParts(items.slice(start, start + size), write);
+        for (const { record, error } of refused) {
+          records.delete(record.deviceId);
+          this.#log.error({ err: error, deviceId: record.deviceId }, 'hub.presence_refused');
+        }
+        if (refused.length > 0) this.#onRefused(refused.length);
+        if (failure !== undefined) throw failure;
       }
     };
     const ended = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, lane));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atMost, JsonObject, ReportedInstant, text } from './primitives.ts';
+import { atMost, ReportedInstant, ReportedJson, reportedText } from './primitives.ts';
 
 /** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
@@ -16,10 +16,10 @@ export type DiagnosticLevel = z.infer<typeof DiagnosticLevel>;
 export const DiagnosticLine = z.object({
   timestamp: ReportedInstant,
   level: DiagnosticLevel,
-  component: text(100),
-  message: text(LOG_MESSAGE_MAX, 0),
-  fields: JsonObject.optional(),
-  agentVersion: text(50).optional().describe('Left out: the one the device has now.'),
+  component: reportedText(100),
+  message: reportedText(LOG_MESSAGE_MAX, 0),
+  fields: ReportedJson.optional(),
+  agentVersion: reportedText(50).optional().describe('Left out: the one the device has now.'),
 });
 export type DiagnosticLine = z.infer<typeof DiagnosticLine>;
 
@@ -37,12 +37,12 @@ export const DeviceEvent = z.object({
   timestamp: ReportedInstant,
   level: EventLevel,
   category: EventCategory,
-  source: text(255),
-  eventId: text(100)
+  source: reportedText(255),
+  eventId: reportedText(100)
     .optional()
     .describe('One event of this source: a second one with the same id is taken for the first, and ignored.'),
-  message: text(LOG_MESSAGE_MAX, 0),
-  details: JsonObject.optional(),
+  message: reportedText(LOG_MESSAGE_MAX, 0),
+  details: ReportedJson.optional(),
 });
 export type DeviceEvent = z.infer<typeof DeviceEvent>;
 

@@ -174,13 +174,17 @@ async function recordPostponed(
   return rows as JobRow[];
 }
 
+/** Any device can name any command. Whose it is the statement checks, so nothing of one device may displace another's. */
+const commandOnDevice = ({ id, deviceId }: { id: string; deviceId: string }) =>
+  `${deviceId} ${id.toLowerCase()}`;
+
 async function recordRunning(
   tx: Tx,
   events: readonly Extract<CommandEvent, { kind: 'running' }>[],
 ): Promise<JobRow[]> {
   if (events.length === 0) return [];
   // Of several that came together the last one counts.
-  const latest = [...new Map(events.map((event) => [event.id, event])).values()];
+  const latest = [...new Map(events.map((event) => [commandOnDevice(event), event])).values()];
   const { rows } = await tx.raw(
     `update commands c set status = 'running', started_at = coalesce(c.started_at, now()),
       due_at = coalesce(c.due_at, now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})),
@@ -210,7 +214,8 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobR
   const first = new Map<string, Finished>();
   for (const event of events) {
     const type = types.get(event.id);
-    if (type !== undefined && !first.has(event.id)) first.set(event.id, asAgreed(type, event));
+    const key = commandOnDevice(event);
+    if (type !== undefined && !first.has(key)) first.set(key, asAgreed(type, event));
   }
   if (first.size === 0) return [];
   const ends = JSON.stringify([...first.values()]);

@@ -97,12 +97,19 @@ describe('diagnostic logs', () => {
     }
   });
 
+  it('have characters replaced that the database cannot store', async () => {
+    expect((await submit([line({ message: 'a\0b', fields: { deep: ['\udc00'] } })])).status).to.equal(201);
+    expect((await read()).body.logs[0]).to.deep.include({
+      message: 'a\ufffdb',
+      fields: { deep: ['\ufffd'] },
+    });
+  });
+
   it('are refused whole, naming the line at fault', async () => {
     for (const [fault, field] of [
-      [{ message: 'a\0b' }, 'message'],
       [{ component: '' }, 'component'],
       [{ level: 'warning' }, 'level'],
-      [{ fields: { deep: ['\udc00'] } }, 'fields'],
+      [{ fields: ['x'] }, 'fields'],
       [{ timestamp: '2999-01-01T00:00:00Z' }, 'timestamp'],
       [{ agentVersion: 'x'.repeat(51) }, 'agentVersion'],
     ] as const) {
