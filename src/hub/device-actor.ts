@@ -79,6 +79,8 @@ export class DeviceActor {
   #graceTimer: NodeJS.Timeout | undefined;
   #linkOpen = true;
   #supersededBy = 0;
+  /** Why the actor ended; `undefined` where another connection has taken over, and until it ends. */
+  #endedBecause: PresenceReason | undefined;
 
   constructor(options: {
     identity: AgentIdentity;
@@ -90,6 +92,8 @@ export class DeviceActor {
     ip: string;
     /** From the connection before, when this one follows it within the grace. */
     connectedSince: number | undefined;
+    /** The claim of the connection before, on this node; 0 where there was none. */
+    earlierEpoch: number;
     now: number;
   }) {
     this.identity = options.identity;
@@ -102,7 +106,7 @@ export class DeviceActor {
     this.connectedSince = options.connectedSince ?? options.now;
     this.#presence = {
       deviceId: options.identity.deviceId,
-      epoch: 0,
+      epoch: options.earlierEpoch,
       presence: { state: 'connected', since: instant(this.connectedSince), reason: 'connected' },
       lastSeenAt: null,
       lastIp: options.ip,
@@ -125,6 +129,10 @@ export class DeviceActor {
   /** Whether a device is there to answer, as far as is known. */
   get isConnected(): boolean {
     return this.#linkOpen && (this.state === 'online' || this.state === 'starting');
+  }
+  /** The claim under which presence is reported: until the actor has its own, that of the connection before. */
+  get presenceEpoch(): number {
+    return this.#presence.epoch;
   }
   /** Whether presence still shows the device as connected: also for the grace after its link closed. */
   get countsAsConnected(): boolean {
@@ -176,7 +184,8 @@ export class DeviceActor {
 
   #turn(message: ActorMessage | Urgent): void {
     if (this.state === 'gone') {
-      turnAway(message);
+      if (message.kind === 'claimed') this.#claimedTooLate(message.epoch);
+      else turnAway(message);
       return;
     }
     try {
@@ -235,10 +244,19 @@ export class DeviceActor {
     this.#presence.epoch = epoch;
     if (epoch < this.#supersededBy) return this.#end(SUPERSEDED, undefined);
     this.state = 'online';
-    this.#reportPresence();
-    this.#reportFacts();
-    this.#events.ready(this);
+    if (this.#linkOpen) {
+      this.#reportPresence();
+      this.#reportFacts();
+      this.#events.ready(this);
+    } else this.#startGrace();
     this.#mailbox.release();
+  }
+
+  /** What an earlier connection has said of the device stands as long as nobody says otherwise under a newer claim. */
+  #claimedTooLate(epoch: number): void {
+    if (this.#endedBecause === undefined || epoch < this.#supersededBy) return;
+    this.#presence.epoch = epoch;
+    this.#reportDisconnected(this.#endedBecause);
   }
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
@@ -312,7 +330,11 @@ export class DeviceActor {
     if (!this.#linkOpen) return;
     this.#linkOpen = false;
     this.#asks?.failAll(failure);
-    if (this.state === 'starting') return this.#end(undefined, undefined);
+    // The grace begins when the claim is there: only then can anything be said of the device.
+    if (this.state === 'online') this.#startGrace();
+  }
+
+  #startGrace(): void {
     this.#graceTimer = setTimeout(
       () => this.#mailbox.postUrgent({ kind: 'grace_over' }),
       this.#limits.graceMs,
@@ -320,18 +342,15 @@ export class DeviceActor {
   }
 
   #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
-    const wasOnline = this.state === 'online';
     this.state = 'draining';
+    this.#endedBecause = presence;
     clearTimeout(this.#graceTimer);
     this.#asks?.failAll({ reason: 'disconnected' });
     for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
-    if (wasOnline && presence !== undefined) {
-      const state = presence === 'connected' ? 'connected' : 'disconnected';
-      this.#presence.presence = { state, since: instant(Date.now()), reason: presence };
-      this.#reportPresence();
-    }
+    // Without any claim, nothing was ever said of the device.
+    if (this.#presence.epoch > 0 && presence !== undefined) this.#reportDisconnected(presence);
     this.state = 'gone';
     this.#events.gone(this);
     if (wasOpen) this.#closeLink(notice);
@@ -344,6 +363,11 @@ export class DeviceActor {
     } catch (error) {
       this.#events.failed(error, this);
     }
+  }
+
+  #reportDisconnected(reason: PresenceReason): void {
+    this.#presence.presence = { state: 'disconnected', since: instant(Date.now()), reason };
+    this.#reportPresence();
   }
 
   #reportPresence(): void {

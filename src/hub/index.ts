@@ -267,11 +267,15 @@ export function createHub(options: HubOptions): Hub {
   const claim = async (actor: DeviceActor) => {
     const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
     if (previous !== undefined && previous.nodeId !== bus.nodeId) {
-      await bus.send(previous.nodeId, { kind: 'superseded', deviceId: actor.deviceId, epoch });
+      // That node need not know at once: it learns of the newer claim from the directory when it is back.
+      bus
+        .send(previous.nodeId, { kind: 'superseded', deviceId: actor.deviceId, epoch })
+        .catch((error: unknown) => log.warn({ err: error, deviceId: actor.deviceId }, 'hub.holder_not_told'));
     }
-    // A connection that ended meanwhile has nobody to give its claim up for it.
-    if (actor.state === 'gone') await directory.release(actor.deviceId, epoch);
-    else actor.claimed(epoch);
+    if (actor.state !== 'gone') return actor.claimed(epoch);
+    // A connection that ended meanwhile has nobody to give its claim up for it. A newer one speaks for the device.
+    if (registry.get(actor.deviceId) === undefined) actor.claimed(epoch);
+    await directory.release(actor.deviceId, epoch);
   };
 
   const ask: Ask = async (deviceId, question) => {
@@ -305,13 +309,14 @@ export function createHub(options: HubOptions): Hub {
         capabilities: capabilities.shared(handshake.capabilities),
         ip,
         connectedSince: before?.countsAsConnected === true ? before.connectedSince : undefined,
+        earlierEpoch: before?.presenceEpoch ?? 0,
         now: Date.now(),
       });
       registry.put(actor);
       before?.stop(SUPERSEDED, undefined);
       claim(actor).catch((error: unknown) => {
         log.warn({ err: error, deviceId: actor.deviceId }, 'hub.claim_failed');
-        actor.stop({ afterMs: 5000, reason: 'actor_failed' }, undefined);
+        actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
       });
       return actor;
     },
