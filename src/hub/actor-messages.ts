@@ -22,6 +22,8 @@ export interface DeviceLink {
   /** @param receipt  called when the agent has answered that it has the command, or will not take it */
   sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void;
   sendCancel(message: CommandCancel): void;
+  /** Ends the connection where too much waits for the device that it does not read. */
+  endIfUnread(): void;
   /** Says when to come back and ends the connection. */
   close(notice: HubReconnect | undefined): void;
 }

@@ -143,6 +143,10 @@ export class DeviceActor {
   tell(message: ActorMessage): boolean {
     return this.state !== 'gone' && this.#mailbox.post(message);
   }
+  /** Whether it is the id of a live question that the device has not answered yet. */
+  hasAsked(id: unknown): boolean {
+    return this.#asks !== undefined && typeof id === 'string' && this.#asks.has(id);
+  }
   /** Notes that the device said something, whatever it was. */
   heard(at: number): void {
     this.lastHeardAt = at;
@@ -172,6 +176,10 @@ export class DeviceActor {
   /** @param failure  what the questions that are open end with */
   linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
     this.#mailbox.postUrgent({ kind: 'link_closed', failure });
+  }
+  /** For whoever looks after all devices from time to time. */
+  endIfUnread(): void {
+    if (this.#linkOpen) this.#link.endIfUnread();
   }
   /** Nothing was heard for too long although the socket is open. */
   silent(): void {

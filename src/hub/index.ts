@@ -129,6 +129,8 @@ const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
+/** With every so many sweeps, connections are ended on which too much is not read. */
+const SWEEPS_BETWEEN_UNREAD = 10;
 /** How fast drained agents come back, at most; they spread themselves over the time it takes. */
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
@@ -298,6 +300,8 @@ export function createHub(options: HubOptions): Hub {
     log,
     door,
     onBadMessage: () => meters.badMessages.inc(),
+    onExcess: () => meters.excessMessages.inc(),
+    onUnread: () => meters.unreadAgents.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);
       const actor = new DeviceActor({
@@ -339,12 +343,16 @@ export function createHub(options: HubOptions): Hub {
   });
 
   // One sweep for all devices instead of a timer each.
+  let sweeps = 0;
   const sweep = setInterval(() => {
+    sweeps += 1;
+    const looksForUnread = sweeps % SWEEPS_BETWEEN_UNREAD === 0;
     const now = Date.now();
     lostDevices.markStrays();
     const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
+      if (looksForUnread) actor.endIfUnread();
     }
     reports.sweep(now);
   }, SWEEP_MS);

@@ -73,6 +73,12 @@ export const ErrorAck = z.object({
     code: z.string(),
     message: z.string(),
     details: z.unknown().optional().describe('What is wrong where, as over HTTP.'),
+    retryAfterMs: z
+      .number()
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Where it is refused for now only: when to send it again.'),
   }),
 });
 export type ErrorAck = z.infer<typeof ErrorAck>;

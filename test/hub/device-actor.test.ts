@@ -104,6 +104,7 @@ function scene(
     identity: IDENTITY,
     link: {
       sendCommand: on('sendCommand', (frame: CommandFrame) => notes.sent.push(frame)),
+      endIfUnread: () => {},
       sendCancel: on('sendCancel', ({ id }: { id: string }) => notes.cancelled.push(id)),
       close: on('close', (notice: HubReconnect | undefined) => notes.closed.push(notice)),
     },

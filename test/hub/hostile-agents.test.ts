@@ -120,6 +120,37 @@ describe('an agent that sends what no agent should', () => {
     expect(await other.read(id)).to.deep.include({ status: 'succeeded', output: DONE });
   });
 
+  it('is refused what it sends beyond measure, and sent away if it goes on; others notice nothing of it', async () => {
+    const { agent } = await side(hostile);
+    const other = await side(honest);
+    const flood = (count: number) => Promise.all(Array.from({ length: count }, () => agent.heartbeat()));
+    const answers = await flood(700);
+    const refused = answers.filter(({ ok }) => !ok);
+    expect(refused.length).to.be.within(200, 201);
+    expect(refused[0]).to.have.nested.property('error.code', 'DEVICE_BUSY');
+    expect(refused[0]).to.have.nested.property('error.retryAfterMs').that.is.within(1, 10_000);
+    expect(agent.socket.connected).to.equal(true);
+    await Promise.allSettled(Array.from({ length: 2000 }, () => agent.socket.emit('heartbeat', {})));
+    await eventually(
+      () => agent.socket.connected,
+      (connected) => !connected,
+    );
+    expect(agent.notices.map(({ reason }) => reason)).to.deep.equal(['protocol_violation']);
+    expect(await other.agent.heartbeat()).to.include({ ok: true });
+  });
+
+  it('may answer what it was asked as fast as it can', async () => {
+    const { agent, device } = await side(hostile);
+    const answering = app.call('GET', `/system-tools/devices/${device.deviceId}/eventlogs`, {
+      token: hostile.admin.token,
+    });
+    const frame = await agent.nextCommand();
+    const answers = await Promise.all(Array.from({ length: 700 }, (_, seq) => agent.rows(frame, [], seq)));
+    expect(answers.every((answer) => (answer as { ok: boolean }).ok)).to.equal(true);
+    await agent.succeed(frame, { logs: [] });
+    expect((await answering).status).to.equal(200);
+  });
+
   it('has heartbeats taken whose texts the database cannot store as they are', async () => {
     const { agent, device } = await side(hostile);
     expect(await agent.heartbeat({ lastUser: 'x\u0000y', osBuild: '\ud800' })).to.include({ ok: true });

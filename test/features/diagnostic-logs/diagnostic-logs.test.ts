@@ -140,9 +140,9 @@ describe('diagnostic logs', () => {
     const theirs = await buildDevice(app, stranger.orgId);
     const other = await buildDevice(app, tenant.orgId);
     for (const { token } of [theirs, other]) {
-      expect((await submit([line()], { ...device, token })).status).to.equal(403);
+      expect((await submit([line()], { ...device, token })).status).to.equal(404);
     }
-    expect((await submit([line()], { ...device, deviceId: newId() })).status).to.equal(403);
+    expect((await submit([line()], { ...device, deviceId: newId() })).status).to.equal(404);
     await submit([line()]);
     expect((await read('', stranger.admin.token)).status).to.equal(404);
     expect((await read('', stranger.technician.token)).status).to.equal(404);

@@ -261,7 +261,7 @@ describe('stored event logs', () => {
       [newId(), device.token],
     ] as const) {
       const { status, body } = await submit([event()], { ...device, deviceId: id, token });
-      expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+      expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
     }
     await submit([event()]);
     for (const token of [stranger.admin.token, stranger.technician.token]) {

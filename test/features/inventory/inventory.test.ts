@@ -503,7 +503,7 @@ describe('inventory', () => {
     const theirs = await buildDevice(app, stranger.orgId);
     for (const token of [other.token, theirs.token]) {
       const { status, body } = await tell({ lastUser: 'x' }, { ...device, token });
-      expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+      expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
     }
     await tell({ software: [{ name: 'Secret Tool' }] });
     await tell({ software: [{ name: 'Secret Tool' }] }, theirs);
