@@ -15,6 +15,7 @@ import {
   type HubToAgent,
   type Refusal,
 } from '../protocol/index.ts';
+import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { DeviceLink } from './actor-messages.ts';
 import { AgentInbox } from './agent-inbox.ts';
@@ -41,6 +42,8 @@ interface Door {
   /** Of a request that has passed it before, nothing. */
   refusal(request: IncomingMessage): Refusal | undefined;
   giveBack(): void;
+  /** It was no failed try of whoever came by this request. */
+  hasNotFailed(request: IncomingMessage): void;
 }
 
 /** The only place where agents meet Socket.IO: who connects, and each message parsed before it goes on. */
@@ -51,6 +54,7 @@ export function serveAgents(
     log: Logger;
     /** A reason to turn agents away now, such as a shutdown; and who was let in for nothing. */
     door: Door;
+    proxyTrust: ProxyTrust;
     onBadMessage: () => void;
     /** A message was refused because its agent sends too many. */
     onExcess: () => void;
@@ -67,9 +71,15 @@ export function serveAgents(
   const namespace: AgentTransport['namespace'] = io.of(AGENT_NAMESPACE);
 
   namespace.use((socket, next) => {
+    const { request } = socket;
     admit(socket, parts.credentials, parts.door).then(
-      (refusal) => next(refusal === undefined ? undefined : refusalError(refusal)),
+      (refusal) => {
+        // Only whoever has no token of ours is to blame for it.
+        if (refusal === undefined || !FAILURES.has(refusal.code)) parts.door.hasNotFailed(request);
+        next(refusal === undefined ? undefined : refusalError(refusal));
+      },
       (error: unknown) => {
+        parts.door.hasNotFailed(request);
         parts.log.warn({ err: error }, 'hub.handshake_failed');
         next(refusalError({ code: 'BUSY', retryAfterMs: 5000 }));
       },
@@ -78,7 +88,8 @@ export function serveAgents(
 
   namespace.on('connection', (socket) => {
     const { identity, handshake } = socket.data;
-    const ip = socket.handshake.address.replace(/^::ffff:/, '');
+    const { address: peer, headers } = socket.handshake;
+    const { ip } = clientAddress({ peer, headers }, parts.proxyTrust);
     forgetHandshake(socket);
     const wire = new AgentWire(socket, EVENT_NAMES, () => {
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.agent_reads_nothing');
@@ -102,6 +113,8 @@ export function serveAgents(
   });
   return { namespace };
 }
+
+const FAILURES: ReadonlySet<Refusal['code']> = new Set(['UNAUTHENTICATED', 'PROTOCOL_UNSUPPORTED']);
 
 const EVENT_NAMES: ReadonlySet<string> = new Set(Object.keys(AGENT_EVENTS));
 

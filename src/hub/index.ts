@@ -1,12 +1,14 @@
 import type { Server as HttpServer } from 'node:http';
-import { JobOutput } from '../protocol/index.ts';
+import { DASHBOARD_NAMESPACE, JobOutput } from '../protocol/index.ts';
 import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
-import type { ProxyTrust } from '../platform/http/client-address.ts';
+import { addressPrefix } from '../platform/http/address-prefix.ts';
+import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { AddressAdmission, type AddressLimits } from './address-admission.ts';
 import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
@@ -126,6 +128,7 @@ export interface HubOptions {
 const MAX_ASKS_A_DEVICE = 8;
 /** How fast agents may come in: what one process takes on while people keep working. */
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
+const FROM_ONE_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
@@ -294,11 +297,16 @@ export function createHub(options: HubOptions): Hub {
     closed: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
     refusal: () => admission.refusal(),
     giveBack: () => admission.giveBack(),
+    addresses: new AddressAdmission(options.admission?.address ?? FROM_ONE_ADDRESS),
+    prefixOf: ({ socket, headers }) =>
+      addressPrefix(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust).ip),
   });
+  io.of(DASHBOARD_NAMESPACE).on('connection', ({ request }) => door.hasNotFailed(request));
   serveAgents(io, {
     credentials: options.credentials,
     log,
     door,
+    proxyTrust: options.proxyTrust,
     onBadMessage: () => meters.badMessages.inc(),
     onExcess: () => meters.excessMessages.inc(),
     onUnread: () => meters.unreadAgents.inc(),

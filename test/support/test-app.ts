@@ -1,5 +1,6 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
+import type { AdmissionLimits } from '../../src/hub/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
 import { recordingLog } from './quiet-log.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
@@ -40,7 +41,7 @@ export interface TestAppOptions {
   graceMs?: number;
   dashboardRecheckMs?: number;
   dashboardPatienceMs?: number;
-  admission?: { perSecond: number; burst: number };
+  admission?: AdmissionLimits;
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   alerts?: { everyMs: number; wholeEveryMs: number };
 }
