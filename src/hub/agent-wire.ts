@@ -234,8 +234,8 @@ export class AgentWire implements Hearer {
     const webSocket = transport?.socket;
     if (webSocket?.readyState !== WS_OPEN) return;
     const { maxBytes, maxPackets } = this.#limits;
-    if (webSocket.bufferedAmount > maxBytes || (writeBuffer?.length ?? 0) > maxPackets)
-      this.#cutOff(webSocket);
+    const packets = writeBuffer?.length ?? 0;
+    if (webSocket.bufferedAmount > maxBytes || packets > maxPackets) this.#cutOff(webSocket);
   }
 
   #cutOff(webSocket: WebSocketInside): void {

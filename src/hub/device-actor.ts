@@ -60,6 +60,8 @@ export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' 
 /** One device's connection: the only place that decides about it. Everything that happens to it is a message. */
 export class DeviceActor {
   readonly identity: AgentIdentity;
+  /** What the agent has said at its handshake that it can do. */
+  readonly capabilities: readonly string[];
   state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
   epoch = 0;
   lastHeardAt: number;
@@ -69,7 +71,6 @@ export class DeviceActor {
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
   readonly #mailbox: Mailbox<ActorMessage | Urgent>;
-  readonly #capabilities: readonly string[];
   /** Made for the first question: most devices have none. */
   #asks: OpenAsks | undefined;
   /** What the agent has said of its machine last; the rest of a heartbeat is not kept. */
@@ -101,7 +102,7 @@ export class DeviceActor {
     this.#events = options.events;
     this.#limits = options.limits;
     this.#facts = { agentVersion: options.agentVersion };
-    this.#capabilities = options.capabilities;
+    this.capabilities = options.capabilities;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
     this.#presence = {
@@ -280,7 +281,7 @@ export class DeviceActor {
 
   #onAsk(ask: PendingAsk): void {
     if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
-    if (!this.#capabilities.includes(ask.type)) {
+    if (!this.capabilities.includes(ask.type)) {
       return ask.settle({ ok: false, reason: 'capability_missing' });
     }
     this.#asks ??= new OpenAsks(this.#link);
@@ -302,7 +303,7 @@ export class DeviceActor {
     // Not acknowledged, so it is sent again under the next claim.
     if (!this.#linkOpen || command.epoch !== this.epoch) return;
     const { id, type, payload, epoch, deadline, attempt } = command;
-    if (!this.#capabilities.includes(type)) {
+    if (!this.capabilities.includes(type)) {
       const code = AgentErrorCode.capabilityMissing;
       return this.#refuse(command, { code, message: `The agent on this device cannot do "${type}".` });
     }
@@ -384,7 +385,7 @@ export class DeviceActor {
   }
 
   #reportFacts(): void {
-    const capabilities = [...new Set(this.#capabilities)].sort();
+    const capabilities = [...new Set(this.capabilities)].sort();
     this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities }, this.#facts));
   }
 }

@@ -69,6 +69,8 @@ export interface DeviceHub {
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** What is known of a device whose connection this node holds, or held until a moment ago. */
+  live(deviceId: string): { isThere: boolean; capabilities: readonly string[] } | undefined;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
   /** What became of work in the ledger without a device. */
@@ -394,6 +396,12 @@ export function createHub(options: HubOptions): Hub {
     devicesMoved: (deviceIds) => notices.devicesMoved(deviceIds),
     filterChanged: (filterId) => notices.filterChanged(filterId),
     customFieldChanged: (orgId, key) => notices.customFieldChanged(orgId, key),
+    live(deviceId) {
+      const actor = registry.get(deviceId);
+      return actor === undefined
+        ? undefined
+        : { isThere: actor.isConnected, capabilities: actor.capabilities };
+    },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),

@@ -98,13 +98,14 @@ export class PresenceWriter {
     this.#facts = new Map();
     const begunAt = performance.now();
     try {
-      await this.#inBatches(begunAt, presence, (batch) => this.#store.recordPresence(batch));
-      // Behind presence: a report that still waits is newer than the connection before it.
-      await this.#inBatches(begunAt, reports, (batch) => this.#store.recordReports(batch));
+      // First of all: that a device has connected is not known before what it can do.
       await this.#inBatches(begunAt, facts, async (batch) => {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
+      await this.#inBatches(begunAt, presence, (batch) => this.#store.recordPresence(batch));
+      // Behind presence: a report that still waits is newer than the connection before it.
+      await this.#inBatches(begunAt, reports, (batch) => this.#store.recordReports(batch));
       if (this.#failing) this.#log.info('hub.presence_written_again');
       this.#failing = false;
     } catch (error) {

@@ -122,7 +122,7 @@ describe('an agent that does not read what it is sent', () => {
       wire.emit('command', { id: 'first' }, () => {});
     });
     peer.client.pause();
-    return { ...peer, wire: wire as AgentWire | undefined, unread: () => unread };
+    return { ...peer, wire, unread: () => unread };
   };
   const LARGE = Number.MAX_SAFE_INTEGER;
 

@@ -130,7 +130,7 @@ describe('an agent that sends what no agent should', () => {
     expect(refused[0]).to.have.nested.property('error.code', 'DEVICE_BUSY');
     expect(refused[0]).to.have.nested.property('error.retryAfterMs').that.is.within(1, 10_000);
     expect(agent.socket.connected).to.equal(true);
-    await Promise.allSettled(Array.from({ length: 2000 }, () => agent.socket.emit('heartbeat', {})));
+    for (let n = 0; n < 2000; n++) agent.socket.emit('heartbeat', {});
     await eventually(
       () => agent.socket.connected,
       (connected) => !connected,
