@@ -1,5 +1,6 @@
 import { writeInParts } from '../platform/db/write-in-parts.ts';
 import type { Logger } from '../platform/logger.ts';
+import { PassedAddresses } from './passed-addresses.ts';
 import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from './ports.ts';
 
 const FLUSH_MS = 500;
@@ -24,6 +25,7 @@ export class PresenceWriter {
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
+  #passed = { presence: new PassedAddresses(), reports: new PassedAddresses() };
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #failing = false;
@@ -53,13 +55,32 @@ export class PresenceWriter {
   presence(record: PresenceRecord): void {
     const waiting = this.#presence.get(record.deviceId);
     if (waiting !== undefined && waiting.epoch > record.epoch) return;
-    if (waiting !== record) this.#presence.set(record.deviceId, record);
-    // A connection ends what was reported before it.
-    if (record.presence.state === 'connected') this.#reports.delete(record.deviceId);
+    if (waiting !== record) {
+      if (waiting !== undefined) {
+        this.#passed.presence.replaced(record.deviceId, waiting.lastIp, record.lastIp);
+      }
+      this.#presence.set(record.deviceId, record);
+    }
+    if (record.presence.state === 'connected' && this.#reports.size > 0) this.#endReport(record);
     this.#schedule();
   }
 
+  /** A connection ends what was reported before it. */
+  #endReport({ deviceId, lastIp }: PresenceRecord): void {
+    const report = this.#reports.get(deviceId);
+    if (report === undefined) return;
+    this.#reports.delete(deviceId);
+    const { presence, reports } = this.#passed;
+    for (const address of reports.get(deviceId) ?? []) presence.replaced(deviceId, address, report.lastIp);
+    reports.delete(deviceId);
+    presence.replaced(deviceId, report.lastIp, lastIp);
+  }
+
   report(record: ReportRecord): void {
+    const waiting = this.#reports.get(record.deviceId);
+    if (waiting !== undefined) {
+      this.#passed.reports.replaced(record.deviceId, waiting.lastIp, record.lastIp);
+    }
     this.#reports.set(record.deviceId, record);
     this.#schedule();
   }
@@ -93,6 +114,8 @@ export class PresenceWriter {
     const presence = this.#presence;
     const reports = this.#reports;
     const facts = this.#facts;
+    const passed = this.#passed;
+    this.#passed = { presence: new PassedAddresses(), reports: new PassedAddresses() };
     this.#presence = new Map();
     this.#reports = new Map();
     this.#facts = new Map();
@@ -103,9 +126,15 @@ export class PresenceWriter {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
-      await this.#inBatches(begunAt, presence, (batch) => this.#store.recordPresence(batch));
+      await this.#inBatches(begunAt, presence, async (batch) => {
+        await this.#store.recordPresence(batch, passed.presence);
+        if (passed.presence.size > 0) for (const { deviceId } of batch) passed.presence.delete(deviceId);
+      });
       // Behind presence: a report that still waits is newer than the connection before it.
-      await this.#inBatches(begunAt, reports, (batch) => this.#store.recordReports(batch));
+      await this.#inBatches(begunAt, reports, async (batch) => {
+        await this.#store.recordReports(batch, passed.reports);
+        if (passed.reports.size > 0) for (const { deviceId } of batch) passed.reports.delete(deviceId);
+      });
       if (this.#failing) this.#log.info('hub.presence_written_again');
       this.#failing = false;
     } catch (error) {
@@ -113,11 +142,16 @@ export class PresenceWriter {
       for (const [id, record] of presence) {
         const newer = this.#presence.get(id);
         if (newer === undefined || newer.epoch < record.epoch) this.#presence.set(id, record);
+        else if (newer.lastIp !== record.lastIp && record.lastIp !== null) {
+          this.#passed.presence.putBack(id, [record.lastIp]);
+        }
       }
       for (const [id, record] of reports) {
         const isConnected = this.#presence.get(id)?.presence.state === 'connected' && !presence.has(id);
         if (!isConnected && !this.#reports.has(id)) this.#reports.set(id, record);
       }
+      for (const [id, addresses] of passed.presence) this.#passed.presence.putBack(id, addresses);
+      for (const [id, addresses] of passed.reports) this.#passed.reports.putBack(id, addresses);
       for (const [id, record] of facts) this.#facts.set(id, over(record, this.#facts.get(id) ?? record));
       if (!this.#failing) this.#log.warn({ err: error, waiting: this.pending }, 'hub.presence_not_written');
       this.#failing = true;
