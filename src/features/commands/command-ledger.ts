@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
-import { COMMANDS, type DurableCommandType } from '../../protocol/index.ts';
+import { COMMANDS, type DurableCommandType, isDurable } from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withSystem, withTenant, type Tx } from '../../platform/db/transaction.ts';
@@ -207,9 +207,7 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobR
   const { rows } = await tx.raw('select id, type from commands where id = any(?::uuid[])', [
     events.map(({ id }) => id),
   ]);
-  const types = new Map(
-    (rows as { id: string; type: DurableCommandType }[]).map(({ id, type }) => [id, type]),
-  );
+  const types = new Map((rows as { id: string; type: string }[]).map(({ id, type }) => [id, type]));
   // Of results that came twice the first one counts.
   const first = new Map<string, Finished>();
   for (const event of events) {
@@ -241,9 +239,10 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobR
 }
 
 /** An output that is not of the agreed form makes a failure of a success, and is not kept. */
-function asAgreed(type: DurableCommandType, { output, ...end }: Finished): Finished {
-  const parsed = COMMANDS[type].output.safeParse(output);
-  if (parsed.success) return { ...end, output: parsed.data };
+function asAgreed(type: string, { output, ...end }: Finished): Finished {
+  // A server of another release may have made work of a type that is not known here.
+  const parsed = isDurable(type) ? COMMANDS[type].output.safeParse(output) : undefined;
+  if (parsed?.success === true) return { ...end, output: parsed.data };
   if (end.status !== 'succeeded') return end;
   const error = {
     code: 'INVALID_OUTPUT',
