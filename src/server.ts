@@ -13,7 +13,7 @@ import {
   OldEntries,
   SigningKeys,
 } from './features/audit/index.ts';
-import { createApiKeyCallers } from './features/api-keys/index.ts';
+import { createApiKeyCallers, revokeKeysOf } from './features/api-keys/index.ts';
 import {
   authService,
   createAccessTokens,
@@ -31,7 +31,7 @@ import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
-import { createFirstAdmin } from './features/users/index.ts';
+import { type AccountEnding, createFirstAdmin } from './features/users/index.ts';
 import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
@@ -119,6 +119,10 @@ export async function startServer({
     auditSealer = sealer;
     const audit = createAuditTrail(sealer);
     const signInTrail = new SignInTrail(audit);
+    const ending: AccountEnding = {
+      revokeKeysOf,
+      noteDisplaced: (tx, ctx, userId) => signInTrail.noteDisplaced(tx, ctx, userId),
+    };
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
@@ -167,14 +171,19 @@ export async function startServer({
     groups = new GroupFollower({ db: database.hubPool, hub, log });
     let draining = false;
     let url = '';
+    const baseUrl = () => (config.publicUrl ?? url).replace(/\/+$/, '');
     const routes = routeTable({
-      auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail }),
+      auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail, ending }),
       limits,
       enrollLimits: enrollLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,
+        signInLimits: limits,
         audit,
+        mailer,
+        ending,
+        baseUrl,
         isEnabled: config.registrationEnabled,
       }),
       secondFactor,
@@ -182,7 +191,8 @@ export async function startServer({
       audit,
       trail: signInTrail,
       mailer,
-      baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),
+      baseUrl,
+      ending,
       heartbeatSeconds: config.heartbeatSeconds,
       secureCookies: config.secureCookies,
       clientAddressIsKnown: proxyTrust.proxies !== undefined,

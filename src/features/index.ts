@@ -31,7 +31,7 @@ import { roleRoutes } from './roles/index.ts';
 import { scriptRoutes } from './scripts/index.ts';
 import { searchRoutes } from './search/index.ts';
 import { siteRoutes } from './sites/index.ts';
-import { userRoutes } from './users/index.ts';
+import { type AccountEnding, userRoutes } from './users/index.ts';
 
 export interface FeatureParts extends RetentionMeans {
   auth: AuthService;
@@ -39,6 +39,7 @@ export interface FeatureParts extends RetentionMeans {
   enrollLimits: EnrollLimits;
   registration: Registration;
   secondFactor: SecondFactor;
+  ending: AccountEnding;
   hub: DeviceHub;
   audit: AuditTrail;
   trail: SignInTrail;
@@ -106,6 +107,7 @@ export function routesAsData(): RouteGroup[] {
     enrollLimits: {},
     registration: {},
     secondFactor: {},
+    ending: {},
     hub: {},
     audit: {},
     trail: {},

@@ -369,9 +369,10 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/audit/seal-batch.ts': 2,
   'features/audit/signing-keys.ts': 2,
   'features/audit/stored-check.ts': 1,
+  'features/auth/accept-invitation.ts': 3,
   'features/auth/auth.service.ts': 4,
   'features/auth/mfa.service.ts': 2,
-  'features/auth/password.service.ts': 6,
+  'features/auth/password.service.ts': 3,
   'features/auth/sign-in-limits.ts': 1,
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 3,
@@ -387,7 +388,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Which organization keeps its logs for how long, and what each removes.
   'features/log-retention/old-logs.ts': 2,
   // What public routes are given, as `ctx.withSystem`.
-  'features/registration/registration.service.ts': 2,
+  'features/registration/registration.service.ts': 6,
   'features/users/user.service.ts': 2,
   'platform/http/mount.ts': 1,
   'platform/secrets/reseal.ts': 1,

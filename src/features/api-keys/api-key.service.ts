@@ -1,5 +1,6 @@
 import { holds, type Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newToken, tokenHash } from '../../platform/secrets/tokens.ts';
@@ -104,6 +105,14 @@ export async function revokeApiKey(ctx: Context, id: string) {
   const key = await readApiKey(ctx, id);
   if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: new Date() });
   return { success: true as const, key };
+}
+
+/** Revokes every key that a person has made, whatever tenant it is for: for transactions across tenants. */
+export async function revokeKeysOf(tx: Tx, userId: string): Promise<void> {
+  await ApiKey.query(tx)
+    .where({ created_by: userId })
+    .whereNull('revoked_at')
+    .patch({ revokedAt: new Date() });
 }
 
 /** `undefined` stays `undefined`: not mentioned. */

@@ -4,7 +4,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { accessibleOrganizationIds } from '../organizations/index.ts';
-import { findUserByEmail, User } from '../users/index.ts';
+import { type AccountEnding, findUserByEmail, joinAsHolder, User } from '../users/index.ts';
 import { ACCESS_TOKEN_SECONDS, type AccessTokens } from './access-token.ts';
 import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './auth.schema.ts';
 import { assertAddressAllowed } from './ip-allowlist.ts';
@@ -14,6 +14,7 @@ import type { SignInFailure, SignInTrail } from './sign-in-trail.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 import {
   endSession,
+  findCaller,
   loadCaller,
   openSession,
   rotateRefreshToken,
@@ -34,11 +35,13 @@ export function authService({
   secondFactor,
   limits,
   trail,
+  ending,
 }: {
   accessTokens: AccessTokens;
   secondFactor: SecondFactor;
   limits: SignInLimits;
   trail: SignInTrail;
+  ending: Pick<AccountEnding, 'revokeKeysOf'>;
 }) {
   const tokensFor = (caller: SessionCaller): Tokens => ({
     accessToken: accessTokens.issue(caller),
@@ -50,12 +53,14 @@ export function authService({
     tx: Tx,
     ctx: PublicContext,
     user: User,
-    strength: { mfa: boolean },
+    { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
   ): Promise<WithRefreshToken<SignedIn>> => {
-    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, strength);
+    if (invitation !== undefined) await joinAsHolder(tx, invitation, user, ending);
+    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
     await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
-    const caller = await loadCaller(tx, sessionId);
-    // Refused here, the session is rolled back with all the rest.
+    const caller = await findCaller(tx, sessionId);
+    // Refused here or below, the session is rolled back with all the rest.
+    if (caller === undefined) throw belongsNowhere();
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
     await trail.opened(tx, ctx, caller);
     const { id, email, name, mfaEnabled } = user;
@@ -83,10 +88,14 @@ export function authService({
   };
 
   return {
-    /** One generic refusal, and equal work, whether the person is unknown, disabled or mistyped. */
+    /**
+     * One generic refusal, and equal work, whether the person is unknown, disabled or mistyped.
+     * @param invitation  hash of the token of one that this sign-in accepts, once all is proved
+     */
     async login(
       ctx: PublicContext,
       { email, password }: LoginRequest,
+      invitation?: string,
     ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
       const uncount = await limits.beforeTry(email, ctx.client.ip, ctx.withSystem);
       const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
@@ -101,8 +110,8 @@ export function authService({
       await uncount();
       return noted(ctx, user.id, 'password', () =>
         ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
-          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false });
-          const tempToken = await secondFactor.challenge(tx, user.id);
+          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false, invitation });
+          const tempToken = await secondFactor.challenge(tx, user.id, invitation);
           return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
         }),
       );
@@ -118,7 +127,7 @@ export function authService({
         secondFactor.meet(ctx, attempt, async (tx) => {
           const user = await User.query(tx).findById(attempt.userId);
           if (user?.status !== 'active') throw wrongCode();
-          return signIn(tx, ctx, user, { mfa: true });
+          return signIn(tx, ctx, user, { mfa: true, invitation: attempt.invitation });
         }),
       );
     },
@@ -165,6 +174,12 @@ export function authService({
     },
   };
 }
+
+const belongsNowhere = () =>
+  new AppError(
+    'unauthenticated',
+    'This account does not belong to a provider or an organization. Ask to be invited.',
+  );
 
 export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
   const { caller } = ctx;

@@ -42,8 +42,15 @@ export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 
 /** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
 export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
+  const caller = await findCaller(on, sessionId);
+  if (caller === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
+  return caller;
+}
+
+/** As `loadCaller`; `undefined` where the session has ended, or its person belongs nowhere. */
+export async function findCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller | undefined> {
   const [row] = await runPrepared<HolderRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]);
-  if (row === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
+  if (row === undefined) return undefined;
   return { ...holderOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
 }
 

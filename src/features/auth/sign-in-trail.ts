@@ -4,7 +4,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
 import { loadCaller, type SessionCaller } from './session.service.ts';
 
-export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive';
+export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
 
 /** Sign-ins and their ends in the audit trail: their routes have no caller yet of whom the route table could tell. */
 export class SignInTrail {
@@ -42,6 +42,13 @@ export class SignInTrail {
     const actor = await whoIs(tx, userId);
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
+  }
+
+  /** In the transaction that takes a member out, because somebody else has proved to own the address. */
+  async noteDisplaced(tx: Tx, ctx: Pick<PublicContext, 'client' | 'log'>, userId: string): Promise<void> {
+    const actor = await whoIs(tx, userId);
+    if (actor === undefined) return;
+    await this.#record(tx, ctx, actor, { action: 'user.delete', details: { reason: 'address_claimed' } });
   }
 
   /** After the commit of any of them. */
@@ -105,6 +112,9 @@ export class SignInTrail {
 const BY_CODE: Partial<Record<AppError['code'], SignInFailure>> = {
   ip_not_allowed_at_sign_in: 'address',
   partner_inactive: 'partner_inactive',
+  // Of an invitation that has gone meanwhile, or leads away from where the person is.
+  not_found: 'membership',
+  conflict: 'membership',
 };
 
 type PersonActor = Extract<AuditActor, { userId: string }>;

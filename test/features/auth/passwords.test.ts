@@ -123,7 +123,7 @@ describe('passwords and sessions', () => {
     expect(await status(person.token)).to.equal(401);
     expect((await login(person.email, PASSWORD)).status).to.equal(401);
     expect((await login(person.email, NEXT)).status).to.equal(200);
-    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made go on working');
+    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made are revoked');
     expect((await mailbox.files()).length, 'nothing for the resets that failed').to.equal(2);
     expect(JSON.stringify(app.log)).not.to.contain(token);
     const { rows } = await inDatabase('select token_hash from password_resets', []);
