@@ -122,13 +122,17 @@ type PersonActor = Extract<AuditActor, { userId: string }>;
 /** Also somebody who may not sign in at all: `loadHolder` would refuse to tell of them. */
 async function whoIs(tx: Tx, userId: string): Promise<PersonActor | undefined> {
   const { rows } = await tx.raw(
-    `select u.email, p.partner_id, o.org_id from users u
+    `select u.email, p.partner_id, o.org_id, s.user_id is not null as of_system from users u
     left join partner_users p on p.user_id = u.id left join organization_users o on o.user_id = u.id
+    left join system_users s on s.user_id = u.id
     where u.id = ?`,
     [userId],
   );
-  const row = rows[0] as { email: string; partner_id: string | null; org_id: string | null } | undefined;
+  const row = rows[0] as
+    | { email: string; partner_id: string | null; org_id: string | null; of_system: boolean }
+    | undefined;
   if (row === undefined) return undefined;
-  const { email, partner_id: partnerId, org_id: orgId } = row;
-  return { kind: 'user', userId, apiKeyId: null, email, partnerId, orgId };
+  const { email, partner_id: partnerId, org_id: orgId, of_system: isOfSystem } = row;
+  const person = { kind: 'user' as const, userId, apiKeyId: null, email, partnerId, orgId };
+  return isOfSystem ? { ...person, scope: 'system' } : person;
 }
