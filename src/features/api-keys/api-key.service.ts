@@ -33,7 +33,7 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
   const { caller } = ctx;
   if (input.orgId !== undefined) await assertOrganizationAccess(ctx, input.orgId);
   else if (caller.scope === 'system') {
-    throw new AppError('forbidden', 'No key opens every tenant: name the organization that it is for.');
+    throw new AppError('forbidden', 'API keys cannot have system scope; specify orgId.');
   }
   assertHeld(ctx, input.scopes);
   const key = newToken('apiKey');

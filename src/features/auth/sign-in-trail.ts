@@ -1,4 +1,4 @@
-import type { PublicContext } from '../../platform/context.ts';
+import type { Caller, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
@@ -35,11 +35,12 @@ export class SignInTrail {
   /** In the transaction that changes it. */
   async passwordChanged(
     tx: Tx,
-    ctx: Pick<PublicContext, 'client' | 'log'>,
+    ctx: Pick<PublicContext, 'client' | 'log'> & { caller?: Caller },
     userId: string,
     by: 'password' | 'mail',
   ): Promise<void> {
-    const actor = await whoIs(tx, userId);
+    // A transaction of a tenant, where the caller is known, must not look across.
+    const actor = ctx.caller ?? (await whoIs(tx, userId));
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
   }

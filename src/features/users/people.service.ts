@@ -107,6 +107,9 @@ async function changing(
   if (person.scope !== seen.scope || person.partnerId !== seen.partnerId || person.orgId !== seen.orgId) {
     throw new AppError('conflict', 'Someone else has just moved this person. Try again.');
   }
+  if (ctx.caller.kind === 'api_key' && id === ctx.caller.userId) {
+    throw new AppError('forbidden', 'An API key cannot change the account of the person who made it.');
+  }
   await assertMayChange(ctx, person);
   await change(person);
   if (isAdministrator(person)) await assertAdministratorRemains(ctx, person);
