@@ -36,6 +36,8 @@ export interface ClientInfo {
   ip: string;
   /** Whether that is surely the client's address, and not a proxy's or a made-up one. */
   trusted: boolean;
+  /** Where the peer looks like a proxy that nobody configured: the client that it reports, which may be made up. */
+  unnamedProxy?: { client: string | undefined };
   userAgent: string | null;
 }
 

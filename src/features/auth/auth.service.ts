@@ -97,7 +97,7 @@ export function authService({
       { email, password }: LoginRequest,
       invitation?: string,
     ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
-      const uncount = await limits.beforeTry(email, ctx.client.ip, ctx.withSystem);
+      const uncount = await limits.beforeTry(email, ctx.client, ctx.withSystem);
       const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
       // Hashing takes a while, so it happens outside of any transaction.
       const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);

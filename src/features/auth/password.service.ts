@@ -70,7 +70,7 @@ export async function forgotPassword(
   email: string,
   { mailer, baseUrl, limits }: PasswordParts,
 ): Promise<{ success: true }> {
-  await limits.beforeMail(email, ctx.client.ip);
+  await limits.beforeMail(email, ctx.client);
   mailer.post(async (): Promise<Mail | undefined> => {
     const token = randomBytes(32).toString('base64url');
     const user = await ctx.withSystem('note a forgotten password', async (tx) => {

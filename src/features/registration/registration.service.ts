@@ -1,6 +1,7 @@
 import type { PublicContext } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
+import { addressLimiter } from '../../platform/http/address-limits.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -55,8 +56,8 @@ export function createRegistration({
   baseUrl: () => string;
   isEnabled: boolean;
 }) {
-  const partnersByAddress = limits.limiter('register-partner', { points: 3, seconds: HOUR });
-  const usersByAddress = limits.limiter('register-user', { points: 5, seconds: HOUR });
+  const partnersByAddress = addressLimiter(limits, 'register-partner', { points: 3, seconds: HOUR });
+  const usersByAddress = addressLimiter(limits, 'register-user', { points: 5, seconds: HOUR });
   const mailsTo = limits.limiter('register-mail-to', MAILS_TO);
 
   /** After the answer, which must not tell whether the address is taken by what it takes to find out. */
@@ -178,7 +179,7 @@ export function createRegistration({
       const pending = await ctx.withSystem('look for a registration', (tx) =>
         findRegistration(tx, input.token),
       );
-      const uncount = await signInLimits.beforeTry(pending.email, ctx.client.ip, ctx.withSystem);
+      const uncount = await signInLimits.beforeTry(pending.email, ctx.client, ctx.withSystem);
       await assertRegistrant(pending, input);
       await uncount();
       await ctx.withSystem('confirm a registration', async (tx) => {
