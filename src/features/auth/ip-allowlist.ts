@@ -2,6 +2,7 @@ import type { Caller, ClientInfo } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { failClosed } from './session.service.ts';
 
 /** Where the people of a partner may come from (SPEC 5.8). */
 
@@ -44,7 +45,15 @@ function listOf(entries: readonly string[]): ReturnType<typeof addressList> {
   const known = compiled.get(key);
   if (known !== undefined) return known;
   if (compiled.size >= COMPILED_MAX) compiled.clear();
-  const list = addressList(entries);
+  const list = compile(entries);
   compiled.set(key, list);
   return list;
+}
+
+function compile(entries: readonly string[]): ReturnType<typeof addressList> {
+  try {
+    return addressList(entries);
+  } catch (error) {
+    return failClosed(error);
+  }
 }
