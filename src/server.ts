@@ -171,7 +171,7 @@ export async function startServer({
     groups = new GroupFollower({ db: database.hubPool, hub, log });
     let draining = false;
     let url = '';
-    const baseUrl = () => (config.publicUrl ?? url).replace(/\/+$/, '');
+    const baseUrl = () => (config.publicUrl ?? `http://localhost:${new URL(url).port}`).replace(/\/+$/, '');
     const routes = routeTable({
       auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail, ending }),
       limits,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { IdParams } from '../../platform/http/fields.ts';
+import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import { route, type AnyRoute } from '../../platform/http/route.ts';
 import {
   AcceptInvitation,
@@ -7,9 +8,9 @@ import {
   InvitationPreview,
   InvitationToken,
   LoginResponse,
+  OwnSession,
   PasswordChange,
   PasswordReset,
-  Sessions,
 } from './auth.schema.ts';
 import { endOtherSessions, endOwnSession, listOwnSessions } from './own-sessions.ts';
 import { acceptInvitation, type AcceptanceParts, previewInvitation } from './accept-invitation.ts';
@@ -89,10 +90,11 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'get',
       path: '/auth/sessions',
-      summary: 'Where one is signed in',
+      summary: 'List one’s own sessions, last used first',
       access: 'person',
-      response: Sessions,
-      handler: ({ ctx }) => listOwnSessions(ctx),
+      query: PageQuery,
+      response: pageOf(OwnSession),
+      handler: ({ ctx, query }) => listOwnSessions(ctx, query),
     }),
     route({
       method: 'delete',

@@ -112,7 +112,7 @@ describe('passwords and sessions', () => {
   it('that are forgotten are set anew by a link, once, and all sessions end', async () => {
     expect((await forgot(person.email.toUpperCase())).body).to.deep.equal({ success: true });
     const mail = await mailbox.newest(person.email);
-    expect(mail).to.contain(`${app.url}/reset-password#token=`);
+    expect(mail).to.contain(`http://localhost:${new URL(app.url).port}/reset-password#token=`);
     const token = tokenIn(mail);
     const weak = await reset(token, 'weak');
     expect([weak.status, weak.body.details[0].path]).to.deep.equal([400, 'body.password']);
@@ -184,6 +184,9 @@ describe('passwords and sessions', () => {
     const third = await signIn(app, person.email);
     const { body } = await app.call('GET', '/auth/sessions', { token: person.token });
     expect(body.data).to.have.lengthOf(3);
+    expect(body.pagination).to.deep.equal({ page: 1, limit: 50, total: 3 });
+    const page = await app.call('GET', '/auth/sessions?limit=2&page=2', { token: person.token });
+    expect([page.body.data.length, page.body.pagination.total]).to.deep.equal([1, 3]);
     expect(body.data.filter(({ current }: { current: boolean }) => current)).to.have.lengthOf(1);
     expect(body.data[0]).to.include.keys('createdAt', 'lastUsedAt', 'expiresAt', 'ipAddress', 'userAgent');
 
