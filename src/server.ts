@@ -31,7 +31,7 @@ import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
-import { type AccountEnding, createFirstAdmin } from './features/users/index.ts';
+import { type AccountEnding, createFirstAdmin, invitationLimits } from './features/users/index.ts';
 import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
@@ -176,6 +176,7 @@ export async function startServer({
       auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail, ending }),
       limits,
       enrollLimits: enrollLimits(rateLimits),
+      invitationLimits: invitationLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,

@@ -31,12 +31,13 @@ import { roleRoutes } from './roles/index.ts';
 import { scriptRoutes } from './scripts/index.ts';
 import { searchRoutes } from './search/index.ts';
 import { siteRoutes } from './sites/index.ts';
-import { type AccountEnding, userRoutes } from './users/index.ts';
+import { type AccountEnding, type InvitationLimits, userRoutes } from './users/index.ts';
 
 export interface FeatureParts extends RetentionMeans {
   auth: AuthService;
   limits: SignInLimits;
   enrollLimits: EnrollLimits;
+  invitationLimits: InvitationLimits;
   registration: Registration;
   secondFactor: SecondFactor;
   ending: AccountEnding;
@@ -105,6 +106,7 @@ export function routesAsData(): RouteGroup[] {
     auth: {},
     limits: {},
     enrollLimits: {},
+    invitationLimits: {},
     registration: {},
     secondFactor: {},
     ending: {},

@@ -1,4 +1,4 @@
-import type { PublicContext } from '../../platform/context.ts';
+import type { ClientInfo, PublicContext } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
 import { addressLimiter } from '../../platform/http/address-limits.ts';
@@ -60,6 +60,11 @@ export function createRegistration({
   const usersByAddress = addressLimiter(limits, 'register-user', { points: 5, seconds: HOUR });
   const mailsTo = limits.limiter('register-mail-to', MAILS_TO);
 
+  /** Throws `registration_disabled` where people come in by invitation only. */
+  function assertEnabled(): void {
+    if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
+  }
+
   /** After the answer, which must not tell whether the address is taken by what it takes to find out. */
   function mailLink(ctx: PublicContext, email: string, token: string): void {
     mailer.post(async () => {
@@ -110,9 +115,15 @@ export function createRegistration({
   }
 
   return {
-    /** Throws `registration_disabled` where people come in by invitation only. */
-    assertEnabled(): void {
-      if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
+    /** Counts every attempt, whatever is sent (SPEC 4.9). */
+    async beforePartner({ ip }: ClientInfo): Promise<void> {
+      assertEnabled();
+      await partnersByAddress.take(ip);
+    },
+
+    async beforeUser({ ip }: ClientInfo): Promise<void> {
+      assertEnabled();
+      await usersByAddress.take(ip);
     },
 
     /**
@@ -120,7 +131,6 @@ export function createRegistration({
      * next is in a mail, which lets the owner of the address go on.
      */
     async registerPartner(ctx: PublicContext, input: PartnerRegistration) {
-      await partnersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       const made = await unlessTaken(() =>
         ctx.withSystem('register a partner', async (tx) => {
@@ -165,7 +175,6 @@ export function createRegistration({
 
     /** An account that belongs nowhere yet. It is made when its address is confirmed, and not before. */
     async registerUser(ctx: PublicContext, input: UserRegistration) {
-      await usersByAddress.take(ctx.client.ip);
       const passwordHash = await hashOf(input.password);
       const token = await ctx.withSystem('keep a registration until it is confirmed', (tx) =>
         keepRegistration(tx, input, passwordHash),

@@ -1,4 +1,5 @@
 export { knownPeople, type KnownPerson } from './known-people.ts';
+export { type InvitationLimits, invitationLimits } from './invitation-limits.ts';
 export { joinAsHolder, joinAsNewHolder, openInvitation } from './acceptance.ts';
 export {
   type AccountEnding,

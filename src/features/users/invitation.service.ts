@@ -6,6 +6,7 @@ import type { Mailer } from '../../platform/mail/mailer.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { findRoleToAssign } from '../roles/index.ts';
+import type { InvitationLimits } from './invitation-limits.ts';
 import { assertMayChange, grantFor, type Place, type WantedGrant } from './membership.ts';
 import { readPerson, selectPeople, visiblePeople, type Person } from './person.ts';
 import type { NewInvitation, UserChange } from './user.schema.ts';
@@ -16,15 +17,17 @@ const KEPT_DAYS = 30;
 
 export interface InvitationParts {
   mailer: Mailer;
+  invitationLimits: InvitationLimits;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
 }
+type MailParts = Pick<InvitationParts, 'mailer' | 'baseUrl'>;
 
 /**
  * Writes an invitation and mails its link once everything is committed. It takes nothing until it is accepted: the
  * answer is the same whether the address has an account elsewhere or not, and other tenants may invite it as well.
  */
-export async function invite(ctx: Context, input: NewInvitation, parts: InvitationParts) {
+export async function invite(ctx: Context, input: NewInvitation, parts: MailParts) {
   const { place, wanted } = await destinationOf(ctx, input);
   const grant = await grantFor(ctx, place, wanted, { roleId: input.roleId, orgAccess: 'none', orgIds: [] });
   const [member] = await selectPeople(
@@ -57,7 +60,7 @@ export async function invite(ctx: Context, input: NewInvitation, parts: Invitati
 }
 
 /** New links, by mail again; the ones before stop working. */
-export async function resendInvitation(ctx: Context, id: string, parts: InvitationParts) {
+export async function resendInvitation(ctx: Context, id: string, parts: MailParts) {
   const person = await readPerson(ctx, id);
   await assertMayChange(ctx, person);
   if (person.status !== 'invited') {
@@ -141,7 +144,7 @@ function send(
   ctx: Context,
   person: Person,
   { token, mailToken }: { token: string; mailToken: string },
-  { mailer, baseUrl }: InvitationParts,
+  { mailer, baseUrl }: MailParts,
 ) {
   // Behind the # it stays in the browser: no server and no proxy on the way writes it to a log.
   const urlOf = (secret: string) => `${baseUrl()}/accept-invite#token=${secret}`;

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type {
   AgentContext,
+  ClientInfo,
   Context,
   DetachedAgentContext,
   DetachedContext,
@@ -101,8 +102,9 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   /** Largest body in bytes (default 100 kB). */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
-  /** Throws where this server does not offer the route: before anybody signs in and anything of the body is read. */
-  before?(): void;
+  /** Throws where this server does not offer the route, or does not offer it to this client any more: before anybody
+   * signs in and anything of the body is read. */
+  before?(client: ClientInfo): void | Promise<void>;
   /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
   idempotent?: true;
   /** Of a row that may change something and has no `audit`: why. */

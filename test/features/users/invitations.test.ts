@@ -165,6 +165,64 @@ describe('invitations', () => {
     );
   });
 
+  it('lead into an organization by orgId, by the only one of orgIds, or into the inviter’s own', async () => {
+    const boss = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+    const second = await buildOrganization(app, tenant.partnerId);
+    const roleId = SYSTEM_ROLES.organizationViewer;
+    const placeOf = async (who: Person, body: object) => {
+      const answer = await invite(who, { email: address(), roleId, ...body });
+      if (answer.status !== 201) return [answer.status, answer.body.details?.[0]];
+      return (await app.call('GET', `/users/${answer.body.id}`, { token: tenant.admin.token })).body.orgId;
+    };
+    const [own, other] = [tenant.orgId, second];
+    expect(await placeOf(boss, {})).to.equal(own);
+    expect(await placeOf(boss, { orgId: own })).to.equal(own);
+    expect(await placeOf(boss, { orgIds: [own] })).to.equal(own);
+    expect(await placeOf(tenant.admin, { orgIds: [other] })).to.equal(other);
+    expect(await placeOf(tenant.admin, { orgAccess: 'selected', orgIds: [other, other] })).to.equal(other);
+    expect(await placeOf(tenant.admin, { orgId: other, orgIds: [other] })).to.equal(other);
+
+    expect(await placeOf(tenant.admin, {})).to.deep.equal([
+      400,
+      { path: 'body.orgId', message: 'must name the organization, as the role is for people of one' },
+    ]);
+    expect(await placeOf(tenant.admin, { orgIds: [own, other] })).to.deep.equal([
+      400,
+      { path: 'body.orgIds', message: 'must name one organization only, as the role is for people of one' },
+    ]);
+    expect(await placeOf(tenant.admin, { orgId: own, orgAccess: 'all' })).to.deep.equal([
+      400,
+      { path: 'body.orgAccess', message: 'is for people of a partner only' },
+    ]);
+    expect((await placeOf(boss, { orgIds: [other] }))[0], 'of somebody else').to.equal(403);
+    expect(
+      (
+        await placeOf(tenant.admin, { roleId: SYSTEM_ROLES.partnerViewer, orgAccess: 'none', orgIds: [own] })
+      )[1],
+    ).to.deep.equal({ path: 'body.orgIds', message: 'goes with orgAccess selected' });
+  });
+
+  it('do not fill the mailbox of a stranger', async () => {
+    const email = address();
+    const { body } = await invite(tenant.admin, { email });
+    const statuses = [];
+    for (let n = 0; n < 6; n++) {
+      const again = await app.call('POST', '/users/resend-invite', {
+        token: tenant.admin.token,
+        body: { userId: body.id },
+      });
+      statuses.push(again.status);
+    }
+    expect(statuses).to.deep.equal([200, 200, 200, 200, 200, 429]);
+    const round = [];
+    for (let n = 0; n < 5; n++) {
+      const invited = await invite(tenant.admin, { email });
+      await app.call('DELETE', `/users/${invited.body.id ?? body.id}`, { token: tenant.admin.token });
+      round.push(invited.status);
+    }
+    expect(round, 'nor by taking it back each time').to.include(429);
+  });
+
   it('work once, also when accepted twice at the same moment', async () => {
     const token = tokenIn((await invite(tenant.admin, { email: address() })).body.inviteUrl);
     const answers = await Promise.all([accept(token), accept(token, 'Another-1-Word'), accept(token)]);
