@@ -4,6 +4,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newToken, tokenHash } from '../../platform/secrets/tokens.ts';
+import { holdSession } from '../auth/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { exceeds } from '../roles/index.ts';
 import { ApiKey } from './api-key.model.ts';
@@ -36,6 +37,7 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
     throw new AppError('forbidden', 'API keys cannot have system scope; specify orgId.');
   }
   assertHeld(ctx, input.scopes);
+  await holdSession(ctx);
   const key = newToken('apiKey');
   const record = await ApiKey.query(ctx.tx).insertAndFetch({
     orgId: input.orgId ?? null,

@@ -55,6 +55,7 @@ export function authService({
     user: User,
     { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
   ): Promise<WithRefreshToken<SignedIn>> => {
+    await assertUnchanged(tx, user);
     if (invitation !== undefined) await joinAsHolder(tx, invitation, user, ending);
     const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
     await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
@@ -103,7 +104,7 @@ export function authService({
       const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
       if (user === undefined || !fits) {
         ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
-        const refusal = new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+        const refusal = wrongPassword();
         if (user !== undefined) trail.refused(ctx, user.id, 'password', refusal);
         throw refusal;
       }
@@ -111,6 +112,7 @@ export function authService({
       return noted(ctx, user.id, 'password', () =>
         ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
           if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false, invitation });
+          await assertUnchanged(tx, user);
           const tempToken = await secondFactor.challenge(tx, user.id, invitation);
           return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
         }),
@@ -173,6 +175,20 @@ export function authService({
       return { success: true };
     },
   };
+}
+
+const wrongPassword = () => new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+
+/**
+ * Throws where the password that was checked has been replaced meanwhile, and holds it until the transaction ends:
+ * whoever resets it must find every session that was opened with the one before, to end them all.
+ */
+async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void> {
+  const same = await User.query(tx)
+    .where({ id, password_hash: passwordHash, status: 'active' })
+    .forUpdate()
+    .first();
+  if (same === undefined) throw wrongPassword();
 }
 
 const belongsNowhere = () =>

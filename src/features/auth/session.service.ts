@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { Caller, ClientInfo } from '../../platform/context.ts';
+import type { Caller, ClientInfo, Context } from '../../platform/context.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
@@ -47,7 +47,7 @@ export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 /** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
 export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
   const caller = await findCaller(on, sessionId);
-  if (caller === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
+  if (caller === undefined) throw sessionEnded();
   return caller;
 }
 
@@ -159,6 +159,20 @@ export async function endSession(tx: Tx, sessionId: string, reason: string): Pro
     [reason, sessionId],
   );
 }
+
+/**
+ * Throws where the caller's session has ended since the request came, and keeps it from ending until the transaction
+ * does: whoever ends it must find what was made in it.
+ */
+export async function holdSession({ tx, caller: { sessionId } }: Context): Promise<void> {
+  const { rows } = await tx.raw(
+    'select 1 from sessions where id = ? and revoked_at is null and expires_at > now() for share',
+    [sessionId],
+  );
+  if (rows.length === 0) throw sessionEnded();
+}
+
+const sessionEnded = () => new AppError('unauthenticated', 'The session has ended. Sign in again.');
 
 /** The session that a refresh token belongs to, if it is known. */
 export async function sessionOf(tx: Tx, refreshToken: string): Promise<string | undefined> {

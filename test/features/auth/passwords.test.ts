@@ -6,7 +6,8 @@ import { newId } from '../../../src/platform/ids.ts';
 import { buildPerson, buildTenant, PASSWORD, signIn, type Person } from '../../support/factories.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createMailbox, tokenIn, type Mailbox } from '../../support/mailbox.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type Answer, createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 const NEXT = 'Another-Word-7';
 
@@ -160,6 +161,44 @@ describe('passwords and sessions', () => {
     await inDatabase(`update users set status = 'disabled' where id = ?`, [person.id]);
     expect((await reset(last)).status, 'disabled').to.equal(400);
     expect((await reset('nonsense')).status).to.equal(400);
+  });
+
+  it('count at the moment when a session or a key is made, and not when the request came', async () => {
+    /** Does something to the account in a transaction that ends only when the request waits for it. */
+    const meanwhile = async (sql: string, values: readonly string[], request: () => Promise<Answer>) => {
+      const answer = withSystem(app.server.database.pool, 'test', async (tx) => {
+        await tx.raw(sql, values);
+        const sent = request();
+        await eventually(
+          () =>
+            asOwner(
+              app.database.ownerUrl,
+              `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+            ),
+          (waiting) => waiting.length > 0,
+        );
+        return { sent };
+      });
+      return (await answer).sent;
+    };
+    const signedIn = await meanwhile(
+      `update users set password_hash = 'another' where id = ?`,
+      [person.id],
+      () => login(person.email, PASSWORD),
+    );
+    expect([signedIn.status, signedIn.body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+    const made = await meanwhile(
+      `update sessions set revoked_at = now() where user_id = ?`,
+      [person.id],
+      () =>
+        app.call('POST', '/api-keys', {
+          token: person.token,
+          body: { name: 'Late', scopes: ['devices:read'] },
+        }),
+    );
+    expect([made.status, made.body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+    const { rows } = await inDatabase('select 1 from api_keys where created_by = ?', [person.id]);
+    expect(rows).to.have.lengthOf(0);
   });
 
   it('tell nobody who has an account: the same answers, and the same limit', async () => {
