@@ -67,11 +67,9 @@ export function confirmationMail(to: string, isTaken: boolean, url: (path: strin
 }
 
 const deadLink = () =>
-  new AppError('validation_failed', 'This link is not valid any more. Register again.', {
-    details: [{ path: 'body.token', message: 'This link is not valid any more. Register again.' }],
-  });
+  new AppError('not_found', 'This link is not valid any more. Register again, or sign in.');
 
-/** Finds a registration by the token of its mail. Throws 400 for one that is used up, or over. */
+/** Finds a registration by the token of its mail. Throws 404 for one that is used up, or over. */
 export async function findRegistration(tx: Tx, token: string): Promise<Pending> {
   const [found] = await tx('registrations as r')
     .leftJoin('users as u', 'u.id', 'r.user_id')

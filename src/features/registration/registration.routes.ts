@@ -65,7 +65,7 @@ export function registrationRoutes(parts: {
           'writes partner.create itself where it makes a provider; an account alone has no trail yet',
         body: AddressConfirmation,
         response: z.object({ success: z.literal(true) }),
-        errors: ['unauthenticated', 'rate_limited', 'unavailable'],
+        errors: ['not_found', 'unauthenticated', 'rate_limited', 'unavailable'],
         handler: ({ ctx, body }) => registration.confirm(ctx, body),
       }),
     ],

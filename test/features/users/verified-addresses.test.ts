@@ -82,14 +82,14 @@ describe('an address belongs to whoever reads its mail', () => {
       await register(email);
       const token = tokenIn(await mailbox.newest(email));
       expect((await verify(token, OWNER_PASSWORD)).status).to.equal(401);
-      expect((await verify('x'.repeat(43), ATTACKER_PASSWORD)).status, 'password without mail').to.equal(400);
+      expect((await verify('x'.repeat(43), ATTACKER_PASSWORD)).status, 'password without mail').to.equal(404);
       expect(await inDatabase('select 1 from users where email = ?', [email])).to.deep.equal([]);
       // The owner registers as well, undisturbed by the one before.
       expect((await register(email, OWNER_PASSWORD)).status).to.equal(201);
       const own = tokenIn(await mailbox.newest(email, 2));
       expect((await verify(own, OWNER_PASSWORD)).body).to.deep.equal({ success: true });
-      expect((await verify(own, OWNER_PASSWORD)).status, 'used up').to.equal(400);
-      expect((await verify(token, ATTACKER_PASSWORD)).status, 'the address has an owner now').to.equal(400);
+      expect((await verify(own, OWNER_PASSWORD)).status, 'used up').to.equal(404);
+      expect((await verify(token, ATTACKER_PASSWORD)).status, 'the address has an owner now').to.equal(404);
     });
 
     it('learns nothing about the address, and neither does a second registration', async () => {
