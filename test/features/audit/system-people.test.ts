@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { eventually } from '../../support/eventually.ts';
-import { buildPerson, PASSWORD } from '../../support/factories.ts';
+import { buildPerson, PASSWORD, signIn } from '../../support/factories.ts';
 import { tokenIn } from '../../support/mailbox.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
@@ -14,6 +14,7 @@ describe('the audit trail of people of the system', () => {
 
   it('has their sign-ins, and that they invited another one, for other System Admins to read', async () => {
     const root = await buildPerson(app, { scope: 'system' });
+    await signIn(app, root.email);
     const refused = { email: root.email, password: 'Not-The-Word-1' };
     await app.call('POST', '/auth/login', { body: refused });
     const email = 'second-root@example.com';
