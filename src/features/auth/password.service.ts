@@ -96,7 +96,7 @@ export async function forgotPassword(
   return { success: true };
 }
 
-export const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask for a new one.');
+const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask for a new one.');
 
 /**
  * Whoever has the link reads the mail of the address, and so owns the account. Whatever was opened with the password of
