@@ -32,10 +32,18 @@ import { createFleetStore } from './features/live-filters/index.ts';
 import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { createFirstAdmin } from './features/users/index.ts';
-import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
+import {
+  ACCESS_CHANNEL,
+  type Cluster,
+  createHub,
+  type Hub,
+  type HubOptions,
+  joinCluster,
+} from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
+import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
@@ -64,7 +72,7 @@ export interface ServerOptions {
   /** For tests, which have no patience. */
   hub?: Pick<
     HubOptions,
-    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission' | 'liveFilters'
+    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'dashboardLimits' | 'admission' | 'liveFilters'
   >;
   alerts?: Partial<RoundTiming>;
 }
@@ -104,6 +112,7 @@ export async function startServer({
   let cluster: Cluster | undefined;
   let groups: GroupFollower | undefined;
   let auditSealer: AuditSealer | undefined;
+  let accessNotifications: DatabaseNotifications | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -123,7 +132,17 @@ export async function startServer({
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
     };
-    const credentials = new CachedAgentCredentials(database.hubPool);
+    const notifications = new DatabaseNotifications({
+      url: urls.appUrl,
+      channel: ACCESS_CHANNEL,
+      onNotifications: (payloads) => hub?.accessChanged(payloads),
+      onReturn: () => hub?.accessMayHaveChanged(),
+      log,
+    });
+    accessNotifications = notifications;
+    await notifications.start();
+    const isInTouch = () => notifications.isInTouch;
+    const credentials = new CachedAgentCredentials(database.hubPool, isInTouch);
     if (redis !== undefined && config.redisUrl !== undefined) {
       const onSuperseded = (deviceId: string, epoch: number) => hub?.superseded(deviceId, epoch);
       const onReturn = () => hub?.tellAgain();
@@ -157,7 +176,8 @@ export async function startServer({
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
-      people: authenticator,
+      people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
+      isInTouch,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,
       log,
@@ -263,6 +283,7 @@ export async function startServer({
         await mailer.close();
         await cluster?.close();
         await redis?.close();
+        await notifications.close();
         await database.close();
         log.info({}, 'server.closed');
       },
@@ -274,6 +295,7 @@ export async function startServer({
     await cluster?.bus.close();
     await cluster?.close();
     await redis?.close();
+    await accessNotifications?.close();
     await database.close();
     throw error;
   }

@@ -20,6 +20,8 @@ export interface Caller extends TenantScope {
   mfa: boolean;
   /** Addresses that the partner's people may come from; empty: any. */
   ipAllowlist: readonly string[];
+  /** When the credential ends by itself, where that is known. */
+  validUntil?: Date;
 }
 
 /** A device's agent, as its token names it. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
 import { DeviceChange } from '../../src/hub/device-change.ts';
+import { onePage } from '../../src/hub/device-pages.ts';
 import type { Pace } from '../../src/hub/paced-client.ts';
 import { newId } from '../../src/platform/ids.ts';
 import type { DevicesDelta, DeviceSummary } from '../../src/protocol/index.ts';
@@ -47,10 +48,11 @@ describe('a subscriber that reads slowly', () => {
       caller: CALLER,
       filter: {},
       pace,
-      read: async () => {
-        if (stored instanceof Error) throw stored;
-        return stored;
-      },
+      pages: () =>
+        onePage(async () => {
+          if (stored instanceof Error) throw stored;
+          return stored;
+        }),
       send(delta) {
         expect(pace.isReady, 'sent to somebody who is not ready').to.equal(true);
         pace.isReady = false;
