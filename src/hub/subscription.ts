@@ -48,6 +48,8 @@ interface Pass {
   next: PageReader;
   /** Of those that were shown before, which the pass has not come upon. */
   unseen: Set<string>;
+  /** Whether the last page has been read; it may not have been sent yet. */
+  isRead: boolean;
 }
 
 /** One subscriber's view: what it was shown, and what has changed since the last frame. */
@@ -95,7 +97,7 @@ export class Subscription {
   async begin(): Promise<Omit<DevicesSnapshot, 'ok' | 'subscriptionId'>> {
     const next = this.#pages?.() ?? NO_PAGES;
     const { devices, isLast } = await next();
-    if (!isLast) this.#pass = { next, unseen: new Set() };
+    if (!isLast) this.#pass = { next, unseen: new Set(), isRead: false };
     return { ...this.start(devices), devices: [...devices], complete: isLast };
   }
 
@@ -213,10 +215,7 @@ export class Subscription {
     this.#state = 'live';
     // The next page never comes before the answer that has brought the first.
     if (this.#pass !== undefined) return this.#goOnLater();
-    if (this.#isOutdated) {
-      this.#isOutdated = false;
-      return this.#beginAgain();
-    }
+    if (this.#isOutdated) return this.#beginAgain();
     if (this.#waiting > 0 || !this.#isComplete) this.#schedule();
   }
 
@@ -259,15 +258,18 @@ export class Subscription {
 
   /** The client has taken all it was sent. */
   #goOn(): void {
-    if (this.#state === 'behind') this.#catchUp();
-    else if (this.#state === 'live') {
-      if (this.#pass !== undefined && this.#entered.size === 0) void this.#readOn(this.#pass);
-      else this.#frame();
-    }
+    if (this.#state === 'behind') return this.#catchUp();
+    if (this.#state !== 'live') return;
+    if (this.#pass === undefined || this.#entered.size > 0) return this.#frame();
+    if (!this.#pass.isRead) return void this.#readOn(this.#pass);
+    this.#pass = undefined;
+    if (this.#isOutdated) this.#beginAgain();
+    else this.#frame();
   }
 
   /** What waits is forgotten, and everything is read and shown anew. */
   #beginAgain(): void {
+    this.#isOutdated = false;
     this.#forget();
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -277,7 +279,8 @@ export class Subscription {
 
   /** Shows everything anew, as it is: the client lays it over what it has. */
   #catchUp(): void {
-    this.#pass = { next: this.#pages?.() ?? NO_PAGES, unseen: new Set(this.#shown.ids()) };
+    const next = this.#pages?.() ?? NO_PAGES;
+    this.#pass = { next, unseen: new Set(this.#shown.ids()), isRead: false };
     void this.#readOn(this.#pass);
   }
 
@@ -296,7 +299,7 @@ export class Subscription {
         this.#entered.set(device.id, device);
       }
       if (isLast) {
-        this.#pass = undefined;
+        pass.isRead = true;
         for (const id of pass.unseen) if (!this.#entered.has(id)) this.left(id);
       }
       this.#live();
@@ -325,7 +328,8 @@ export class Subscription {
   }
 
   #deliver(changed: DevicesDelta['changed'], entered: DeviceSummary[], left: string[]): void {
-    const completes = !this.#isComplete && this.#pass === undefined && this.#entered.size === 0;
+    const isAllSent = this.#pass?.isRead !== false && this.#entered.size === 0;
+    const completes = isAllSent && !this.#isComplete;
     if (entered.length + changed.length + left.length === 0 && !completes) return;
     this.#seq += 1;
     const delta = { subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() };
