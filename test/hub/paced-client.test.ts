@@ -21,7 +21,7 @@ function connection() {
   };
   const take = () => {
     conn.transport.writable = true;
-    for (const listener of [...listeners]) listener();
+    for (const listener of listeners) listener();
   };
   return { conn, take };
 }
