@@ -239,6 +239,31 @@ describe('rights that change on one server while people and agents are connected
       expect((await agent.heartbeat()).ok).to.equal(true);
       expect((await (await agentOf(device.token, here)).heartbeat()).ok).to.equal(true);
     });
+
+    it('are not acted on while their partner is pending or suspended, also by people of the system', async () => {
+      const device = await buildDevice(here, tenant.orgId);
+      const command = { type: 'agent.refresh-inventory', payload: {} };
+      for (const status of ['pending', 'suspended']) {
+        await send('PATCH', `/orgs/partners/${tenant.partnerId}`, system, { status });
+        const refused = [
+          await here.call('POST', `/devices/${device.deviceId}/commands`, {
+            token: system.token,
+            body: command,
+          }),
+          await here.call('PATCH', `/devices/${device.deviceId}`, {
+            token: system.token,
+            body: { tags: ['x'] },
+          }),
+          await here.call('GET', `/devices/${device.deviceId}/eventlogs/live`, { token: system.token }),
+        ];
+        expect(
+          refused.map(({ body }) => body.code),
+          status,
+        ).to.deep.equal(Array(3).fill('TENANT_INACTIVE'));
+      }
+      await send('PATCH', `/orgs/partners/${tenant.partnerId}`, system, { status: 'active' });
+      await send('PATCH', `/devices/${device.deviceId}`, system, { tags: ['x'] });
+    });
   });
 
   it('turn a decommissioned agent away on a server that has just let it in', async () => {

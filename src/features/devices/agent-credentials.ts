@@ -58,13 +58,13 @@ export class CachedAgentCredentials implements AgentCredentials {
       const { verdict, isFirstUse } = await this.#look(hash);
       // Only good tokens are remembered: a stream of bad ones must not push them out.
       if (!verdict.ok) return verdict;
-      // What was read before a token was revoked or replaced may be about that one.
+      // What was read before a token was revoked or replaced may be about that one: it is read again, and not remembered.
       const isCurrent = changesBefore === this.#changes;
       if (isFirstUse) {
         this.forget([verdict.identity.deviceId]);
         return { ...verdict, isFirstUse };
       }
-      if (isCurrent) this.#remember(hash, verdict);
+      if (isCurrent && tries === 1) this.#remember(hash, verdict);
       if (isCurrent || tries === MAX_LOOKS) return verdict;
     }
   }

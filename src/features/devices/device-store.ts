@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
-import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { actingStatusSql, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import {
   type Changed,
   noteMoves,
@@ -151,7 +151,7 @@ export function createDeviceStore({
           visibleDevices(tx, caller)
             .join('organizations as o', 'o.id', 'd.org_id')
             .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
-            .select<{ id: string; status: string }[]>('d.id', 'o.status'),
+            .select<{ id: string; status: string }[]>('d.id', tx.raw(`${actingStatusSql('o')} as status`)),
         { readOnly: true },
       );
       return new Map(
