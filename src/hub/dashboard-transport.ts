@@ -84,18 +84,25 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Pa
   if (!handshake.success) throw new AppError('unauthenticated', 'Send an access token as auth.token.');
   const client = clientOf(socket, proxyTrust);
   const authenticate = () => people.authenticate(handshake.data.token, client);
-  const leaveAddress = places.addresses.take(client.ip);
-  // Of a connection that ends before it is admitted, nobody else gives the places back.
-  socket.conn.once('close', leaveAddress);
-  const caller = await authenticate();
-  if (!holds(caller.permissions, 'devices:read')) {
-    throw new AppError('forbidden', 'This needs the permission devices:read.');
+  const held = [places.addresses.take(client.ip)];
+  const leave = () => {
+    for (const giveBack of held) giveBack();
+  };
+  try {
+    const caller = await authenticate();
+    if (!holds(caller.permissions, 'devices:read')) {
+      throw new AppError('forbidden', 'This needs the permission devices:read.');
+    }
+    await people.countUse(caller);
+    held.push(places.connections.take(caller.userId));
+    // It may end before it is served, or have ended already.
+    socket.conn.once('close', leave);
+    if (socket.conn.readyState !== 'open') throw new AppError('unavailable', 'The connection has ended.');
+    return { caller, authenticate, leave };
+  } catch (error) {
+    leave();
+    throw error;
   }
-  await people.countUse(caller);
-  const leave = places.connections.take(caller.userId);
-  socket.conn.once('close', leave);
-  if (socket.conn.readyState !== 'open') leave();
-  return { caller, authenticate, leave };
 }
 
 function serve(socket: DashboardSocket, parts: Parts): void {
