@@ -26,11 +26,12 @@ import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
+import { createLogReads } from './features/event-logs/index.ts';
 import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
-import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
+import { RETENTION_RULES } from './features/table-life.ts';
 import { createFirstAdmin } from './features/users/index.ts';
 import {
   ACCESS_CHANNEL,
@@ -47,6 +48,7 @@ import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
+import { RowPruner } from './platform/db/row-pruner.ts';
 import { withSystem } from './platform/db/transaction.ts';
 import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
@@ -127,6 +129,7 @@ export async function startServer({
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
     auditSealer = sealer;
     const audit = createAuditTrail(sealer);
+    const logReads = createLogReads({ db: database.pool, audit, log });
     const signInTrail = new SignInTrail(audit);
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
@@ -176,6 +179,7 @@ export async function startServer({
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
+      logReads,
       people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
       isInTouch,
       heartbeatSeconds: config.heartbeatSeconds,
@@ -200,6 +204,7 @@ export async function startServer({
       secondFactor,
       hub,
       audit,
+      logReads,
       trail: signInTrail,
       mailer,
       baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),
@@ -236,8 +241,10 @@ export async function startServer({
     // Socket.IO has already taken its path; all else is Express'.
     httpServer.on('request', app);
 
-    const oldLogs = new OldLogs({ db: database.hubPool, log });
-    oldLogs.start();
+    const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
+    rowPruner.start();
+    const nameSheets = new NameSheets({ db: database.hubPool, log });
+    nameSheets.start();
     const oldEntries = new OldEntries({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
@@ -246,11 +253,10 @@ export async function startServer({
         config.auditArchive === undefined
           ? undefined
           : createEntryArchive(database.hubPool, auditKeys, config.auditArchive),
+      sheets: nameSheets,
       log,
     });
     oldEntries.start();
-    const nameSheets = new NameSheets({ db: database.hubPool, log });
-    nameSheets.start();
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
@@ -278,7 +284,7 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await Promise.all([oldLogs.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
+        await Promise.all([rowPruner.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Caller } from '../platform/context.ts';
+import type { Caller, ClientInfo } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
 import { newId } from '../platform/ids.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -14,12 +14,14 @@ import {
 import type { Ask } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
 import type { HeldPlaces } from './dashboard-limits.ts';
-import type { DeviceStore } from './ports.ts';
+import type { DeviceStore, LogRead, LogReads } from './ports.ts';
 
 const MAX_QUERIES = 8;
 
 /** What a connection of a person has to offer for streamed answers. */
 export interface QueryClient {
+  /** Where the connection comes from. */
+  client(): ClientInfo;
   rows(message: EventLogsRows): void;
   end(message: EventLogsEnd): void;
   /** Resolves when it has taken most of what it was sent. */
@@ -33,6 +35,7 @@ type Message<E extends keyof typeof DASHBOARD_EVENTS> = z.output<(typeof DASHBOA
 interface Parts {
   store: DeviceStore;
   ask: Ask;
+  logReads: LogReads | undefined;
   log: Logger;
   places: { queries: HeldPlaces };
 }
@@ -57,7 +60,9 @@ export class DashboardQueries {
   async query(caller: Caller, message: Message<'eventlogs:query'>): Promise<QueryStarted> {
     const payload = pageOfNewest(message);
     const { filterId, deviceIds = [] } = message;
-    return this.#start(caller, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
+    const { page: _page, ...conditions } = payload;
+    const read = { caller, how: 'live', conditions } as const;
+    return this.#start(read, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
       this.#parts.ask(deviceId, {
         type: 'eventlogs.query',
         payload,
@@ -69,7 +74,7 @@ export class DashboardQueries {
   }
 
   async tail(caller: Caller, { deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
-    return this.#start(caller, [deviceId], (id, onRows, signal) =>
+    return this.#start({ caller, how: 'tail', conditions: payload }, [deviceId], (id, onRows, signal) =>
       this.#parts.ask(id, { type: 'eventlogs.tail', payload, onRows, signal }),
     );
   }
@@ -95,7 +100,12 @@ export class DashboardQueries {
   }
 
   /** @param devices  their ids, or the saved filter that finds them */
-  async #start(caller: Caller, devices: readonly string[] | string, ask: AskDevice): Promise<QueryStarted> {
+  async #start(
+    read: Pick<LogRead, 'caller' | 'how' | 'conditions'>,
+    devices: readonly string[] | string,
+    ask: AskDevice,
+  ): Promise<QueryStarted> {
+    const { caller } = read;
     if (this.#open.size >= MAX_QUERIES) {
       throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
     }
@@ -111,7 +121,7 @@ export class DashboardQueries {
       this.#open.delete(queryId);
     };
     try {
-      const { store } = this.#parts;
+      const { store, logReads } = this.#parts;
       const deviceIds =
         typeof devices === 'string' ? await store.found(caller, devices, QUERY_MAX_DEVICES) : devices;
       const askable = await store.askable(caller, deviceIds);
@@ -121,6 +131,9 @@ export class DashboardQueries {
         if (refusal !== undefined) refusals.set(deviceId, refusal);
       }
       query.asked = deviceIds.filter((id) => !refusals.has(id));
+      if (query.asked.length > 0) {
+        await logReads?.record({ ...read, client: this.#client.client(), deviceIds: query.asked });
+      }
       // Behind the answer that tells the client the id.
       setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller, onOver));
       return { ok: true, queryId };

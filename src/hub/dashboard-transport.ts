@@ -23,7 +23,7 @@ import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
 import type { LiveFilters } from './live-filters.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
-import type { CommandLedger, DeviceStore, People } from './ports.ts';
+import type { CommandLedger, DeviceStore, LogReads, People } from './ports.ts';
 
 interface SocketData {
   caller: Caller;
@@ -43,6 +43,7 @@ interface Parts {
   live: LiveFilters | undefined;
   ledger: CommandLedger;
   ask: Ask;
+  logReads: LogReads | undefined;
   log: Logger;
   access: DashboardAccess;
   places: DashboardPlaces;
@@ -113,7 +114,7 @@ function serve(socket: DashboardSocket, parts: Parts): void {
     { pace, ended: (message) => void socket.emit('devices:ended', message) },
     parts,
   );
-  const queries = new DashboardQueries(queryClient(socket, pace), parts);
+  const queries = new DashboardQueries(queryClient(socket, pace, parts.proxyTrust), parts);
   const jobs = new DashboardJobs(roomMember(socket), parts);
   const access = allAccess.admit({
     caller,
@@ -179,7 +180,7 @@ const PLENTY_OF_ROWS = 2000;
 /** Beyond, it does not read, and is not sent what it would be sent. */
 const MAX_WAITING_ROWS = 10_000;
 
-function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
+function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): QueryClient {
   let waiting = 0;
   let isWatched = false;
   const whenReady: (() => void)[] = [];
@@ -190,6 +191,7 @@ function queryClient(socket: DashboardSocket, pace: Pace): QueryClient {
   };
   socket.on('disconnect', isReady);
   return {
+    client: () => clientOf(socket, trust),
     rows(message) {
       waiting += message.rows.length;
       socket.emit('eventlogs:rows', message);

@@ -36,6 +36,7 @@ import type {
   CommandLedger,
   DeviceStore,
   FleetStore,
+  LogReads,
   JobChange,
   People,
 } from './ports.ts';
@@ -48,7 +49,7 @@ import { UpgradeDoor } from './upgrade-door.ts';
 export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
 export type { FleetDevice } from './fleet-device.ts';
-export type { FleetStore, JobChange } from './ports.ts';
+export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';
 export { ACCESS_CHANNEL } from './access-change.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
@@ -106,6 +107,8 @@ export interface HubOptions {
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   credentials: AgentCredentials;
   ledger: CommandLedger;
+  /** Where live reads of logs are written down; where it is left out they are not. */
+  logReads?: LogReads;
   people: People;
   heartbeatSeconds: number;
   /** Whose word counts on where a dashboard connects from. */
@@ -339,6 +342,7 @@ export function createHub(options: HubOptions): Hub {
     live,
     ledger: options.ledger,
     ask,
+    logReads: options.logReads,
     log,
     access: dashboardAccess,
     places: new DashboardPlaces(options.dashboardLimits),

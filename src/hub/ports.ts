@@ -73,6 +73,22 @@ export interface ReportRecord
   lastSeenAt: string;
 }
 
+/** Somebody asks devices for entries of their logs. */
+export interface LogRead {
+  caller: Caller;
+  client: ClientInfo;
+  deviceIds: readonly string[];
+  /** `live`: what is there at this moment; `tail`: also what comes. */
+  how: 'live' | 'tail';
+  /** The log and what entries are asked for. */
+  conditions: object;
+}
+
+export interface LogReads {
+  /** Writes it down. Devices are asked only after that, so nobody reads without an entry in the audit trail. */
+  record(read: LogRead): Promise<void>;
+}
+
 export interface DeviceStore {
   recordPresence(records: readonly PresenceRecord[]): Promise<void>;
   recordReports(records: readonly ReportRecord[]): Promise<void>;

@@ -9,6 +9,8 @@ export interface DeviceToChange {
   orgId: string;
   siteId: string;
   hostname: string;
+  displayName: string | null;
+  autoUpdate: boolean;
   condition: string;
   tags: string[];
   customFields: Record<string, unknown>;
@@ -45,6 +47,8 @@ export async function lockDevices(
       'd.org_id as orgId',
       'd.site_id as siteId',
       'd.hostname',
+      'd.display_name as displayName',
+      'd.auto_update as autoUpdate',
       'd.condition',
       'd.tags',
       'd.custom_fields as customFields',

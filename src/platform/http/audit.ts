@@ -17,7 +17,7 @@ export type AuditActor =
   | Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'>
   | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>
   /** The server itself. */
-  | { kind: 'system'; orgId: string; partnerId: string };
+  | { kind: 'system'; orgId: string | null; partnerId: string };
 
 export interface AuditEntry extends AuditNote {
   action: string;

@@ -145,8 +145,12 @@ export interface RouteDeclaration<
   audit?: {
     action: string;
     resource: string;
-    /** Several where more than one organization is concerned: each has an entry of its own. */
-    note: (answer: H, input: { params: Parsed<P>; body: Parsed<B> }) => AuditNote | AuditNote[];
+    /** Several where more than one organization is concerned: each has an entry of its own. None where this time there is
+     * nothing to note. */
+    note: (
+      answer: H,
+      input: { params: Parsed<P>; query: Parsed<Q>; body: Parsed<B> },
+    ) => AuditNote | AuditNote[];
   };
 }
 
@@ -157,7 +161,10 @@ export interface AnyRoute
   audit?: {
     action: string;
     resource: string;
-    note: (answer: unknown, input: { params: unknown; body: unknown }) => AuditNote | AuditNote[];
+    note: (
+      answer: unknown,
+      input: { params: unknown; query: unknown; body: unknown },
+    ) => AuditNote | AuditNote[];
   };
   prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
   handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;
