@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { readOwnerUrl } from './src/config.ts';
-import { prepareMigrations, SqlMigrationSource } from './src/platform/db/migrations.ts';
+import { prepareMigrations, SqlMigrationSource, TRANSACTION_EACH } from './src/platform/db/migrations.ts';
 import { openSession } from './src/platform/db/pool.ts';
 
 /**
@@ -17,6 +17,6 @@ export default async (): Promise<Knex.Config> => {
   return {
     client: 'pg',
     connection: ownerUrl,
-    migrations: { migrationSource: new SqlMigrationSource() },
+    migrations: { ...TRANSACTION_EACH, migrationSource: new SqlMigrationSource() },
   };
 };

@@ -2,7 +2,7 @@ import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import pg from 'pg';
-import { AuditSealer, createAuditTrail, SigningKeys } from '../src/features/audit/index.ts';
+import { AuditSealer, createAuditTrail, RepeatedReads, SigningKeys } from '../src/features/audit/index.ts';
 import { storedLogRoutes } from '../src/features/event-logs/index.ts';
 import type { AgentCaller } from '../src/platform/context.ts';
 import { errorHandler } from '../src/platform/http/error-body.ts';
@@ -162,7 +162,7 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
   const app = express();
   app.use(beginRequest(quietLog, createMetrics(), { proxies: undefined, cfConnectingIp: false }));
   app.use(
-    mount([storedLogRoutes], {
+    mount([storedLogRoutes({ reads: new RepeatedReads() })], {
       db: bench.db,
       authenticator: { authenticate: () => Promise.reject(new Error('no people here')) },
       agents: { authenticate: async () => caller },

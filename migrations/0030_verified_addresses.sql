@@ -32,6 +32,7 @@ create unique index membership_invitations_place_key on membership_invitations
 create index membership_invitations_by_partner on membership_invitations (partner_id) where partner_id is not null;
 create index membership_invitations_by_org on membership_invitations (org_id) where org_id is not null;
 create index membership_invitations_by_role on membership_invitations (role_id);
+create index membership_invitations_by_end on membership_invitations (expires_at);
 select protect_table('membership_invitations',
   'partner_id = (select app_partner_id()) or org_id = any((select app_org_ids())::uuid[])');
 

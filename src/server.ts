@@ -26,19 +26,29 @@ import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
+import { createLogReads } from './features/event-logs/index.ts';
 import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
-import { OldLogs } from './features/log-retention/index.ts';
 import { createRegistration } from './features/registration/index.ts';
+import { RETENTION_RULES } from './features/table-life.ts';
 import { type AccountEnding, createFirstAdmin, invitationLimits } from './features/users/index.ts';
-import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
+import {
+  ACCESS_CHANNEL,
+  type Cluster,
+  createHub,
+  type Hub,
+  type HubOptions,
+  joinCluster,
+} from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
+import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
+import { RowPruner } from './platform/db/row-pruner.ts';
 import { withSystem } from './platform/db/transaction.ts';
 import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
@@ -64,7 +74,7 @@ export interface ServerOptions {
   /** For tests, which have no patience. */
   hub?: Pick<
     HubOptions,
-    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission' | 'liveFilters'
+    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'dashboardLimits' | 'admission' | 'liveFilters'
   >;
   alerts?: Partial<RoundTiming>;
 }
@@ -104,6 +114,7 @@ export async function startServer({
   let cluster: Cluster | undefined;
   let groups: GroupFollower | undefined;
   let auditSealer: AuditSealer | undefined;
+  let accessNotifications: DatabaseNotifications | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -118,6 +129,7 @@ export async function startServer({
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
     auditSealer = sealer;
     const audit = createAuditTrail(sealer);
+    const logReads = createLogReads({ db: database.pool, audit, log });
     const signInTrail = new SignInTrail(audit);
     const ending: AccountEnding = {
       revokeKeysOf,
@@ -127,7 +139,17 @@ export async function startServer({
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
     };
-    const credentials = new CachedAgentCredentials(database.hubPool);
+    const notifications = new DatabaseNotifications({
+      url: urls.appUrl,
+      channel: ACCESS_CHANNEL,
+      onNotifications: (payloads) => hub?.accessChanged(payloads),
+      onReturn: () => hub?.accessMayHaveChanged(),
+      log,
+    });
+    accessNotifications = notifications;
+    await notifications.start();
+    const isInTouch = () => notifications.isInTouch;
+    const credentials = new CachedAgentCredentials(database.hubPool, isInTouch);
     if (redis !== undefined && config.redisUrl !== undefined) {
       const onSuperseded = (deviceId: string, epoch: number) => hub?.superseded(deviceId, epoch);
       const onReturn = () => hub?.tellAgain();
@@ -161,7 +183,9 @@ export async function startServer({
       fleet: createFleetStore({ db: database.hubPool }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
-      people: authenticator,
+      logReads,
+      people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
+      isInTouch,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,
       log,
@@ -190,6 +214,7 @@ export async function startServer({
       secondFactor,
       hub,
       audit,
+      logReads,
       trail: signInTrail,
       mailer,
       baseUrl,
@@ -227,8 +252,10 @@ export async function startServer({
     // Socket.IO has already taken its path; all else is Express'.
     httpServer.on('request', app);
 
-    const oldLogs = new OldLogs({ db: database.hubPool, log });
-    oldLogs.start();
+    const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
+    rowPruner.start();
+    const nameSheets = new NameSheets({ db: database.hubPool, log });
+    nameSheets.start();
     const oldEntries = new OldEntries({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
@@ -237,11 +264,10 @@ export async function startServer({
         config.auditArchive === undefined
           ? undefined
           : createEntryArchive(database.hubPool, auditKeys, config.auditArchive),
+      sheets: nameSheets,
       log,
     });
     oldEntries.start();
-    const nameSheets = new NameSheets({ db: database.hubPool, log });
-    nameSheets.start();
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
@@ -269,11 +295,12 @@ export async function startServer({
         await closed;
         await signInTrail.close();
         await sealer.close();
-        await Promise.all([oldLogs.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
+        await Promise.all([rowPruner.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
         await apiKeys.close();
         await mailer.close();
         await cluster?.close();
         await redis?.close();
+        await notifications.close();
         await database.close();
         log.info({}, 'server.closed');
       },
@@ -285,6 +312,7 @@ export async function startServer({
     await cluster?.bus.close();
     await cluster?.close();
     await redis?.close();
+    await accessNotifications?.close();
     await database.close();
     throw error;
   }

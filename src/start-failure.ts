@@ -1,6 +1,7 @@
 import { ConfigError } from './config.ts';
 import { PendingMigrationsError } from './platform/db/database.ts';
 import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
+import { BlockedMigrationError } from './platform/db/locking-migration.ts';
 import { EditedMigrationError } from './platform/db/migrations.ts';
 import { UnsafeDatabaseError } from './platform/db/roles.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
@@ -14,6 +15,7 @@ const KNOWN = [
   ConfigError,
   EmbeddedPostgresError,
   EditedMigrationError,
+  BlockedMigrationError,
   PendingMigrationsError,
   UnsafeDatabaseError,
   SealBrokenError,

@@ -1,12 +1,16 @@
 import type { Socket } from 'socket.io-client';
+import { z } from 'zod';
 import {
   AGENT_MESSAGE_MAX_BYTES,
   AgentErrorCode,
   type CommandProgress,
   type CommandResult,
   type CommandRows,
+  ErrorAck,
+  OkAck,
 } from '../protocol/index.ts';
 import { AgentError } from './agent-error.ts';
+import { printable } from './plain-text.ts';
 
 /** How results and rows travel over one connection; each resolves when the hub has acknowledged. */
 export interface AnswerChannel {
@@ -16,19 +20,19 @@ export interface AnswerChannel {
 }
 
 const RESEND_MS = 500;
+const HubAck = z.discriminatedUnion('ok', [OkAck, ErrorAck]);
 
 /** Sends again until the hub has it or the connection is gone. */
 export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
   const deliver = async (event: string, message: CommandRows | CommandProgress | CommandResult) => {
     while (socket.connected) {
       try {
-        const answer = (await socket.timeout(ackMs).emitWithAck(event, message)) as {
-          ok: boolean;
-          error?: { code: string };
-        };
-        if (answer.ok) return;
+        const answer = HubAck.safeParse(await socket.timeout(ackMs).emitWithAck(event, message));
+        if (!answer.success) throw new HubRefused('its answer is not of the agreed form');
+        if (answer.data.ok) return;
         // The hub will not take it however often it comes.
-        if (answer.error?.code !== 'DEVICE_BUSY') throw new HubRefused(answer.error?.code ?? 'unknown');
+        const { code } = answer.data.error;
+        if (code !== 'DEVICE_BUSY') throw new HubRefused(printable(code, 100));
       } catch (error) {
         if (error instanceof HubRefused) throw error;
       }
@@ -62,7 +66,7 @@ export function sendable({ output, ...result }: CommandResult): CommandResult {
 }
 
 class HubRefused extends Error {
-  constructor(code: string) {
-    super(`the hub refused a message: ${code}`);
+  constructor(reason: string) {
+    super(`the hub refused a message: ${reason}`);
   }
 }

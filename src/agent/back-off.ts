@@ -3,6 +3,14 @@
 const BASE_MS = 1000;
 const CAP_MS = 60_000;
 
+/** However long the server asks the agent to wait: longer than this, and nobody could call it back. */
+const ASKED_MAX_MS = 4 * 3_600_000;
+/** More often than this nobody needs a heartbeat; a timer that is given more than 24 days would fire at once. */
+const HEARTBEAT_MIN_MS = 50;
+const HEARTBEAT_MAX_MS = 3_600_000;
+
+export const boundedWait = (askedMs: number) => Math.min(Math.max(0, askedMs), ASKED_MAX_MS);
+
 /** Doubles with each failed try, up to a minute, with full jitter: a fleet that was cut off at once comes back spread. */
 export function reconnectDelay(failedTries: number, random: () => number = Math.random): number {
   const ceiling = Math.min(CAP_MS, BASE_MS * 2 ** Math.min(failedTries, 16));
@@ -11,7 +19,7 @@ export function reconnectDelay(failedTries: number, random: () => number = Math.
 
 /** What the server asked for, and a little more, so that not all who heard the same come back in the same instant. */
 export function askedDelay(afterMs: number, random: () => number = Math.random): number {
-  return Math.round(afterMs * (1 + random() * 0.2));
+  return Math.round(boundedWait(afterMs) * (1 + random() * 0.2));
 }
 
 /** Refused for a reason that only people can mend: kept up, but rarely. */
@@ -22,5 +30,7 @@ export function refusedDelay(failedTries: number, random: () => number = Math.ra
 
 /** A heartbeat's interval, ten per cent up or down. */
 export function heartbeatDelay(nextInMs: number, random: () => number = Math.random): number {
-  return Math.round(nextInMs * (0.9 + random() * 0.2));
+  return Math.round(
+    Math.min(Math.max(nextInMs, HEARTBEAT_MIN_MS), HEARTBEAT_MAX_MS) * (0.9 + random() * 0.2),
+  );
 }

@@ -73,7 +73,10 @@ export class CommandRunner {
     const controller = new AbortController();
     try {
       if (this.#running.size >= MAX_AT_ONCE) {
-        throw new AgentError(AgentErrorCode.busy, 'The agent has as much to do as it takes on at once.');
+        throw new AgentError(
+          AgentErrorCode.busy,
+          'The agent already answers as many questions as it answers at once; ask again later.',
+        );
       }
       this.#running.set(frame.id, controller);
       const output = await this.#answer(frame, controller.signal, channel);
@@ -131,7 +134,7 @@ class RowStream {
   #rows: unknown[] = [];
   #bytes = 0;
   #seq = 0;
-  #lastSent = Date.now();
+  #lastSent = performance.now();
 
   constructor(id: string, channel: AnswerChannel) {
     this.#id = id;
@@ -142,7 +145,7 @@ class RowStream {
     this.#rows.push(row);
     this.#bytes += JSON.stringify(row).length;
     // A slow trickle is shown as it comes, a flood in full frames.
-    const isWaitedFor = Date.now() - this.#lastSent > 250;
+    const isWaitedFor = performance.now() - this.#lastSent > 250;
     if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isWaitedFor) {
       await this.#send(false);
     }
@@ -156,7 +159,7 @@ class RowStream {
     const rows = this.#rows;
     this.#rows = [];
     this.#bytes = 0;
-    this.#lastSent = Date.now();
+    this.#lastSent = performance.now();
     await this.#channel.rows({ id: this.#id, seq: this.#seq++, rows, done });
   }
 }

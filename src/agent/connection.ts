@@ -19,6 +19,7 @@ import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from './back
 import { describeError } from './bound-handler.ts';
 import type { CommandRunner } from './command-runner.ts';
 import type { DurableRunner } from './durable/durable-runner.ts';
+import { printable } from './plain-text.ts';
 import type { ServerClock } from './server-clock.ts';
 import type { Tokens } from './tokens.ts';
 import { onTurnedAway } from './turned-away.ts';
@@ -32,6 +33,8 @@ export type ConnectionState =
 
 export interface ConnectionOptions {
   server: string;
+  /** Where the hub listens there, if not where it always does. */
+  hubPath?: string;
   tokens: Tokens;
   handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
   /** For live questions, which end with the connection. */
@@ -103,7 +106,7 @@ export class AgentConnection {
     let token = '';
     let turnedAway: Refusal | undefined;
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
-      path: HUB_PATH,
+      path: this.#options.hubPath ?? HUB_PATH,
       transports: ['websocket'],
       query: AGENT_QUERY,
       // When to come back is decided here: by what the hub said, and with a spread that suits a fleet.
@@ -139,62 +142,73 @@ export class AgentConnection {
       const refusal = Refusal.safeParse(turnedAway ?? error.data);
       this.#failedTries += 1;
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
-        this.#wait(reconnectDelay(1, this.#random), 'token refused; trying the other one');
+        this.#wait(reconnectDelay(1, this.#random), 'The server refused the token; the other one is tried.');
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
-      else this.#wait(reconnectDelay(this.#failedTries, this.#random), `not reached: ${error.message}`);
+      else {
+        const reason = `The server was not reached: ${printable(error.message)}.`;
+        this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
+      }
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
       runner.cancelAll();
       durable.detach();
       if (this.#notice !== undefined) {
-        this.#wait(askedDelay(this.#notice.afterMs, this.#random), `sent away: ${this.#notice.reason}`);
-      } else this.#wait(reconnectDelay(this.#failedTries++, this.#random), `connection lost: ${reason}`);
+        this.#wait(
+          askedDelay(this.#notice.afterMs, this.#random),
+          `The server ended the connection (${this.#notice.reason}).`,
+        );
+      } else {
+        this.#wait(reconnectDelay(this.#failedTries++, this.#random), `The connection was lost (${reason}).`);
+      }
     });
-    socket.on('command', (message: unknown, ack?: Ack) => {
+    socket.on('command', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const frame = CommandFrame.safeParse(message);
-      if (!frame.success) return ack?.(refused('The command is not of the agreed form.'));
+      if (!frame.success) return ack(refused('The command does not have the agreed form.'));
       if (isDurable(frame.data.type)) {
         durable.accept(frame.data).then(
-          () => ack?.({ ok: true }),
-          (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+          () => ack({ ok: true }),
+          (error: unknown) => ack({ ok: false, error: describeError(error) }),
         );
         return;
       }
-      ack?.({ ok: true });
+      ack({ ok: true });
       // Every failure of a question ends in its result; without a connection there is nobody to tell.
       void runner.run(frame.data, channel).catch(() => {});
     });
-    socket.on('command:cancel', (message: unknown, ack?: Ack) => {
+    socket.on('command:cancel', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const cancel = CommandCancel.safeParse(message);
-      if (!cancel.success) return ack?.(refused('The cancellation is not of the agreed form.'));
+      if (!cancel.success) return ack(refused('The cancellation does not have the agreed form.'));
       const { id } = cancel.data;
       runner.cancel(id);
       durable.cancel(id).then(
-        () => ack?.({ ok: true }),
-        (error: unknown) => ack?.({ ok: false, error: describeError(error) }),
+        () => ack({ ok: true }),
+        (error: unknown) => ack({ ok: false, error: describeError(error) }),
       );
     });
-    socket.on('hub:reconnect', (message: unknown, ack?: Ack) => {
+    socket.on('hub:reconnect', (message: unknown, last?: unknown) => {
+      const ack = ackOf(last);
       const notice = HubReconnect.safeParse(message);
-      if (!notice.success) return ack?.(refused('The notice is not of the agreed form.'));
-      ack?.({ ok: true });
+      if (!notice.success) return ack(refused('The notice does not have the agreed form.'));
+      ack({ ok: true });
       this.#notice = notice.data;
       // The hub closes the connection; if it does not come to that, we do.
       setTimeout(() => socket.disconnect(), 1000).unref();
     });
   }
 
-  #waitAfterRefusal({ code, retryAfterMs }: Refusal, message: string): void {
+  #waitAfterRefusal({ code, retryAfterMs }: Refusal, words: string): void {
+    const reason = `The server refused the connection: ${code}: ${printable(words).replace(/\.$/, '')}.`;
     const onlyPeopleCanMend =
       code === 'UNAUTHENTICATED' ||
       code === 'DECOMMISSIONED' ||
       code === 'PROTOCOL_UNSUPPORTED' ||
       code === 'TENANT_INACTIVE';
-    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), `${code}: ${message}`);
-    else if (onlyPeopleCanMend) {
-      this.#wait(refusedDelay(this.#failedTries, this.#random), `${code}: ${message}`);
-    } else this.#wait(reconnectDelay(this.#failedTries, this.#random), `${code}: ${message}`);
+    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), reason);
+    else if (onlyPeopleCanMend) this.#wait(refusedDelay(this.#failedTries, this.#random), reason);
+    else this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
   }
 
   #wait(ms: number, reason: string): void {
@@ -221,7 +235,8 @@ export class AgentConnection {
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
     told(answer.at);
     this.#missedHeartbeats = 0;
-    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: answer.at });
+    const lastHeartbeatAt = this.#options.clock.timestamp();
+    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
     return answer.nextInMs;
   }
 
@@ -243,3 +258,10 @@ export class AgentConnection {
 }
 
 const refused = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
+
+/** A server that wants no answer sends no function; whatever stands in its place is not called. */
+function ackOf(last: unknown): Ack {
+  return isAck(last) ? last : () => {};
+}
+
+const isAck = (value: unknown): value is Ack => typeof value === 'function';

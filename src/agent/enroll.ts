@@ -1,9 +1,15 @@
 import { EnrollResponse, type EnrollRequest } from '../protocol/index.ts';
-import type { Credentials } from './credentials.ts';
+import { type Credentials, TOKEN } from './credentials.ts';
+import { hubPathOf } from './server-address.ts';
+import { printable } from './plain-text.ts';
 import { EXIT, post, ServerCallError } from './server-call.ts';
 
 /** Trades the key for credentials at `server` (its base URL). Throws `ServerCallError`. */
-export async function enroll(server: string, request: EnrollRequest): Promise<Credentials> {
+export async function enroll(
+  server: string,
+  request: EnrollRequest,
+  warn: (message: string) => void = () => {},
+): Promise<Credentials> {
   const base = server.replace(/\/+$/, '');
   const { status, body, refusal, retryAfterMs } = await post(base, '/agents/enroll', { body: request });
   if (refusal !== undefined) {
@@ -11,7 +17,7 @@ export async function enroll(server: string, request: EnrollRequest): Promise<Cr
       ? new ServerCallError(EXIT.badKey, `${refusal} Ask for a new enrollment key.`)
       : new ServerCallError(EXIT.refused, `The server refused: ${refusal}`, retryAfterMs);
   }
-  const answer = EnrollResponse.safeParse(body);
+  const answer = EnrollResponse.extend({ token: TOKEN }).safeParse(body);
   if (!answer.success) {
     throw new ServerCallError(
       EXIT.notReached,
@@ -19,8 +25,15 @@ export async function enroll(server: string, request: EnrollRequest): Promise<Cr
     );
   }
   const { deviceId, orgId, siteId, token, config } = answer.data;
+  const hub = hubPathOf(base, config.hubUrl);
+  if (hub.ignored !== undefined) {
+    warn(
+      `The server names its hub at ${printable(hub.ignored)}. The agent stays with ${base}, where it has enrolled.`,
+    );
+  }
   return {
     server: base,
+    hubPath: hub.path,
     deviceId,
     orgId,
     siteId,

@@ -8,6 +8,7 @@ import { diskSpace } from './disk-space.ts';
 import { gatherFacts } from './inventory/gather.ts';
 import { machineSources } from './inventory/sources.ts';
 import { osType } from './os-type.ts';
+import { systemProgram } from './os/system-program.ts';
 import { AGENT_VERSION } from './version.ts';
 
 /** What the agent says of the machine it runs on when it enrolls, and with each heartbeat. */
@@ -137,7 +138,7 @@ async function contentOf(file: string): Promise<string | undefined> {
 
 async function outputOf(command: string, args: string[]): Promise<string> {
   try {
-    return (await run(command, args, { timeout: COMMAND_MS, maxBuffer: 1_000_000 })).stdout;
+    return (await run(systemProgram(command), args, { timeout: COMMAND_MS, maxBuffer: 1_000_000 })).stdout;
   } catch {
     // Without an answer the machine enrolls as a new device.
     return '';

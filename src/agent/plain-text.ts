@@ -21,6 +21,11 @@ export function lastBytes(text: string, max: number): string {
   }
 }
 
+/** What somebody else has written, as one line for a terminal or a log: without control characters, cut to `max`. */
+export function printable(text: string, max = 300): string {
+  return firstCharacters(text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' '), max);
+}
+
 /** Cut to `max` characters, for messages to people. */
 export function firstCharacters(text: string, max: number): string {
   return plainText(text.slice(0, max));

@@ -1,31 +1,101 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Files that only the agent's own user may read, written whole or not at all. */
+/** Files that only the agent's own user may read: never reached through a link, written whole or not at all. */
+
+const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const JSON_MAX_BYTES = 16 * 1024 * 1024;
+const DRAFT = /\.[0-9a-f]{16}\.draft$/;
+const DRAFT_KEPT_MS = 3_600_000;
+
 export async function writePrivateJson(file: string, value: unknown): Promise<void> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const draft = `${file}.${process.pid}.tmp`;
+  const handle = await replaceFile(file, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
+  await handle.close();
+}
+
+/** Puts a new file in the place of the one of that name, and leaves it open. What is there stays until it is whole. */
+export async function replaceFile(file: string, content: Buffer): Promise<FileHandle> {
+  const draft = `${file}.${randomBytes(8).toString('hex')}.draft`;
+  const handle = await open(draft, NEW, 0o600);
   try {
-    const handle = await open(draft, 'w', 0o600);
-    try {
-      await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await handle.writeFile(content);
+    await handle.sync();
     await rename(draft, file);
   } catch (error) {
+    await handle.close();
     await rm(draft, { force: true });
     throw error;
   }
+  await syncFolder(path.dirname(file));
+  return handle;
 }
 
 /** `undefined` where there is no such file. */
 export async function readPrivateJson(file: string): Promise<unknown> {
+  const content = await readPrivateFile(file);
+  return content === undefined ? undefined : (JSON.parse(content) as unknown);
+}
+
+export async function readPrivateFile(file: string): Promise<string | undefined> {
+  let handle: FileHandle;
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as unknown;
+    handle = await open(file, READ);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    if (hasCode(error, 'ENOENT')) return undefined;
+    if (!hasCode(error, 'ELOOP')) throw error;
+    throw new Error(`${file} is a link; the agent reads only its own files.`, { cause: error });
   }
+  try {
+    const { size } = await regular(handle, file);
+    if (size > JSON_MAX_BYTES) throw new Error(`${file} is larger than ${JSON_MAX_BYTES} bytes.`);
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Adds to the end of a file, which is made where it is missing. */
+export async function appendPrivate(file: string, text: string): Promise<void> {
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+  const handle = await open(file, flags, 0o600);
+  try {
+    await regular(handle, file);
+    await handle.appendFile(text);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Drafts of processes that were killed; those of a process that writes now are younger. */
+export async function removeOldDrafts(folder: string): Promise<void> {
+  for (const name of (await readdir(folder)).filter((each) => DRAFT.test(each))) {
+    const file = path.join(folder, name);
+    const found = await stat(file).catch(() => undefined);
+    if (found !== undefined && Date.now() - found.mtimeMs > DRAFT_KEPT_MS) await rm(file, { force: true });
+  }
+}
+
+/** Makes a new name in a folder last. */
+export async function syncFolder(folder: string): Promise<void> {
+  // Windows neither needs nor allows it.
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export const hasCode = (error: unknown, code: string) =>
+  error instanceof Error && 'code' in error && error.code === code;
+
+async function regular(handle: FileHandle, file: string) {
+  const found = await handle.stat();
+  if (!found.isFile()) throw new Error(`${file} is not a regular file.`);
+  return found;
 }

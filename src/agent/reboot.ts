@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import type { OsType } from '../protocol/index.ts';
 import { AgentError } from './agent-error.ts';
 import { osType } from './os-type.ts';
+import { systemProgram } from './os/system-program.ts';
 
 /** Restarts the machine; a port, for tests and for machines that do not exist. */
 export interface Rebooter {
@@ -29,6 +30,6 @@ export const machineRebooter: Rebooter = {
   },
   async reboot(delaySeconds) {
     const { command, args } = rebootCommand(osType(), delaySeconds);
-    await run(command, args, { timeout: COMMAND_MS });
+    await run(systemProgram(command), args, { timeout: COMMAND_MS });
   },
 };

@@ -1,8 +1,16 @@
 import { RotateTokenResponse } from '../protocol/index.ts';
-import { type Credentials, loadCredentials, NOT_ENROLLED, saveCredentials } from './credentials.ts';
+import {
+  changeCredentials,
+  type Credentials,
+  isSameDevice,
+  loadCredentials,
+  NOT_ENROLLED,
+  TOKEN,
+} from './credentials.ts';
 import { EXIT, post, ServerCallError } from './server-call.ts';
 
-const MAX_AGE_MS = 30 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+const MAX_AGE_MS = 30 * DAY_MS;
 const CHECK_MS = 3_600_000;
 
 /**
@@ -14,9 +22,10 @@ export async function rotateToken(dataDir: string): Promise<void> {
   if (credentials === undefined) throw new ServerCallError(EXIT.notEnrolled, NOT_ENROLLED);
   const { token, nextToken } = await newToken(credentials);
   // The agent that runs may have written the file meanwhile; a new enrollment counts more than this.
-  const kept = await loadCredentials(dataDir);
-  if (kept?.deviceId !== credentials.deviceId || !tokensOf(credentials).includes(kept.token)) return;
-  await saveCredentials(dataDir, { ...kept, token, nextToken });
+  await changeCredentials(dataDir, (kept) => {
+    const isStill = kept !== undefined && isSameDevice(kept, credentials);
+    return isStill && tokensOf(credentials).includes(kept.token) ? { ...kept, token, nextToken } : undefined;
+  });
 }
 
 /** @returns the token by which it was asked for, which is valid, and the new one */
@@ -24,9 +33,11 @@ async function newToken(credentials: Credentials): Promise<{ token: string; next
   const { server, deviceId } = credentials;
   let lastRefusal = '';
   for (const token of tokensOf(credentials)) {
-    const answer = await post(server, `/agents/${deviceId}/token/rotate`, { token });
+    const answer = await post(server, `/agents/${encodeURIComponent(deviceId)}/token/rotate`, { token });
     if (answer.refusal === undefined) {
-      return { token, nextToken: RotateTokenResponse.parse(answer.body).token };
+      const given = RotateTokenResponse.extend({ token: TOKEN }).safeParse(answer.body);
+      if (given.success) return { token, nextToken: given.data.token };
+      throw new ServerCallError(EXIT.refused, `${server} answered something that is not a token.`);
     }
     lastRefusal = answer.refusal;
     if (answer.status !== 401) break;
@@ -44,7 +55,8 @@ export async function rotateOldToken(dataDir: string, now = Date.now()): Promise
   const credentials = await loadCredentials(dataDir);
   if (credentials === undefined || credentials.nextToken !== undefined) return;
   const since = Date.parse(credentials.tokenSince ?? credentials.enrolledAt);
-  if (now - since >= MAX_AGE_MS) await rotateToken(dataDir);
+  // A date ahead of the clock was written by a clock that was wrong: it would keep the token for ever.
+  if (now - since >= MAX_AGE_MS || since - now > DAY_MS) await rotateToken(dataDir);
 }
 
 /** Looks every hour, from a random moment on: machines that were started together do not ask together. */

@@ -1,133 +1,80 @@
-import { randomUUID } from 'node:crypto';
-import path from 'node:path';
-import { AgentErrorCode } from '../protocol/index.ts';
-import { AgentError } from './agent-error.ts';
-import { CommandRunner } from './command-runner.ts';
-import { AgentConnection, type ConnectionState } from './connection.ts';
-import type { Credentials } from './credentials.ts';
-import { agentHandlers } from './durable/agent-handlers.ts';
-import { CommandStore } from './durable/command-store.ts';
-import { DurableRunner } from './durable/durable-runner.ts';
-import { JournalFile } from './durable/journal-file.ts';
-import { eventLogHandlers } from './event-logs/handlers.ts';
-import { openEventLogs } from './event-logs/open-event-logs.ts';
-import { gatherInventory } from './inventory/gather.ts';
-import { InventoryReports } from './inventory/inventory-reports.ts';
-import { sendInventoryTo } from './inventory/send.ts';
-import { machineSources } from './inventory/sources.ts';
-import { MachineReporter } from './machine.ts';
-import { machineRebooter } from './reboot.ts';
-import { rotateByAge } from './rotate-token.ts';
-import { scriptHandlers } from './scripts/handlers.ts';
-import { findInterpreters } from './scripts/interpreters.ts';
-import { ScriptFolder } from './scripts/script-folder.ts';
-import { ServerClock } from './server-clock.ts';
-import { Settings } from './settings.ts';
-import { LogShipping } from './shipping/log-shipping.ts';
-import { StatusFile } from './status-file.ts';
-import { KeptTokens } from './tokens.ts';
-import { AGENT_VERSION } from './version.ts';
+import { type Credentials, isSameDevice, loadCredentials } from './credentials.ts';
+import { type DeviceSession, type SessionOptions, startSession } from './device-session.ts';
+import { LockHeldError, takeLock, type FolderLock } from './os/folder-lock.ts';
+import { removeOldDrafts } from './private-file.ts';
 
 export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-const INVENTORY_IS_OFF = 'The inventory of this machine is not sent: its settings say so.';
+/** How long until a running agent notices that this machine was enrolled as another device. */
+const ENROLLMENT_CHECK_MS = 2000;
 
-/** The agent of this machine: its logs, its load, what it is told to do, one connection. */
-export async function runAgent(options: {
-  dataDir: string;
-  credentials: Credentials;
-  onState: (state: ConnectionState) => void;
-  /** What a person should know about and the agent can live with. */
-  warn: (message: string) => void;
-}): Promise<RunningAgent> {
-  const { dataDir, credentials, onState } = options;
-  const { server, deviceId } = credentials;
-  let shipping: LogShipping | undefined;
-  const warn = (message: string) => {
-    options.warn(message);
-    shipping?.log('warn', 'agent', message);
-  };
-  // What was accepted as one device is nothing to another one that this machine may have been enrolled as.
-  const journal = path.join(dataDir, `commands-${encodeURIComponent(deviceId)}.journal`);
-  const clock = new ServerClock();
-  const settings = await Settings.load(dataDir, warn);
-  const reporter = new MachineReporter();
-  const status = new StatusFile(dataDir, server);
-  const scripts = new ScriptFolder(dataDir, warn);
-  const tokens = new KeptTokens(dataDir, credentials);
-  const reader = await openEventLogs();
-  if (settings.shipLogs) {
-    const parts = { server, deviceId, dataDir, tokens, reader, clock };
-    shipping = new LogShipping({ ...parts, warn: options.warn });
-    await shipping.start();
-    shipping.log('info', 'agent', `agent ${AGENT_VERSION} started`);
+/**
+ * The agent of this machine, alone in its folder. Where the machine is enrolled as another device meanwhile, what
+ * belongs to the former one ends in order, and the agent goes on as the new one with a journal of its own.
+ */
+export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
+  const { dataDir, warn } = options;
+  const lock = await aloneIn(dataDir);
+  await removeOldDrafts(dataDir);
+  let credentials = options.credentials;
+  let session: DeviceSession | undefined;
+  try {
+    session = await startSession(options);
+  } catch (error) {
+    await lock.release();
+    throw error;
   }
-  const inventory = settings.sendInventory
-    ? new InventoryReports({
-        gather: async (signal) => gatherInventory(machineSources(signal), warn),
-        send: sendInventoryTo(server, deviceId),
-        tokens,
-        clock,
-        file: path.join(dataDir, `inventory-${encodeURIComponent(deviceId)}.json`),
-        warn,
-      })
-    : undefined;
-  await inventory?.start();
-  await scripts.clear();
 
-  const runner = new CommandRunner(eventLogHandlers(reader), clock);
-  const durable = new DurableRunner({
-    store: new CommandStore(new JournalFile(journal, warn)),
-    handlers: {
-      ...scriptHandlers(await findInterpreters(), scripts),
-      ...agentHandlers({
-        settings,
-        rebooter: machineRebooter,
-        reportNow() {
-          reporter.refresh();
-          connection.heartbeatNow();
-        },
-        async refreshInventory(signal) {
-          if (inventory === undefined) throw new AgentError(AgentErrorCode.failed, INVENTORY_IS_OFF);
-          await inventory.refresh(signal);
-        },
-      }),
-    },
-    clock,
-    warn,
-  });
-  const connection = new AgentConnection({
-    server,
-    tokens,
-    handshake: {
-      agentVersion: AGENT_VERSION,
-      capabilities: [...runner.capabilities, ...durable.capabilities],
-      bootId: randomUUID(),
-    },
-    runner,
-    durable,
-    clock,
-    heartbeat: async () => ({ ...(await reporter.heartbeat()), autoUpdate: settings.autoUpdate }),
-    onState(state) {
-      status.put(state);
-      shipping?.onState(state);
-      inventory?.onState(state);
-      onState(state);
-    },
-  });
-  await durable.start();
-  const rotation = rotateByAge(dataDir);
-  connection.start();
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let turn: Promise<void> = Promise.resolve();
+
+  async function follow(next: Credentials): Promise<void> {
+    warn(`This machine was enrolled as another device: ${next.deviceId} at ${next.server}.`);
+    await session?.stop();
+    session = undefined;
+    credentials = next;
+    session = await startSession({ ...options, credentials });
+  }
+  function checkLater(): void {
+    timer = setTimeout(() => {
+      turn = loadCredentials(dataDir)
+        .then(async (kept) => {
+          if (stop.signal.aborted || kept === undefined) return;
+          if (session === undefined || !isSameDevice(kept, credentials)) await follow(kept);
+        })
+        .catch((error: unknown) => warnOnce(String(error)))
+        .then(() => {
+          if (!stop.signal.aborted) checkLater();
+        });
+    }, ENROLLMENT_CHECK_MS).unref();
+  }
+  let lastWarning = '';
+  function warnOnce(message: string): void {
+    if (message !== lastWarning) warn(message);
+    lastWarning = message;
+  }
+
+  checkLater();
   return {
     async stop() {
-      rotation.stop();
-      connection.stop();
-      await durable.stop();
-      await inventory?.stop();
-      await shipping?.stop();
-      await status.remove();
+      stop.abort();
+      clearTimeout(timer);
+      await turn;
+      await session?.stop();
+      await lock.release();
     },
   };
+}
+
+async function aloneIn(dataDir: string): Promise<FolderLock> {
+  try {
+    return await takeLock(dataDir, 'agent');
+  } catch (error) {
+    if (!(error instanceof LockHeldError)) throw error;
+    const message = `An agent for this folder is already running (process ${error.holder.pid}).`;
+    throw new Error(message, { cause: error });
+  }
 }

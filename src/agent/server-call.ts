@@ -1,5 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { boundedWait } from './back-off.ts';
+import { printable } from './plain-text.ts';
 
 /** What the agent asks of its server over plain HTTP. */
 
@@ -18,6 +20,7 @@ export class ServerCallError extends Error {
 
 export const EXIT = { badKey: 2, notEnrolled: 2, notReached: 3, refused: 4 } as const;
 const ANSWER_MS = 30_000;
+const ANSWER_MAX_BYTES = 1024 * 1024;
 
 export interface ServerAnswer {
   status: number;
@@ -55,6 +58,8 @@ async function call(
   try {
     response = await fetch(`${server}/api/v1${path}`, {
       method,
+      // A token, and what is sent, are for the server of the enrollment alone.
+      redirect: 'manual',
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(content === undefined ? {} : { 'content-type': 'application/json' }),
@@ -76,22 +81,34 @@ async function call(
   return {
     status: response.status,
     body: answer,
-    refusal: response.ok ? undefined : saidBy(answer, response.status),
-    retryAfterMs: seconds > 0 ? seconds * 1000 : undefined,
+    refusal: response.ok ? undefined : refusalIn(response, answer),
+    retryAfterMs: seconds > 0 ? boundedWait(seconds * 1000) : undefined,
   };
 }
 
 const packed = async (content: string) => new Uint8Array(await promisify(gzip)(content));
 
-function saidBy(body: unknown, status: number): string {
-  return typeof body === 'object' && body !== null && 'error' in body
-    ? String(body.error)
+function refusalIn({ status, headers }: Response, body: unknown): string {
+  const location = headers.get('location');
+  if (status >= 300 && status < 400 && location !== null) {
+    return `The server answered with a redirect to ${printable(location)}, which the agent does not follow. Enroll with the address that the server really has.`;
+  }
+  return typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'string'
+    ? printable(body.error, 500)
     : `status ${status}`;
 }
 
+/** `undefined` where it is no JSON, or more of it than the server has any reason to send. */
 async function jsonOf(response: Response): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
   try {
-    return await response.json();
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > ANSWER_MAX_BYTES) return undefined;
+      chunks.push(chunk);
+    }
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
   } catch {
     return undefined;
   }

@@ -1,5 +1,9 @@
 import { performance } from 'node:perf_hooks';
 
+/** What lies outside is no time that a server can mean, and might not even be one that can be written down. */
+const EARLIEST = 0;
+const LATEST = Date.UTC(2200, 0, 1);
+
 /**
  * The server's time, as its heartbeat answers tell it: this machine's own clock may be wrong by hours, and may be set
  * while the agent runs. Between two answers a clock that only counts goes on.
@@ -19,7 +23,7 @@ export class ServerClock {
     const askedAt = this.#count();
     return (at) => {
       const time = Date.parse(at);
-      if (Number.isNaN(time)) return;
+      if (!(time >= EARLIEST && time <= LATEST)) return;
       // The answer was given at some moment in between; what is known already may say more about when.
       const latest = time - askedAt;
       const earliest = time - this.#count();

@@ -10,6 +10,8 @@ const AgentSettings = z.object({
   shipLogs: z.boolean().default(true),
   /** Whether what this machine is made of and what is installed on it is told to the server. */
   sendInventory: z.boolean().default(true),
+  /** Whether a server may be reached without encryption; set by `enroll --insecure-http`. */
+  insecureHttp: z.boolean().default(false),
 });
 type AgentSettings = z.infer<typeof AgentSettings>;
 
@@ -35,6 +37,7 @@ export class Settings {
         allowReboot: false,
         shipLogs: false,
         sendInventory: false,
+        insecureHttp: false,
       });
     }
   }
@@ -55,8 +58,20 @@ export class Settings {
     return this.#current.sendInventory;
   }
 
+  get insecureHttp(): boolean {
+    return this.#current.insecureHttp;
+  }
+
   async setAutoUpdate(autoUpdate: boolean): Promise<void> {
-    const next = { ...this.#current, autoUpdate };
+    await this.#set({ autoUpdate });
+  }
+
+  async setInsecureHttp(insecureHttp: boolean): Promise<void> {
+    if (insecureHttp !== this.#current.insecureHttp) await this.#set({ insecureHttp });
+  }
+
+  async #set(change: Partial<AgentSettings>): Promise<void> {
+    const next = { ...this.#current, ...change };
     await writePrivateJson(this.#file, next);
     this.#current = next;
   }

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import type { ConnectionState } from './connection.ts';
+import { isRunning, processMark } from './os/process-mark.ts';
 import { readPrivateJson, writePrivateJson } from './private-file.ts';
 
 /** What a running agent leaves for `status` to read. */
@@ -26,7 +26,8 @@ const fileIn = (dataDir: string) => path.join(dataDir, 'status.json');
 /** Writes one state after the other; of those that come while it writes, the latest. */
 export class StatusFile {
   readonly #dataDir: string;
-  readonly #fixed: Omit<AgentStatus, 'connection'>;
+  readonly #fixed: Omit<AgentStatus, 'connection' | 'processMark'>;
+  #mark: string | undefined;
   #next: ConnectionState | undefined;
   #writing: Promise<void> | undefined;
 
@@ -34,7 +35,6 @@ export class StatusFile {
     this.#dataDir = dataDir;
     this.#fixed = {
       pid: process.pid,
-      processMark: processMark(process.pid),
       startedAt: new Date().toISOString(),
       server,
     };
@@ -58,7 +58,9 @@ export class StatusFile {
       const connection = this.#next;
       this.#next = undefined;
       try {
-        await writePrivateJson(fileIn(this.#dataDir), { ...this.#fixed, connection } satisfies AgentStatus);
+        this.#mark ??= await processMark(process.pid);
+        const status: AgentStatus = { ...this.#fixed, processMark: this.#mark, connection };
+        await writePrivateJson(fileIn(this.#dataDir), status);
       } catch {
         // A full disk must not end the agent: `status` shows an older state, the server the true one.
         return;
@@ -70,26 +72,7 @@ export class StatusFile {
 /** The status of an agent that runs now; `undefined` if none does, whatever a dead one left behind. */
 export async function runningAgent(dataDir: string): Promise<AgentStatus | undefined> {
   const status = AgentStatus.safeParse(await readPrivateJson(fileIn(dataDir)));
-  if (!status.success || !isAlive(status.data.pid)) return undefined;
-  return processMark(status.data.pid) === status.data.processMark ? status.data : undefined;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // Somebody else's process is alive too.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-/** On Linux the moment a process was started, in ticks since boot. */
-function processMark(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-  } catch {
-    return '';
-  }
+  if (!status.success) return undefined;
+  const { pid, processMark: mark } = status.data;
+  return (await isRunning({ pid, mark })) ? status.data : undefined;
 }

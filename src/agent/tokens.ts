@@ -1,4 +1,4 @@
-import { type Credentials, loadCredentials, saveCredentials } from './credentials.ts';
+import { changeCredentials, type Credentials, isSameDevice, loadCredentials } from './credentials.ts';
 
 /** Where a connection has its token from. None of these fails: an agent that cannot write its files goes on. */
 export interface Tokens {
@@ -39,13 +39,19 @@ export class KeptTokens implements Tokens {
   }
 
   async accepted(token: string): Promise<void> {
-    const { nextToken, ...kept } = await this.#read();
-    if (nextToken === token) {
-      await this.#write({ ...kept, token, tokenSince: new Date().toISOString() });
-    } else if (nextToken !== undefined && kept.token === token && this.#refused.has(nextToken)) {
-      await this.#write(kept);
-    }
+    const refusedBefore = new Set(this.#refused);
     this.#refused.clear();
+    const settle = (kept: Credentials) => settled(kept, token, refusedBefore);
+    const next = settle(await this.#read());
+    if (next === undefined) return;
+    this.#known = next;
+    try {
+      await changeCredentials(this.#dataDir, (kept) =>
+        kept !== undefined && isSameDevice(kept, next) ? settle(kept) : undefined,
+      );
+    } catch {
+      // The file still holds the token that was taken, as the next one, which is tried first.
+    }
   }
 
   refused(token: string): boolean {
@@ -57,20 +63,22 @@ export class KeptTokens implements Tokens {
   async #read(): Promise<Credentials> {
     try {
       const kept = await loadCredentials(this.#dataDir);
-      // Enrolled elsewhere meanwhile: that is for the next start of the program.
-      if (kept?.server === this.#known.server) this.#known = kept;
+      // Enrolled as another device meanwhile: that is another connection, with another journal.
+      if (kept !== undefined && isSameDevice(kept, this.#known)) this.#known = kept;
     } catch {
       // Unreadable for now; what was read before still holds.
     }
     return this.#known;
   }
+}
 
-  async #write(credentials: Credentials): Promise<void> {
-    this.#known = credentials;
-    try {
-      await saveCredentials(this.#dataDir, credentials);
-    } catch {
-      // The file still holds the token that was taken, as the next one, which is tried first.
-    }
-  }
+/** What is kept once the server has taken `token`; `undefined` where that changes nothing. */
+function settled(
+  { nextToken, ...kept }: Credentials,
+  token: string,
+  refused: ReadonlySet<string>,
+): Credentials | undefined {
+  if (nextToken === undefined) return undefined;
+  if (nextToken === token) return { ...kept, token, tokenSince: new Date().toISOString() };
+  return kept.token === token && refused.has(nextToken) ? kept : undefined;
 }

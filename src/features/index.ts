@@ -1,11 +1,11 @@
-import type { DeviceHub } from '../hub/index.ts';
+import type { DeviceHub, LogReads } from '../hub/index.ts';
 import type { AuditTrail } from '../platform/http/audit.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import type { Mailer } from '../platform/mail/mailer.ts';
 import { agentRoutes } from './agents/index.ts';
 import { alertRoutes } from './alerts/index.ts';
 import { apiKeyRoutes } from './api-keys/index.ts';
-import { auditRoutes, type RetentionMeans } from './audit/index.ts';
+import { auditRoutes, RepeatedReads, type RetentionMeans } from './audit/index.ts';
 import {
   authRoutes,
   type AuthService,
@@ -43,6 +43,7 @@ export interface FeatureParts extends RetentionMeans {
   ending: AccountEnding;
   hub: DeviceHub;
   audit: AuditTrail;
+  logReads: LogReads;
   trail: SignInTrail;
   mailer: Mailer;
   /** Where people reach this server, without a slash at the end: for links in mails. */
@@ -58,6 +59,7 @@ export interface FeatureParts extends RetentionMeans {
 /** The whole API at a glance. */
 export function routeTable(parts: FeatureParts): RouteGroup[] {
   const { hub } = parts;
+  const reads = new RepeatedReads();
   return [
     authRoutes(parts),
     mfaRoutes(parts),
@@ -78,9 +80,9 @@ export function routeTable(parts: FeatureParts): RouteGroup[] {
     scriptRoutes({ hub }),
     searchRoutes,
     commandRoutes({ hub }),
-    liveLogRoutes({ logs: liveLogs({ hub }) }),
-    storedLogRoutes,
-    diagnosticLogRoutes,
+    liveLogRoutes({ logs: liveLogs({ hub, reads: parts.logReads }) }),
+    storedLogRoutes({ reads }),
+    diagnosticLogRoutes({ reads }),
     alertRoutes,
     logRetentionRoutes,
     auditRoutes(parts),
@@ -112,6 +114,7 @@ export function routesAsData(): RouteGroup[] {
     ending: {},
     hub: {},
     audit: {},
+    logReads: {},
     trail: {},
     mailer: {},
     baseUrl: () => '',

@@ -20,6 +20,8 @@ export interface Caller extends TenantScope {
   mfa: boolean;
   /** Addresses that the partner's people may come from; empty: any. */
   ipAllowlist: readonly string[];
+  /** When the credential ends by itself, where that is known. */
+  validUntil?: Date;
 }
 
 /** A device's agent, as its token names it. */
@@ -53,6 +55,11 @@ export interface Context extends BaseContext {
   tx: Tx;
   /** Runs once the transaction is committed: what others hear must not be rolled back. */
   afterCommit(task: () => void | Promise<void>): void;
+  /**
+   * Says how the thing that an update is about was before and is now, by field. The audit entry of the route gets what
+   * differs, with secrets masked. Every audited PATCH and PUT calls this (test/contract/changes.test.ts).
+   */
+  recordChange(before: object, after: object): void;
 }
 
 /** For work that waits for something else than the database: it opens short transactions of its own. */

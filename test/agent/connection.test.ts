@@ -104,7 +104,7 @@ describe('the agent’s connection', () => {
     hub.sockets[0]!.disconnect(true);
     await connected(2);
     expect(Date.now() - sentAt).to.be.within(450, 2000);
-    expect((lastWait() as { reason: string }).reason).to.equal('sent away: draining');
+    expect((lastWait() as { reason: string }).reason).to.equal('The server ended the connection (draining).');
   });
 
   it('leaves by itself when the hub does not close what it has ended', async () => {

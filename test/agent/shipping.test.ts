@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { openDeviceFolder } from '../../src/agent/device-folder.ts';
 import { textReader } from '../../src/agent/event-logs/text/text-reader.ts';
 import { ServerClock } from '../../src/agent/server-clock.ts';
 import { LogShipping, type LogShippingOptions } from '../../src/agent/shipping/log-shipping.ts';
@@ -58,7 +59,7 @@ describe('shipping of logs', () => {
     async function ship(more: Partial<LogShippingOptions> & { server: string }): Promise<LogShipping> {
       const shipping = new LogShipping({
         deviceId: 'device-1',
-        dataDir: folder,
+        folder: path.join(folder, 'shipping'),
         tokens: fixedToken('t'),
         reader: textReader({ root: folder }),
         clock: new ServerClock(),
@@ -84,7 +85,7 @@ describe('shipping of logs', () => {
       const shipping = await ship({ server: url, reader: textReader({ root: folder }) });
       shipping.log('warn', 'agent', 'by itself');
       await eventually(
-        () => readdir(path.join(folder, 'shipping/device-1/events')),
+        () => readdir(path.join(folder, 'shipping/events')),
         (files) => files.length > 0,
       );
       await appendFile(syslog, syslogLine('error: second') + syslogLine('error: third'));
@@ -134,7 +135,7 @@ describe('shipping of logs', () => {
       expect(told[0]).to.equal(told[1]);
       expect(told.at(-1)).to.match(/^ac/).and.not.contain('b');
       await eventually(
-        () => readdir(path.join(folder, 'shipping/device-1/lines')),
+        () => readdir(path.join(folder, 'shipping/lines')),
         (files) => files.length === 0,
       );
     }).timeout(10_000);
@@ -157,10 +158,16 @@ describe('shipping of logs', () => {
 
     it('what one device has seen is not sent as another', async () => {
       const { url, calls } = await serve(() => ({ status: 201 }));
-      const first = await ship({ server: url });
+      const folderOf = async (deviceId: string) =>
+        path.join(await openDeviceFolder(folder, { server: url, deviceId }), 'shipping');
+      const first = await ship({ server: url, folder: await folderOf('device-1') });
       first.log('info', 'agent', 'of the first');
       await first.stop();
-      const second = await ship({ server: url, deviceId: 'device-2' });
+      const second = await ship({
+        server: url,
+        deviceId: 'device-2',
+        folder: await folderOf('device-2'),
+      });
       second.log('info', 'agent', 'of the second');
       second.onState(CONNECTED);
       await eventually(
@@ -168,7 +175,8 @@ describe('shipping of logs', () => {
         (count) => count >= 1,
       );
       expect(JSON.stringify(calls)).to.contain('of the second').and.not.contain('of the first');
-      expect(await readdir(path.join(folder, 'shipping'))).to.deep.equal(['device-2']);
+      const devices = await readdir(path.join(folder, 'devices'));
+      expect(devices.map((name) => name.split('-').slice(0, 2).join('-'))).to.deep.equal(['device-2']);
     });
 
     it('a folder that cannot be written to is said once, and the agent goes on', async () => {

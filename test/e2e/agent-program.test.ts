@@ -203,7 +203,7 @@ describe('the agent program', function () {
       (body) => body.status === 'online',
       20_000,
     );
-    expect(agent.output()).to.contain('sent away: draining');
+    expect(agent.output()).to.contain('The server ended the connection (draining).');
     agent.child.kill('SIGINT');
     expect(await agent.ended).to.equal(0);
   });

@@ -1,7 +1,10 @@
 import { expect } from 'chai';
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import path from 'node:path';
 import { createMailer } from '../../src/platform/mail/mailer.ts';
+import { tidyMailFolder } from '../../src/platform/mail/mail-folder.ts';
+import { eventually } from '../support/eventually.ts';
 import { createMailbox, type Mailbox } from '../support/mailbox.ts';
 import { recordingLog } from '../support/quiet-log.ts';
 
@@ -62,6 +65,44 @@ describe('the mailer', () => {
     expect(await mailbox.newest(MAIL.to)).to.contain('#token=s3cr3t-t0ken');
     expect(lines.map(({ event }) => event)).to.deep.equal(['mail.written']);
     expect(JSON.stringify(lines)).not.to.contain('s3cr3t');
+  });
+
+  it('keeps no more files than its folder may hold, the newest, and none that is too old', async () => {
+    const { log, lines } = recordingLog();
+    const { post, close } = createMailer({
+      smtpUrl: undefined,
+      from: 'a@example.com',
+      dataDir: mailbox.dataDir,
+      log,
+      folderLimits: { files: 3, days: 30 },
+    });
+    for (let n = 1; n <= 5; n++) {
+      post({ ...MAIL, to: `ada-${n}@example.com` });
+      // One after the other: their order is what is asked for.
+      await eventually(
+        () => lines.filter(({ event }) => event === 'mail.written').length,
+        (written) => written === n,
+      );
+    }
+    await close();
+    const kept = await mailbox.files();
+    expect(kept).to.have.length(3);
+    const texts = await Promise.all(kept.map((file) => readFile(file, 'utf8')));
+    for (const n of [3, 4, 5]) {
+      expect(
+        texts.some((text) => text.includes(`ada-${n}@example.com`)),
+        String(n),
+      ).to.equal(true);
+    }
+
+    const folder = path.dirname(kept[0]!);
+    const draft = path.join(folder, '00000000-0000-7000-8000-000000000000.eml.123.tmp');
+    await writeFile(draft, 'half a mail');
+    const long = new Date(Date.now() - 40 * 24 * 3_600_000);
+    await utimes(draft, long, long);
+    await tidyMailFolder(folder);
+    expect(await mailbox.files()).to.have.length(3);
+    expect(await readdir(folder)).to.have.length(3);
   });
 
   it('hands mails to a server, and is done when all are handed over', async () => {

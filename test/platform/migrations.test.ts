@@ -9,6 +9,7 @@ import type pg from 'pg';
 import { readConfig } from '../../src/config.ts';
 import { PendingMigrationsError } from '../../src/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
+import { BlockedMigrationError, type LockPatience } from '../../src/platform/db/locking-migration.ts';
 import { EditedMigrationError, migrate, MIGRATIONS_DIR } from '../../src/platform/db/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { startServer } from '../../src/server.ts';
@@ -56,11 +57,11 @@ describe('migrations', () => {
   const startAndClose = async (env?: Record<string, string>) => (await start(env)).close();
 
   /** Applies a folder, as a server does at start. */
-  async function apply(directory = MIGRATIONS_DIR): Promise<string[]> {
+  async function apply(directory = MIGRATIONS_DIR, patience?: LockPatience): Promise<string[]> {
     const session = openSession(database.ownerUrl, 'test-migrate');
     const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
     try {
-      return await migrate(session, lockSession, directory);
+      return await migrate(session, lockSession, directory, patience);
     } finally {
       await session.destroy();
       await lockSession.destroy();
@@ -168,17 +169,18 @@ describe('migrations', () => {
       expect(error.message).to.include(first);
     });
 
-    it('go back wholly when one fails, and are tried again by the next start', async () => {
-      await writeFile(file('9001_good.sql'), 'create table half_way (id int)');
+    it('go back wholly when one fails, keep those before it, and go on with it at the next start', async () => {
+      await writeFile(file('9001_good.sql'), 'create table whole (id int)');
       await writeFile(file('9002_bad.sql'), 'create table other_half (id int); select 1 / 0');
       expect((await fails(apply(directory))).message).to.include('division by zero');
-      const [left] = await owner<{ count: string }>(`select count(*) from pg_class where relname in
-        ('half_way', 'other_half', 'partners')`);
-      expect(left?.count).to.equal('0');
-      expect(await recorded()).to.deep.equal([]);
+      expect(
+        await owner(`select to_regclass('whole')::text as whole, to_regclass('other_half') as half`),
+      ).to.deep.equal([{ whole: 'whole', half: null }]);
+      const applied = [...(await released()), '9001_good.sql'];
+      expect((await recorded()).map(({ name }) => name)).to.deep.equal(applied);
 
       await writeFile(file('9002_bad.sql'), 'create table other_half (id int)');
-      expect(await apply(directory)).to.deep.equal([...(await released()), '9001_good.sql', '9002_bad.sql']);
+      expect(await apply(directory)).to.deep.equal(['9002_bad.sql']);
     });
 
     it('take question marks and several statements as they stand', async () => {
@@ -197,6 +199,166 @@ describe('migrations', () => {
         await writeFile(file(name), 'this is not SQL');
       }
       expect(await apply(directory)).to.deep.equal(await released());
+    });
+  });
+
+  describe('and other sessions', () => {
+    const PATIENCE = { lockTimeoutMs: 200, pauseMs: 50, maxPauseMs: 100, attempts: 200 };
+    let directory: string;
+    beforeEach(async () => {
+      directory = await mkdtemp(path.join(tmpdir(), 'muster-migrations-'));
+      await owner(`create table busy (id int primary key, note text)`);
+      await owner(`insert into busy select n, 'n' || n from generate_series(1, 100) n`);
+    });
+    afterEach(() => rm(directory, { recursive: true }));
+    const write = (name: string, sql: string) => writeFile(path.join(directory, name), sql);
+
+    /** A transaction that has read from `busy` and stays open until the test ends it. */
+    async function longRead() {
+      const session = openSession(database.ownerUrl, 'test-long-read');
+      const transaction = await session.transaction();
+      await transaction.raw('select count(*) from busy');
+      return async () => {
+        await transaction.rollback();
+        await session.destroy();
+      };
+    }
+
+    it('do not queue behind a long read: others read and write meanwhile, and it is applied afterwards', async () => {
+      await write('9001_column.sql', 'alter table busy add column more int');
+      const end = await longRead();
+      let isApplied = false;
+      const applied = apply(directory, PATIENCE).finally(() => (isApplied = true));
+      let slowest = 0;
+      try {
+        await eventually(
+          () =>
+            owner(`select 1 from pg_locks where mode = 'AccessExclusiveLock' and not granted
+            and relation = 'busy'::regclass`),
+          (waiting) => waiting.length === 1,
+          10_000,
+        );
+        for (let n = 0; n < 10; n++) {
+          const startedAt = performance.now();
+          await owner(`update busy set note = note || '.' where id = ${n + 1}`);
+          slowest = Math.max(slowest, performance.now() - startedAt);
+        }
+        expect(isApplied).to.equal(false);
+      } finally {
+        await end();
+      }
+      expect(await applied).to.deep.equal(['9001_column.sql']);
+      // Without a limit each of them would have waited until the read had ended.
+      expect(slowest).to.be.lessThan(2000);
+      expect((await recorded()).map(({ name }) => name)).to.deep.equal(['9001_column.sql']);
+    });
+
+    it('give up after so many attempts with an error that names the file, and leave nothing behind', async () => {
+      await write('9001_two.sql', 'create table first_half (id int); alter table busy add column more int');
+      const end = await longRead();
+      try {
+        const error = await fails(apply(directory, { ...PATIENCE, lockTimeoutMs: 20, attempts: 3 }));
+        expect(error).to.be.instanceOf(BlockedMigrationError);
+        expect(startFailureText(error)).to.include('9001_two.sql').and.include('pg_stat_activity');
+      } finally {
+        await end();
+      }
+      expect(await owner(`select to_regclass('first_half') as found`)).to.deep.equal([{ found: null }]);
+      expect(await apply(directory, PATIENCE)).to.deep.equal(['9001_two.sql']);
+    });
+
+    it('build an index online: nobody waits for it, and it is recorded when it is there', async () => {
+      await write(
+        '9001_online.sql',
+        '-- online\n-- Why.\ncreate index concurrently if not exists busy_by_note\n  on busy (note);\n',
+      );
+      const writer = openSession(database.ownerUrl, 'test-writer');
+      const transaction = await writer.transaction();
+      // It waits for this transaction to end, and others do not wait for it.
+      await transaction.raw(`update busy set note = 'mine' where id = 1`);
+      const applied = apply(directory, PATIENCE);
+      try {
+        await eventually(
+          () => owner(`select 1 from pg_stat_progress_create_index where datname = current_database()`),
+          (building) => building.length === 1,
+          10_000,
+        );
+        await owner(`update busy set note = 'theirs' where id = 2`);
+        expect(await recorded()).to.deep.equal([]);
+      } finally {
+        await transaction.commit();
+        await writer.destroy();
+      }
+      expect(await applied).to.deep.equal(['9001_online.sql']);
+      expect((await recorded()).map(({ name }) => name)).to.deep.equal(['9001_online.sql']);
+      expect(
+        await owner(`select indisvalid as ok from pg_index where indexrelid = 'busy_by_note'::regclass`),
+      ).to.deep.equal([{ ok: true }]);
+    });
+
+    it('finish online what an interrupted run has left: an invalid index is built again', async () => {
+      await owner(`insert into busy values (1001, 'n1')`);
+      await fails(owner('create unique index concurrently busy_by_note on busy (note)'));
+      expect(
+        await owner(`select indisvalid as ok from pg_index where indexrelid = 'busy_by_note'::regclass`),
+      ).to.deep.equal([{ ok: false }]);
+      await owner('delete from busy where id = 1001');
+      await write(
+        '9001_online.sql',
+        `-- online
+        create index concurrently if not exists busy_by_id on busy (id, note);
+        create unique index concurrently if not exists busy_by_note on busy (note);`,
+      );
+      expect(await apply(directory, PATIENCE)).to.deep.equal(['9001_online.sql']);
+      expect(
+        await owner(`select bool_and(indisvalid) as ok, count(*)::int as n from pg_index
+          where indexrelid in ('busy_by_note'::regclass, 'busy_by_id'::regclass)`),
+      ).to.deep.equal([{ ok: true, n: 2 }]);
+    });
+
+    it('are not recorded while an online one is half done, and it goes on from there', async () => {
+      await owner(`insert into busy values (1001, 'n1')`);
+      await write(
+        '9001_online.sql',
+        `-- online
+        create index concurrently if not exists busy_by_id on busy (id, note);
+        create unique index concurrently if not exists busy_by_note on busy (note);`,
+      );
+      expect((await fails(apply(directory, PATIENCE))).message).to.include('could not create unique index');
+      expect(await recorded()).to.deep.equal([]);
+      await owner('delete from busy where id = 1001');
+      expect(await apply(directory, PATIENCE)).to.deep.equal(['9001_online.sql']);
+    });
+
+    it('refuse online what could block others or could not be run again', async () => {
+      for (const wrong of [
+        'create index busy_by_note on busy (note)',
+        'alter table busy add column more int',
+        'delete from busy',
+      ]) {
+        await write('9001_online.sql', `-- online\n${wrong};`);
+        const { message } = await fails(apply(directory, PATIENCE));
+        expect(message).to.include('9001_online.sql').and.include(wrong);
+      }
+    });
+
+    it('are not applied again where a process was killed before Knex had noted one', async () => {
+      await write('9001_column.sql', 'alter table busy add column more int');
+      await apply(directory, PATIENCE);
+      await owner('delete from knex_migrations');
+      expect(await apply(directory, PATIENCE)).to.deep.equal(['9001_column.sql']);
+      expect(await apply(directory, PATIENCE)).to.deep.equal([]);
+    });
+
+    it('let a second server wait for the first without holding an index build up', async () => {
+      await write(
+        '9001_online.sql',
+        '-- online\ncreate index concurrently if not exists busy_by_note on busy (note);',
+      );
+      const end = await longRead();
+      const both = Promise.all([apply(directory, PATIENCE), apply(directory, PATIENCE)]);
+      await end();
+      expect((await both).flat()).to.deep.equal(['9001_online.sql']);
     });
   });
 
@@ -241,8 +403,8 @@ describe('migrations', () => {
       try {
         await eventually(
           () =>
-            owner(`select 1 from pg_locks where locktype = 'advisory' and not granted
-            and database = (select oid from pg_database where datname = current_database())`),
+            owner(`select 1 from pg_stat_activity where application_name = 'knex-migrate-lock'
+            and query like '%pg_try_advisory_lock%' and datname = current_database()`),
           (waiting) => waiting.length === 1,
         );
         expect(await owner(`select to_regclass('partners') as found`)).to.deep.equal([{ found: null }]);

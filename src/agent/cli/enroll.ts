@@ -1,7 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { defaultDataDir, saveCredentials } from '../credentials.ts';
+import { changeCredentials, defaultDataDir } from '../credentials.ts';
 import { enroll } from '../enroll.ts';
 import { describeMachine } from '../machine.ts';
+import { openPrivateFolder } from '../os/private-folder.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../server-address.ts';
+import { EXIT, ServerCallError } from '../server-call.ts';
+import { Settings } from '../settings.ts';
 
 export function addEnroll(program: Command): void {
   program
@@ -12,6 +16,7 @@ export function addEnroll(program: Command): void {
     .requiredOption('--server <url>', 'address of the server, such as https://rmm.example.com', parseServer)
     .requiredOption('--key <key>', 'enrollment key')
     .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
+    .option('--insecure-http', 'for laboratories: allow a server without https', false)
     .option('--hostname <name>', 'another name for this machine')
     .option('--machine-id <id>', 'another identity for this machine')
     .action(
@@ -19,17 +24,26 @@ export function addEnroll(program: Command): void {
         server: string;
         key: string;
         dataDir: string;
+        insecureHttp: boolean;
         hostname?: string;
         machineId?: string;
       }) => {
+        const isSecure = isSecureServer(options.server);
+        if (!isSecure && !options.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
+        if (!isSecure) console.error(INSECURE_WARNING);
+        // Before the key is spent.
+        const dataDir = await openPrivateFolder(options.dataDir);
         const machine = await describeMachine();
-        const credentials = await enroll(options.server, {
+        const request = {
           ...machine,
           ...(options.hostname === undefined ? {} : { hostname: options.hostname }),
           ...(options.machineId === undefined ? {} : { machineId: options.machineId }),
           enrollmentKey: options.key,
-        });
-        await saveCredentials(options.dataDir, credentials);
+        };
+        const credentials = await enroll(options.server, request, (message) => console.error(message));
+        const settings = await Settings.load(dataDir, (message) => console.error(message));
+        await settings.setInsecureHttp(!isSecure);
+        await changeCredentials(dataDir, () => credentials);
         console.log(`Enrolled as device ${credentials.deviceId} at ${credentials.server}.`);
         console.log('Start it with: npm run agent -- run');
       },
@@ -38,8 +52,13 @@ export function addEnroll(program: Command): void {
 
 export function parseServer(text: string): string {
   const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) {
+  if (url === null || !isPlainAddress(url)) {
     throw new InvalidArgumentError('Give an address such as https://rmm.example.com.');
   }
   return text.replace(/\/+$/, '');
+}
+
+/** Without what would stand in the way of a path behind it, and without a password that would be kept and shown. */
+function isPlainAddress({ protocol, username, password, search, hash }: URL): boolean {
+  return /^https?:$/.test(protocol) && username + password + search + hash === '';
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { defaultDataDir } from '../credentials.ts';
+import { openPrivateFolder } from '../os/private-folder.ts';
 import { rotateToken } from '../rotate-token.ts';
 
 export function addRotateToken(program: Command): void {
@@ -10,7 +11,7 @@ export function addRotateToken(program: Command): void {
     )
     .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
     .action(async ({ dataDir }: { dataDir: string }) => {
-      await rotateToken(dataDir);
+      await rotateToken(await openPrivateFolder(dataDir));
       console.log('A new token is kept. The next connection uses it, and that ends the old one.');
     });
 }

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import type { ConnectionState } from '../connection.ts';
 import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts';
 import { endWith } from '../life.ts';
+import { openPrivateFolder } from '../os/private-folder.ts';
 import { runAgent } from '../run-agent.ts';
-import { runningAgent } from '../status-file.ts';
 
 export function addRun(program: Command): void {
   program
@@ -12,20 +12,16 @@ export function addRun(program: Command): void {
     .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
     .option('--json', 'one JSON object a line', false)
     .option('--parent-watch', 'end when the process that started this one ends', false)
-    .action(
-      async ({ dataDir, json, parentWatch }: { dataDir: string; json: boolean; parentWatch: boolean }) => {
-        const credentials = await loadCredentials(dataDir);
-        if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
-        const other = await runningAgent(dataDir);
-        if (other !== undefined) {
-          throw new Error(`An agent for this folder is already running (process ${other.pid}).`);
-        }
-        const say = json ? sayJson : sayText;
-        const warn = json ? warnJson : warnText;
-        const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say), warn });
-        endWith({ parentWatch }, () => agent.stop());
-      },
-    );
+    .action(async (options: { dataDir: string; json: boolean; parentWatch: boolean }) => {
+      const { json, parentWatch } = options;
+      const dataDir = await openPrivateFolder(options.dataDir);
+      const credentials = await loadCredentials(dataDir);
+      if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
+      const say = json ? sayJson : sayText;
+      const warn = json ? warnJson : warnText;
+      const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say), warn });
+      endWith({ parentWatch }, () => agent.stop());
+    });
 }
 
 /** A heartbeat is no news. */
@@ -54,7 +50,7 @@ function sayText(state: ConnectionState): void {
   const time = new Date().toLocaleTimeString();
   if (state.state === 'waiting') {
     const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
-    console.log(`${time}  ${state.reason}; next try in ${seconds} s`);
+    console.log(`${time}  ${state.reason} The next try is in ${seconds} s.`);
   } else {
     console.log(`${time}  ${state.state}`);
   }

@@ -37,7 +37,7 @@ function sentence(
     case 'connected':
       return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'not yet'}.`;
     case 'waiting':
-      return `Enrolled ${as}, running (process ${pid}), not connected (${connection.reason}), next try at ${connection.nextTryAt}.`;
+      return `Enrolled ${as}, running (process ${pid}), not connected. ${connection.reason} The next try is at ${connection.nextTryAt}.`;
     default:
       return `Enrolled ${as}, running (process ${pid}), ${connection.state}.`;
   }

@@ -30,6 +30,7 @@ export class CommandStore {
   readonly #keepIds: number;
   #compactAt = COMPACT_BYTES;
 
+  /** @param options.now  the server's time: by a machine's clock that was set ahead, all ids would be old at once */
   constructor(journal: Journal, options: { now?: () => number; keepIds?: number } = {}) {
     this.#journal = journal;
     this.#now = options.now ?? Date.now;
@@ -39,8 +40,8 @@ export class CommandStore {
   /** Work that had begun when the agent ended has no result; after damage nobody knows what had begun. */
   async open(): Promise<{ interrupted: Entry[] }> {
     const { records, isDamaged } = await this.#journal.open();
+    // Old ids are forgotten with the next one that is done: by then the server has told what time it is.
     for (const record of records) this.#apply(record);
-    this.#forgetOld();
     const interrupted = this.entries().filter(
       ({ startedAt, result }) => result === undefined && (isDamaged || startedAt !== undefined),
     );

@@ -20,6 +20,8 @@ export interface DurableRunnerParts {
 const AT_ONCE = 2;
 /** Work whose result the hub does not have yet; more would be memory and disk without a bound. */
 const MAX_OPEN = 200;
+/** The largest script, were each of its characters to take six bytes, with room for its parameters. */
+const PAYLOAD_MAX_BYTES = 2_000_000;
 const RETRY_MS = 5000;
 const STOP_MS = 3000;
 /** What waits for a result to be home does not wait for ever. */
@@ -99,8 +101,17 @@ export class DurableRunner {
       if (known.result !== undefined) this.#outbox.retry(known.id);
       return;
     }
+    if (Buffer.byteLength(JSON.stringify(frame.payload ?? null)) > PAYLOAD_MAX_BYTES) {
+      throw new AgentError(
+        AgentErrorCode.invalidPayload,
+        `The payload is larger than ${PAYLOAD_MAX_BYTES} bytes.`,
+      );
+    }
     if (this.#stopped || store.openCount + this.#accepting.size >= MAX_OPEN) {
-      throw new AgentError(AgentErrorCode.busy, 'The agent has as much work as it takes on.');
+      throw new AgentError(
+        AgentErrorCode.busy,
+        'The agent already has as much work as it takes on; send it again later.',
+      );
     }
     const kept = store.accept(frame).catch(unavailable);
     this.#accepting.set(frame.id, kept);

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
-import { link, mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { link, mkdir, open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { replaceFile, syncFolder } from '../private-file.ts';
 import { readLines, toLine, type JournalRecord } from './journal-line.ts';
 
 /** Where the store writes what must outlive the agent. */
@@ -48,7 +49,7 @@ export class JournalFile implements Journal {
 
   async open(): Promise<{ records: JournalRecord[]; isDamaged: boolean }> {
     await mkdir(path.dirname(this.#file), { recursive: true, mode: 0o700 });
-    this.#handle = await open(this.#file, constants.O_RDWR | constants.O_CREAT, 0o600);
+    this.#handle = await open(this.#file, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
     await syncFolder(path.dirname(this.#file));
     const content = await this.#handle.readFile();
     this.#size = content.lastIndexOf('\n') + 1;
@@ -68,23 +69,12 @@ export class JournalFile implements Journal {
 
   replace(records: () => readonly JournalRecord[]): Promise<void> {
     return this.#next(async () => {
-      const draft = `${this.#file}.new`;
       const bytes = Buffer.from(records().map(toLine).join(''));
-      const handle = await open(draft, 'w', 0o600);
-      try {
-        await handle.writeFile(bytes);
-        await handle.sync();
-        await rename(draft, this.#file);
-      } catch (error) {
-        await handle.close();
-        await rm(draft, { force: true });
-        throw error;
-      }
+      const handle = await replaceFile(this.#file, bytes);
       await this.#handle?.close();
       this.#handle = handle;
       this.#size = bytes.length;
       this.#hasRest = false;
-      await syncFolder(path.dirname(this.#file));
     });
   }
 
@@ -153,17 +143,5 @@ export class JournalFile implements Journal {
     } catch (error) {
       this.#warn(`The journal of commands was damaged, and could not be kept aside: ${String(error)}`);
     }
-  }
-}
-
-/** Makes a new name in a folder last. */
-async function syncFolder(folder: string): Promise<void> {
-  // Windows neither needs nor allows it.
-  if (process.platform === 'win32') return;
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

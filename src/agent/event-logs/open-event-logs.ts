@@ -2,11 +2,13 @@ import { hasJournal, journaldReader } from './journald/journald-reader.ts';
 import { macosReader } from './macos/macos-reader.ts';
 import type { EventLogReader } from './reader.ts';
 import { textReader } from './text/text-reader.ts';
+import type { UnpackSpace } from './text/unpack-space.ts';
 import { windowsReader } from './windows/windows-reader.ts';
 
 /** The reader for this machine. On Linux a journal comes before text files, if it has anything to show. */
-export async function openEventLogs(): Promise<EventLogReader> {
+export async function openEventLogs(unpackSpace?: UnpackSpace): Promise<EventLogReader> {
   if (process.platform === 'win32') return windowsReader();
   if (process.platform === 'darwin') return macosReader();
-  return (await hasJournal()) ? journaldReader() : textReader();
+  if (await hasJournal()) return journaldReader();
+  return textReader(unpackSpace === undefined ? {} : { unpackSpace });
 }

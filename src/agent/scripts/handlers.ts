@@ -31,9 +31,10 @@ async function runScript(
   const env = Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => [`PARAM_${name}`, value] as const),
   );
-  const { exitCode, cut } = await folder.with(interpreter, content, (file, cwd) =>
+  const { exitCode, cut } = await folder.with(interpreter, content, ({ file, workFolder, started }) =>
     runGroup(interpreter.command, [...interpreter.args, file], {
-      cwd,
+      cwd: workFolder,
+      onStart: started,
       env: { ...process.env, ...env },
       signal,
       timeoutMs: timeoutSeconds * 1000,

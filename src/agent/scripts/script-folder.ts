@@ -1,6 +1,21 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { z } from 'zod';
+import { processMark } from '../os/process-mark.ts';
+import { hasCode, readPrivateJson, writePrivateJson } from '../private-file.ts';
 import type { Interpreter } from './interpreters.ts';
+import { endLeftover } from './leftover.ts';
+
+/** Beside a script while it runs: which process a later agent has to end. */
+const RunningScript = z.object({ pid: z.number().int().positive(), mark: z.string() });
+const PROCESS_FILE = 'process.json';
+
+/** What a script needs to run, and what is to be written down when it does. */
+export interface PreparedScript {
+  file: string;
+  workFolder: string;
+  started: (pid: number) => Promise<void>;
+}
 
 /** Where scripts lie while they run: below the agent's own folder, so that a start finds what a killed agent left. */
 export class ScriptFolder {
@@ -12,7 +27,15 @@ export class ScriptFolder {
     this.#warn = warn;
   }
 
+  /** Ends the scripts that an agent has left behind, then removes their files. */
   async clear(): Promise<void> {
+    const names = await readdir(this.#root).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT')) {
+        this.#warn(`The folder ${this.#root} could not be read: ${String(error)}`);
+      }
+      return [];
+    });
+    await Promise.all(names.map(async (name) => this.#endScriptIn(path.join(this.#root, name))));
     await this.#remove(this.#root);
   }
 
@@ -20,7 +43,7 @@ export class ScriptFolder {
   async with<T>(
     { extension, head }: Interpreter,
     content: string,
-    use: (file: string, workFolder: string) => Promise<T>,
+    use: (script: PreparedScript) => Promise<T>,
   ): Promise<T> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 });
     const folder = await mkdtemp(path.join(this.#root, 'run-'));
@@ -29,10 +52,24 @@ export class ScriptFolder {
       const workFolder = path.join(folder, 'work');
       await writeFile(file, head + content, { mode: 0o600, flag: 'wx' });
       await mkdir(workFolder, { mode: 0o700 });
-      return await use(file, workFolder);
+      return await use({
+        file,
+        workFolder,
+        async started(pid) {
+          await writePrivateJson(path.join(folder, PROCESS_FILE), { pid, mark: await processMark(pid) });
+        },
+      });
     } finally {
       await this.#remove(folder);
     }
+  }
+
+  async #endScriptIn(folder: string): Promise<void> {
+    const left = RunningScript.safeParse(
+      await readPrivateJson(path.join(folder, PROCESS_FILE)).catch(() => undefined),
+    );
+    if (!left.success || (await endLeftover(left.data))) return;
+    this.#warn(`A script that the last agent left running (process ${left.data.pid}) could not be ended.`);
   }
 
   async #remove(folder: string): Promise<void> {

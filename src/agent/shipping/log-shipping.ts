@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConnectionState } from '../connection.ts';
 import type { EventLogReader } from '../event-logs/reader.ts';
@@ -13,7 +13,8 @@ import { Spool } from './spool.ts';
 export interface LogShippingOptions {
   server: string;
   deviceId: string;
-  dataDir: string;
+  /** Of this device alone: what one device has seen is not sent as another one that this machine is enrolled as. */
+  folder: string;
   tokens: Tokens;
   reader: EventLogReader;
   clock: ServerClock;
@@ -56,8 +57,7 @@ export class LogShipping {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     const { server, deviceId, tokens, clock, reader, warn } = options;
-    // What one device has seen is not sent as another one that this machine is enrolled as later.
-    this.#folder = path.join(options.dataDir, 'shipping', encodeURIComponent(deviceId));
+    this.#folder = options.folder;
     const spool = (name: string, maxBytes: number) =>
       new Spool({
         folder: path.join(this.#folder, name),
@@ -114,7 +114,6 @@ export class LogShipping {
   async start(): Promise<void> {
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await forgetOthers(this.#folder);
       await this.#spools.events.open();
       await this.#spools.lines.open();
     } catch (error) {
@@ -178,12 +177,5 @@ export class LogShipping {
           this.#collectIn((this.#options.everyMs ?? EVERY_MS) * (0.9 + this.#random() * 0.2));
         });
     }, ms).unref();
-  }
-}
-
-async function forgetOthers(folder: string): Promise<void> {
-  const parent = path.dirname(folder);
-  for (const name of await readdir(parent)) {
-    if (name !== path.basename(folder)) await rm(path.join(parent, name), { recursive: true, force: true });
   }
 }

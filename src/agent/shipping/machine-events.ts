@@ -58,7 +58,8 @@ export class MachineEvents {
   readonly #options: MachineEventsOptions;
   #logs: readonly string[];
   #marks: Marks | undefined;
-  #marksKeptAt = 0;
+  /** By a clock that only counts. */
+  #marksKeptAt = -Infinity;
   /** Those that could not be read the last time: told once. */
   readonly #failing = new Set<string>();
 
@@ -97,9 +98,9 @@ export class MachineEvents {
     if (fresh.length > 0) await keep(fresh.toReversed().map((entry) => deviceEvent(log, entry, time)));
     const isNew = marks[log] === undefined || fresh.length > 0;
     marks[log] = markAfter({ before, entries, isWhole, now });
-    if (!isNew && now - this.#marksKeptAt < KEEP_MARKS_MS) return;
+    if (!isNew && performance.now() - this.#marksKeptAt < KEEP_MARKS_MS) return;
     await writePrivateJson(file, marks);
-    this.#marksKeptAt = now;
+    this.#marksKeptAt = performance.now();
   }
 
   /** Newest first, and no more than a page of them: of a flood only the end is told. */

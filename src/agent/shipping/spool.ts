@@ -1,5 +1,6 @@
-import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { appendPrivate, readPrivateFile } from '../private-file.ts';
 
 /**
  * What waits to be sent, in a folder: files of JSON lines, each as large as one batch, numbered in their order. A file
@@ -120,7 +121,7 @@ export class Spool {
 
   async #write(file: SpoolFile, lines: string): Promise<void> {
     try {
-      await appendFile(path.join(this.#options.folder, file.name), lines, { mode: 0o600 });
+      await appendPrivate(path.join(this.#options.folder, file.name), lines);
     } catch (error) {
       // A part of a line may be in it now.
       file.isClosed = true;
@@ -129,12 +130,7 @@ export class Spool {
   }
 
   async #read(name: string): Promise<string> {
-    try {
-      return await readFile(path.join(this.#options.folder, name), 'utf8');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-      throw error;
-    }
+    return (await readPrivateFile(path.join(this.#options.folder, name))) ?? '';
   }
 
   async #delete(name: string): Promise<void> {

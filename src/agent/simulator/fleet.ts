@@ -60,13 +60,17 @@ export class Fleet {
   }
 
   async start(): Promise<void> {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const { devices } = this.#options;
     const indexes = Array.from({ length: devices }, (_value, index) => index);
     const fleet = await this.#enrolled(indexes);
     await inParallel(indexes, CONNECTING_AT_ONCE, (index) => this.#connected(index, fleet));
     if (!this.#stopped) {
-      this.#options.tell({ event: 'fleet.connected', devices, tookMs: Date.now() - startedAt });
+      this.#options.tell({
+        event: 'fleet.connected',
+        devices,
+        tookMs: Math.round(performance.now() - startedAt),
+      });
     }
   }
 

@@ -3,6 +3,7 @@ import { createWriteStream, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import { exportBundle } from '../../features/audit/export-bundle.ts';
+import { noteBundleExport } from '../../features/audit/note-export.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Writes lines to a stream; the promise is there while the stream has more than it likes to hold. */
@@ -26,9 +27,11 @@ export async function exportToFile(chainId: string, file: string): Promise<void>
   // Told of below; until then a failure must not end the process.
   ended.catch(() => {});
   try {
-    const { entries } = await withInstallation({ migrates: false }, ({ db }) =>
-      exportBundle(db, chainId, lineWriter(output)),
-    );
+    const { entries } = await withInstallation({ migrates: false }, async (installation) => {
+      const exported = await exportBundle(installation.db, chainId, lineWriter(output));
+      await noteBundleExport(installation, chainId, exported);
+      return exported;
+    });
     output.end();
     await ended;
     await rename(draft, file);

@@ -1,8 +1,8 @@
-import { createEntryArchive, OldEntries, SigningKeys } from '../../features/audit/index.ts';
+import { createEntryArchive, NameSheets, OldEntries, SigningKeys } from '../../features/audit/index.ts';
 import { startFailureText } from '../../start-failure.ts';
 import { type Installation, withInstallation } from '../with-installation.ts';
 
-/** Answers the exit code: 1 where some organization's entries could not be removed. */
+/** Answers the exit code: 1 where the entries of some audit trail could not be removed. */
 export async function pruneNow(): Promise<number> {
   const { ran, removed, failed } = await withInstallation({ migrates: false }, (installation) =>
     cleanupOf(installation).remove(),
@@ -12,7 +12,7 @@ export async function pruneNow(): Promise<number> {
   if (ran === 'off') throw new Error('Set AUDIT_ADMIN_DATABASE_URL: no other role can remove audit entries.');
   if (ran === 'elsewhere') throw new Error('A server is at it at this moment.');
   process.stdout.write(
-    `${removed} entries removed${failed === 0 ? '' : `; ${failed} organizations failed, the log above tells why`}\n`,
+    `${removed} entries removed${failed === 0 ? '' : `; ${failed} audit trails failed; the log above says why`}\n`,
   );
   return failed === 0 ? 0 : 1;
 }
@@ -21,5 +21,5 @@ function cleanupOf({ db, auditAdminUrl: adminUrl, secrets, log, config }: Instal
   const keys = new SigningKeys(secrets);
   const { auditArchive } = config;
   const archive = auditArchive === undefined ? undefined : createEntryArchive(db, keys, auditArchive);
-  return new OldEntries({ db, adminUrl, keys, archive, log });
+  return new OldEntries({ db, adminUrl, keys, archive, sheets: new NameSheets({ db, log }), log });
 }

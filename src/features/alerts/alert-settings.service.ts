@@ -45,5 +45,6 @@ export async function changeAlertSettings(ctx: Context, orgId: string, patch: Al
     .insert({ org_id: orgId, ...columns, updated_at: new Date() })
     .onConflict('org_id')
     .merge([...sent, 'updated_at']);
-  return { ...after, name, before, after };
+  ctx.recordChange(before, after);
+  return { ...after, name };
 }

@@ -131,12 +131,7 @@ export const alertRoutes: RouteGroup = {
       audit: {
         action: 'organization.alert_settings.update',
         resource: 'organization',
-        note: ({ name, before, after }, { params }) => ({
-          orgId: params.id,
-          resourceId: params.id,
-          resourceName: name,
-          details: { before, after },
-        }),
+        note: ({ name }, { params }) => ({ orgId: params.id, resourceId: params.id, resourceName: name }),
       },
     }),
   ],

@@ -1,4 +1,5 @@
 import { holds, type Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -84,7 +85,7 @@ export async function changeApiKey(ctx: Context, id: string, change: ApiKeyChang
   if (change.scopes !== undefined) assertHeld(ctx, change.scopes);
   const { name = key.name, scopes = key.scopes, rateLimit = key.rateLimit } = change;
   const expiresAt = asDate(change.expiresAt);
-  return key.$query(ctx.tx).patchAndFetch({
+  return patchRecorded(ctx, key, {
     name,
     scopes,
     rateLimit,

@@ -9,12 +9,12 @@ import { publicPart, signingKeyRows } from './signing-keys.ts';
 
 export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
   name: 'Audit trail',
-  description: 'The record of who did what, and what it takes to check it.',
+  description: 'The record of who did what, and the means to verify it.',
   routes: [
     route({
       method: 'get',
       path: '/audit-keys',
-      summary: 'The public keys of the audit trail',
+      summary: 'Public keys of the audit trail',
       description:
         'The heads of all chains of audit entries are signed with these. Keep a copy: `muster audit verify --keys` checks against it.',
       access: 'public',

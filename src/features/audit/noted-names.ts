@@ -36,13 +36,28 @@ export const noteResources = (names: string) => `
   order by 1, 2, 3 on conflict do nothing`;
 
 const MOST = 50_000;
+/**
+ * Names are removed with the last entry that uses them, which is a month old at the least. What is forgotten sooner than
+ * that is noted again before a new entry comes to use it.
+ */
+const REMEMBERED_MS = 24 * 3_600_000;
 
 /** Remembers who and what was noted already, so that a batch rarely notes anything. */
 export class NotedNames {
   readonly #noted = new Set<string>();
+  readonly #rememberedMs: number;
+  #since = performance.now();
+
+  constructor(rememberedMs = REMEMBERED_MS) {
+    this.#rememberedMs = rememberedMs;
+  }
 
   /** Of these entries, what may not have been noted yet. */
   newIn(entries: readonly NamedEntry[]): Names {
+    if (performance.now() - this.#since >= this.#rememberedMs) {
+      this.#noted.clear();
+      this.#since = performance.now();
+    }
     const actors = new Map<string, Names['actors'][number]>();
     const resources = new Map<string, Names['resources'][number]>();
     for (const entry of entries) {

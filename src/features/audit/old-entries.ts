@@ -2,9 +2,11 @@ import { Daily } from '../../platform/daily.ts';
 import { openSession, type Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { ZERO_UUID } from './chain.ts';
 import { cutChain, nextPortion, type Portion, type PruneSizes, RetentionFailure } from './prune-chain.ts';
 import { DEFAULT_RETENTION_DAYS } from './retention.schema.ts';
 import type { SigningKeys } from './signing-keys.ts';
+import { removeUnusedNames } from './unused-names.ts';
 
 const SIZES: PruneSizes = { portion: 100_000, step: 5000 };
 /** Between steps, so that sealing gets its turn. */
@@ -22,6 +24,8 @@ export interface OldEntriesOptions {
   adminUrl: string | undefined;
   keys: SigningKeys;
   archive: EntryArchive | undefined;
+  /** Writes anew what pruning takes names out of; absent: the daily round does it. */
+  sheets?: { gather(): Promise<number> };
   log: Logger;
   sizes?: PruneSizes;
 }
@@ -34,7 +38,7 @@ export interface Cleanup {
 }
 
 interface DueChain {
-  orgId: string;
+  chainId: string;
   archives: boolean;
   before: Date;
 }
@@ -62,7 +66,7 @@ export class OldEntries {
     await this.#daily.close();
   }
 
-  /** One round through all organizations. */
+  /** One round through all chains. */
   async remove(): Promise<Cleanup> {
     const { adminUrl } = this.#options;
     if (adminUrl === undefined) return { ran: 'off', removed: 0, failed: 0 };
@@ -87,27 +91,28 @@ export class OldEntries {
       try {
         // What is gone is gone, also where the rest then fails.
         await this.#prune(session, chain, (entries) => (removed += entries));
-        if (this.#closing.signal.aborted) left.push(chain.orgId);
+        if (this.#closing.signal.aborted) left.push(chain.chainId);
       } catch (error) {
-        const { orgId } = chain;
+        const { chainId } = chain;
         if (this.#closing.signal.aborted) {
-          left.push(orgId);
+          left.push(chainId);
           continue;
         }
-        this.#options.log.error({ err: error, orgId }, 'audit.not_pruned');
+        this.#options.log.error({ err: error, chainId }, 'audit.not_pruned');
         failures.set(
-          orgId,
+          chainId,
           error instanceof RetentionFailure ? error.message : 'The log of the server tells why.',
         );
       }
     }
     await this.#note(failures, left);
+    await this.#removeNames();
     return { ran: 'here', removed, failed: failures.size };
   }
 
   async #prune(
     session: Db,
-    { orgId: chainId, archives, before }: DueChain,
+    { chainId, archives, before }: DueChain,
     onRemoved: (entries: number) => void,
   ): Promise<void> {
     const { db, keys, archive, log, sizes = SIZES } = this.#options;
@@ -132,21 +137,49 @@ export class OldEntries {
     }
   }
 
+  /** Apart from the entries: that a name is still there does no harm to what was pruned. */
+  async #removeNames(): Promise<void> {
+    const { db, log, sheets } = this.#options;
+    try {
+      const names = await removeUnusedNames(db, this.#closing.signal);
+      if (names === 0) return;
+      log.info({ names }, 'audit.names_removed');
+      await sheets?.gather();
+    } catch (error) {
+      log.warn({ err: error }, 'audit.names_not_removed');
+    }
+  }
+
+  /**
+   * What concerns no organization, but a partner itself or the whole system, has no policy of its own: it is kept as long
+   * as the longest of its organizations, and copied to the archive if one of theirs is.
+   */
   async #due(): Promise<DueChain[]> {
     return withSystem(
       this.#options.db,
       'find the audit trails with entries whose time is over',
       async (tx) => {
         const { rows } = await tx.raw<{ rows: DueChain[] }>(
-          `select o.id as "orgId", coalesce(r.archive_to_s3, false) as archives, kept.since as before
-        from organizations o left join audit_retention_policies r on r.org_id = o.id
+          `with policies as (
+          select o.id, o.partner_id, coalesce(r.retention_days, ${DEFAULT_RETENTION_DAYS}) as days,
+            coalesce(r.archive_to_s3, false) as archives
+          from organizations o left join audit_retention_policies r on r.org_id = o.id
+        ), chosen as (
+          select id as chain_id, days, archives from policies
+          union all
+          select partner_id, max(days), bool_or(archives) from policies group by partner_id
+          union all
+          select '${ZERO_UUID}', max(days), bool_or(archives) from policies
+        )
+        select h.chain_id as "chainId", coalesce(c.archives, false) as archives, kept.since as before
+        from audit_chain_heads h left join chosen c on c.chain_id = h.chain_id
         cross join lateral (
-          select now() - make_interval(days => coalesce(r.retention_days, ${DEFAULT_RETENTION_DAYS})) as since
+          select now() - make_interval(days => coalesce(c.days, ${DEFAULT_RETENTION_DAYS})) as since
         ) kept
         cross join lateral (
-          select "timestamp" from audit_logs where chain_id = o.id order by seq limit 1
+          select "timestamp" from audit_logs where chain_id = h.chain_id order by seq limit 1
         ) oldest
-        where oldest."timestamp" < kept.since order by o.id`,
+        where oldest."timestamp" < kept.since order by h.chain_id`,
         );
         return rows;
       },

@@ -22,7 +22,7 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs',
-    summary: 'List audit entries, as people read them',
+    summary: 'List audit entries for people',
     description:
       'Newest first, of the caller’s organization; in partner scope of all accessible ones, with what concerns the partner itself.',
     access: READ,
@@ -33,7 +33,7 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/logs',
-    summary: 'List audit entries, as programs read them',
+    summary: 'List audit entries for programs',
     access: READ,
     query: EntryQuery,
     response: LogEntries,
@@ -42,7 +42,7 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/logs/:id',
-    summary: 'Read all of an audit entry',
+    summary: 'Read an audit entry with all of its fields',
     access: READ,
     params: IdParams,
     response: FullEntry,
@@ -51,8 +51,9 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/search',
-    summary: 'Search audit entries for a text',
-    description: 'In any case, in the action, e-mail address, resource type and name, and details.',
+    summary: 'Search audit entries',
+    description:
+      'Looks for the text in action, e-mail address, resource type and name, and details, in any letter case.',
     access: READ,
     query: EntrySearch,
     response: LogEntries,
@@ -61,8 +62,8 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/reports/user-activity',
-    summary: 'Who did how much',
-    description: 'Of the newest 5,000 entries of people and API keys.',
+    summary: 'User activity report',
+    description: 'Counts the newest 5,000 entries of people and API keys.',
     access: READ,
     query: ReportQuery,
     response: UserActivityReport,
@@ -71,8 +72,8 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/reports/security-events',
-    summary: 'Sign-ins, rights and policies',
-    description: 'Of the newest 5,000 such entries.',
+    summary: 'Security events report',
+    description: 'Counts sign-ins and changes of rights and policies among the newest 5,000 such entries.',
     access: READ,
     query: ReportQuery,
     response: SecurityReport,
@@ -81,8 +82,8 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/reports/compliance',
-    summary: 'Access to data, changes and exports',
-    description: 'Of the newest 5,000 such entries.',
+    summary: 'Compliance report',
+    description: 'Counts reads of data, changes and exports among the newest 5,000 such entries.',
     access: READ,
     query: ReportQuery,
     response: ComplianceReport,
@@ -91,8 +92,8 @@ export const readingRoutes: AnyRoute[] = [
   route({
     method: 'get',
     path: '/audit-logs/stats',
-    summary: 'How many entries of which category and person',
-    description: 'Of the newest 5,000 entries.',
+    summary: 'Audit statistics by category and person',
+    description: 'Counts the newest 5,000 entries.',
     access: READ,
     query: ReportQuery,
     response: Stats,

@@ -10,7 +10,7 @@ export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
   route({
     method: 'get',
     path: '/orgs/organizations/:id/audit-retention',
-    summary: 'For how many days audit entries are kept',
+    summary: 'Read the audit retention policy',
     access: { scopes: ['organization', 'partner', 'system'], permission: 'audit:read' },
     params: IdParams,
     response: RetentionAnswer,
@@ -19,9 +19,9 @@ export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
   route({
     method: 'put',
     path: '/orgs/organizations/:id/audit-retention',
-    summary: 'Choose for how many days audit entries are kept',
+    summary: 'Change the audit retention policy',
     description:
-      'What is older is removed once a day, the oldest first and without a gap, so that the rest can still be proven.',
+      'Entries that are older are removed once a day, the oldest first and without a gap, so that the integrity of the rest can still be proven.',
     access: { scopes: ['partner', 'system'], permission: 'organizations:write' },
     params: IdParams,
     body: RetentionChange,
@@ -30,12 +30,7 @@ export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
     audit: {
       action: 'organization.audit_retention.update',
       resource: 'organization',
-      note: ({ name, before }, { params, body }) => ({
-        orgId: params.id,
-        resourceId: params.id,
-        resourceName: name,
-        details: { before, after: body },
-      }),
+      note: ({ name }, { params }) => ({ orgId: params.id, resourceId: params.id, resourceName: name }),
     },
   }),
 ];

@@ -52,7 +52,7 @@ export async function changeRetention(
   orgId: string,
   change: RetentionChange,
   means: RetentionMeans,
-): Promise<NamedRetention & { before: RetentionChange }> {
+): Promise<NamedRetention> {
   const { name, retentionDays, archiveToS3, ...rest } = await readRetention(ctx, orgId, means);
   if (change.archiveToS3 && !archiveToS3 && !means.archivesAudit) {
     throw invalid(
@@ -66,5 +66,6 @@ export async function changeRetention(
       archive_to_s3 = excluded.archive_to_s3, updated_at = now()`,
     [orgId, change.retentionDays, change.archiveToS3],
   );
-  return { name, ...rest, ...change, before: { retentionDays, archiveToS3 } };
+  ctx.recordChange({ retentionDays, archiveToS3 }, change);
+  return { name, ...rest, ...change };
 }

@@ -21,8 +21,8 @@ export function createAuthenticator({
 }): Authenticator {
   const callerOf = async (bearer: string): Promise<Caller> => {
     if (bearer.startsWith(TOKEN_PREFIX.apiKey)) return apiKeys.authenticate(bearer);
-    const { sid } = accessTokens.verify(bearer);
-    return loadCaller(db, sid);
+    const { sid, exp } = accessTokens.verify(bearer);
+    return { ...(await loadCaller(db, sid)), validUntil: new Date(exp * 1000) };
   };
   return {
     async authenticate(bearer, client) {

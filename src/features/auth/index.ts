@@ -10,3 +10,4 @@ export { createAuthenticator } from './authenticator.ts';
 export { mfaRoutes } from './mfa.routes.ts';
 export { createSecondFactor, type SecondFactor } from './mfa.service.ts';
 export { type Holder, holdSession, loadHolder, openSession } from './session.service.ts';
+export { authRetention } from './retention.ts';

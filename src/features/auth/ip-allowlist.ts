@@ -24,9 +24,9 @@ export function assertAddressAllowed(
   if (caller.ipAllowlist.length === 0) return;
   if (!client.trusted) {
     const { partnerId } = caller;
-    if (Date.now() - (warnedAt.get(partnerId) ?? 0) > WARN_EVERY_MS) {
+    if (performance.now() - (warnedAt.get(partnerId) ?? Number.NEGATIVE_INFINITY) > WARN_EVERY_MS) {
       if (warnedAt.size >= WARNED_MAX) warnedAt.clear();
-      warnedAt.set(partnerId, Date.now());
+      warnedAt.set(partnerId, performance.now());
       log.warn({ partnerId, ip: client.ip }, 'auth.ip_allowlist_not_enforced');
     }
     return;

@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
@@ -82,7 +83,7 @@ export async function updateCustomField(ctx: Context, id: string, patch: CustomF
     }
     tellOf(ctx, field, hub);
   }
-  return Object.assign(await field.$query(ctx.tx).patchAndFetch(changes), { changedFields });
+  return Object.assign(await patchRecorded(ctx, field, changes), { changedFields });
 }
 
 /** With the value that each device has in it. */

@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
-import { assertManageable } from '../organizations/index.ts';
+import { actingStatusSql, assertManageable } from '../organizations/index.ts';
 
 /** What has to be known of a device before it is changed. */
 export interface DeviceToChange {
@@ -9,6 +9,8 @@ export interface DeviceToChange {
   orgId: string;
   siteId: string;
   hostname: string;
+  displayName: string | null;
+  autoUpdate: boolean;
   condition: string;
   tags: string[];
   customFields: Record<string, unknown>;
@@ -45,11 +47,13 @@ export async function lockDevices(
       'd.org_id as orgId',
       'd.site_id as siteId',
       'd.hostname',
+      'd.display_name as displayName',
+      'd.auto_update as autoUpdate',
       'd.condition',
       'd.tags',
       'd.custom_fields as customFields',
       'd.capabilities',
-      'o.status as orgStatus',
+      ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
     );
 }
 

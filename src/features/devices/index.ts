@@ -14,3 +14,4 @@ export {
 } from './device.service.ts';
 export { MaintenanceEnd } from './maintenance-end.ts';
 export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.report.ts';
+export { deviceRetention } from './retention.ts';

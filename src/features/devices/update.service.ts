@@ -4,7 +4,7 @@ import { AppError, invalid, noFields } from '../../platform/errors.ts';
 import { type CustomValues, definitionsOf, faultsOf } from '../custom-fields/index.ts';
 import { readSite } from '../sites/index.ts';
 import { readDevice } from './device.service.ts';
-import { lockDevice } from './device-to-change.ts';
+import { type DeviceToChange, lockDevice } from './device-to-change.ts';
 import type { DevicePatch } from './management.schema.ts';
 
 /** Tells agents whether to update themselves; made of the ledger of commands, which stands above devices. */
@@ -31,8 +31,25 @@ export async function updateDevice(ctx: Context, id: string, patch: DevicePatch,
   if (patch.autoUpdate !== undefined) await passOnAutoUpdate(ctx, [device], patch.autoUpdate, parts);
   const hasMoved = patch.siteId !== undefined && patch.siteId !== siteId;
   ctx.afterCommit(() => (hasMoved ? parts.hub.devicesMoved([id]) : parts.hub.devicesChanged([id])));
-  return { ...(await readDevice(ctx, id)), changedFields };
+  const after = await readDevice(ctx, id);
+  ctx.recordChange(changeable(device), changeable(after));
+  return { ...after, changedFields };
 }
+
+/** What PATCH can change of a device. */
+const changeable = ({
+  displayName,
+  tags,
+  customFields,
+  autoUpdate,
+  siteId,
+}: Pick<DeviceToChange, 'displayName' | 'tags' | 'customFields' | 'autoUpdate' | 'siteId'>) => ({
+  displayName,
+  tags,
+  customFields,
+  autoUpdate,
+  siteId,
+});
 
 export const movedMeanwhile = () =>
   new AppError('conflict', 'The device has moved to another organization at this moment. Try again.');

@@ -6,10 +6,11 @@ import {
   LOG_BATCH_MAX,
   LOG_BATCH_MAX_BYTES,
 } from '../../protocol/index.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import { DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
 import { listDiagnosticLogs, storeDiagnosticLines } from './diagnostic-log.service.ts';
 
-export const diagnosticLogRoutes: RouteGroup = {
+export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Diagnostic logs',
   description: 'What agents write down about themselves, kept for when something is wrong with one.',
   routes: [
@@ -35,7 +36,8 @@ export const diagnosticLogRoutes: RouteGroup = {
       params: IdParams,
       query: DiagnosticLogQuery,
       response: DiagnosticLogPage,
-      handler: ({ ctx, params, query }) => listDiagnosticLogs(ctx, params.id, query),
+      handler: ({ ctx, params, query }) => listDiagnosticLogs(ctx, params.id, query, reads),
+      audit: { action: 'data.access', resource: 'device', note: ({ noted }) => noted },
     }),
   ],
-};
+});

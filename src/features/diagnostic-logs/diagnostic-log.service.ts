@@ -3,8 +3,10 @@ import { containing } from '../../platform/db/like-pattern.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
+import type { AuditNote } from '../../platform/http/route.ts';
 import { newId } from '../../platform/ids.ts';
 import type { DiagnosticLine } from '../../protocol/index.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import { readDevice } from '../devices/index.ts';
 import type { DiagnosticLog, DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
 
@@ -48,7 +50,8 @@ export async function listDiagnosticLogs(
   ctx: Context,
   deviceId: string,
   query: DiagnosticLogQuery,
-): Promise<DiagnosticLogPage> {
+  reads: RepeatedReads,
+): Promise<DiagnosticLogPage & { noted: AuditNote[] }> {
   const device = await readDevice(ctx, deviceId);
   const matching = ctx
     .tx('agent_logs')
@@ -80,5 +83,7 @@ export async function listDiagnosticLogs(
     ])
     .offset(offset)
     .limit(query.limit);
-  return { logs, total: Number(counted?.count ?? 0), limit: query.limit, offset };
+  const { page: _page, limit, ...conditions } = query;
+  const noted = reads.noteOf(ctx, device, { how: 'diagnostic log', conditions });
+  return { logs, total: Number(counted?.count ?? 0), limit, offset, noted };
 }

@@ -1,1 +1,2 @@
 export { diagnosticLogRoutes } from './diagnostic-log.routes.ts';
+export { diagnosticLogRetention } from './retention.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { askError, type AskFailure, type DeviceHub, type Question } from '../../hub/index.ts';
+import { askError, type AskFailure, type DeviceHub, type LogReads, type Question } from '../../hub/index.ts';
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
@@ -10,16 +10,20 @@ import type { EntriesQuery, EntryPage } from './event-logs.schema.ts';
 /** Live questions about a device's own logs (SPEC 4.11). Nothing here holds a database connection while it waits. */
 export type LiveLogs = ReturnType<typeof liveLogs>;
 
-export function liveLogs({ hub }: { hub: DeviceHub }) {
+export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
   async function ask<T extends CommandType>(
     ctx: DetachedContext,
     deviceId: string,
     question: Question<T>,
-    partial?: () => unknown,
+    { partial, conditions }: { partial?: () => unknown; conditions?: object } = {},
   ): Promise<CommandOutput<T>> {
     await ctx.withTenant(async (tenant) =>
       assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId),
     );
+    if (conditions !== undefined) {
+      const { caller, client } = ctx;
+      await reads.record({ caller, client, deviceIds: [deviceId], how: 'live', conditions });
+    }
     const outcome = await hub.ask(deviceId, question);
     if (outcome.ok) return outcome.output;
     throw failure(outcome, partial);
@@ -55,7 +59,7 @@ export function liveLogs({ hub }: { hub: DeviceHub }) {
           onRows: (rows) => void entries.push(...rows),
           signal,
         },
-        () => ({ partial: entries }),
+        { partial: () => ({ partial: entries }), conditions: { name, ...query } },
       );
       return {
         data: entries,
@@ -65,11 +69,13 @@ export function liveLogs({ hub }: { hub: DeviceHub }) {
     },
 
     async entry(ctx: DetachedContext, deviceId: string, name: string, recordId: number, signal: AbortSignal) {
-      const { entry } = await ask(ctx, deviceId, {
-        type: 'eventlogs.record',
-        payload: { name, recordId },
-        signal,
-      });
+      const payload = { name, recordId };
+      const { entry } = await ask(
+        ctx,
+        deviceId,
+        { type: 'eventlogs.record', payload, signal },
+        { conditions: payload },
+      );
       return { data: entry };
     },
   };

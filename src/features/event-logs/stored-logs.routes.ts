@@ -1,10 +1,11 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { EventBatch, EventReceipt, LOG_BATCH_MAX, LOG_BATCH_MAX_BYTES } from '../../protocol/index.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import { StoredEventPage, StoredEventQuery } from './stored-logs.schema.ts';
 import { listStoredEvents, storeEvents } from './stored-logs.service.ts';
 
-export const storedLogRoutes: RouteGroup = {
+export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Stored event logs',
   description: 'Events that devices have sent in, to be read when they are away.',
   routes: [
@@ -37,7 +38,8 @@ export const storedLogRoutes: RouteGroup = {
       params: IdParams,
       query: StoredEventQuery,
       response: StoredEventPage,
-      handler: ({ ctx, params, query }) => listStoredEvents(ctx, params.id, query),
+      handler: ({ ctx, params, query }) => listStoredEvents(ctx, params.id, query, reads),
+      audit: { action: 'data.access', resource: 'device', note: ({ noted }) => noted },
     }),
   ],
-};
+});

@@ -2,9 +2,11 @@ import type { AgentContext, Context } from '../../platform/context.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
+import type { AuditNote } from '../../platform/http/route.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
 import type { DeviceEvent } from '../../protocol/index.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import { readDevice } from '../devices/index.ts';
 import type { StoredEvent, StoredEventQuery } from './stored-logs.schema.ts';
 
@@ -54,7 +56,8 @@ export async function listStoredEvents(
   ctx: Context,
   deviceId: string,
   query: StoredEventQuery,
-): Promise<Page<StoredEvent>> {
+  reads: RepeatedReads,
+): Promise<Page<StoredEvent> & { noted: AuditNote[] }> {
   const device = await readDevice(ctx, deviceId);
   const matching = ctx
     .tx('device_event_logs')
@@ -86,8 +89,10 @@ export async function listStoredEvents(
     ])
     .offset((query.page - 1) * query.limit)
     .limit(query.limit);
+  const { page, limit, ...conditions } = query;
   return {
     data,
-    pagination: { page: query.page, limit: query.limit, total: Number(counted?.count ?? 0) },
+    pagination: { page, limit, total: Number(counted?.count ?? 0) },
+    noted: reads.noteOf(ctx, device, { how: 'stored events', conditions }),
   };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, invalid, noFields } from '../../platform/errors.ts';
 import { ReadyJson, ToldJson } from '../../platform/http/ready-json.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
@@ -78,7 +79,7 @@ export async function updateFilter(
   });
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
-  const updated = await filter.$query(ctx.tx).patchAndFetch(changes);
+  const updated = await patchRecorded(ctx, filter, changes);
   if (conditions !== undefined) {
     await assertGroupsHaveOrder(ctx.tx, filter.orgId);
     ctx.afterCommit(() => hub.filterChanged(id));

@@ -93,6 +93,7 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
+  const before = changeable(group);
   await assertSite(ctx, { ...patch, orgId: group.orgId });
   const type = patch.type ?? group.type;
   // One that becomes static keeps the devices that it has, and no filter.
@@ -106,8 +107,19 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
     const why = { reason: 'filter_changed', by: ctx.caller.userId } as const;
     tellOf(ctx, hub, await settleNow(ctx, { ...why, group, filterId }));
   }
-  return Object.assign(await readGroup(ctx, id), { changedFields });
+  const updated = await readGroup(ctx, id);
+  ctx.recordChange(before, changeable(updated));
+  return Object.assign(updated, { changedFields });
 }
+
+/** What PATCH can change of a group. */
+const changeable = ({ name, description, type, siteId, filterId }: Group) => ({
+  name,
+  description,
+  type,
+  siteId,
+  filterId,
+});
 
 /** The devices stay. */
 export async function deleteGroup(ctx: Context, id: string, hub: Hub) {

@@ -1,2 +1,3 @@
 export { GroupFollower } from './group-follower.ts';
 export { groupRoutes } from './group.routes.ts';
+export { groupRetention } from './retention.ts';

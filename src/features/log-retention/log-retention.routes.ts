@@ -1,6 +1,6 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { LogRetention } from './log-retention.schema.ts';
+import { LogRetention, LogRetentionChange } from './log-retention.schema.ts';
 import { changeLogRetention, readLogRetention } from './log-retention.service.ts';
 
 /** The answer, which drops what only the audit note needs. */
@@ -8,12 +8,13 @@ const LogRetentionAnswer = LogRetention.strip().meta({ id: 'LogRetention' });
 
 export const logRetentionRoutes: RouteGroup = {
   name: 'Log retention',
-  description: 'For how long an organization’s logs are kept. What is older is removed once a day.',
+  description:
+    'For how long an organization’s logs, ended commands and resolved alerts are kept. What is older is removed once a day.',
   routes: [
     route({
       method: 'get',
       path: '/orgs/organizations/:id/log-retention',
-      summary: 'For how many days logs are kept',
+      summary: 'Read the retention of logs, commands and alerts',
       access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
       params: IdParams,
       response: LogRetentionAnswer,
@@ -22,21 +23,16 @@ export const logRetentionRoutes: RouteGroup = {
     route({
       method: 'put',
       path: '/orgs/organizations/:id/log-retention',
-      summary: 'Choose for how many days logs are kept',
+      summary: 'Change the retention of logs, commands and alerts',
       access: { scopes: ['partner', 'system'], permission: 'organizations:write' },
       params: IdParams,
-      body: LogRetention,
+      body: LogRetentionChange,
       response: LogRetentionAnswer,
       handler: ({ ctx, params, body }) => changeLogRetention(ctx, params.id, body),
       audit: {
         action: 'organization.log_retention.update',
         resource: 'organization',
-        note: ({ name, before }, { params, body }) => ({
-          orgId: params.id,
-          resourceId: params.id,
-          resourceName: name,
-          details: { before, after: body },
-        }),
+        note: ({ name }, { params }) => ({ orgId: params.id, resourceId: params.id, resourceName: name }),
       },
     }),
   ],

@@ -1,14 +1,25 @@
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
-import { DEFAULT_DIAGNOSTIC_DAYS, DEFAULT_EVENT_DAYS, type LogRetention } from './log-retention.schema.ts';
+import { sentFields } from '../../platform/sent-fields.ts';
+import { COLUMNS } from './kept-logs.ts';
+import {
+  DEFAULT_ALERT_DAYS,
+  DEFAULT_COMMAND_DAYS,
+  DEFAULT_DIAGNOSTIC_DAYS,
+  DEFAULT_EVENT_DAYS,
+  type LogRetention,
+  type LogRetentionChange,
+} from './log-retention.schema.ts';
 
 type NamedRetention = LogRetention & { name: string };
 
 export async function readLogRetention(ctx: Context, orgId: string): Promise<NamedRetention> {
   const { rows } = await ctx.tx.raw<{ rows: NamedRetention[] }>(
     `select o.name, coalesce(r.diagnostic_days, ${DEFAULT_DIAGNOSTIC_DAYS}) as "diagnosticDays",
-      coalesce(r.event_days, ${DEFAULT_EVENT_DAYS}) as "eventDays"
+      coalesce(r.event_days, ${DEFAULT_EVENT_DAYS}) as "eventDays",
+      coalesce(r.command_days, ${DEFAULT_COMMAND_DAYS}) as "commandDays",
+      coalesce(r.alert_days, ${DEFAULT_ALERT_DAYS}) as "alertDays"
     from organizations o left join log_retention r on r.org_id = o.id
     where o.id = ? and o.deleted_at is null and ${inTenant(ctx.caller, 'o.id')}`,
     [orgId],
@@ -22,14 +33,23 @@ export async function readLogRetention(ctx: Context, orgId: string): Promise<Nam
 export async function changeLogRetention(
   ctx: Context,
   orgId: string,
-  { diagnosticDays, eventDays }: LogRetention,
-): Promise<NamedRetention & { before: LogRetention }> {
+  change: LogRetentionChange,
+): Promise<NamedRetention> {
   const { name, ...before } = await readLogRetention(ctx, orgId);
-  await ctx.tx.raw(
-    `insert into log_retention (org_id, diagnostic_days, event_days) values (?, ?, ?)
-    on conflict (org_id) do update set diagnostic_days = excluded.diagnostic_days, event_days = excluded.event_days,
-      updated_at = now()`,
-    [orgId, diagnosticDays, eventDays],
-  );
-  return { name, diagnosticDays, eventDays, before };
+  const sent = sentFields(change);
+  const after: LogRetention = { ...before, ...sent };
+  const columnOf = (field: keyof LogRetention) => COLUMNS[field];
+  const fields = Object.keys(COLUMNS) as (keyof LogRetention)[];
+  await ctx
+    .tx('log_retention')
+    .insert({
+      org_id: orgId,
+      updated_at: new Date(),
+      ...Object.fromEntries(fields.map((field) => [columnOf(field), after[field]])),
+    })
+    .onConflict('org_id')
+    // What was not sent stays, be it that somebody else changes it at this moment.
+    .merge([...fields.filter((field) => field in sent).map(columnOf), 'updated_at']);
+  ctx.recordChange(before, after);
+  return { name, ...after };
 }

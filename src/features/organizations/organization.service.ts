@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -37,7 +38,7 @@ export async function updateOrganization(
   const changes = columns(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
-  const updated = await withOwnSlug(organization.$query(ctx.tx).patchAndFetch(changes));
+  const updated = await withOwnSlug(patchRecorded(ctx, organization, changes));
   return Object.assign(updated, { changedFields });
 }
 
@@ -53,15 +54,20 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
   const registered = (await accessible(ctx).select('id').orderBy(['created_at', 'id'])).map(({ id }) => id);
   const known = new Set(registered);
   const organizationOrder = [...new Set([...wanted.filter((id) => known.has(id)), ...registered])];
-  await ctx
-    .tx('partners')
-    .where({ id: ctx.caller.partnerId })
-    .update({
-      settings: ctx.tx.raw(`jsonb_set(settings, '{organizationOrder}', ?::jsonb)`, [
-        JSON.stringify(organizationOrder),
-      ]),
-      updated_at: new Date(),
+  const own = ctx.tx('partners').where({ id: ctx.caller.partnerId });
+  const [before] = await own
+    .clone()
+    .forNoKeyUpdate()
+    .select<{ organizationOrder: unknown }[]>({
+      organizationOrder: ctx.tx.raw(`settings -> 'organizationOrder'`),
     });
+  await own.update({
+    settings: ctx.tx.raw(`jsonb_set(settings, '{organizationOrder}', ?::jsonb)`, [
+      JSON.stringify(organizationOrder),
+    ]),
+    updated_at: new Date(),
+  });
+  ctx.recordChange({ organizationOrder: before?.organizationOrder ?? null }, { organizationOrder });
   return { organizationOrder, partnerId: ctx.caller.partnerId };
 }
 
@@ -81,10 +87,23 @@ export async function assertOrganizationAccess(
 }
 
 /** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
-export const isManageable = (status: string): boolean => status !== 'suspended' && status !== 'churned';
+export const isManageable = (status: string): boolean => status === 'active' || status === 'trial';
+
+/**
+ * The status that decides whether somebody may act in an organization: that of its partner, where it is not active. Only
+ * people of the system get so far then, for those of the partner and of the organization cannot sign in.
+ * @param organizations  the table, as the query names it
+ */
+export const actingStatusSql = (organizations: string) => `coalesce(
+  (select p.status from partners p where p.id = ${organizations}.partner_id and p.status <> 'active'),
+  ${organizations}.status)`;
 
 export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
-  const { status } = await readOrganization(ctx, orgId);
+  const organization = await accessible(ctx)
+    .findById(orgId)
+    .select(ctx.tx.raw(`${actingStatusSql('organizations')} as status`));
+  if (organization === undefined) throw notFound('Organization');
+  const { status } = organization;
   if (!isManageable(status)) {
     throw new AppError(
       'tenant_inactive',

@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
@@ -105,7 +106,7 @@ async function change(ctx: Context, partner: Partner, { force: _force, ...patch 
   if (Object.keys(changes).length === 0) throw noFields();
   const { settings, ...fields } = changes;
   const merged = settings === undefined ? {} : { settings: mergeSettings(partner.settings, settings) };
-  const updated = await withOwnSlug(partner.$query(ctx.tx).patchAndFetch({ ...fields, ...merged }));
+  const updated = await withOwnSlug(patchRecorded(ctx, partner, { ...fields, ...merged }));
   return Object.assign(updated, { changedFields: changedPaths(changes) });
 }
 

@@ -36,7 +36,6 @@ export async function keepRegistration(
   { companyName, userId }: Registered = {},
 ): Promise<string> {
   const token = randomBytes(32).toString('base64url');
-  await tx('registrations').whereRaw('expires_at <= now()').delete();
   await tx('registrations').insert({
     token_hash: tokenHash(token),
     email,

@@ -1,4 +1,5 @@
 import type { Caller, Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -73,7 +74,7 @@ export async function updateRole(ctx: Context, id: string, change: RoleChange): 
     }
   }
   const { name = role.name, description = role.description, permissions = role.permissions } = change;
-  return role.$query(ctx.tx).patchAndFetch({ name, description, permissions });
+  return patchRecorded(ctx, role, { name, description, permissions });
 }
 
 export async function deleteRole(ctx: Context, id: string): Promise<{ success: true; role: Role }> {

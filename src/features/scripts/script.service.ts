@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -61,7 +62,7 @@ export async function updateScript(ctx: Context, id: string, patch: ScriptPatch)
   const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
-  return Object.assign(await script.$query(ctx.tx).patchAndFetch(changes), { changedFields });
+  return Object.assign(await patchRecorded(ctx, script, changes), { changedFields });
 }
 
 /** What is under way goes on: each command has the script as it was. */

@@ -1,4 +1,5 @@
 import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
@@ -42,7 +43,7 @@ export async function updateSite(ctx: Context, id: string, { orgId, ...patch }: 
   const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
-  return Object.assign(await site.$query(ctx.tx).patchAndFetch(changes), { changedFields });
+  return Object.assign(await patchRecorded(ctx, site, changes), { changedFields });
 }
 
 /** For good. A site that still has devices stays. */

@@ -12,3 +12,4 @@ export { endSessionsOf } from './user-sessions.ts';
 export { createFirstAdmin, findUserByEmail } from './user.service.ts';
 export { SYSTEM_ROLES, User } from './user.model.ts';
 export { userRoutes } from './user.routes.ts';
+export { invitationRetention } from './retention.ts';

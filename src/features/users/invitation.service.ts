@@ -12,8 +12,6 @@ import { readPerson, selectPeople, visiblePeople, type Person } from './person.t
 import type { NewInvitation, UserChange } from './user.schema.ts';
 
 const INVITATION_DAYS = 7;
-/** How long one that has expired can still be seen, and be sent again. */
-const KEPT_DAYS = 30;
 
 export interface InvitationParts {
   mailer: Mailer;
@@ -122,8 +120,7 @@ async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: 
   await ctx.tx.raw(
     `delete from membership_invitations
     where partner_id is not distinct from :partnerId::uuid and org_id is not distinct from :orgId::uuid
-      and (expires_at <= now() and lower(email) = lower(:email)
-        or expires_at <= now() - interval '${KEPT_DAYS} days')`,
+      and expires_at <= now() and lower(email) = lower(:email)`,
     { partnerId, orgId, email },
   );
 }

@@ -45,19 +45,27 @@ export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<P
 export const readSelf = (ctx: Context) => readPerson(ctx, ctx.caller.userId);
 
 export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Person> {
+  const before = await readSelf(ctx);
   await User.query(ctx.tx).findById(ctx.caller.userId).patch({ name });
-  return readSelf(ctx);
+  return recorded(ctx, before, await readSelf(ctx));
 }
 
 export async function changePerson(ctx: Context, id: string, change: UserChange): Promise<Person> {
-  await changing(ctx, id, async (person) => {
+  const before = await changing(ctx, id, async (person) => {
     if (change.status === 'active' && person.status === 'disabled' && ctx.caller.kind === 'api_key') {
       throw new AppError('forbidden', 'An API key cannot enable a person. Sign in as a person.');
     }
     if (person.isInvitation) await changeInvitation(ctx, person, change);
     else await changeAccount(ctx, person, change);
   });
-  return readPerson(ctx, id);
+  return recorded(ctx, before, await readPerson(ctx, id));
+}
+
+/** What PATCH can change of a person, before and after. */
+function recorded(ctx: Context, before: Person, after: Person): Person {
+  const changeable = ({ name, status }: Person) => ({ name, status });
+  ctx.recordChange(changeable(before), changeable(after));
+  return after;
 }
 
 async function changeAccount(ctx: Context, { id, name, status }: Person, change: UserChange): Promise<void> {

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import type pg from 'pg';
+import { LOCK_PATIENCE, type LockPatience, runInTransaction } from './locking-migration.ts';
+import { isOnline, onlineStatements, runOnline } from './online-migration.ts';
 
 /** The name of a migration is its file name: `0003_identity.sql`. */
 interface SqlMigration {
@@ -33,12 +36,20 @@ function findMigrations(here: string): string {
   return path.join(root.endsWith(`${path.sep}dist`) ? path.dirname(root) : root, 'migrations');
 }
 
+/**
+ * What Knex has to know beside the source: each file has a transaction of its own, or none. In one transaction for all,
+ * the locks of the first would be held until the last is through.
+ */
+export const TRANSACTION_EACH = { disableTransactions: true } as const;
+
 /** Knex's port for migrations, over SQL files. Forward only: rolling back is starting the earlier release. */
 export class SqlMigrationSource implements Knex.MigrationSource<SqlMigration> {
   readonly #directory: string;
+  readonly #patience: LockPatience;
 
-  constructor(directory = MIGRATIONS_DIR) {
+  constructor(directory = MIGRATIONS_DIR, patience = LOCK_PATIENCE) {
     this.#directory = directory;
+    this.#patience = patience;
   }
 
   async getMigrations(): Promise<SqlMigration[]> {
@@ -49,19 +60,39 @@ export class SqlMigrationSource implements Knex.MigrationSource<SqlMigration> {
     return migration.name;
   }
 
-  async getMigration(migration: SqlMigration): Promise<Knex.Migration> {
+  async getMigration(
+    migration: SqlMigration,
+  ): Promise<Knex.Migration & { config: { transaction: boolean } }> {
     return {
-      async up(knex) {
-        // By the driver itself: Knex takes question marks for bindings, and those behind a backslash for its own.
-        const connection = (await knex.client.acquireConnection()) as pg.ClientBase;
-        await connection.query(migration.sql);
-        await knex('muster_migration_checksums').insert({ name: migration.name, sha256: migration.sha256 });
-      },
+      config: { transaction: !isOnline(migration.sql) },
+      up: (knex) => this.#apply(knex, migration),
       async down() {
         throw new Error('Migrations go forward only. To roll back, start the earlier release.');
       },
     };
   }
+
+  async #apply(knex: Knex, migration: SqlMigration): Promise<void> {
+    // Knex notes a file after its transaction, so a process that was killed in between has applied one that Knex would
+    // apply again.
+    if (await isRecorded(knex, migration)) return;
+    // By the driver itself: Knex takes question marks for bindings, and those behind a backslash for its own.
+    const connection = (await knex.client.acquireConnection()) as pg.ClientBase;
+    try {
+      if (isOnline(migration.sql)) {
+        await runOnline(connection, onlineStatements(migration.name, migration.sql));
+      } else {
+        await runInTransaction(connection, migration, this.#patience);
+      }
+    } finally {
+      await knex.client.releaseConnection(connection);
+    }
+    await knex('muster_migration_checksums').insert({ name: migration.name, sha256: migration.sha256 });
+  }
+}
+
+async function isRecorded(knex: Knex, { name }: SqlMigration): Promise<boolean> {
+  return (await knex('muster_migration_checksums').where({ name }).first('name')) !== undefined;
 }
 
 async function readMigrations(directory: string): Promise<SqlMigration[]> {
@@ -84,7 +115,7 @@ const MIGRATION_LOCK = 0x6d_75_73_74; // "must"
  * @param session  a connection that stays open until the run is over, and the lock with it
  */
 export async function prepareMigrations(session: Knex, directory = MIGRATIONS_DIR): Promise<void> {
-  await session.raw(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+  await takeMigrationLock(session);
   await session.raw(`create table if not exists muster_migration_checksums (
     name text primary key, sha256 char(64) not null, applied_at timestamptz(3) not null default now())`);
   // Under our lock nobody else migrates: a Knex lock that is set belongs to a process that is gone.
@@ -92,6 +123,20 @@ export async function prepareMigrations(session: Knex, directory = MIGRATIONS_DI
     await session('knex_migrations_lock').update({ is_locked: 0 });
   }
   await assertUnedited(session, await readMigrations(directory));
+}
+
+const LOCK_POLL_MS = 200;
+
+/**
+ * Asks for the lock again and again instead of waiting for it in the database: a statement that waits there has a
+ * snapshot, for whose end `create index concurrently` in the session that holds the lock would wait for ever.
+ */
+async function takeMigrationLock(session: Knex): Promise<void> {
+  for (;;) {
+    const { rows } = await session.raw(`select pg_try_advisory_lock(${MIGRATION_LOCK}) as got`);
+    if (rows[0]?.got === true) return;
+    await delay(LOCK_POLL_MS);
+  }
 }
 
 async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<void> {
@@ -105,10 +150,16 @@ async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<voi
  * Applies what is pending and answers the names applied.
  * @param lockSession  a pool of one connection, since the lock belongs to it
  */
-export async function migrate(owner: Knex, lockSession: Knex, directory = MIGRATIONS_DIR): Promise<string[]> {
+export async function migrate(
+  owner: Knex,
+  lockSession: Knex,
+  directory = MIGRATIONS_DIR,
+  patience = LOCK_PATIENCE,
+): Promise<string[]> {
   await prepareMigrations(lockSession, directory);
   const [, applied] = (await owner.migrate.latest({
-    migrationSource: new SqlMigrationSource(directory),
+    ...TRANSACTION_EACH,
+    migrationSource: new SqlMigrationSource(directory, patience),
   })) as [number, SqlMigration[] | string[]];
   return applied.map((migration) => (typeof migration === 'string' ? migration : migration.name));
 }

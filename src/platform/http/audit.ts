@@ -21,7 +21,7 @@ export type AuditActor =
     })
   | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>
   /** The server itself. */
-  | { kind: 'system'; orgId: string; partnerId: string };
+  | { kind: 'system'; orgId: string | null; partnerId: string };
 
 export interface AuditEntry extends AuditNote {
   action: string;

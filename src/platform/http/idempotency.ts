@@ -1,7 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
+import type { RetentionRule } from '../db/retention.ts';
 import type { Tx } from '../db/transaction.ts';
 import { AppError, invalid } from '../errors.ts';
+
+const KEPT_DAYS = 1;
+
+/** Keys of people who do not come back. The others are removed with the next key of the same person. */
+export const idempotencyRetention: RetentionRule = {
+  table: 'idempotency_keys',
+  key: ['user_id', 'key'],
+  days: KEPT_DAYS,
+  isOver: (days) => `old.created_at < now() - make_interval(days => ${days})`,
+};
 
 /** A request that its sender may send again, by its `Idempotency-Key`: one key, one deed (SHAPES 1). */
 export interface OnceOnly {
@@ -32,8 +43,8 @@ export async function takeKey(
   { userId, key, requestHash }: OnceOnly,
 ): Promise<{ answer: unknown } | undefined> {
   await tx.raw(
-    `delete from idempotency_keys where user_id = ? and created_at < now() - interval '24 hours'`,
-    [userId],
+    'delete from idempotency_keys where user_id = ? and created_at < now() - make_interval(days => ?)',
+    [userId, KEPT_DAYS],
   );
   const { rows: taken } = await tx.raw(
     `insert into idempotency_keys (user_id, key, request_hash) values (?, ?, ?) on conflict do nothing returning key`,

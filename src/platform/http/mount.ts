@@ -22,6 +22,7 @@ import {
   signInAgent,
 } from './authentication.ts';
 import type { AuditTrail } from './audit.ts';
+import { type Changes, changesOf } from './changes.ts';
 import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
@@ -169,15 +170,19 @@ async function signedIn<C extends Context | AgentContext>(
   row: AnyRoute,
   state: RequestState,
   input: Input & { ctx: DetachedContext | DetachedAgentContext },
-  within: (work: (ctx: C) => Promise<unknown>) => Promise<unknown>,
+  within: (work: (ctx: C, recorded: Recorded) => Promise<unknown>) => Promise<unknown>,
   audit: AuditTrail,
 ): Promise<unknown> {
   const prepared = await row.prepare?.(input);
   if (!row.transaction) return shaped(row, await row.handler({ ...input, prepared }));
-  return within((ctx) => audited(row, state, { ...input, ctx, prepared }, audit));
+  return within((ctx, recorded) => audited(row, state, { ...input, ctx, prepared, recorded }, audit));
 }
 
-type Opened = Pick<Context, 'tx' | 'afterCommit'>;
+type Opened = Pick<Context, 'tx' | 'afterCommit' | 'recordChange'>;
+/** What the handler has noted by `recordChange`. */
+interface Recorded {
+  changes?: Changes;
+}
 
 /** An agent sees the organization of its device: nothing narrower is cut by the database. */
 function scopeOf({ orgId }: AgentCaller): TenantScope {
@@ -191,12 +196,17 @@ function transactions<C>(
   scope: TenantScope,
   contextOf: (opened: Opened) => C,
 ) {
-  return async <T>(work: (ctx: C) => PromiseLike<T>): Promise<T> => {
+  return async <T>(work: (ctx: C, recorded: Recorded) => PromiseLike<T>): Promise<T> => {
+    const recorded: Recorded = {};
+    const recordChange: Opened['recordChange'] = (before, after) => {
+      recorded.changes = changesOf(before, after);
+    };
     const afterwards: (() => void | Promise<void>)[] = [];
     const result = await withTenant(
       db,
       scope,
-      (tx) => work(contextOf({ tx, afterCommit: (task) => void afterwards.push(task) })),
+      (tx) =>
+        work(contextOf({ tx, recordChange, afterCommit: (task) => void afterwards.push(task) }), recorded),
       { readOnly: row.method === 'get' && row.audit === undefined },
     );
     for (const task of afterwards) await task();
@@ -207,10 +217,10 @@ function transactions<C>(
 async function audited(
   row: AnyRoute,
   state: RequestState,
-  input: Input & { ctx: Context | AgentContext; prepared: unknown },
+  input: Input & { ctx: Context | AgentContext; prepared: unknown; recorded: Recorded },
   audit: AuditTrail,
 ): Promise<unknown> {
-  const { ctx, once } = input;
+  const { ctx, once, recorded } = input;
   const before = once === undefined ? undefined : await takeKey(ctx.tx, once);
   if (before !== undefined) return before.answer;
   const raw = await row.handler(input);
@@ -220,9 +230,14 @@ async function audited(
     const { action, resource: resourceType, note } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
     const told: unknown = raw instanceof ToldJson ? raw.told : raw;
-    const entries = [note(told, input)]
-      .flat()
-      .map((about) => ({ action, ...about, resourceType, actor, state }));
+    const entries = [note(told, input)].flat().map((about) => ({
+      action,
+      ...about,
+      details: { ...about.details, ...recorded.changes },
+      resourceType,
+      actor,
+      state,
+    }));
     const [first] = entries;
     if (entries.length === 1 && first !== undefined) await audit.record(ctx.tx, first);
     else await audit.recordAll(ctx.tx, entries);

@@ -3,6 +3,7 @@ import nodemailer from 'nodemailer';
 import type { Logger } from '../logger.ts';
 import { newId } from '../ids.ts';
 import { writePrivate } from '../secrets/own-files.ts';
+import { type MailFolderLimits, tidyMailFolder } from './mail-folder.ts';
 
 export interface Mail {
   to: string;
@@ -24,12 +25,14 @@ export interface MailerOptions {
   from: string;
   dataDir: string;
   log: Logger;
+  /** What the folder of mails may hold. */
+  folderLimits?: MailFolderLimits;
 }
 
 const TIME_OUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 15_000 };
 
-export function createMailer({ smtpUrl, from, dataDir, log }: MailerOptions): Mailer {
-  const deliver = smtpUrl === undefined ? toFile(dataDir, log) : toServer(smtpUrl, log);
+export function createMailer({ smtpUrl, from, dataDir, log, folderLimits }: MailerOptions): Mailer {
+  const deliver = smtpUrl === undefined ? toFile(dataDir, log, folderLimits) : toServer(smtpUrl, log);
   const underWay = new Set<Promise<void>>();
 
   async function send(mail: Mail | (() => Promise<Mail | undefined>)): Promise<void> {
@@ -63,13 +66,18 @@ function toServer(smtpUrl: string, log: Logger): Deliver {
 }
 
 /** What a mail says, a link with its token above all, is in the file alone, which only its owner reads. */
-function toFile(dataDir: string, log: Logger): Deliver {
+function toFile(dataDir: string, log: Logger, limits: MailFolderLimits | undefined): Deliver {
   const composer = nodemailer.createTransport({ streamTransport: true, buffer: true, newline: 'unix' });
   return async (mail) => {
     const { message } = await composer.sendMail(mail);
     if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed in memory');
-    const file = path.join(dataDir, 'mail', `${newId()}.eml`);
+    const folder = path.join(dataDir, 'mail');
+    const file = path.join(folder, `${newId()}.eml`);
     await writePrivate(file, message.toString('utf8'));
     log.info({ to: mail.to, subject: mail.subject, file }, 'mail.written');
+    // The mail is there, whatever becomes of older ones.
+    await tidyMailFolder(folder, limits).catch((error: unknown) => {
+      log.warn({ err: error, folder }, 'mail.folder_not_tidied');
+    });
   };
 }

@@ -2,6 +2,8 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { saveCredentials } from '../../../src/agent/credentials.ts';
+import { openDeviceFolder } from '../../../src/agent/device-folder.ts';
+import { processMark } from '../../../src/agent/os/process-mark.ts';
 import type { CommandOutput } from '../../../src/protocol/index.ts';
 import { startAgent, type AgentProgram } from '../../support/agent-program.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -70,6 +72,11 @@ describe('the agent program and durable work', function () {
       20_000,
     ).then((result) => result!);
 
+  const runningOf = async (pids: number[]) => {
+    const marks = await Promise.all(pids.map(async (pid) => processMark(pid)));
+    return pids.filter((_pid, index) => marks[index] !== '');
+  };
+
   it('offers what it can do', async () => {
     await start();
     const { capabilities } = hub.sockets[0]!.handshake.auth as { capabilities: string[] };
@@ -87,12 +94,14 @@ describe('the agent program and durable work', function () {
       () => hub.lastHeartbeat?.autoUpdate,
       (is) => is === false,
     );
-    expect((await stat(path.join(temporary.folder, 'commands-d.journal'))).mode & 0o777).to.equal(0o600);
+    const own = await openDeviceFolder(temporary.folder, { server: hub.url, deviceId: 'd' });
+    expect((await stat(path.join(own, 'commands.journal'))).mode & 0o777).to.equal(0o600);
   });
 
   it('killed between the effect and the result, does not do it again', async () => {
     await start();
     await hub.command('script.run', script(`${effect('once')}; sleep 2`), { id: 'a' });
+    await effectsAre(['once']);
     await hub.command('script.run', script(effect('other')), { id: 'b' });
     await resultOf('b');
     await effectsAre(['once', 'other']);
@@ -105,6 +114,70 @@ describe('the agent program and durable work', function () {
     await hub.command('script.run', script(effect('last')), { id: 'c' });
     await resultOf('c');
     await effectsAre(['once', 'other', 'last']);
+  });
+
+  it('killed while scripts run, ends them at the next start before it tells that they were interrupted', async () => {
+    const mark = path.join(temporary.folder, 'pids');
+    await start();
+    const deaf = `trap '' TERM; echo $$ >> "${mark}"; ( trap '' TERM; sleep 300 ) & echo $! >> "${mark}"; wait`;
+    await hub.command('script.run', script(deaf), { id: 'a' });
+    await hub.command('script.run', script(`echo $$ >> "${mark}"; sleep 300`), { id: 'b' });
+    const pids = await eventually(
+      async () =>
+        (await readFile(mark, 'utf8').catch(() => '')).trim().split('\n').filter(Boolean).map(Number),
+      (found) => found.length === 3,
+      10_000,
+    );
+    await kill();
+    expect(await runningOf(pids), 'they run on without the agent').to.deep.equal(pids);
+    await start();
+    expect((await resultOf('a')).error!.code).to.equal('INTERRUPTED');
+    expect(await runningOf(pids)).to.deep.equal([]);
+    expect((await resultOf('b')).error!.code).to.equal('INTERRUPTED');
+  });
+
+  it('lets no other agent run in its folder, whoever starts first, and none is kept out by a killed one', async () => {
+    const many = Array.from({ length: 3 }, () =>
+      startAgent(['run', '--json', '--data-dir', temporary.folder]),
+    );
+    try {
+      const refused = await eventually(
+        () => many.filter(({ child }) => child.exitCode !== null),
+        (ended) => ended.length === 2,
+        20_000,
+      );
+      const [winner] = many.filter((one) => !refused.includes(one));
+      for (const one of refused) {
+        expect(one.output()).to.contain(`already running (process ${winner!.child.pid})`);
+        expect(one.child.exitCode).to.equal(1);
+      }
+      winner!.child.kill('SIGKILL');
+      await winner!.ended;
+    } finally {
+      for (const { child } of many) child.kill('SIGKILL');
+    }
+    await start();
+    await resultOf(await hub.command('script.run', script('true')));
+  });
+
+  it('enrolled as another device while it runs, becomes that one, with its own journal', async () => {
+    await start();
+    await hub.command('script.run', script(`${effect('old')}; sleep 300`), { id: 'old' });
+    await effectsAre(['old']);
+    const connections = hub.sockets.length;
+    await enrolledAs('another');
+    await eventually(
+      () => hub.sockets.length,
+      (count) => count > connections,
+      20_000,
+    );
+    expect(hub.sockets[0]!.connected).to.equal(false);
+    await resultOf(await hub.command('script.run', script(effect('new')), { id: 'new' }));
+    expect(hub.results.map(({ id }) => id)).to.deep.equal(['new']);
+    expect(program!.output()).to.contain('enrolled as another device');
+    // What the first device had accepted is told when the machine is that device again.
+    await enrolledAs('d');
+    expect((await resultOf('old')).error!.code).to.equal('INTERRUPTED');
   });
 
   it('killed between the result and its acknowledgement, tells it again and does it once', async () => {

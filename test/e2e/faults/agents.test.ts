@@ -168,7 +168,8 @@ describe('agents that are killed, and agents that are two', function () {
     const device = await stage.enroll(north);
     const work = await stage.work();
     const two = await Promise.all([north, south].map((server) => stage.startAgent(device, server)));
-    const isSentAway = ({ output }: { output(): string }) => output().includes('sent away: superseded');
+    const isSentAway = ({ output }: { output(): string }) =>
+      output().includes('The server ended the connection (superseded).');
     await eventually(
       () => two.filter(isSentAway).length,
       (count) => count === 1,

@@ -370,8 +370,8 @@ describe('alerts', function () {
       );
       expect(rows).to.have.length(3);
       expect(rows[0].details).to.deep.equal({
-        before: { offlineAfterMinutes: 5, diskPercent: null },
-        after: { offlineAfterMinutes: 5, diskPercent: 75 },
+        before: { diskPercent: null },
+        after: { diskPercent: 75 },
       });
     });
 

@@ -294,6 +294,8 @@ describe('what is in the audit trail', function () {
       await call('PATCH', `/orgs/partners/${partner.id}`, { name: 'Q', maxDevices: 5 }, token);
       expect((await one('partner.update', partner.id))['details']).to.deep.equal({
         changedFields: ['name', 'maxDevices'],
+        before: { name: 'P', maxDevices: null },
+        after: { name: 'Q', maxDevices: 5 },
       });
       await call('DELETE', `/orgs/partners/${partner.id}`, undefined, token);
       expect(await one('partner.delete', partner.id)).to.include({ resource_name: 'Q' });
@@ -302,6 +304,8 @@ describe('what is in the audit trail', function () {
       expect(settings.status, JSON.stringify(settings.body)).to.equal(200);
       expect((await one('partner.settings.update', tenant.partnerId))['details']).to.deep.equal({
         changedFields: ['settings.timezone'],
+        before: { settings: {} },
+        after: { settings: { timezone: 'Europe/Lisbon' } },
       });
 
       const made = await call('POST', '/orgs/organizations', { name: 'O', slug: `o-${newId()}` });
@@ -312,7 +316,11 @@ describe('what is in the audit trail', function () {
         type,
       });
       await call('PATCH', `/orgs/organizations/${id}`, { name: 'O2' });
-      expect((await one('organization.update', id))['details']).to.deep.equal({ changedFields: ['name'] });
+      expect((await one('organization.update', id))['details']).to.deep.equal({
+        changedFields: ['name'],
+        before: { name: 'O' },
+        after: { name: 'O2' },
+      });
       await call('DELETE', `/orgs/organizations/${id}`);
       expect(await one('organization.delete', id)).to.include({ org_id: id, resource_name: 'O2' });
     });
@@ -336,6 +344,11 @@ describe('what is in the audit trail', function () {
       );
       expect((await one('partner.settings.update', other.partnerId))['details']).to.deep.equal({
         changedFields: ['settings.organizationOrder'],
+        before: { organizationOrder: null },
+        after: {
+          organizationOrder: (await call('GET', '/orgs/partners/me', undefined, other.admin.token)).body
+            .settings.organizationOrder,
+        },
       });
     });
 

@@ -275,7 +275,7 @@ describe('the archive of the audit trail', function () {
     const env = { ...environment(), AUDIT_ARCHIVE_BUCKET: 'missing' };
     const ran = await muster(env, 'prune');
     expect(ran.code).to.equal(1);
-    expect(ran.out).to.contain('audit.not_pruned').and.contain('0 entries removed; 1 organizations failed');
+    expect(ran.out).to.contain('audit.not_pruned').and.contain('0 entries removed; 1 audit trails failed');
     expect(await muster({ ...environment(), AUDIT_ADMIN_DATABASE_URL: '' }, 'prune')).to.include({ code: 2 });
   });
 

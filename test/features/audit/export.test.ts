@@ -105,7 +105,12 @@ describe('exporting the audit trail', () => {
     await post({ format: 'csv', filters: { action: 'x.y' }, dateRange: { from: '2026-01-01' } });
     // The first one is in the trail by then, or not yet.
     await get(`?userId=${reader.id}&to=2026-01-01T00:00:00Z`);
-    const entries = (await entriesOf(app, 'audit_logs.export')).filter(({ org_id: of }) => of === orgId);
+    const ofAction = async (action: string) =>
+      (await entriesOf(app, action)).filter(({ org_id: of }) => of === orgId);
+    const entries = await ofAction('audit_logs.export');
+    expect((await ofAction('data.export')).map(({ details }) => details)).to.deep.equal(
+      entries.map(({ details }) => details),
+    );
     expect(entries.map(({ details }) => details)).to.deep.equal([
       { format: 'csv', rows: 0, action: 'x.y', from: '2026-01-01T00:00:00.000Z' },
       { format: 'csv', rows: 0, userId: reader.id, to: '2026-01-01T00:00:00.000Z' },

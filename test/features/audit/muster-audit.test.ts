@@ -59,6 +59,18 @@ describe('muster audit', () => {
 
   it('takes a chain to a file, and checks that without a database or any setting', async () => {
     expect(await online('export', '--org', bench.orgId, '--out', bundle)).to.include({ code: 0 });
+    const noted = await bench.owner(
+      `select org_id, partner_id, actor_type, resource_type, details from audit_outbox where action = 'data.export'`,
+    );
+    expect(noted).to.deep.equal([
+      {
+        org_id: bench.orgId,
+        partner_id: bench.partnerId,
+        actor_type: 'system',
+        resource_type: 'audit_logs',
+        details: { format: 'bundle', rows: 30 },
+      },
+    ]);
     const checked = await run(['verify', '--bundle', bundle]);
     expect([checked.code, checked.err]).to.deep.equal([0, '']);
     expect(checked.out).to.match(/^OK +30 entries, 1 checkpoints in 1 chains/m);
@@ -103,7 +115,8 @@ describe('muster audit', () => {
     expect((await run(['verify', '--bundle', later, '--known', bundle])).code).to.equal(0);
     const back = await run(['verify', '--bundle', bundle, '--known', later]);
     expect(back.code).to.equal(1);
-    expect(back.out).to.contain('entries 31 to 32 are missing at the end: the earlier copy');
+    // The two that were added, and before them the one about the first export.
+    expect(back.out).to.contain('entries 31 to 33 are missing at the end: the earlier copy');
   });
 
   it('ends with 2 where nothing could be checked, and says why', async () => {

@@ -2,6 +2,8 @@ import { expect } from 'chai';
 import { BundleReader, type BundleReport } from '../../../src/features/audit/bundle.ts';
 import { checksumOf } from '../../../src/features/audit/chain.ts';
 import { exportBundle } from '../../../src/features/audit/export-bundle.ts';
+import { NameSheets } from '../../../src/features/audit/index.ts';
+import { NotedNames } from '../../../src/features/audit/noted-names.ts';
 import { OldEntries, type OldEntriesOptions } from '../../../src/features/audit/old-entries.ts';
 import { cutChain, nextPortion } from '../../../src/features/audit/prune-chain.ts';
 import { readEntries } from '../../../src/features/audit/stored-chains.ts';
@@ -107,17 +109,130 @@ describe('pruning of the audit trail', function () {
     expect(await job().remove()).to.include({ removed: 0 });
   });
 
-  it('goes by the rule of each organization, and keeps what is a partner’s own', async () => {
+  it('goes by the rule of each organization', async () => {
     const other = await bench.organization();
     await keep(100);
-    await fill(
-      [2, { daysAgo: 200 }],
-      [2, { daysAgo: 200, orgId: other }],
-      [2, { daysAgo: 2000, orgId: null }],
-    );
+    await fill([2, { daysAgo: 200 }], [2, { daysAgo: 200, orgId: other }]);
     expect(await job().remove()).to.include({ removed: 2 });
-    const all = ['1 unlinked', 2];
-    expect([await left(), await left(other), await left(bench.partnerId)]).to.deep.equal([[], all, all]);
+    expect([await left(), await left(other)]).to.deep.equal([[], ['1 unlinked', 2]]);
+  });
+
+  it('keeps what is a partner’s own as long as the longest kept of its organizations, and then removes it', async () => {
+    await bench.organization();
+    await fill([3, { daysAgo: 500, orgId: null }], [2, { daysAgo: 400, orgId: null }]);
+    await keep(700);
+    expect(await job().remove()).to.include({ removed: 0 });
+    await keep(450);
+    expect(await job().remove()).to.include({ removed: 3, failed: 0 });
+    expect(await left(bench.partnerId)).to.deep.equal(['4 unlinked', 5]);
+    // The other organization keeps its own for the 365 days of the default.
+    await keep(30);
+    expect(await job().remove()).to.include({ removed: 2, failed: 0 });
+    expect(await left(bench.partnerId)).to.deep.equal([]);
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  it('removes from the chain of the whole system too', async () => {
+    await bench.owner(
+      `insert into audit_outbox (id, actor_type, actor_id, action, resource_type, result, "timestamp")
+      select gen_random_uuid(), 'system', gen_random_uuid(), 'a', 'x', 'success', now() - make_interval(days => n)
+      from unnest(array[400, 300]) n`,
+    );
+    await bench.sealer.flush();
+    expect(await job().remove()).to.include({ removed: 1, failed: 0 });
+    expect(await left('00000000-0000-0000-0000-000000000000')).to.deep.equal(['2 unlinked']);
+    expect(await faults()).to.deep.equal([]);
+  });
+
+  describe('and the names in it', () => {
+    const names = async () => {
+      const [found] = await bench.owner<{ resources: string[]; actors: string[]; sheets: string[] }>(
+        `select array(select resource_name from audit_resources where resource_name is not null order by 1) as resources,
+          array(select actor_email from audit_actors where actor_email is not null group by 1 order by 1) as actors,
+          array(select name from audit_name_sheets, unnest(names) name order by 1) as sheets`,
+      );
+      return found!;
+    };
+    /** One entry about a device, by somebody. */
+    const entry = async (name: string, email: string, daysAgo: number, actor = ACTOR) => {
+      await bench.owner(
+        `insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type,
+          resource_name, result, "timestamp")
+        values (gen_random_uuid(), $1, $2, 'user', $3, $4, 'a', 'device', $5, 'success', now() - make_interval(days => $6))`,
+        [bench.orgId, bench.partnerId, actor, email, name, daysAgo],
+      );
+      await bench.sealer.flush();
+    };
+    const ACTOR = '01a1fd47-0000-7000-8000-00000000000a';
+
+    it('leaves no name and no address of a person behind with the last entry that used it', async () => {
+      await entry('gone-host', 'old@example.com', 400);
+      await entry('host', 'old@example.com', 400);
+      await entry('host', 'new@example.com', 1);
+      const sheets = new NameSheets({ db: bench.db, log: quietLog });
+      await sheets.gather();
+      expect(await names()).to.deep.equal({
+        resources: ['gone-host', 'host'],
+        actors: ['new@example.com', 'old@example.com'],
+        sheets: ['gone-host', 'host'],
+      });
+      await job({ sheets }).remove();
+      expect(await names()).to.deep.equal({
+        resources: ['host'],
+        actors: ['new@example.com'],
+        sheets: ['host'],
+      });
+    });
+
+    it('keeps a name that an entry uses which is not sealed yet', async () => {
+      await entry('host', 'who@example.com', 400);
+      const waiting = `insert into audit_outbox (id, org_id, partner_id, actor_type, actor_id, actor_email, action,
+        resource_type, resource_name, result) values (gen_random_uuid(), $1, $2, 'user', $3, 'who@example.com', 'a',
+        'device', 'host', 'success')`;
+      await bench.owner(waiting, [bench.orgId, bench.partnerId, ACTOR]);
+      await job().remove();
+      expect(await names()).to.deep.include({ resources: ['host'], actors: ['who@example.com'] });
+      await bench.sealer.flush();
+    });
+
+    it('takes up at the next round what an interrupted one has left', async () => {
+      await entry('host', 'who@example.com', 400);
+      const closed = job();
+      // As if the process had ended between the entries and their names.
+      await bench.owner(
+        'create function hold() returns trigger language plpgsql as $$ begin raise exception $x$no$x$; end $$',
+      );
+      await bench.owner(
+        'create trigger hold before delete on audit_actors for each row execute function hold()',
+      );
+      expect(await closed.remove()).to.include({ removed: 1, failed: 0 });
+      expect((await names()).actors).to.deep.equal(['who@example.com']);
+      await bench.owner('drop function hold cascade');
+      await job().remove();
+      expect(await names()).to.deep.include({ resources: [], actors: [] });
+    });
+
+    it('notes a name again that a sealer remembers, once it has forgotten it', () => {
+      const entries = [
+        {
+          orgId: bench.orgId,
+          partnerId: bench.partnerId,
+          actorType: 'user' as const,
+          actorId: ACTOR,
+          actorEmail: 'who@example.com',
+          resourceType: 'device',
+          resourceName: 'host',
+        },
+      ];
+      for (const [rememberedMs, again] of [
+        [60_000, 0],
+        [0, 1],
+      ] as const) {
+        const noted = new NotedNames(rememberedMs);
+        noted.noted(noted.newIn(entries));
+        expect(noted.newIn(entries).actors).to.have.length(again);
+      }
+    });
   });
 
   describe('of a chain that is not intact', () => {

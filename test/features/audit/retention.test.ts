@@ -40,8 +40,8 @@ describe('audit retention', function () {
       {
         org_id: tenant.orgId,
         details: {
-          before: { retentionDays: 365, archiveToS3: false },
-          after: { retentionDays: 90, archiveToS3: false },
+          before: { retentionDays: 365 },
+          after: { retentionDays: 90 },
         },
       },
     ]);

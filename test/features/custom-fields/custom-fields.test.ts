@@ -65,7 +65,15 @@ describe('custom fields', () => {
     };
     expect(await auditOf(made.body.id)).to.deep.equal([
       { ...common, action: 'custom_field.create', details: { type: 'string' } },
-      { ...common, action: 'custom_field.update', details: { changedFields: ['name', 'description'] } },
+      {
+        ...common,
+        action: 'custom_field.update',
+        details: {
+          changedFields: ['name', 'description'],
+          before: { name: 'Asset tag', description: 'On the sticker' },
+          after: { name: 'Sticker', description: null },
+        },
+      },
       { ...common, action: 'custom_field.delete', details: { devicesChanged: 0 } },
     ]);
   });

@@ -64,9 +64,26 @@ describe('a device that is changed', () => {
     expect(await auditOf(device.deviceId)).to.deep.equal([
       {
         ...common,
-        details: { changedFields: ['displayName', 'tags', 'autoUpdate', 'siteId', 'customFields.asset'] },
+        details: {
+          changedFields: ['displayName', 'tags', 'autoUpdate', 'siteId', 'customFields.asset'],
+          before: { displayName: null, tags: [], autoUpdate: true, siteId: before.siteId, customFields: {} },
+          after: {
+            displayName: 'Till 4',
+            tags: ['till', 'front'],
+            autoUpdate: false,
+            siteId: site,
+            customFields: { asset: 'A-1' },
+          },
+        },
       },
-      { ...common, details: { changedFields: ['displayName', 'tags'] } },
+      {
+        ...common,
+        details: {
+          changedFields: ['displayName', 'tags'],
+          before: { displayName: 'Till 4', tags: ['till', 'front'] },
+          after: { displayName: null, tags: [] },
+        },
+      },
     ]);
   });
 

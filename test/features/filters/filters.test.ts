@@ -59,10 +59,11 @@ describe('saved filters', () => {
     expect(created).to.have.length(3);
     for (const entry of created) expect(entry).to.deep.include({ ...noted, details: {} });
     for (const entry of await trailOf('filter.update')) {
-      expect(entry).to.deep.include({
-        ...noted,
-        details: { changedFields: ['description', 'conditions'] },
-      });
+      expect(entry).to.deep.include(noted);
+      const { changedFields, before, after } = (entry as { details: Record<string, object> }).details;
+      expect(changedFields).to.deep.equal(['description', 'conditions']);
+      expect(before).to.have.keys('description', 'conditions');
+      expect(after).to.have.keys('description', 'conditions');
     }
     expect(await trailOf('filter.delete')).to.have.length(3);
   });

@@ -91,7 +91,11 @@ describe('device groups', () => {
             ...common,
             action: 'group.update',
             resource_name: 'Counters',
-            details: { changedFields: ['name', 'description', 'siteId'] },
+            details: {
+              changedFields: ['name', 'description', 'siteId'],
+              before: { name: 'Tills', description: 'Point of sale', siteId: tenant.siteId },
+              after: { name: 'Counters', description: null, siteId: null },
+            },
           },
           { ...common, action: 'group.delete', resource_name: 'Counters', details: {} },
         ]);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { OldLogs } from '../../../src/features/log-retention/index.ts';
+import { RETENTION_RULES } from '../../../src/features/table-life.ts';
+import { RowPruner } from '../../../src/platform/db/row-pruner.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
@@ -47,11 +48,21 @@ describe('log retention', function () {
     );
     return rows[0] as { lines: number; events: number };
   };
-  const remove = () => new OldLogs({ db: app.server.database.hubPool, log: quietLog }).remove();
+  const remove = async () => {
+    const rules = RETENTION_RULES.filter(({ table }) => ['agent_logs', 'device_event_logs'].includes(table));
+    const { removed } = await new RowPruner({
+      db: app.server.database.hubPool,
+      rules,
+      log: quietLog,
+      pauseMs: 0,
+    }).prune();
+    return Object.values(removed).reduce((sum, count) => sum + count, 0);
+  };
 
   it('has defaults, can be chosen, and is told in the audit trail', async () => {
-    expect((await read()).body).to.deep.equal({ diagnosticDays: 30, eventDays: 90 });
-    const chosen = { diagnosticDays: 7, eventDays: 365 };
+    const defaults = { diagnosticDays: 30, eventDays: 90, commandDays: 90, alertDays: 365 };
+    expect((await read()).body).to.deep.equal(defaults);
+    const chosen = { diagnosticDays: 7, eventDays: 365, commandDays: 10, alertDays: 20 };
     const { status, body } = await choose(chosen);
     expect([status, body]).to.deep.equal([200, chosen]);
     expect((await read(tenant.orgId, tenant.technician)).body).to.deep.equal(chosen);
@@ -59,9 +70,42 @@ describe('log retention', function () {
     const { rows } = await sql(
       `select details from audit_logs where action = 'organization.log_retention.update'`,
     );
-    expect(rows).to.deep.equal([
-      { details: { before: { diagnosticDays: 30, eventDays: 90 }, after: chosen } },
-    ]);
+    expect(rows).to.deep.equal([{ details: { before: defaults, after: chosen } }]);
+  });
+
+  it('keeps what a client does not send that knows of logs alone', async () => {
+    const orgId = await buildOrganization(app, tenant.partnerId);
+    await choose({ diagnosticDays: 7, eventDays: 8, commandDays: 9, alertDays: 10 }, orgId);
+    expect((await choose({ diagnosticDays: 1, eventDays: 2 }, orgId)).body).to.deep.equal({
+      diagnosticDays: 1,
+      eventDays: 2,
+      commandDays: 9,
+      alertDays: 10,
+    });
+  });
+
+  it('removes ended commands and resolved alerts by the organization’s own days', async () => {
+    const device = await buildDevice(app, await buildOrganization(app, tenant.partnerId));
+    for (const days of [5, 15]) {
+      await sql(
+        `insert into commands (id, org_id, device_id, type, payload, status, timeout_seconds, expires_at, finished_at)
+        values (gen_random_uuid(), ?, ?, 'agent.ping', '{}', 'failed', 60, now(), now() - make_interval(days => ?))`,
+        [device.orgId, device.deviceId, days],
+      );
+      await sql(
+        `insert into alerts (id, org_id, device_id, kind, severity, status, title, message, resolved_at)
+        values (gen_random_uuid(), ?, ?, 'k', 'low', 'resolved', 't', 'm', now() - make_interval(days => ?))`,
+        [device.orgId, device.deviceId, days],
+      );
+    }
+    await choose({ diagnosticDays: 1, eventDays: 1, commandDays: 10, alertDays: 3 }, device.orgId);
+    await new RowPruner({ db: app.server.database.hubPool, rules: RETENTION_RULES, log: quietLog }).prune();
+    const { rows } = await sql(
+      `select (select count(*)::int from commands where org_id = ?) as commands,
+        (select count(*)::int from alerts where org_id = ?) as alerts`,
+      [device.orgId, device.orgId],
+    );
+    expect(rows).to.deep.equal([{ commands: 1, alerts: 0 }]);
   });
 
   it('is chosen within bounds, by those who may, of their own organizations', async () => {
@@ -70,6 +114,8 @@ describe('log retention', function () {
       { eventDays: 3651 },
       { eventDays: 1.5 },
       { eventDays: '7' },
+      { commandDays: 0 },
+      { alertDays: 3651 },
     ]) {
       const { status } = await choose({ diagnosticDays: 7, eventDays: 7, ...wrong });
       expect(status, JSON.stringify(wrong)).to.equal(400);

@@ -90,7 +90,14 @@ describe('managing tenants', () => {
         ]),
       ).to.deep.equal([
         ['partner.create', {}],
-        ['partner.update', { changedFields: ['maxOrganizations', 'settings.dateFormat', 'status'] }],
+        [
+          'partner.update',
+          {
+            changedFields: ['maxOrganizations', 'settings.dateFormat', 'status'],
+            before: { status: 'active', maxOrganizations: 3, settings: {} },
+            after: { status: 'suspended', maxOrganizations: null, settings: { dateFormat: 'YYYY-MM-DD' } },
+          },
+        ],
         ['partner.delete', {}],
       ]);
     });
@@ -138,7 +145,11 @@ describe('managing tenants', () => {
       expect(second).to.deep.include({
         action: 'partner.settings.update',
         partner_id: tenant.partnerId,
-        details: { changedFields: ['name', 'settings.contact.name', 'settings.contact.phone'] },
+        details: {
+          changedFields: ['name', 'settings.contact.name', 'settings.contact.phone'],
+          before: { name: second.details.before.name, settings: { contact: { name: 'Ann' } } },
+          after: { name: 'New name', settings: { contact: { phone: '1' } } },
+        },
       });
     });
 

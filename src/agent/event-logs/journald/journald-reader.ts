@@ -76,7 +76,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     for await (const entry of entries(newestArguments(log), signal)) lastWriteTime = entry.timeCreated;
     let recordCount = 0;
     let note: string | undefined;
-    if (Date.now() < countUntil) {
+    if (performance.now() < countUntil) {
       for await (const _ of lines(countArguments(log, COUNT_MAX), signal)) recordCount += 1;
       if (recordCount >= COUNT_MAX) note = `recordCount stops at ${COUNT_MAX}; there are more.`;
     } else {
@@ -96,7 +96,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
 
   return {
     async list(signal) {
-      const until = Date.now() + COUNT_BUDGET_MS;
+      const until = performance.now() + COUNT_BUDGET_MS;
       const found = await logs(signal);
       const described: LogMetadata[] = [];
       for (let at = 0; at < found.length; at += 4) {

@@ -1,10 +1,16 @@
-import { constants } from 'node:fs';
-import { access, lstat, readdir, realpath, stat } from 'node:fs/promises';
+import type { Dirent } from 'node:fs';
+import { realpath, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { AgentErrorCode } from '../../../protocol/index.ts';
+import { AgentError } from '../../agent-error.ts';
+import { openBelow, OpenFolder } from '../../os/open-folder.ts';
 
 /** Finds the text logs under a folder: each with its rotated parts, newest first. */
 
 export interface LogPart {
+  /** The folder that it must be below, without links. */
+  root: string;
+  /** Its own place at the time of the search, without links. */
   path: string;
   compressed: boolean;
   size: number;
@@ -47,59 +53,84 @@ export function parsePartName(file: string): PartName | undefined {
 }
 
 export async function findTextLogs(root: string): Promise<TextLog[]> {
-  const realRoot = await realpath(root).catch(() => undefined);
-  if (realRoot === undefined) return [];
+  const top = await OpenFolder.open(root).catch(() => undefined);
+  if (top === undefined) return [];
   const logs = new Map<string, { age: number; part: LogPart }[]>();
   let files = 0;
 
-  async function walk(folder: string, depth: number): Promise<void> {
-    // A folder that may not be read holds no log that can be shown.
-    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    for (const entry of entries) {
+  async function walk(folder: OpenFolder, depth: number): Promise<void> {
+    for (const entry of await folder.entries()) {
       if (files >= FILES_MAX) return;
-      const full = path.join(folder, entry.name);
       if (entry.isDirectory()) {
-        if (depth < DEPTH) await walk(full, depth + 1);
+        if (depth < DEPTH) await within(() => folder.folder(entry.name), depth + 1);
         continue;
       }
       files += 1;
       const name = parsePartName(entry.name);
       if (name === undefined) continue;
-      const part = await readablePart(full, name.compressed, realRoot ?? root);
+      const part = await readablePart(folder, entry, name.compressed);
       if (part === undefined) continue;
-      const key = path
-        .relative(realRoot ?? root, path.join(folder, name.base))
-        .split(path.sep)
-        .join('/');
+      const key = path.relative(realRoot, path.join(folder.path, name.base)).split(path.sep).join('/');
       const parts = logs.get(key) ?? [];
       parts.push({ age: name.age, part });
       logs.set(key, parts);
     }
   }
 
-  await walk(realRoot, 1);
+  async function within(open: () => Promise<OpenFolder>, depth: number): Promise<void> {
+    // A folder that may not be read holds no log that can be shown.
+    const folder = await open().catch(() => undefined);
+    if (folder === undefined) return;
+    try {
+      await walk(folder, depth);
+    } catch {
+      // Taken away while it was read.
+    } finally {
+      await folder.close();
+    }
+  }
+
+  const realRoot = top.path;
+  /** A link is followed only to a file that lies under the same root. */
+  async function readablePart(
+    folder: OpenFolder,
+    entry: Dirent,
+    compressed: boolean,
+  ): Promise<LogPart | undefined> {
+    try {
+      const own = path.join(folder.path, entry.name);
+      const target = entry.isSymbolicLink() ? await realpath(own) : own;
+      if (!target.startsWith(realRoot + path.sep)) return undefined;
+      const handle =
+        target === own
+          ? await folder.file(entry.name)
+          : await openBelow(realRoot, path.relative(realRoot, target));
+      try {
+        const { size, mtimeMs } = await handle.stat();
+        return { root: realRoot, path: target, compressed, size, writtenAt: mtimeMs };
+      } finally {
+        await handle.close();
+      }
+    } catch {
+      // Gone or not ours to read: then it is not offered.
+      return undefined;
+    }
+  }
+
+  await within(async () => top, 1);
   return [...logs]
     .map(([name, parts]) => ({ name, parts: parts.sort((a, b) => a.age - b.age).map(({ part }) => part) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .slice(0, LOGS_MAX);
 }
 
-/** A link is followed only to a file that lies under the same root. */
-async function readablePart(
-  file: string,
-  compressed: boolean,
-  realRoot: string,
-): Promise<LogPart | undefined> {
-  try {
-    const link = await lstat(file);
-    const target = link.isSymbolicLink() ? await realpath(file) : file;
-    if (link.isSymbolicLink() && !target.startsWith(realRoot + path.sep)) return undefined;
-    const info = await stat(target);
-    if (!info.isFile()) return undefined;
-    await access(target, constants.R_OK);
-    return { path: target, compressed, size: info.size, writtenAt: info.mtimeMs };
-  } catch {
-    // Gone or not ours to read: then it is not offered.
-    return undefined;
-  }
+/** Every reading of a log begins here: the part is opened where it was found, or not at all. */
+export async function openLogFile({ root, path: file }: Pick<LogPart, 'root' | 'path'>): Promise<FileHandle> {
+  const name = path.relative(root, file);
+  return openBelow(root, name).catch(() => {
+    throw new AgentError(
+      AgentErrorCode.failed,
+      `The log file ${name} cannot be opened: it was removed, or something else was put in its place.`,
+    );
+  });
 }

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import type { LogPart } from './log-files.ts';
+import { openLogFile, type LogPart } from './log-files.ts';
+import { noRoom, type UnpackSpace } from './unpack-space.ts';
 
 /**
  * Opens one part of a log for reading at any place.
  *
  * A compressed part can only be read from its start, and entries are wanted from its end. Keeping the last N lines in
- * memory would do for the first page only, so it is unpacked into a temporary file that has no name any more: exact
- * for every page, flat in memory, and gone when it is closed, even by a crash.
+ * memory would do for the first page only, so it is unpacked into a file: exact for every page and flat in memory.
  */
 export interface OpenPart {
   handle: FileHandle;
@@ -22,57 +19,44 @@ export interface OpenPart {
   close(): Promise<void>;
 }
 
-const UNPACKED_MAX = 2 * 1024 ** 3;
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-
-export async function openPart(
-  part: LogPart,
-  signal: AbortSignal,
-  unpackedMax = UNPACKED_MAX,
-): Promise<OpenPart> {
-  const handle = await open(part.path, READ_FLAGS);
+export async function openPart(part: LogPart, signal: AbortSignal, space: UnpackSpace): Promise<OpenPart> {
+  const handle = await openLogFile(part);
   if (!part.compressed) {
     const { size } = await handle.stat();
     return { handle, size, complete: true, close: () => handle.close() };
   }
   try {
-    return await unpack(handle, signal, unpackedMax);
+    return await unpack(handle, signal, space);
   } finally {
     await handle.close();
   }
 }
 
-async function unpack(packed: FileHandle, signal: AbortSignal, unpackedMax: number): Promise<OpenPart> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'muster-agent-'));
-  const spill = await open(path.join(folder, 'part'), 'wx+', 0o600);
-  await rm(folder, { recursive: true, force: true });
-  let size = 0;
+async function unpack(packed: FileHandle, signal: AbortSignal, space: UnpackSpace): Promise<OpenPart> {
+  const file = await space.open();
   let complete = true;
+  let isFull = false;
   try {
     await pipeline(
       packed.createReadStream({ start: 0, autoClose: false }),
       createGunzip(),
       async (source: AsyncIterable<Buffer>) => {
         for await (const chunk of source) {
-          if (size + chunk.length > unpackedMax) {
-            complete = false;
-            break;
-          }
-          await spill.write(chunk, 0, chunk.length, size);
-          size += chunk.length;
+          isFull = !(await file.append(chunk));
+          if (isFull) break;
         }
       },
       { signal },
     );
   } catch (error) {
-    // A part that is cut off or being written still has its beginning; when aborted nobody reads it.
+    // A part that is cut off, too large or being written still has its beginning; when aborted nobody reads it.
     complete = false;
-    if (size === 0 && !signal.aborted) {
-      await spill.close();
-      throw error;
+    if (file.size === 0 && !signal.aborted) {
+      await file.close();
+      throw isFull ? noRoom() : error;
     }
   }
-  return { handle: spill, size, complete, close: () => spill.close() };
+  return { handle: file.handle, size: file.size, complete: complete && !isFull, close: () => file.close() };
 }
 
 const IDENTITY_BYTES = 4096;

@@ -1,7 +1,7 @@
-import { open } from 'node:fs/promises';
 import type { LogMetadata } from '../../../protocol/index.ts';
-import type { LogPart, TextLog } from './log-files.ts';
+import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
 import { entriesBackward, readPart } from './text-part.ts';
+import type { UnpackSpace } from './unpack-space.ts';
 
 /** What a text log says of itself. Counting is exact where it is cheap and an estimate, which says so, elsewhere. */
 
@@ -32,9 +32,10 @@ export async function describeTextLog(
   log: TextLog,
   budget: CountBudget,
   signal: AbortSignal,
+  space: UnpackSpace,
 ): Promise<LogMetadata> {
   const newest = Math.max(0, ...log.parts.filter((part) => part.size > 0).map((part) => part.writtenAt));
-  const { count, remark } = await countRecords(log, budget, signal);
+  const { count, remark } = await countRecords(log, budget, signal, space);
   return {
     name: log.name,
     displayName: TITLES[log.name] ?? log.name,
@@ -47,12 +48,12 @@ export async function describeTextLog(
   };
 }
 
-async function countRecords(log: TextLog, budget: CountBudget, signal: AbortSignal) {
+async function countRecords(log: TextLog, budget: CountBudget, signal: AbortSignal, space: UnpackSpace) {
   const total = log.parts.reduce((sum, part) => sum + part.size, 0);
   if (total <= EXACT_BYTES_MAX && total <= budget.bytes && log.parts.every((part) => !part.compressed)) {
     budget.bytes -= total;
     let count = 0;
-    for (const part of log.parts) count += await countEntries(log, part, signal);
+    for (const part of log.parts) count += await countEntries(log, part, signal, space);
     return { count, remark: '' };
   }
   let count = 0;
@@ -65,8 +66,13 @@ async function countRecords(log: TextLog, budget: CountBudget, signal: AbortSign
   return { count, remark: ` recordCount ${estimated ? 'is estimated from' : 'counts'} lines.` };
 }
 
-async function countEntries(log: TextLog, part: LogPart, signal: AbortSignal): Promise<number> {
-  const readable = await readPart(log, part, signal);
+async function countEntries(
+  log: TextLog,
+  part: LogPart,
+  signal: AbortSignal,
+  space: UnpackSpace,
+): Promise<number> {
+  const readable = await readPart(log, part, signal, space);
   try {
     let count = 0;
     for await (const entries of entriesBackward(readable, signal)) count += entries.length;
@@ -77,7 +83,7 @@ async function countEntries(log: TextLog, part: LogPart, signal: AbortSignal): P
 }
 
 async function countLines(part: LogPart, budget: CountBudget, signal: AbortSignal) {
-  const handle = await open(part.path, 'r');
+  const handle = await openLogFile(part);
   try {
     if (part.compressed) {
       // The last four bytes of a gzip file tell how long it is unpacked (modulo 4 GiB).

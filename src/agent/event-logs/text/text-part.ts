@@ -7,6 +7,7 @@ import { parseHead } from './line-format.ts';
 import type { LogPart, TextLog } from './log-files.ts';
 import { idBaseOf, openPart, type OpenPart } from './open-part.ts';
 import { BackwardEntries, buildEntry, headOf, type PartContext } from './text-entries.ts';
+import type { UnpackSpace } from './unpack-space.ts';
 
 /** One part of a text log, opened: its entries from the end, and one entry by its place. */
 
@@ -19,8 +20,13 @@ export interface ReadablePart {
 const PROBE_BYTES = 64 * 1024;
 const RECORD_BYTES_MAX = 1024 * 1024;
 
-export async function readPart(log: TextLog, part: LogPart, signal: AbortSignal): Promise<ReadablePart> {
-  const open = await openPart(part, signal);
+export async function readPart(
+  log: TextLog,
+  part: LogPart,
+  signal: AbortSignal,
+  space: UnpackSpace,
+): Promise<ReadablePart> {
+  const open = await openPart(part, signal, space);
   try {
     const context: PartContext = {
       idBase: await idBaseOf(open),

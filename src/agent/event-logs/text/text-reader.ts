@@ -9,34 +9,47 @@ import { splitRecordId } from './open-part.ts';
 import { COUNT_BYTES_MAX, describeTextLog } from './text-metadata.ts';
 import { entriesBackward, entryAt, readPart } from './text-part.ts';
 import { followText } from './text-tail.ts';
+import { temporarySpace, type UnpackSpace } from './unpack-space.ts';
 
 export interface TextReaderOptions {
   root?: string;
   pollMs?: number;
+  /** Where compressed parts are unpacked. */
+  unpackSpace?: UnpackSpace;
 }
 
 /** Logs from the text files under a folder, for machines without a journal. */
 export function textReader(options: TextReaderOptions = {}): EventLogReader {
   const root = options.root ?? '/var/log';
+  const space = options.unpackSpace ?? temporarySpace();
   return {
     async list(signal) {
       const budget = { bytes: COUNT_BYTES_MAX };
       const described: LogMetadata[] = [];
-      for (const log of await findTextLogs(root)) described.push(await describeTextLog(log, budget, signal));
+      for (const log of await findTextLogs(root)) {
+        // A log that was taken away meanwhile must not hide the others.
+        const metadata = await describeTextLog(log, budget, signal, space).catch(() => undefined);
+        if (metadata !== undefined) described.push(metadata);
+      }
       return described;
     },
     async get(name, signal) {
-      return describeTextLog(findLog(await findTextLogs(root), name), { bytes: COUNT_BYTES_MAX }, signal);
+      return describeTextLog(
+        findLog(await findTextLogs(root), name),
+        { bytes: COUNT_BYTES_MAX },
+        signal,
+        space,
+      );
     },
     async *query(query, signal) {
       const log = findLog(await findTextLogs(root), query.name);
-      return yield* pageOf(newestFirst(log, query, signal), query, signal);
+      return yield* pageOf(newestFirst(log, query, signal, space), query, signal);
     },
     async record(name, recordId, signal) {
       const log = findLog(await findTextLogs(root), name);
       const { idBase, offset } = splitRecordId(recordId);
       for (const file of log.parts) {
-        const part = await readPart(log, file, signal);
+        const part = await readPart(log, file, signal, space);
         try {
           const entry = part.context.idBase === idBase ? await entryAt(part, offset) : undefined;
           if (entry !== undefined) return entry;
@@ -58,6 +71,7 @@ async function* newestFirst(
   log: TextLog,
   query: LogQuery,
   signal: AbortSignal,
+  space: UnpackSpace,
 ): AsyncGenerator<LogEntry[], ScanEnd> {
   const oldest = (instantMs(query.startTime) ?? -Infinity) - DISORDER_MS;
   let incomplete = false;
@@ -65,7 +79,7 @@ async function* newestFirst(
     if (signal.aborted) break;
     // Nothing in a rotated part is newer than its last write.
     if (index > 0 && file.writtenAt < oldest) break;
-    const part = await readPart(log, file, signal).catch((error: unknown) => {
+    const part = await readPart(log, file, signal, space).catch((error: unknown) => {
       // A damaged old part must not hide the others; the answer says that it is not whole.
       if (index === 0) throw error;
       incomplete = true;

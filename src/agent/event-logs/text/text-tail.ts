@@ -1,4 +1,5 @@
-import { open, stat, type FileHandle } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, type FileHandle } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +7,7 @@ import type { LogEntry } from '../../../protocol/index.ts';
 import type { RawLine } from './backward-lines.ts';
 import { ForwardLines } from './forward-lines.ts';
 import { parseHead, type LineHead } from './line-format.ts';
-import type { TextLog } from './log-files.ts';
+import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
 import { idBaseOf } from './open-part.ts';
 import { buildEntry, type PartContext } from './text-entries.ts';
 
@@ -18,24 +19,24 @@ export async function* followText(
   signal: AbortSignal,
   pollMs = POLL_MS,
 ): AsyncGenerator<LogEntry, void> {
-  const file = log.parts[0]?.path;
-  if (file === undefined) return;
-  let followed = await follow(file, 'end');
+  const part = log.parts[0];
+  if (part === undefined) return;
+  let followed = await follow(part);
   try {
     while (!signal.aborted) {
       for await (const entry of newEntries(log, followed)) yield entry;
       // A poll without news means that the last entry is complete.
       if (!(await paused(pollMs, signal))) return;
-      const info = await stat(file).catch(() => undefined);
-      const { ino, size } = await followed.handle.stat();
-      if (size < followed.lines.position) {
-        await followed.handle.close();
-        followed = await follow(file, 'start');
-      } else if (info !== undefined && info.ino !== ino) {
-        for await (const entry of newEntries(log, followed)) yield entry;
-        await followed.handle.close();
-        followed = await follow(file, 'start');
+      if ((await followed.handle.stat()).size < followed.lines.position) {
+        // It was emptied in place; what it says now is read from the same opening.
+        followed.lines = new ForwardLines(0);
+        continue;
       }
+      const next = await replacementOf(part, followed.handle);
+      if (next === undefined) continue;
+      for await (const entry of newEntries(log, followed)) yield entry;
+      await followed.handle.close();
+      followed = { handle: next, lines: new ForwardLines(0) };
     }
   } finally {
     await followed.handle.close();
@@ -47,11 +48,22 @@ interface Followed {
   lines: ForwardLines;
 }
 
-async function follow(file: string, from: 'start' | 'end'): Promise<Followed> {
-  const handle = await open(file, 'r');
-  const offset = from === 'start' ? 0 : (await handle.stat()).size;
-  return { handle, lines: new ForwardLines(offset) };
+async function follow(part: LogPart): Promise<Followed> {
+  const handle = await openLogFile(part);
+  return { handle, lines: new ForwardLines((await handle.stat()).size) };
 }
+
+/** The file that has taken the place of the one that is open; `undefined` where none has, or none that may be read. */
+async function replacementOf(part: LogPart, current: FileHandle): Promise<FileHandle | undefined> {
+  const named = await lstat(part.path).catch(() => undefined);
+  if (named === undefined || isSame(named, await current.stat())) return undefined;
+  const handle = await openLogFile(part).catch(() => undefined);
+  if (handle === undefined || !isSame(await handle.stat(), await current.stat())) return handle;
+  await handle.close();
+  return undefined;
+}
+
+const isSame = (one: Stats, other: Stats) => one.ino === other.ino && one.dev === other.dev;
 
 async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<LogEntry, void> {
   let context: PartContext | undefined;

@@ -1,0 +1,36 @@
+import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { LogRetention } from './log-retention.schema.ts';
+
+/** The columns of the table `log_retention`, by the field that the interface has for each. */
+export const COLUMNS = {
+  diagnosticDays: 'diagnostic_days',
+  eventDays: 'event_days',
+  commandDays: 'command_days',
+  alertDays: 'alert_days',
+} as const satisfies Record<keyof LogRetention, string>;
+
+/** SQL: the days that the organization `o` of a `RetentionRule` has chosen; null where it has not. */
+export const chosenDays = (column: (typeof COLUMNS)[keyof LogRetention]): string =>
+  `(select r.${column} from log_retention r where r.org_id = o.id)`;
+
+/**
+ * A rule for lines that devices send, which are indexed by device alone. They are old by both clocks: a device's own may
+ * be years behind.
+ */
+export const deviceLogRule = (
+  table: string,
+  days: number,
+  column: (typeof COLUMNS)[keyof LogRetention],
+): RetentionRule => ({
+  table,
+  key: ['id'],
+  days,
+  from: `devices d join ${table} old on old.device_id = d.id`,
+  isOver: (kept) => `old."timestamp" < now() - make_interval(days => ${kept})
+    and old.created_at < now() - make_interval(days => ${kept})`,
+  organization: {
+    column: 'd.org_id',
+    chosenDays: chosenDays(column),
+    candidate: 'exists (select from devices d where d.org_id = o.id)',
+  },
+});

@@ -1,0 +1,71 @@
+/**
+ * What ends the rows of a table. Every table of the database has one such declaration
+ * (src/features/table-life.ts), and test/contract/table-life.test.ts holds it against the catalogue.
+ *
+ * - `cascade`: a foreign key removes them together with the row that they belong to.
+ * - `bounded`: there cannot be many, or they are the product's subject; `because` says which.
+ * - `retention`: they are removed when their time is over, by the rule, or by a worker of the feature's own.
+ */
+export type TableLife =
+  | { table: string; ends: 'cascade'; with: string }
+  | { table: string; ends: 'bounded'; because: string }
+  | { table: string; ends: 'retention'; rule: RetentionRule }
+  | { table: string; ends: 'retention'; worker: string };
+
+/** Which rows of a table are removed by age. `RowPruner` carries it out. */
+export interface RetentionRule {
+  table: string;
+  /** The columns of the primary key. */
+  key: readonly string[];
+  /** For how many days rows are kept, unless an organization has chosen otherwise. */
+  days: number;
+  /** SQL: whether the row `old` is past its time. `days` is SQL as well. */
+  isOver(days: string): string;
+  /** SQL behind `from`, for rows that are found by way of another table. The row itself is `old`. */
+  from?: string;
+  /** Rows that a tenant makes are removed organization by organization, so that none holds the others up. */
+  organization?: {
+    /** SQL: whose the row is. Default: `old.org_id`. */
+    column?: string;
+    /** SQL: the days that the organization `o` has chosen; null where it has not. */
+    chosenDays?: string;
+    /** SQL: whether `o` may have such rows, where it would take long to look for one. */
+    candidate?: string;
+  };
+  /** How many rows one transaction removes; fewer where other rows go with each. */
+  atOnce?: number;
+}
+
+/** For links, challenges and offers, which are of no use from the minute in which they expire. */
+export const expiredRows = (table: string, key: string, days = 1): RetentionRule => ({
+  table,
+  key: [key],
+  days,
+  isOver: (sqlDays) => `old.expires_at < now() - make_interval(days => ${sqlDays})`,
+});
+
+const AT_ONCE = 5000;
+export const batchSize = (rule: RetentionRule): number => rule.atOnce ?? AT_ONCE;
+
+const source = ({ from, table }: RetentionRule) => from ?? `${table} old`;
+const columnOf = ({ organization }: RetentionRule) => organization?.column ?? 'old.org_id';
+
+/** SQL: the keys of some rows whose time is over; of the organization that the only binding names, where there are such. */
+export function overdueRows(rule: RetentionRule, days: number): string {
+  const ofOrganization = rule.organization === undefined ? '' : `${columnOf(rule)} = ? and `;
+  return `select ${rule.key.map((column) => `old.${column}`).join(', ')} from ${source(rule)}
+    where ${ofOrganization}${rule.isOver(String(days))} limit ${batchSize(rule)}`;
+}
+
+/** SQL: removes those. */
+export const removeOverdueRows = (rule: RetentionRule, days: number): string =>
+  `delete from ${rule.table} where (${rule.key.join(', ')}) in (${overdueRows(rule, days)})`;
+
+/** SQL: the organizations that have such rows, and for how many days each keeps them. */
+export function overdueOrganizations(rule: RetentionRule): string {
+  const { chosenDays = 'null', candidate } = rule.organization ?? {};
+  const hasSome = `exists (select from ${source(rule)} where ${columnOf(rule)} = o.id and ${rule.isOver('kept.days')})`;
+  return `select o.id, kept.days from organizations o
+    cross join lateral (select coalesce(${chosenDays}, ${rule.days})::int as days) kept
+    where ${candidate ?? hasSome} order by o.id`;
+}

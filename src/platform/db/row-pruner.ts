@@ -1,0 +1,121 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Daily } from '../daily.ts';
+import type { Logger } from '../logger.ts';
+import type { Db } from './pool.ts';
+import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention.ts';
+import { withSystem } from './transaction.ts';
+
+/** Between batches, so that whoever needs the same rows or the same disk gets a turn. */
+const PAUSE_MS = 50;
+
+export interface RowPrunerOptions {
+  db: Db;
+  rules: readonly RetentionRule[];
+  log: Logger;
+  pauseMs?: number;
+}
+
+export interface PruneRound {
+  /** By table. */
+  removed: Record<string, number>;
+  /** How many organizations, or whole tables, were left for the next round because of an error. */
+  failed: number;
+}
+
+/** What one batch is taken from. */
+interface Share {
+  rule: RetentionRule;
+  orgId: string | undefined;
+  days: number;
+}
+
+/**
+ * Removes rows whose time is over, once a day, table by table in the order of the rules. Each batch is a short
+ * transaction of its own. Organizations take turns, a batch each, so that one with millions of old rows does not keep
+ * the others waiting; one whose batch fails is left for the next round.
+ */
+export class RowPruner {
+  readonly #options: RowPrunerOptions;
+  readonly #daily: Daily;
+  readonly #closing = new AbortController();
+
+  constructor(options: RowPrunerOptions) {
+    this.#options = options;
+    const { log } = options;
+    this.#daily = new Daily({
+      run: () => this.prune(),
+      log,
+      done: 'database.old_rows_removed',
+      failed: 'database.old_rows_not_removed',
+    });
+  }
+
+  start(): void {
+    this.#daily.start();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#daily.close();
+  }
+
+  /** One round through all rules. */
+  async prune(): Promise<PruneRound> {
+    const round: PruneRound = { removed: {}, failed: 0 };
+    for (const rule of this.#options.rules) {
+      let waiting = await this.#attempt(round, { table: rule.table }, () => this.#shares(rule));
+      while (waiting !== undefined && waiting.length > 0) waiting = await this.#takeTurns(waiting, round);
+    }
+    return round;
+  }
+
+  /** Answers the shares that may have more. */
+  async #takeTurns(shares: readonly Share[], round: PruneRound): Promise<Share[]> {
+    const more: Share[] = [];
+    for (const share of shares) {
+      if (this.#closing.signal.aborted) return [];
+      const { rule, orgId } = share;
+      const removed = await this.#attempt(round, { table: rule.table, orgId }, () => this.#removeSome(share));
+      if (removed === undefined) continue;
+      round.removed[rule.table] = (round.removed[rule.table] ?? 0) + removed;
+      if (removed < batchSize(rule)) continue;
+      more.push(share);
+      await delay(this.#options.pauseMs ?? PAUSE_MS);
+    }
+    return more;
+  }
+
+  async #attempt<T>(round: PruneRound, about: object, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      round.failed += 1;
+      this.#options.log.warn({ err: error, ...about }, 'database.rows_not_pruned');
+      return undefined;
+    }
+  }
+
+  async #shares(rule: RetentionRule): Promise<Share[]> {
+    if (rule.organization === undefined) return [{ rule, orgId: undefined, days: rule.days }];
+    return withSystem(this.#options.db, 'find the organizations with rows whose time is over', async (tx) => {
+      const { rows } = await tx.raw<{ rows: { id: string; days: number }[] }>(overdueOrganizations(rule));
+      return rows.map(({ id, days }) => ({ rule, orgId: id, days }));
+    });
+  }
+
+  /** Nothing where another server is at the same table, which then does the rest too. */
+  async #removeSome({ rule, orgId, days }: Share): Promise<number> {
+    return withSystem(this.#options.db, 'remove rows whose time is over', async (tx) => {
+      const { rows } = await tx.raw<{ rows: { got: boolean }[] }>(
+        `select pg_try_advisory_xact_lock(hashtextextended('prune ' || ?, 0)) as got`,
+        [rule.table],
+      );
+      if (rows[0]?.got !== true) return 0;
+      const { rowCount } = await tx.raw<{ rowCount: number }>(
+        removeOverdueRows(rule, days),
+        orgId === undefined ? [] : [orgId],
+      );
+      return rowCount;
+    });
+  }
+}
