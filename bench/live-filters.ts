@@ -191,7 +191,7 @@ async function subscribe(): Promise<void> {
     caller: CALLER,
     filter: {},
     send: () => void (frames += 1),
-    read: async () => live.read(subscription),
+    pages: () => live.pages(subscription),
   });
   feed.add(subscription);
   await live.follow(subscription, (why) => {
@@ -199,7 +199,7 @@ async function subscribe(): Promise<void> {
   });
   const [one] = all.slice(subscriptions.length);
   const now = Date.now();
-  if (subscriptions.length === 0) await live.read(subscription);
+  if (subscriptions.length === 0) await live.pages(subscription)();
   const devices = organizations
     .flatMap(({ id }) => [...live.view.of(id)])
     .filter((device) => one?.matches(device, now) === true)
@@ -282,7 +282,7 @@ for (const [kind, patchOf] of Object.entries(KINDS)) {
 // The same in the end, or the figures say nothing.
 for (const [index, subscription] of subscriptions.entries()) {
   if (index % 25 !== 1) continue;
-  const shownNow = (await live.read(subscription)).length;
+  const shownNow = await shownBy(subscription);
   if (shownNow === held[index]?.size) continue;
   throw new Error(`filter ${index} shows ${shownNow} and not ${held[index]?.size}`);
 }
@@ -306,3 +306,12 @@ console.log(
 for (const subscription of subscriptions) feed.remove(subscription);
 live.close();
 feed.close();
+
+async function shownBy(subscription: Subscription): Promise<number> {
+  const next = live.pages(subscription);
+  for (let shown = 0; ; ) {
+    const { devices, isLast } = await next();
+    shown += devices.length;
+    if (isLast) return shown;
+  }
+}

@@ -73,6 +73,7 @@ export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>
       email,
       name,
       password_hash: passwordHashes[email],
+      email_verified_at: new Date(),
     });
     if (email === 'system@demo.example') {
       await tx('system_users').insert({ user_id: userId, role_id: SYSTEM_ROLES.systemAdmin });

@@ -44,6 +44,9 @@ const postgresUrl = z
 const redisUrl = z
   .url({ protocol: /^rediss?$/, error: 'must be a URL such as redis://127.0.0.1:6379' })
   .optional();
+const publicUrl = z
+  .url({ protocol: /^https?$/, error: 'must be a URL such as https://rmm.example.com' })
+  .optional();
 const secret = (bytes: number) =>
   z
     .string()
@@ -130,10 +133,11 @@ const Environment = z.object({
     .min(8, 'must have at least 8 characters')
     .optional()
     .describe('Password of that administrator.'),
-  PUBLIC_URL: z
-    .url({ protocol: /^https?$/, error: 'must be a URL such as https://rmm.example.com' })
-    .optional()
-    .describe('Where people and agents reach this server.'),
+  PUBLIC_URL: publicUrl.describe(
+    'Where people reach this server, for links in mails; https makes cookies Secure. Absent: the next two, then http://localhost and the port.',
+  ),
+  PUBLIC_APP_URL: publicUrl.describe('Used where PUBLIC_URL is absent.'),
+  DASHBOARD_URL: publicUrl.describe('Used where the two above are absent.'),
   SMTP_URL: z
     .url({
       protocol: /^smtps?$/,
@@ -172,7 +176,10 @@ const Environment = z.object({
     .regex(/^[\w.-]{1,64}$/, 'must have 1 to 64 letters, digits, dots, dashes or underscores')
     .optional()
     .describe('Name of this process in a cluster; made up when absent.'),
-  NODE_ENV: z.string().optional().describe('production makes cookies Secure.'),
+  NODE_ENV: z
+    .string()
+    .optional()
+    .describe('production makes cookies Secure where no URL above says what they travel over.'),
 });
 
 /** Variables whose value may stand in a file instead, named by the variable with `_FILE` behind it. */
@@ -265,6 +272,7 @@ export function readConfig({
   faults.push(...faultsBetween(values));
   if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
   const env = parsed.data;
+  const reachedAt = env.PUBLIC_URL ?? env.PUBLIC_APP_URL ?? env.DASHBOARD_URL;
   return Object.freeze({
     port: env.PORT,
     host: env.HOST,
@@ -282,13 +290,15 @@ export function readConfig({
       env.SVC_ADMIN_EMAIL !== undefined && env.SVC_ADMIN_PASSWORD !== undefined
         ? { email: env.SVC_ADMIN_EMAIL, password: env.SVC_ADMIN_PASSWORD }
         : undefined,
-    publicUrl: env.PUBLIC_URL,
+    publicUrl: reachedAt,
     mail: { smtpUrl: env.SMTP_URL, from: env.SMTP_FROM },
     logLevel: env.LOG_LEVEL,
     metricsToken: env.METRICS_TOKEN,
     heartbeatSeconds: env.AGENT_HEARTBEAT_SECONDS,
     nodeId: env.NODE_ID,
-    secureCookies: env.NODE_ENV === 'production',
+    // Over http a browser would drop a Secure cookie, and with it every sign-in.
+    secureCookies:
+      reachedAt === undefined ? env.NODE_ENV === 'production' : new URL(reachedAt).protocol === 'https:',
     registrationEnabled: env.ENABLE_REGISTRATION,
     trustedProxies: env.TRUST_PROXY_HEADERS ? (env.TRUSTED_PROXY_CIDRS ?? []) : [],
     trustCfConnectingIp: env.TRUST_CF_CONNECTING_IP,

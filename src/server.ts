@@ -13,7 +13,7 @@ import {
   OldEntries,
   SigningKeys,
 } from './features/audit/index.ts';
-import { createApiKeyCallers } from './features/api-keys/index.ts';
+import { createApiKeyCallers, revokeKeysOf } from './features/api-keys/index.ts';
 import {
   authService,
   createAccessTokens,
@@ -32,11 +32,19 @@ import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
 import { createRegistration } from './features/registration/index.ts';
 import { RETENTION_RULES } from './features/table-life.ts';
-import { createFirstAdmin } from './features/users/index.ts';
-import { type Cluster, createHub, type Hub, type HubOptions, joinCluster } from './hub/index.ts';
+import { type AccountEnding, createFirstAdmin, invitationLimits } from './features/users/index.ts';
+import {
+  ACCESS_CHANNEL,
+  type Cluster,
+  createHub,
+  type Hub,
+  type HubOptions,
+  joinCluster,
+} from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
 import { openDatabase, type Database } from './platform/db/database.ts';
+import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
@@ -66,7 +74,7 @@ export interface ServerOptions {
   /** For tests, which have no patience. */
   hub?: Pick<
     HubOptions,
-    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'admission' | 'liveFilters'
+    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'dashboardLimits' | 'admission' | 'liveFilters'
   >;
   alerts?: Partial<RoundTiming>;
 }
@@ -106,6 +114,7 @@ export async function startServer({
   let cluster: Cluster | undefined;
   let groups: GroupFollower | undefined;
   let auditSealer: AuditSealer | undefined;
+  let accessNotifications: DatabaseNotifications | undefined;
   try {
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -122,11 +131,25 @@ export async function startServer({
     const audit = createAuditTrail(sealer);
     const logReads = createLogReads({ db: database.pool, audit, log });
     const signInTrail = new SignInTrail(audit);
+    const ending: AccountEnding = {
+      revokeKeysOf,
+      noteDisplaced: (tx, ctx, userId) => signInTrail.noteDisplaced(tx, ctx, userId),
+    };
     const proxyTrust: ProxyTrust = {
       proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
       cfConnectingIp: config.trustCfConnectingIp,
     };
-    const credentials = new CachedAgentCredentials(database.hubPool);
+    const notifications = new DatabaseNotifications({
+      url: urls.appUrl,
+      channel: ACCESS_CHANNEL,
+      onNotifications: (payloads) => hub?.accessChanged(payloads),
+      onReturn: () => hub?.accessMayHaveChanged(),
+      log,
+    });
+    accessNotifications = notifications;
+    await notifications.start();
+    const isInTouch = () => notifications.isInTouch;
+    const credentials = new CachedAgentCredentials(database.hubPool, isInTouch);
     if (redis !== undefined && config.redisUrl !== undefined) {
       const onSuperseded = (deviceId: string, epoch: number) => hub?.superseded(deviceId, epoch);
       const onReturn = () => hub?.tellAgain();
@@ -161,7 +184,8 @@ export async function startServer({
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       logReads,
-      people: authenticator,
+      people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
+      isInTouch,
       heartbeatSeconds: config.heartbeatSeconds,
       proxyTrust,
       log,
@@ -171,14 +195,20 @@ export async function startServer({
     groups = new GroupFollower({ db: database.hubPool, hub, log });
     let draining = false;
     let url = '';
+    const baseUrl = () => (config.publicUrl ?? `http://localhost:${new URL(url).port}`).replace(/\/+$/, '');
     const routes = routeTable({
-      auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail }),
+      auth: authService({ accessTokens, secondFactor, limits, trail: signInTrail, ending }),
       limits,
       enrollLimits: enrollLimits(rateLimits),
+      invitationLimits: invitationLimits(rateLimits),
       registration: createRegistration({
         accessTokens,
         limits: rateLimits,
+        signInLimits: limits,
         audit,
+        mailer,
+        ending,
+        baseUrl,
         isEnabled: config.registrationEnabled,
       }),
       secondFactor,
@@ -187,7 +217,8 @@ export async function startServer({
       logReads,
       trail: signInTrail,
       mailer,
-      baseUrl: () => (config.publicUrl ?? url).replace(/\/+$/, ''),
+      baseUrl,
+      ending,
       heartbeatSeconds: config.heartbeatSeconds,
       secureCookies: config.secureCookies,
       clientAddressIsKnown: proxyTrust.proxies !== undefined,
@@ -269,6 +300,7 @@ export async function startServer({
         await mailer.close();
         await cluster?.close();
         await redis?.close();
+        await notifications.close();
         await database.close();
         log.info({}, 'server.closed');
       },
@@ -280,6 +312,7 @@ export async function startServer({
     await cluster?.bus.close();
     await cluster?.close();
     await redis?.close();
+    await accessNotifications?.close();
     await database.close();
     throw error;
   }

@@ -31,14 +31,16 @@ import { roleRoutes } from './roles/index.ts';
 import { scriptRoutes } from './scripts/index.ts';
 import { searchRoutes } from './search/index.ts';
 import { siteRoutes } from './sites/index.ts';
-import { userRoutes } from './users/index.ts';
+import { type AccountEnding, type InvitationLimits, userRoutes } from './users/index.ts';
 
 export interface FeatureParts extends RetentionMeans {
   auth: AuthService;
   limits: SignInLimits;
   enrollLimits: EnrollLimits;
+  invitationLimits: InvitationLimits;
   registration: Registration;
   secondFactor: SecondFactor;
+  ending: AccountEnding;
   hub: DeviceHub;
   audit: AuditTrail;
   logReads: LogReads;
@@ -106,8 +108,10 @@ export function routesAsData(): RouteGroup[] {
     auth: {},
     limits: {},
     enrollLimits: {},
+    invitationLimits: {},
     registration: {},
     secondFactor: {},
+    ending: {},
     hub: {},
     audit: {},
     logReads: {},

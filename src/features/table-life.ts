@@ -7,6 +7,8 @@ import { deviceRetention } from './devices/index.ts';
 import { diagnosticLogRetention } from './diagnostic-logs/index.ts';
 import { eventLogRetention } from './event-logs/index.ts';
 import { groupRetention } from './groups/index.ts';
+import { registrationRetention } from './registration/index.ts';
+import { invitationRetention } from './users/index.ts';
 
 /**
  * Every table with the feature that owns it, and what ends its rows. A table that is missing here fails
@@ -31,7 +33,8 @@ export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
     cascade('system_users', 'users'),
     cascade('partner_users', 'users'),
     cascade('organization_users', 'users'),
-    // A person has at most one, and a new one replaces it.
+    ...byRules(invitationRetention),
+    // Of releases before 0030; a person has at most one.
     cascade('invitations', 'users'),
   ],
   auth: [
@@ -40,6 +43,7 @@ export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
     // Ten, which are replaced together.
     cascade('mfa_recovery_codes', 'user_mfa'),
   ],
+  registration: byRules(registrationRetention),
   // Uses are counted in the key's own row.
   'api-keys': [cascade('api_keys', 'users')],
   enrollment: [bounded('enrollment_keys', 'people make them one by one')],

@@ -33,7 +33,7 @@ export class AddressAdmission {
 
   /**
    * Takes a try.
-   * @param prefix  as `addressPrefix` has it
+   * @param prefix  as `countedNetwork` has it
    * @param now  in milliseconds, by a clock that only goes forward
    * @returns `undefined`, or why there is none
    */

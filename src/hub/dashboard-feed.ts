@@ -40,6 +40,16 @@ export class DashboardFeed {
     this.#timer ??= setTimeout(() => this.#tell(), FRAME_MS);
   }
   /**
+   * A connection that has begun or ended while nobody watches on any node. The database is written later: whoever comes
+   * before that sees it here. One that is open is known without.
+   */
+  unwatched(deviceId: string, { presence, lastSeenAt }: Pick<DevicePatch, 'presence' | 'lastSeenAt'>): void {
+    if (presence === undefined || (presence.state === 'connected' && !this.#recent.has(deviceId))) return;
+    this.#recent.note(
+      new DeviceChange(deviceId, { presence, ...(lastSeenAt === undefined ? {} : { lastSeenAt }) }),
+    );
+  }
+  /**
    * A device that came into being, or came back: shown to those whose scope and filter hold it. Who follows conditions
    * sees it when the rest of it has been read.
    */

@@ -13,13 +13,13 @@ import {
 } from '../protocol/index.ts';
 import type { Ask } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
+import type { HeldPlaces } from './dashboard-limits.ts';
 import type { DeviceStore, LogRead, LogReads } from './ports.ts';
 
 const MAX_QUERIES = 8;
 
 /** What a connection of a person has to offer for streamed answers. */
 export interface QueryClient {
-  caller(): Caller;
   /** Where the connection comes from. */
   client(): ClientInfo;
   rows(message: EventLogsRows): void;
@@ -37,11 +37,18 @@ interface Parts {
   ask: Ask;
   logReads: LogReads | undefined;
   log: Logger;
+  places: { queries: HeldPlaces };
+}
+
+interface OpenQuery {
+  controller: AbortController;
+  /** The devices that were asked; empty until it is known which may be. */
+  asked: readonly string[];
 }
 
 /** The live queries of one dashboard connection. They end with it. */
 export class DashboardQueries {
-  readonly #open = new Map<string, AbortController>();
+  readonly #open = new Map<string, OpenQuery>();
   readonly #client: QueryClient;
   readonly #parts: Parts;
 
@@ -50,12 +57,12 @@ export class DashboardQueries {
     this.#parts = parts;
   }
 
-  async query(message: Message<'eventlogs:query'>): Promise<QueryStarted> {
+  async query(caller: Caller, message: Message<'eventlogs:query'>): Promise<QueryStarted> {
     const payload = pageOfNewest(message);
     const { filterId, deviceIds = [] } = message;
     const { page: _page, ...conditions } = payload;
-    const read = { how: 'live', conditions } as const;
-    return this.#start(filterId ?? [...new Set(deviceIds)], read, (deviceId, onRows, signal) =>
+    const read = { caller, how: 'live', conditions } as const;
+    return this.#start(read, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
       this.#parts.ask(deviceId, {
         type: 'eventlogs.query',
         payload,
@@ -66,37 +73,55 @@ export class DashboardQueries {
     );
   }
 
-  async tail({ deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
-    return this.#start([deviceId], { how: 'tail', conditions: payload }, (id, onRows, signal) =>
+  async tail(caller: Caller, { deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
+    return this.#start({ caller, how: 'tail', conditions: payload }, [deviceId], (id, onRows, signal) =>
       this.#parts.ask(id, { type: 'eventlogs.tail', payload, onRows, signal }),
     );
   }
 
   cancel(queryId: string): void {
-    this.#open.get(queryId)?.abort();
+    this.#open.get(queryId)?.controller.abort();
+  }
+
+  /** Cancels what asks a device that may not be asked any more. */
+  async recheck(caller: Caller): Promise<void> {
+    const open = [...this.#open.values()];
+    const asked = new Set(open.flatMap((query) => query.asked));
+    if (asked.size === 0) return;
+    const askable = await this.#parts.store.askable(caller, [...asked]);
+    for (const query of open) {
+      const isRefused = (id: string) => !askable.has(id) || askable.get(id)?.refusal !== undefined;
+      if (query.asked.some(isRefused)) query.controller.abort();
+    }
   }
 
   close(): void {
-    for (const controller of this.#open.values()) controller.abort();
+    for (const { controller } of this.#open.values()) controller.abort();
   }
 
   /** @param devices  their ids, or the saved filter that finds them */
   async #start(
+    read: Pick<LogRead, 'caller' | 'how' | 'conditions'>,
     devices: readonly string[] | string,
-    read: Pick<LogRead, 'how' | 'conditions'>,
     ask: AskDevice,
   ): Promise<QueryStarted> {
+    const { caller } = read;
     if (this.#open.size >= MAX_QUERIES) {
       throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
     }
+    const giveBack = this.#parts.places.queries.take(caller.userId);
     const queryId = newId();
     const controller = new AbortController();
     // Every device that is asked listens to it.
     setMaxListeners(0, controller.signal);
-    this.#open.set(queryId, controller);
+    const query: OpenQuery = { controller, asked: [] };
+    this.#open.set(queryId, query);
+    const onOver = () => {
+      giveBack();
+      this.#open.delete(queryId);
+    };
     try {
       const { store, logReads } = this.#parts;
-      const caller = this.#client.caller();
       const deviceIds =
         typeof devices === 'string' ? await store.found(caller, devices, QUERY_MAX_DEVICES) : devices;
       const askable = await store.askable(caller, deviceIds);
@@ -105,15 +130,15 @@ export class DashboardQueries {
         const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';
         if (refusal !== undefined) refusals.set(deviceId, refusal);
       }
-      const asked = deviceIds.filter((deviceId) => !refusals.has(deviceId));
-      if (asked.length > 0) {
-        await logReads?.record({ ...read, caller, client: this.#client.client(), deviceIds: asked });
+      query.asked = deviceIds.filter((id) => !refusals.has(id));
+      if (query.asked.length > 0) {
+        await logReads?.record({ ...read, client: this.#client.client(), deviceIds: query.asked });
       }
       // Behind the answer that tells the client the id.
-      setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller));
+      setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller, onOver));
       return { ok: true, queryId };
     } catch (error) {
-      this.#open.delete(queryId);
+      onOver();
       throw error;
     }
   }
@@ -124,6 +149,7 @@ export class DashboardQueries {
     refusals: ReadonlyMap<string, string>,
     ask: AskDevice,
     controller: AbortController,
+    onOver: () => void,
   ): void {
     const onRows: Parameters<typeof queryFleet>[0]['onRows'] = (deviceId, rows) => {
       if (controller.signal.aborted) return;
@@ -135,6 +161,6 @@ export class DashboardQueries {
     queryFleet({ deviceIds, refusals, ready, ask, onRows, signal: controller.signal })
       .then((outcomes) => this.#client.end({ queryId, outcomes }))
       .catch((error: unknown) => this.#parts.log.error({ err: error, queryId }, 'hub.fleet_query_failed'))
-      .finally(() => this.#open.delete(queryId));
+      .finally(onOver);
   }
 }

@@ -1,195 +1,177 @@
 import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
-import type { z } from 'zod';
 import {
-  DASHBOARD_EVENTS,
   DASHBOARD_NAMESPACE,
   DashboardHandshake,
   type DashboardToHub,
-  type DevicesDelta,
   type DeviceSummary,
-  type ErrorAck,
   type HubToDashboard,
 } from '../protocol/index.ts';
 import type { Caller, ClientInfo } from '../platform/context.ts';
 import { holds } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
-import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
+import { clientAddress, countedNetwork, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
+import type { DashboardAccess } from './dashboard-access.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
+import { DashboardInbox, errorAck } from './dashboard-inbox.ts';
 import { DashboardJobs } from './dashboard-jobs.ts';
+import type { DashboardPlaces } from './dashboard-limits.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
-import { deltaEvent } from './delta-event.ts';
+import { DashboardSubscriptions } from './dashboard-subscriptions.ts';
 import { isBare } from './forget-handshake.ts';
 import type { JobRooms } from './job-feed.ts';
 import type { LiveFilters } from './live-filters.ts';
 import { type Pace, PacedClient } from './paced-client.ts';
 import type { CommandLedger, DeviceStore, LogReads, People } from './ports.ts';
-import { Subscription } from './subscription.ts';
 
 interface SocketData {
-  token: string;
   caller: Caller;
+  authenticate: () => Promise<Caller>;
+  leave: () => void;
 }
 type DashboardSocket = Socket<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 export type DashboardNamespace = Namespace<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 
-/** Rights are read again this often; a person who lost or changed theirs is cut off and comes back with the new ones. */
-const RECHECK_MS = 15_000;
-const MAX_SUBSCRIPTIONS = 20;
+interface Parts {
+  people: People;
+  proxyTrust: ProxyTrust;
+  store: DeviceStore;
+  feed: DashboardFeed;
+  /** The device as it was read, with what is known live laid over it. */
+  latest: (device: DeviceSummary) => DeviceSummary;
+  live: LiveFilters | undefined;
+  ledger: CommandLedger;
+  ask: Ask;
+  logReads: LogReads | undefined;
+  log: Logger;
+  access: DashboardAccess;
+  places: DashboardPlaces;
+  /** Makes one of the rooms of all nodes. */
+  joinOthers?: (namespace: DashboardNamespace) => void;
+  /** A client did not read, and was cut off. */
+  onCutOff: () => void;
+  onRefused: () => void;
+  /** How long it may read nothing (default 20 s). */
+  patienceMs?: number;
+}
 
-export function serveDashboards(
-  io: Server,
-  parts: {
-    people: People;
-    proxyTrust: ProxyTrust;
-    store: DeviceStore;
-    feed: DashboardFeed;
-    live: LiveFilters | undefined;
-    ledger: CommandLedger;
-    ask: Ask;
-    logReads: LogReads | undefined;
-    log: Logger;
-    /** The stored state of devices with what is known live laid over it. */
-    refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
-    recheckMs?: number;
-    /** Makes one of the rooms of all nodes. */
-    joinOthers?: (namespace: DashboardNamespace) => void;
-    /** A client did not read, and was cut off. */
-    onCutOff: () => void;
-    /** How long it may read nothing (default 20 s). */
-    patienceMs?: number;
-  },
-): JobRooms {
+/** The only place where people meet Socket.IO: who connects, and what their connection is made of. */
+export function serveDashboards(io: Server, parts: Parts): JobRooms {
   const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
   parts.joinOthers?.(namespace);
-
   namespace.use((socket: DashboardSocket, next) => {
-    // An agent's: it has forgotten where it came from, which counts for a person.
-    if (isBare(socket)) {
-      return next(refusal(new AppError('forbidden', "This connection is an agent's. Open another one.")));
-    }
-    const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
-    if (!handshake.success) {
-      return next(refusal(new AppError('unauthenticated', 'Send an access token as auth.token.')));
-    }
-    parts.people.authenticate(handshake.data.token, clientOf(socket, parts.proxyTrust)).then(
-      (caller) => {
-        socket.data = { token: handshake.data.token, caller };
-        next(
-          holds(caller.permissions, 'devices:read')
-            ? undefined
-            : refusal(new AppError('forbidden', 'This needs the permission devices:read.')),
-        );
+    admit(socket, parts).then(
+      (data) => {
+        socket.data = data;
+        next();
       },
       (error: unknown) => next(refusal(error)),
     );
   });
-
-  namespace.on('connection', (socket: DashboardSocket) => {
-    const subscriptions = new Map<string, Subscription>();
-    const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
-    const queries = new DashboardQueries(queryClient(socket, pace, parts.proxyTrust), parts);
-    const jobs = new DashboardJobs(roomMember(socket), parts);
-    const recheck = setInterval(() => {
-      stillTheSame(socket, parts.people, parts.proxyTrust).then(
-        (same) => same || socket.disconnect(true),
-        (error: unknown) => parts.log.warn({ err: error }, 'hub.dashboard_recheck_failed'),
-      );
-    }, parts.recheckMs ?? RECHECK_MS);
-    socket.on('disconnect', () => {
-      clearInterval(recheck);
-      pace.close();
-      queries.close();
-      for (const subscription of subscriptions.values()) parts.feed.remove(subscription);
-    });
-
-    const handle = {
-      async 'devices:subscribe'(message: unknown) {
-        const filter = parse(DASHBOARD_EVENTS['devices:subscribe'], message);
-        if (subscriptions.size >= MAX_SUBSCRIPTIONS) {
-          throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
-        }
-        const { caller } = socket.data;
-        const send = (delta: DevicesDelta) => pace.emitJson(deltaEvent(delta));
-        const isFiltered = filter.filterId !== undefined || filter.conditions !== undefined;
-        const live = isFiltered ? liveFilters(parts.live) : undefined;
-        const read = async () =>
-          live?.read(subscription) ?? parts.refreshed(await parts.store.summaries(caller, filter));
-        const subscription = new Subscription({ caller, filter, send, pace, read });
-        let ended: AppError | undefined;
-        let isShown = false;
-        const end = () => {
-          subscriptions.delete(subscription.id);
-          parts.feed.remove(subscription);
-        };
-        // Before the first state is read, so that nothing falls between the two.
-        subscriptions.set(subscription.id, subscription);
-        parts.feed.add(subscription);
-        try {
-          await live?.follow(subscription, (why) => {
-            ended = why;
-            end();
-            if (!isShown) return;
-            const { code, message } = errorAck(why).error;
-            socket.emit('devices:ended', { subscriptionId: subscription.id, code, message });
-          });
-          const devices = await read();
-          if (ended !== undefined) throw ended;
-          isShown = true;
-          return { ok: true, subscriptionId: subscription.id, ...subscription.start(devices), devices };
-        } catch (error) {
-          end();
-          throw error;
-        }
-      },
-      async 'devices:unsubscribe'(message: unknown) {
-        const { subscriptionId } = parse(DASHBOARD_EVENTS['devices:unsubscribe'], message);
-        const subscription = subscriptions.get(subscriptionId);
-        if (subscription !== undefined) parts.feed.remove(subscription);
-        subscriptions.delete(subscriptionId);
-        return { ok: true };
-      },
-      'eventlogs:query': async (message: unknown) =>
-        queries.query(parse(DASHBOARD_EVENTS['eventlogs:query'], message)),
-      'eventlogs:tail': async (message: unknown) =>
-        queries.tail(parse(DASHBOARD_EVENTS['eventlogs:tail'], message)),
-      async 'eventlogs:cancel'(message: unknown) {
-        queries.cancel(parse(DASHBOARD_EVENTS['eventlogs:cancel'], message).queryId);
-        return { ok: true };
-      },
-      'jobs:subscribe': async (message: unknown) =>
-        jobs.subscribe(parse(DASHBOARD_EVENTS['jobs:subscribe'], message)),
-      async 'jobs:unsubscribe'(message: unknown) {
-        await jobs.unsubscribe(parse(DASHBOARD_EVENTS['jobs:unsubscribe'], message));
-        return { ok: true };
-      },
-    };
-
-    socket.onAny((event: string, ...args: unknown[]) => {
-      const last = args.at(-1);
-      const answer = typeof last === 'function' ? (last as (value: unknown) => void) : () => {};
-      if (!Object.hasOwn(handle, event)) {
-        return answer(errorAck(new AppError('not_found', 'There is no such event.')));
-      }
-      handle[event as keyof typeof handle](args[0]).then(answer, (error: unknown) => {
-        if (!(error instanceof AppError)) {
-          parts.log.error({ err: error, socketEvent: event }, 'hub.dashboard_event_failed');
-        }
-        answer(errorAck(error));
-      });
-    });
-  });
-
+  namespace.on('connection', (socket: DashboardSocket) => serve(socket, parts));
   return {
     update: (rooms, job) => void namespace.to(rooms).emit('job:update', job),
     output: (rooms, output) => void namespace.to(rooms).emit('job:output', output),
   };
 }
 
+async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Parts): Promise<SocketData> {
+  // An agent's: it has forgotten where it came from, which counts for a person.
+  if (isBare(socket)) {
+    throw new AppError('forbidden', "This connection is an agent's. Open another one.");
+  }
+  const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
+  if (!handshake.success) throw new AppError('unauthenticated', 'Send an access token as auth.token.');
+  const client = clientOf(socket, proxyTrust);
+  const authenticate = () => people.authenticate(handshake.data.token, client);
+  const held = [places.addresses.take(countedNetwork(client))];
+  const leave = () => {
+    for (const giveBack of held) giveBack();
+  };
+  try {
+    const caller = await authenticate();
+    if (!holds(caller.permissions, 'devices:read')) {
+      throw new AppError('forbidden', 'This needs the permission devices:read.');
+    }
+    await people.countUse(caller);
+    held.push(places.connections.take(caller.userId));
+    // It may end before it is served, or have ended already.
+    socket.conn.once('close', leave);
+    if (socket.conn.readyState !== 'open') throw new AppError('unavailable', 'The connection has ended.');
+    return { caller, authenticate, leave };
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+function serve(socket: DashboardSocket, parts: Parts): void {
+  const { people, access: allAccess, log } = parts;
+  const { caller, authenticate, leave } = socket.data;
+  const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
+  const subscriptions = new DashboardSubscriptions(
+    { pace, ended: (message) => void socket.emit('devices:ended', message) },
+    parts,
+  );
+  const queries = new DashboardQueries(queryClient(socket, pace, parts.proxyTrust), parts);
+  const jobs = new DashboardJobs(roomMember(socket), parts);
+  const access = allAccess.admit({
+    caller,
+    authenticate,
+    onLost: () => socket.disconnect(true),
+    onDevicesChanged() {
+      subscriptions.reread();
+      Promise.all([queries.recheck(access.caller), jobs.recheck(access.caller)]).catch((error: unknown) => {
+        // What is still allowed cannot be told from what is not: whoever comes back begins with what is.
+        log.warn({ err: error }, 'hub.dashboard_work_not_rechecked');
+        socket.disconnect(true);
+      });
+    },
+  });
+  socket.on('disconnect', () => {
+    leave();
+    access.close();
+    pace.close();
+    queries.close();
+    subscriptions.close();
+  });
+
+  /** Work begins by rights that hold at this moment, and counts as a request of an API key. */
+  const begin = async <T>(work: (caller: Caller) => Promise<T>): Promise<T> => {
+    await people.countUse(access.caller);
+    // Nothing is awaited between this and the work, so that no connection is worked for that has just ended.
+    return work(await access.current());
+  };
+  const inbox = new DashboardInbox({
+    log,
+    onRefused: parts.onRefused,
+    onTooMany: () => socket.disconnect(true),
+    handlers: {
+      'devices:subscribe': (message) => begin((now) => subscriptions.subscribe(now, message)),
+      async 'devices:unsubscribe'({ subscriptionId }) {
+        subscriptions.unsubscribe(subscriptionId);
+        return { ok: true };
+      },
+      'eventlogs:query': (message) => begin((now) => queries.query(now, message)),
+      'eventlogs:tail': (message) => begin((now) => queries.tail(now, message)),
+      async 'eventlogs:cancel'({ queryId }) {
+        queries.cancel(queryId);
+        return { ok: true };
+      },
+      'jobs:subscribe': (message) => begin((now) => jobs.subscribe(now, message)),
+      async 'jobs:unsubscribe'(message) {
+        await jobs.unsubscribe(message);
+        return { ok: true };
+      },
+    },
+  });
+  socket.onAny((event: string, ...args: unknown[]) => inbox.receive(event, args));
+}
+
 const roomMember = (socket: DashboardSocket) => ({
-  caller: () => socket.data.caller,
-  join: (rooms: string[]) => socket.join(rooms),
+  // A connection that has ended meanwhile would stay in the room for ever.
+  join: (rooms: string[]) => (socket.connected ? socket.join(rooms) : undefined),
   leave: (room: string) => socket.leave(room),
 });
 
@@ -209,7 +191,6 @@ function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): Qu
   };
   socket.on('disconnect', isReady);
   return {
-    caller: () => socket.data.caller,
     client: () => clientOf(socket, trust),
     rows(message) {
       waiting += message.rows.length;
@@ -225,45 +206,6 @@ function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): Qu
     },
     isStuck: () => waiting > MAX_WAITING_ROWS,
   };
-}
-
-async function stillTheSame(socket: DashboardSocket, people: People, trust: ProxyTrust): Promise<boolean> {
-  const { token, caller } = socket.data;
-  try {
-    const now = await people.authenticate(token, clientOf(socket, trust));
-    return rights(now) === rights(caller);
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'unavailable') return true;
-    if (error instanceof AppError) return false;
-    throw error;
-  }
-}
-
-function rights(caller: Caller): string {
-  const { scope, partnerId, orgAccess, orgIds, roleId, permissions } = caller;
-  return JSON.stringify([scope, partnerId, orgAccess, [...orgIds].sort(), roleId, [...permissions].sort()]);
-}
-
-function parse<T>(schema: z.ZodType<T>, value: unknown): T {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new AppError(
-    'validation_failed',
-    `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
-  );
-}
-
-function liveFilters(live: LiveFilters | undefined): LiveFilters {
-  if (live === undefined) throw new AppError('unavailable', 'Filters are not followed here.');
-  return live;
-}
-
-function errorAck(error: unknown): ErrorAck {
-  const known =
-    error instanceof AppError ? error : new AppError('internal', 'Something went wrong on the server.');
-  const { wireCode: code, message, details } = known;
-  return { ok: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
 function refusal(error: unknown): Error {

@@ -36,11 +36,11 @@ const listText = (list: readonly unknown[]) => (list.length === 0 ? '[]' : JSON.
  * come last, so that they are encoded once for all.
  */
 export function deltaEvent(delta: DevicesDelta): EventJson {
-  const { subscriptionId, seq, changed, entered, left, counts } = delta;
+  const { subscriptionId, seq, changed, entered, left, counts, complete } = delta;
   return {
     start:
       `["devices:delta",{"subscriptionId":${JSON.stringify(subscriptionId)},"seq":${seq},` +
-      `"counts":${textOf(counts)},"entered":${listText(entered)},"left":${listText(left)},"changed":[`,
+      `${complete === true ? '"complete":true,' : ''}"counts":${textOf(counts)},"entered":${listText(entered)},"left":${listText(left)},"changed":[`,
     end: endOf(changed),
   };
 }

@@ -92,5 +92,10 @@ export function hubMetrics(
       'Messages from agents that were refused.',
       [],
     ),
+    badDashboardMessages: metrics.counter(
+      'muster_bad_dashboard_messages_total',
+      'Messages from dashboards that were refused, because they could not be read or came too fast.',
+      [],
+    ),
   };
 }

@@ -4,16 +4,18 @@ import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protoc
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
-import { addressPrefix } from '../platform/http/address-prefix.ts';
-import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
+import { clientAddress, countedNetwork, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { AccessChanges } from './access-changes.ts';
 import { AddressAdmission, type AddressLimits } from './address-admission.ts';
 import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
 import type { Ask } from './ask.ts';
+import { DashboardAccess } from './dashboard-access.ts';
 import { DashboardFeed } from './dashboard-feed.ts';
+import { type DashboardLimits, DashboardPlaces } from './dashboard-limits.ts';
 import { type DashboardNamespace, serveDashboards } from './dashboard-transport.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { ChangedDevices } from './changed-devices.ts';
@@ -49,6 +51,7 @@ export { askError, type AskFailure, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
 export type { FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';
+export { ACCESS_CHANNEL } from './access-change.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */
@@ -85,6 +88,10 @@ export interface Hub extends DeviceHub {
   start(): Promise<void>;
   /** The others may have taken this node for lost: it tells again what it holds. */
   tellAgain(): void;
+  /** What the database has announced of who may do what, in the form of its notifications. */
+  accessChanged(payloads: readonly string[]): void;
+  /** Such announcements may have been missed. */
+  accessMayHaveChanged(): void;
   /** Somebody else has claimed the device since, while nobody could tell us. */
   superseded(deviceId: string, epoch: number): void;
   /** Refuses newcomers and sends the connected away, spread over time. */
@@ -122,6 +129,9 @@ export interface HubOptions {
   /** How long a closed connection may take to come back before the device counts as offline (default 5 s). */
   graceMs?: number;
   dashboardRecheckMs?: number;
+  dashboardLimits?: Partial<DashboardLimits>;
+  /** Whether announcements of changed rights reach this node at this moment; always, where it is left out. */
+  isInTouch?: () => boolean;
   /** How long a dashboard may read nothing of what it is sent (default 20 s). */
   dashboardPatienceMs?: number;
   admission?: AdmissionLimits;
@@ -234,6 +244,18 @@ export function createHub(options: HubOptions): Hub {
     router,
     sockets: () => io.engine.clientsCount,
   });
+  const dashboardAccess = new DashboardAccess({
+    log,
+    isInTouch: options.isInTouch ?? (() => true),
+    recheckMs: options.dashboardRecheckMs,
+  });
+  const accessChanges = new AccessChanges({
+    registry,
+    credentials: options.credentials,
+    dashboards: dashboardAccess,
+    live,
+    log,
+  });
   const admission = new Admission(options.admission ?? ADMISSION);
   const capabilities = new SharedLists();
   let draining = false;
@@ -244,7 +266,7 @@ export function createHub(options: HubOptions): Hub {
       // A connection is worth more than reports without one, and ends them.
       if (presence.state === 'connected') reports.end(record.deviceId);
       writer.presence(record);
-      if (!feed.isHeard) return;
+      if (!feed.isHeard) return ownFeed.unwatched(record.deviceId, record);
       feed.changed(record.deviceId, {
         presence,
         isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
@@ -301,7 +323,7 @@ export function createHub(options: HubOptions): Hub {
     giveBack: () => admission.giveBack(),
     addresses: new AddressAdmission(options.admission?.address ?? FROM_ONE_ADDRESS),
     prefixOf: ({ socket, headers }) =>
-      addressPrefix(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust).ip),
+      countedNetwork(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust)),
   });
   io.of(DASHBOARD_NAMESPACE).on('connection', ({ request }) => door.hasNotFailed(request));
   serveAgents(io, {
@@ -340,14 +362,16 @@ export function createHub(options: HubOptions): Hub {
     proxyTrust: options.proxyTrust,
     store,
     feed: ownFeed,
+    latest: (device) => withLivePresence(ownFeed.latest(device), registry, reports),
     live,
     ledger: options.ledger,
     ask,
     logReads: options.logReads,
     log,
-    refreshed,
+    access: dashboardAccess,
+    places: new DashboardPlaces(options.dashboardLimits),
     onCutOff: () => meters.cutOff.inc(),
-    ...(options.dashboardRecheckMs === undefined ? {} : { recheckMs: options.dashboardRecheckMs }),
+    onRefused: () => meters.badDashboardMessages.inc(),
     ...(options.joinDashboards === undefined ? {} : { joinOthers: options.joinDashboards }),
     ...(options.dashboardPatienceMs === undefined ? {} : { patienceMs: options.dashboardPatienceMs }),
   });
@@ -414,6 +438,8 @@ export function createHub(options: HubOptions): Hub {
         notices.missed();
       }, RETURN_MS).unref();
     },
+    accessChanged: (payloads) => accessChanges.changed(payloads),
+    accessMayHaveChanged: () => accessChanges.unsure(),
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
     get connected() {
       return registry.size;
@@ -448,6 +474,7 @@ export function createHub(options: HubOptions): Hub {
       jobs.close();
       await io.close();
       notices.close();
+      accessChanges.close();
       changedDevices.close();
       live?.close();
       feed.close();

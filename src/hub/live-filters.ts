@@ -13,6 +13,7 @@ import {
   summaryOf,
   UNREAD,
 } from './fleet-device.ts';
+import { byHostname, PAGE_DEVICES, type PageReader } from './device-pages.ts';
 import { FleetView } from './fleet-view.ts';
 import type { FleetStore, LiveRules } from './ports.ts';
 import { sight, type Sight } from './sight.ts';
@@ -134,24 +135,43 @@ export class LiveFilters {
     if (this.#followed.size === 0) this.#stopSweeping();
   }
 
-  /** What the subscription is to show now. */
-  async read(subscription: Subscription): Promise<DeviceSummary[]> {
+  /** Reads what the subscription is to show now. Of a long list, no more than the ids are kept meanwhile. */
+  pages(subscription: Subscription): PageReader {
+    let ids: readonly string[] | undefined;
+    let at = 0;
+    return async () => {
+      ids ??= await this.#matching(subscription);
+      const devices: DeviceSummary[] = [];
+      for (; at < ids.length && devices.length < PAGE_DEVICES; at += 1) {
+        const device = this.view.get(ids[at] ?? '');
+        // It may have come to be another one since.
+        if (device !== undefined && this.#belongs(subscription, device)) devices.push(summaryOf(device));
+      }
+      return { devices, isLast: at >= ids.length };
+    };
+  }
+
+  async #matching(subscription: Subscription): Promise<string[]> {
     const follower = this.#followers.get(subscription);
     if (follower === undefined) return [];
     await this.#allRead(follower);
     // Before its conditions were there, nobody could have said that a device which had left belongs again.
     subscription.readsFromHere();
-    const shown: DeviceSummary[] = [];
+    const found: FleetDevice[] = [];
     const turns = new Turns();
     for (const orgId of follower.held) {
       for (const device of this.view.of(orgId)) {
         if (turns.isOver) await turns.next();
-        const rules = follower.followed?.rules;
-        const belongs = follower.sees(device) && rules?.matches(device, Date.now()) === true;
-        if (belongs) shown.push(summaryOf(device));
+        if (this.#belongs(subscription, device)) found.push(device);
       }
     }
-    return shown.sort(byHostname);
+    return found.sort(byHostname).map(({ id }) => id);
+  }
+
+  #belongs(subscription: Subscription, device: FleetDevice): boolean {
+    const follower = this.#followers.get(subscription);
+    const rules = follower?.followed?.rules;
+    return follower?.sees(device) === true && rules?.matches(device, Date.now()) === true;
   }
 
   /** What was told of a device. */
@@ -369,12 +389,4 @@ function judgeFor(
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
-}
-
-const lowerHostname = ({ hostname }: DeviceSummary) => hostname.toLowerCase();
-
-/** As the list is that is not filtered. */
-function byHostname(one: DeviceSummary, other: DeviceSummary): number {
-  const [a, b] = [lowerHostname(one), lowerHostname(other)];
-  return a === b ? (one.id < other.id ? -1 : 1) : a < b ? -1 : 1;
 }

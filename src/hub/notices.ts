@@ -1,5 +1,5 @@
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
-import type { HubReconnect } from '../protocol/index.ts';
+import { DECOMMISSIONED } from './access-changes.ts';
 import type { ActorRegistry } from './actor-registry.ts';
 import type { ChangedDevices } from './changed-devices.ts';
 import type { ClusterFeed, FeedEvent } from './cluster-feed.ts';
@@ -12,8 +12,6 @@ import type { HubMessage, Notice } from './router.ts';
 const RESYNC_MS = 1000;
 /** What one message between nodes names at most. */
 const DEVICES_AT_ONCE = 1000;
-
-const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
 /** Hears what this node has told all others of devices, filters and the custom fields of organizations. */
 export interface ToldOthers {

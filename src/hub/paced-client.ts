@@ -85,8 +85,7 @@ export class PacedClient implements Pace {
       setImmediate(() => this.#letGo());
       return;
     }
-    this.#busySince ??= performance.now();
-    this.#timer ??= setTimeout(() => this.cutOff(), this.#patienceMs);
+    this.#waitForIt();
   }
 
   cutOff(): void {
@@ -110,11 +109,14 @@ export class PacedClient implements Pace {
     this.#busySince = undefined;
     if (this.#waiting.length === 0) return;
     if (this.isReady) this.#letGo();
-    else {
-      this.#busySince = performance.now();
-      this.#timer = setTimeout(() => this.cutOff(), this.#patienceMs);
-    }
+    else this.#waitForIt();
   };
+
+  /** From now on it has its patience's time to take something. */
+  #waitForIt(): void {
+    this.#busySince ??= performance.now();
+    this.#timer ??= setTimeout(() => this.cutOff(), this.#patienceMs);
+  }
 
   /** One may fill the connection again: those behind it wait for the next time. */
   #letGo(): void {
@@ -123,6 +125,6 @@ export class PacedClient implements Pace {
       if (go === undefined) return;
       go();
     }
-    if (this.#waiting.length > 0) this.#busySince ??= performance.now();
+    if (this.#waiting.length > 0) this.#waitForIt();
   }
 }

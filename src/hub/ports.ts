@@ -37,8 +37,10 @@ export type Verdict = GoodVerdict | RefusedVerdict;
 export interface AgentCredentials {
   /** Whose token this is. Answered from a bounded cache where it can be. */
   verify(token: string): Promise<Verdict>;
-  /** What is remembered of the devices' tokens does not hold any more. */
-  forget(deviceIds: readonly string[]): void;
+  /** What is remembered of the devices' tokens, or of all tokens, does not hold any more. */
+  forget(deviceIds: readonly string[] | 'all'): void;
+  /** Those of the devices that may not be connected any more, and why. */
+  lapsed(deviceIds: readonly string[]): Promise<{ deviceId: string; code: RefusedVerdict['code'] }[]>;
 }
 
 /** One device's state of connection, written behind. The epoch keeps a late writer from changing anything. */
@@ -115,10 +117,14 @@ export interface DeviceStore {
    * `validation_failed` for one that finds more than `atMost`, or names what is not there any more.
    */
   found(caller: Caller, filterId: string, atMost: number): Promise<string[]>;
-  /** What a subscriber sees at first, within the caller's scope. Throws `forbidden` for a foreign organization. */
+  /**
+   * A page of what a subscriber sees at first, within the caller's scope: by organization and id, those behind `after`.
+   * Throws `forbidden` for a foreign organization.
+   */
   summaries(
     caller: Caller,
     filter: { orgId?: string | undefined; siteId?: string | undefined },
+    page: { after: { orgId: string; id: string } | undefined; atMost: number },
   ): Promise<DeviceSummary[]>;
   /** Those of the devices that are in service, and whose they are, in one query. */
   summariesOf(deviceIds: readonly string[]): Promise<{ device: DeviceSummary; partnerId: string }[]>;
@@ -217,4 +223,6 @@ export interface FleetStore {
 export interface People {
   /** The caller behind a token; throws when it is not valid any more. */
   authenticate(token: string, client: ClientInfo): Promise<Caller>;
+  /** Counts one use of an API key; throws `rate_limited` over its limit. */
+  countUse(caller: Caller): Promise<void>;
 }

@@ -11,7 +11,7 @@ const KEPT_MS = 2000;
 export class RecentChanges {
   #latest = new Map<string, DeviceChange>();
   #before = new Map<string, DeviceChange>();
-  #since = Date.now();
+  #since = performance.now();
 
   note(change: DeviceChange): void {
     this.#turn();
@@ -24,6 +24,12 @@ export class RecentChanges {
     );
   }
 
+  /** Whether anything was noted of the device. */
+  has(deviceId: string): boolean {
+    this.#turn();
+    return this.#latest.has(deviceId) || this.#before.has(deviceId);
+  }
+
   /** The device as it was read, with what was told since. */
   over(device: DeviceSummary): DeviceSummary {
     this.#turn();
@@ -32,10 +38,10 @@ export class RecentChanges {
   }
 
   #turn(): void {
-    const age = Date.now() - this.#since;
+    const age = performance.now() - this.#since;
     if (age < KEPT_MS) return;
     this.#before = age < 2 * KEPT_MS ? this.#latest : new Map();
     this.#latest = new Map();
-    this.#since = Date.now();
+    this.#since = performance.now();
   }
 }

@@ -1,7 +1,14 @@
 import type { Caller } from '../platform/context.ts';
 import { newId } from '../platform/ids.ts';
-import type { DeviceCounts, DevicesDelta, DevicesSubscribe, DeviceSummary } from '../protocol/index.ts';
+import type {
+  DeviceCounts,
+  DevicesDelta,
+  DevicesSnapshot,
+  DevicesSubscribe,
+  DeviceSummary,
+} from '../protocol/index.ts';
 import type { DeviceChange } from './device-change.ts';
+import type { PageReader } from './device-pages.ts';
 import type { Pace } from './paced-client.ts';
 import { StatusTally } from './status-tally.ts';
 
@@ -20,15 +27,29 @@ const BEHIND_DEVICES = 1000;
 /** Takes everything at once: the default, where nobody says otherwise. */
 const UNPACED: Pace = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
 
+/** Where nothing can be read there is nothing to show. */
+const NO_PAGES: PageReader = async () => ({ devices: [], isLast: true });
+
 interface SubscriptionOptions {
   caller: Caller;
   filter: DevicesSubscribe;
   send: (delta: DevicesDelta) => void;
   pace?: Pace;
-  /** The state as it is now, as `start` takes it. */
-  read?: () => Promise<readonly DeviceSummary[]>;
+  /** Reads what is to be shown as it is now, from its beginning. */
+  pages?: () => PageReader;
+  /** Called where that fails later on; whoever comes back reads it then. By default the connection ends. */
+  onUnreadable?: (error: unknown) => void;
   /** What it has shown, which is nothing yet. */
   shown?: StatusTally;
+}
+
+/** All devices that are to be shown, read page by page while the client takes what was read before. */
+interface Pass {
+  next: PageReader;
+  /** Of those that were shown before, which the pass has not come upon. */
+  unseen: Set<string>;
+  /** Whether the last page has been read; it may not have been sent yet. */
+  isRead: boolean;
 }
 
 /** One subscriber's view: what it was shown, and what has changed since the last frame. */
@@ -38,7 +59,8 @@ export class Subscription {
   readonly filter: DevicesSubscribe;
   readonly #send: (delta: DevicesDelta) => void;
   readonly #pace: Pace;
-  readonly #read: (() => Promise<readonly DeviceSummary[]>) | undefined;
+  readonly #pages: (() => PageReader) | undefined;
+  readonly #onUnreadable: (error: unknown) => void;
   readonly #shown: StatusTally;
   readonly #changed = new Map<string, DeviceChange>();
   readonly #entered = new Map<string, DeviceSummary>();
@@ -49,21 +71,34 @@ export class Subscription {
   #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
   #waits = false;
   #isOutdated = false;
+  #pass: Pass | undefined;
+  /** Whether the client has been told that it has all devices. */
+  #isComplete = false;
 
   constructor({
     caller,
     filter,
     send,
     pace = UNPACED,
-    read,
+    pages,
+    onUnreadable = () => pace.cutOff(),
     shown = new StatusTally(),
   }: SubscriptionOptions) {
     this.caller = caller;
     this.filter = filter;
     this.#send = send;
     this.#pace = pace;
-    this.#read = read;
+    this.#pages = pages;
+    this.#onUnreadable = onUnreadable;
     this.#shown = shown;
+  }
+
+  /** Reads and shows the first page. The others follow in frames, as the client takes them. */
+  async begin(): Promise<Omit<DevicesSnapshot, 'ok' | 'subscriptionId'>> {
+    const next = this.#pages?.() ?? NO_PAGES;
+    const { devices, isLast } = await next();
+    if (!isLast) this.#pass = { next, unseen: new Set(), isRead: false };
+    return { ...this.start(devices), devices: [...devices], complete: isLast };
   }
 
   /** Shows the first state. Changes that came while it was read follow in the first frame. */
@@ -71,6 +106,7 @@ export class Subscription {
     // Whoever it was for has gone while it was read.
     if (this.#state === 'stopped') return { seq: this.#seq, counts: this.counts() };
     for (const device of devices) this.#shown.set(device.id, device.status);
+    this.#isComplete = this.#pass === undefined;
     this.#live();
     return { seq: this.#seq, counts: this.counts() };
   }
@@ -102,6 +138,7 @@ export class Subscription {
 
   entered(device: DeviceSummary): void {
     if (this.#state === 'behind') return;
+    this.#pass?.unseen.delete(device.id);
     this.#left.delete(device.id);
     this.#changed.delete(device.id);
     this.#entered.set(device.id, device);
@@ -126,13 +163,9 @@ export class Subscription {
 
   /** What it shows is something else now, or some of it may have been missed: all of it is read anew. */
   reread(): void {
-    if (this.#state === 'reading') this.#isOutdated = true;
-    if (this.#state !== 'live') return;
-    this.#forget();
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#waits) this.#state = 'behind';
-    else void this.#catchUp();
+    // What is being read may be of before: it is read again when that has come to its end.
+    if (this.#state === 'reading' || this.#pass !== undefined) this.#isOutdated = true;
+    else if (this.#state === 'live') this.#beginAgain();
   }
 
   left(deviceId: string): void {
@@ -153,6 +186,7 @@ export class Subscription {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#state = 'stopped';
+    this.#pass = undefined;
     this.#shown.clear();
     this.#forget();
   }
@@ -179,11 +213,10 @@ export class Subscription {
     }
     for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
     this.#state = 'live';
-    if (this.#isOutdated) {
-      this.#isOutdated = false;
-      return this.reread();
-    }
-    if (this.#waiting > 0) this.#schedule();
+    // The next page never comes before the answer that has brought the first.
+    if (this.#pass !== undefined) return this.#goOnLater();
+    if (this.#isOutdated) return this.#beginAgain();
+    if (this.#waiting > 0 || !this.#isComplete) this.#schedule();
   }
 
   #schedule(): void {
@@ -196,40 +229,82 @@ export class Subscription {
   }
 
   #mayFallBehind(): void {
-    if (this.#waiting <= BEHIND_DEVICES || this.#pace.stalledMs < BEHIND_MS || this.#read === undefined) {
-      return;
+    if (this.#pace.stalledMs < BEHIND_MS || this.#pages === undefined) return;
+    if (this.#pass === undefined) {
+      if (this.#waiting <= BEHIND_DEVICES) return;
+      this.#forget();
+      this.#state = 'behind';
+    } else if (this.#changed.size + this.#left.size > BEHIND_DEVICES) {
+      // The pass goes on, or a slow client would never come to its end; another one follows it.
+      this.#changed.clear();
+      this.#left.clear();
+      this.#isOutdated = true;
     }
-    this.#forget();
-    this.#state = 'behind';
   }
 
   #whenReady(): void {
-    if (this.#pace.isReady) return this.#frame();
+    if (this.#pace.isReady && !this.#waits) this.#goOn();
+    else this.#goOnLater();
+  }
+
+  #goOnLater(): void {
+    if (this.#waits) return;
     this.#waits = true;
     this.#pace.whenReady(() => {
       this.#waits = false;
-      if (this.#state === 'behind') void this.#catchUp();
-      else if (this.#state === 'live') this.#frame();
+      this.#goOn();
     });
   }
 
+  /** The client has taken all it was sent. */
+  #goOn(): void {
+    if (this.#state === 'behind') return this.#catchUp();
+    if (this.#state !== 'live') return;
+    if (this.#pass === undefined || this.#entered.size > 0) return this.#frame();
+    if (!this.#pass.isRead) return void this.#readOn(this.#pass);
+    this.#pass = undefined;
+    if (this.#isOutdated) this.#beginAgain();
+    else this.#frame();
+  }
+
+  /** What waits is forgotten, and everything is read and shown anew. */
+  #beginAgain(): void {
+    this.#isOutdated = false;
+    this.#forget();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#waits) this.#state = 'behind';
+    else this.#catchUp();
+  }
+
   /** Shows everything anew, as it is: the client lays it over what it has. */
-  async #catchUp(): Promise<void> {
+  #catchUp(): void {
+    const next = this.#pages?.() ?? NO_PAGES;
+    this.#pass = { next, unseen: new Set(this.#shown.ids()), isRead: false };
+    void this.#readOn(this.#pass);
+  }
+
+  async #readOn(pass: Pass): Promise<void> {
     this.#state = 'reading';
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     try {
-      const devices = (await this.#read?.()) ?? [];
+      const { devices, isLast } = await pass.next();
       // It may have been stopped meanwhile.
       if ((this.#state as string) !== 'reading') return;
-      const gone = new Set(this.#shown.ids());
       for (const device of devices) {
-        gone.delete(device.id);
-        if (!this.#left.has(device.id) && !this.#entered.has(device.id)) this.#entered.set(device.id, device);
+        // What was shown since the first page is newer, and follows what is announced.
+        const isKnown = this.#shown.has(device.id) && !pass.unseen.delete(device.id);
+        if (isKnown || this.#left.has(device.id) || this.#entered.has(device.id)) continue;
+        this.#entered.set(device.id, device);
       }
-      for (const id of gone) if (!this.#entered.has(id)) this.left(id);
+      if (isLast) {
+        pass.isRead = true;
+        for (const id of pass.unseen) if (!this.#entered.has(id)) this.left(id);
+      }
       this.#live();
-    } catch {
-      // Who comes back reads it then.
-      this.#pace.cutOff();
+    } catch (error) {
+      this.#onUnreadable(error);
     }
   }
 
@@ -249,13 +324,17 @@ export class Subscription {
       this.#shown.delete(id);
     }
     this.#deliver(changed, entered, left);
-    if (this.#waiting > 0) this.#whenReady();
+    if (this.#waiting > 0 || this.#pass !== undefined) this.#whenReady();
   }
 
   #deliver(changed: DevicesDelta['changed'], entered: DeviceSummary[], left: string[]): void {
-    if (entered.length + changed.length + left.length === 0) return;
+    const isAllSent = this.#pass?.isRead !== false && this.#entered.size === 0;
+    const completes = isAllSent && !this.#isComplete;
+    if (entered.length + changed.length + left.length === 0 && !completes) return;
     this.#seq += 1;
-    this.#send({ subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() });
+    const delta = { subscriptionId: this.id, seq: this.#seq, changed, entered, left, counts: this.counts() };
+    this.#isComplete ||= completes;
+    this.#send(completes ? { ...delta, complete: true } : delta);
   }
 
   #takeEntered(): DeviceSummary[] {

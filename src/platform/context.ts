@@ -20,6 +20,8 @@ export interface Caller extends TenantScope {
   mfa: boolean;
   /** Addresses that the partner's people may come from; empty: any. */
   ipAllowlist: readonly string[];
+  /** When the credential ends by itself, where that is known. */
+  validUntil?: Date;
 }
 
 /** A device's agent, as its token names it. */
@@ -36,6 +38,8 @@ export interface ClientInfo {
   ip: string;
   /** Whether that is surely the client's address, and not a proxy's or a made-up one. */
   trusted: boolean;
+  /** Where the peer looks like a proxy that nobody configured: the client that it reports, which may be made up. */
+  unnamedProxy?: { client: string | undefined };
   userAgent: string | null;
 }
 

@@ -84,7 +84,12 @@ export const DevicesSnapshot = z.object({
   subscriptionId: z.string(),
   seq: z.number().int(),
   devices: z.array(DeviceSummary),
-  counts: DeviceCounts,
+  counts: DeviceCounts.describe('Of the devices that the client has been sent so far.'),
+  complete: z
+    .boolean()
+    .describe(
+      'False where there are more devices than one answer brings: the rest follows as `entered` in frames, the last of which says `complete`.',
+    ),
 });
 export type DevicesSnapshot = z.infer<typeof DevicesSnapshot>;
 
@@ -99,6 +104,10 @@ export const DevicesDelta = z.object({
   entered: z.array(DeviceSummary),
   left: z.array(z.uuid()),
   counts: DeviceCounts,
+  complete: z
+    .literal(true)
+    .optional()
+    .describe('After a subscription that was not answered in full: the client now has all devices.'),
 });
 export type DevicesDelta = z.infer<typeof DevicesDelta>;
 
@@ -108,8 +117,8 @@ export const QUERY_MAX_DEVICES = 500;
 /** A live question to many devices at once: those that are named, or those that a saved filter finds. */
 export const EventLogsQuery = z
   .strictObject({
-    deviceIds: z.array(z.uuid()).min(1).max(QUERY_MAX_DEVICES).optional(),
-    filterId: z.uuid().optional(),
+    deviceIds: z.array(z.uuid().toLowerCase()).min(1).max(QUERY_MAX_DEVICES).optional(),
+    filterId: z.uuid().toLowerCase().optional(),
     ...LogNameOnly.shape,
     ...LogConditions.shape,
     limit: z.number().int().min(1).max(LOG_PAGE_MAX).default(50).describe('Entries of each device.'),
@@ -122,7 +131,7 @@ export type EventLogsQuery = z.input<typeof EventLogsQuery>;
 
 /** New entries of one device as they are written, until cancelled, an hour at most. */
 export const EventLogsTail = z.strictObject({
-  deviceId: z.uuid(),
+  deviceId: z.uuid().toLowerCase(),
   ...LogNameOnly.shape,
   ...LogConditions.shape,
 });
@@ -149,11 +158,11 @@ export type QueryOutcome = z.infer<typeof QueryOutcome>;
 export const EventLogsEnd = z.object({ queryId: z.string(), outcomes: z.array(QueryOutcome) });
 export type EventLogsEnd = z.infer<typeof EventLogsEnd>;
 
-const QueryId = z.object({ queryId: z.string() });
+const QueryId = z.object({ queryId: z.string().max(64) });
 
 export const DASHBOARD_EVENTS = {
   'devices:subscribe': DevicesSubscribe,
-  'devices:unsubscribe': z.object({ subscriptionId: z.string() }),
+  'devices:unsubscribe': z.object({ subscriptionId: z.string().max(64) }),
   'eventlogs:query': EventLogsQuery,
   'eventlogs:tail': EventLogsTail,
   'eventlogs:cancel': QueryId,

@@ -16,9 +16,12 @@ export const JobUpdate = z.object({
 });
 export type JobUpdate = z.infer<typeof JobUpdate>;
 
+/** In lower case, as the rooms of those who follow it are named. */
+const id = z.uuid().toLowerCase().optional();
+
 /** All work that the caller may see, an organization's, a device's, or one job with what it prints. */
 export const JobsSubscribe = z
-  .strictObject({ orgId: z.uuid().optional(), deviceId: z.uuid().optional(), jobId: z.uuid().optional() })
+  .strictObject({ orgId: id, deviceId: id, jobId: id })
   .refine((filter) => Object.keys(filter).length <= 1, 'must name one of orgId, deviceId and jobId, or none');
 export type JobsSubscribe = z.infer<typeof JobsSubscribe>;
 

@@ -100,6 +100,28 @@ describe('the database', () => {
     }
   });
 
+  it('announces changes of every table that says who may do what', async () => {
+    const [holders] = await owner<{ sources: string }>(
+      `select string_agg(prosrc, ' ') as sources from pg_proc where proname in ('person_holder', 'session_holder')`,
+    );
+    const names = new Set((await tables()).map(({ name }) => name));
+    const words = new Set((holders?.sources ?? '').split(/[^a-z_]+/));
+    const deciding = [...words].filter((word) => names.has(word));
+    expect(deciding).to.include.members(['sessions', 'users', 'roles', 'partner_users', 'organizations']);
+    const announced = await owner<{ name: string; delete: boolean; update: boolean }>(
+      `select c.relname as name, bool_or(t.tgtype & 8 > 0) as delete, bool_or(t.tgtype & 16 > 0) as update
+      from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
+      where p.proname = 'announce_access_change' group by 1`,
+    );
+    const byName = new Map(announced.map((table) => [table.name, table]));
+    for (const name of [...deciding, 'api_keys', 'agent_credentials']) {
+      expect(byName.get(name)?.update, `${name} announces updates`).to.equal(true);
+      // These are never deleted while somebody's rights come from them.
+      if (['roles', 'partners', 'organizations'].includes(name)) continue;
+      expect(byName.get(name)?.delete, `${name} announces deletes`).to.equal(true);
+    }
+  });
+
   it('has no view that runs with its owner’s rights, and no materialized view', async () => {
     const views = await owner<{ name: string }>(
       `select relname as name from pg_class where relnamespace = 'public'::regnamespace

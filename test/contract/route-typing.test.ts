@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
+import { ReadyJson, ToldJson } from '../../src/platform/http/ready-json.ts';
 import { route } from '../../src/platform/http/route.ts';
 
 /** What must not compile. `npm run check:types` fails where one of these lines would be accepted. */
@@ -23,6 +24,20 @@ describe('a route declaration', () => {
       handler: () => ({ id: 1 }),
     });
     expect(row).to.be.an('object');
+  });
+
+  it('cannot answer what is not stored where its first answer is to be repeated', () => {
+    const told = new ToldJson('{"id":"1"}', { id: '1' });
+    const row = { method: 'post', path: '/x', summary: 'x', access: 'signed-in', response } as const;
+    const rows = [
+      route({ ...row, handler: async () => told }),
+      // @ts-expect-error -- the text alone would be stored, inside of an object
+      route({ ...row, idempotent: true, handler: async () => told }),
+      // @ts-expect-error -- the same without a promise
+      route({ ...row, idempotent: true, handler: () => new ReadyJson('{"id":"1"}') }),
+      route({ ...row, idempotent: true, handler: async () => ({ id: '1' }) }),
+    ];
+    expect(rows.map(({ idempotent }) => idempotent)).to.deep.equal([undefined, true, true, true]);
   });
 
   it('has no transaction where it says so, and none where nobody is signed in', () => {

@@ -18,7 +18,7 @@ import {
   type EnrolledDevice,
   type Person,
 } from '../support/factories.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** What every row of the route table owes, asked of the running server. */
 
@@ -62,7 +62,7 @@ describe('every route', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await createTestApp({ env: { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1' } });
     tenant = await buildTenant(app);
     people = {
       system: await buildPerson(app, { scope: 'system' }),
@@ -223,7 +223,14 @@ describe('every route', () => {
 
         it('answers malformed JSON, another type and too large a body with the error body', async () => {
           const { token, where } = insider(row);
-          const send = (options: object) => app.call(row.method.toUpperCase(), where, { token, ...options });
+          // Each from another address: registration counts every attempt.
+          let last = 0;
+          const send = ({ headers = {}, ...options }: CallOptions) =>
+            app.call(row.method.toUpperCase(), where, {
+              token,
+              headers: { 'x-forwarded-for': `203.0.113.${++last}`, ...headers },
+              ...options,
+            });
           const malformed = await send({ rawBody: '{"a":' });
           expect([malformed.status, malformed.body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
           const form = await send({

@@ -25,6 +25,12 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($token, '${userId}', $at)`,
   mfa_challenges: (_device, userId) => `insert into mfa_challenges (token_hash, user_id, expires_at)
     values ($token, '${userId}', $at)`,
+  registrations: () => `insert into registrations (token_hash, email, name, password_hash, expires_at)
+    values ($token, 'aged@example.com', 'Aged', 'x', $at)`,
+  membership_invitations: ({ orgId }) => `insert into membership_invitations
+      (id, email, name, org_id, role_id, link_token_hash, mail_token_hash, expires_at)
+    select $id, 'aged' || $id || '@example.com', 'Aged', '${orgId}', id, $token, $token, $at
+    from roles where scope = 'organization' limit 1`,
   idempotency_keys: (
     _device,
     userId,

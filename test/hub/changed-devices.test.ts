@@ -35,7 +35,7 @@ describe('changed devices', () => {
   let log: ReturnType<typeof recordingLog>;
 
   beforeEach(() => {
-    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
     feed = new DashboardFeed();
     database = new Map();
     reads = [];

@@ -71,7 +71,8 @@ describe('a cluster of three hubs', () => {
             partnerId: 'partner',
           },
         }),
-        forget: (deviceIds) => void forgotten.push(...deviceIds),
+        forget: (deviceIds) => void forgotten.push(...[deviceIds].flat()),
+        lapsed: async () => [],
       },
       ledger: {
         take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
@@ -79,7 +80,10 @@ describe('a cluster of three hubs', () => {
         sweep: async () => [],
         jobs: async () => [],
       },
-      people: { authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')) },
+      people: {
+        authenticate: () => Promise.reject(new AppError('unauthenticated', 'Nobody.')),
+        countUse: async () => {},
+      },
       store: {
         recordPresence: async (records) => void written.push(...records),
         recordFacts: async () => [],

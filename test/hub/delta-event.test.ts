@@ -11,13 +11,17 @@ const name = fc.oneof(
   fc.nat(9000).map((length) => 'é'.repeat(length)),
 );
 const changed = fc.array(fc.record({ id: fc.uuid(), hostname: name }), { maxLength: 12 });
-const delta = fc.record({
-  subscriptionId: fc.constant(newId()),
-  seq: fc.nat(),
-  entered: fc.array(name.map(summary), { maxLength: 2 }),
-  left: fc.array(fc.uuid(), { maxLength: 2 }),
-  counts: fc.record({ total: fc.nat(), byStatus: fc.record({ online: fc.nat() }) }),
-});
+const delta = fc.record(
+  {
+    subscriptionId: fc.constant(newId()),
+    seq: fc.nat(),
+    entered: fc.array(name.map(summary), { maxLength: 2 }),
+    left: fc.array(fc.uuid(), { maxLength: 2 }),
+    counts: fc.record({ total: fc.nat(), byStatus: fc.record({ online: fc.nat() }) }),
+    complete: fc.constant(true as const),
+  },
+  { requiredKeys: ['subscriptionId', 'seq', 'entered', 'left', 'counts'] },
+);
 
 /** What a client sends of it: the text, and the frame made of it. */
 function sent(delta: DevicesDelta) {

@@ -126,7 +126,7 @@ describe('live filters, whatever crosses on the way', function () {
   let clock: sinon.SinonFakeTimers;
 
   beforeEach(() => {
-    clock = sinon.useFakeTimers({ now: NOW, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    clock = sinon.useFakeTimers({ now: NOW, toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
   });
   afterEach(() => clock.restore());
 
@@ -190,15 +190,15 @@ describe('live filters, whatever crosses on the way', function () {
           caller,
           filter: { conditions: rule },
           send: (delta) => client.take(delta),
-          read: async () => live.read(subscription),
+          pages: () => live.pages(subscription),
         });
         following.push({ caller, rule, client });
         feed.add(subscription);
         await live.follow(subscription, (why) => {
           throw why;
         });
-        const first = await live.read(subscription);
-        client.start(first, subscription.start(first));
+        const first = await subscription.begin();
+        client.start(first.devices, first);
       };
       const told = (id: string, patch: Partial<DeviceSummary>, more: Partial<Stored>) => {
         if (!truth.has(id)) return;

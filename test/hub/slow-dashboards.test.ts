@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { FRAME_MS, Subscription } from '../../src/hub/subscription.ts';
 import { DeviceChange } from '../../src/hub/device-change.ts';
+import { onePage } from '../../src/hub/device-pages.ts';
 import type { Pace } from '../../src/hub/paced-client.ts';
 import { newId } from '../../src/platform/ids.ts';
 import type { DevicesDelta, DeviceSummary } from '../../src/protocol/index.ts';
@@ -47,10 +48,11 @@ describe('a subscriber that reads slowly', () => {
       caller: CALLER,
       filter: {},
       pace,
-      read: async () => {
-        if (stored instanceof Error) throw stored;
-        return stored;
-      },
+      pages: () =>
+        onePage(async () => {
+          if (stored instanceof Error) throw stored;
+          return stored;
+        }),
       send(delta) {
         expect(pace.isReady, 'sent to somebody who is not ready').to.equal(true);
         pace.isReady = false;
@@ -119,6 +121,45 @@ describe('a subscriber that reads slowly', () => {
     changeAll(1500, 'fifth');
     await takeAll();
     expect(client.devices.get('d1499')?.lastSeenAt).to.equal('fifth');
+  });
+
+  it('comes to the end of a long list although it reads slowly and everything changes all the time', async () => {
+    pace = new TestPace();
+    pace.stalledMs = 10_000;
+    client = new FeedClient();
+    const all = many(3000);
+    let passes = 0;
+    subscription = new Subscription({
+      caller: CALLER,
+      filter: {},
+      pace,
+      pages() {
+        let at = 0;
+        passes += 1;
+        return async () => {
+          const devices = all.slice(at, (at += 1000)).map((device) => ({ ...device, lastSeenAt: 'last' }));
+          return { devices, isLast: at >= all.length };
+        };
+      },
+      send(delta) {
+        pace.isReady = false;
+        client.take(delta);
+      },
+    });
+    const first = await subscription.begin();
+    client.start(first.devices, first);
+    expect(first.complete).to.equal(false);
+    let frames = 0;
+    for (; client.devices.size < all.length && frames < 100; frames += 1) {
+      changeAll(3000, `at ${frames}`);
+      pace.take();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(frames, 'frames until all are shown').to.be.within(20, 60);
+    await takeAll();
+    expect([...client.devices.values()].filter(({ lastSeenAt }) => lastSeenAt !== 'last')).to.deep.equal([]);
+    expect(client.faults).to.deep.equal([]);
+    expect(passes, 'what was not kept is read again, once').to.equal(2);
   });
 
   it('is cut off when it cannot be shown everything anew', async () => {

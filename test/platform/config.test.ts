@@ -36,6 +36,28 @@ describe('the configuration', () => {
     });
   });
 
+  it('takes where people reach it from the first variable of three, and cookies go by its scheme', () => {
+    const of = (env: Record<string, string>) => {
+      const { publicUrl, secureCookies } = read(env) as Config;
+      return [publicUrl, secureCookies];
+    };
+    const urls = {
+      PUBLIC_URL: 'https://one.example.com',
+      PUBLIC_APP_URL: 'http://two.example.com',
+      DASHBOARD_URL: 'https://three.example.com',
+    };
+    const { PUBLIC_URL: _one, ...second } = urls;
+    expect(of(urls)).to.deep.equal(['https://one.example.com', true]);
+    expect(of(second)).to.deep.equal(['http://two.example.com', false]);
+    expect(of({ DASHBOARD_URL: urls.DASHBOARD_URL })).to.deep.equal(['https://three.example.com', true]);
+    expect(of({ ...second, NODE_ENV: 'production' }), 'a browser drops Secure cookies on http').to.deep.equal(
+      ['http://two.example.com', false],
+    );
+    expect(of({ NODE_ENV: 'production' })).to.deep.equal([undefined, true]);
+    expect(of({})).to.deep.equal([undefined, false]);
+    expect(faults({ PUBLIC_APP_URL: 'two', DASHBOARD_URL: 'ftp://three' })).to.have.lengthOf(2);
+  });
+
   it('cannot be changed once it is read', () => {
     const config = read({}) as Config;
     expect(() => (config.port = 1)).to.throw(TypeError);

@@ -363,19 +363,24 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/audit/name-sheets.ts': 2,
   // The names in what waits behind a batch, of whichever chains.
   'features/audit/note-ahead.ts': 1,
+  // An operator's export of a whole chain, noted in that chain.
+  'features/audit/note-export.ts': 1,
   // Whose entries have had their time, and their check before they go.
   'features/audit/old-entries.ts': 2,
   'features/audit/prune-chain.ts': 1,
   'features/audit/seal-batch.ts': 2,
   'features/audit/signing-keys.ts': 2,
   'features/audit/stored-check.ts': 1,
+  // Names of all chains that no entry uses any more.
+  'features/audit/unused-names.ts': 4,
+  'features/auth/accept-invitation.ts': 3,
   'features/auth/auth.service.ts': 4,
   'features/auth/mfa.service.ts': 2,
-  'features/auth/password.service.ts': 6,
+  'features/auth/password.service.ts': 3,
   'features/auth/sign-in-limits.ts': 1,
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 3,
-  'features/devices/agent-credentials.ts': 2,
+  'features/devices/agent-credentials.ts': 3,
   'features/devices/device-store.ts': 6,
   // Wherever maintenance is over.
   'features/devices/maintenance-end.ts': 1,
@@ -384,11 +389,11 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/groups/group-follower.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
   'features/live-filters/fleet-store.ts': 2,
-  // Which organization keeps its logs for how long, and what each removes.
-  'features/log-retention/old-logs.ts': 2,
   // What public routes are given, as `ctx.withSystem`.
-  'features/registration/registration.service.ts': 2,
+  'features/registration/registration.service.ts': 6,
   'features/users/user.service.ts': 2,
+  // Which organization keeps its rows for how long, and what each removes.
+  'platform/db/row-pruner.ts': 2,
   'platform/http/mount.ts': 1,
   'platform/secrets/reseal.ts': 1,
   'server.ts': 1,

@@ -75,7 +75,13 @@ export async function buildPerson(app: Ground, membership: Membership): Promise<
   const id = newId();
   const email = `person-${next()}-${newId().slice(-6)}@example.com`;
   passwordHash ??= hashPassword(PASSWORD);
-  const user = { id, email, name: `Person ${count}`, password_hash: await passwordHash };
+  const user = {
+    id,
+    email,
+    name: `Person ${count}`,
+    password_hash: await passwordHash,
+    email_verified_at: new Date(),
+  };
   const { jwtSecret } = app;
   const token = await withSystem(app.server.database.pool, 'test data', async (tx) => {
     await tx('users').insert(user);

@@ -65,7 +65,7 @@ export class FeedClient {
     this.seq = delta.seq;
     const ids = [...delta.changed.map(({ id }) => id), ...delta.entered.map(({ id }) => id), ...delta.left];
     if (new Set(ids).size !== ids.length) this.faults.push('a device twice in one frame');
-    if (ids.length === 0) this.faults.push('an empty frame');
+    if (ids.length === 0 && delta.complete !== true) this.faults.push('an empty frame');
     for (const device of delta.entered) this.devices.set(device.id, device);
     for (const { id, ...patch } of delta.changed) {
       const known = this.devices.get(id);

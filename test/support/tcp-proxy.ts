@@ -7,6 +7,8 @@ export interface TcpProxy {
   /** Cuts every connection and refuses new ones. */
   cut(): Promise<void>;
   mend(): Promise<void>;
+  /** Connections stay open, and nothing gets through them any more. */
+  freeze(): void;
 }
 
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
@@ -37,5 +39,8 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
         for (const socket of open) socket.destroy();
       }),
     mend: () => listen(port),
+    freeze() {
+      for (const socket of open) socket.unpipe().pause();
+    },
   };
 }

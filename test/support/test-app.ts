@@ -1,4 +1,5 @@
 import { readConfig, type Config } from '../../src/config.ts';
+import type { DashboardLimits } from '../../src/hub/dashboard-limits.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import type { AdmissionLimits } from '../../src/hub/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
@@ -41,6 +42,7 @@ export interface TestAppOptions {
   graceMs?: number;
   dashboardRecheckMs?: number;
   dashboardPatienceMs?: number;
+  dashboardLimits?: Partial<DashboardLimits>;
   admission?: AdmissionLimits;
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   alerts?: { everyMs: number; wholeEveryMs: number };
@@ -60,6 +62,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     }),
   };
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
+  const { dashboardLimits } = options;
   const server = await startServer({
     config,
     database,
@@ -70,6 +73,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       graceMs,
       ...(dashboardRecheckMs === undefined ? {} : { dashboardRecheckMs }),
       ...(dashboardPatienceMs === undefined ? {} : { dashboardPatienceMs }),
+      ...(dashboardLimits === undefined ? {} : { dashboardLimits }),
       ...(admission === undefined ? {} : { admission }),
       ...(liveFilters === undefined ? {} : { liveFilters }),
     },

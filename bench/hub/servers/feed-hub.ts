@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHub } from '../../../src/hub/index.ts';
+import type { DeviceStore } from '../../../src/hub/ports.ts';
 import type { Caller } from '../../../src/platform/context.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
@@ -31,16 +32,27 @@ const ANYBODY: Caller = {
   ipAllowlist: [],
 };
 
+const page: DeviceStore['summaries'] = async (_caller, _filter, { after, atMost }) => {
+  const start = after === undefined ? 0 : devices.findIndex(({ id }) => id === after.id) + 1;
+  return devices.slice(start, start + atMost);
+};
+
 const log = createLogger('error');
 const metrics = createMetrics();
 const httpServer = createServer();
 const hub = createHub({
   httpServer,
   nodeId: 'node',
-  store: { ...NO_STORE, summaries: async () => devices },
+  store: { ...NO_STORE, summaries: page },
   credentials: TOKEN_IS_DEVICE,
   ledger: NO_LEDGER,
-  people: { authenticate: async () => ANYBODY },
+  people: { authenticate: async () => ANYBODY, countUse: async () => {} },
+  // All of them are one person, from one address.
+  dashboardLimits: {
+    connectionsPerPerson: Number.POSITIVE_INFINITY,
+    connectionsPerAddress: Number.POSITIVE_INFINITY,
+    subscriptionsPerPerson: Number.POSITIVE_INFINITY,
+  },
   heartbeatSeconds: 60,
   proxyTrust: { proxies: undefined, cfConnectingIp: false },
   log,

@@ -28,10 +28,12 @@ export const TOKEN_IS_DEVICE: AgentCredentials = {
     identity: { deviceId: token, orgId: 'org', siteId: 'site', partnerId: 'partner' },
   }),
   forget() {},
+  lapsed: async () => [],
 };
 
 export const NO_PEOPLE: People = {
   authenticate: async () => {
     throw new Error('nobody signs in here');
   },
+  countUse: async () => {},
 };

@@ -33,7 +33,7 @@ export function createAgentAuthenticator(
 function refusal(code: RefusedVerdict['code']): AppError {
   switch (code) {
     case 'TENANT_INACTIVE':
-      return new AppError('tenant_inactive', 'The organization of this device is gone.');
+      return new AppError('tenant_inactive', 'The organization of this device is not active.');
     case 'DECOMMISSIONED':
       return new AppError('unauthenticated', 'This device has been decommissioned.');
     case 'UNAUTHENTICATED':

@@ -22,6 +22,8 @@ interface KeyCaller extends Caller {
 export interface ApiKeyCallers {
   /** Throws `unauthenticated` for a key that is unknown, expired or revoked, or whose maker has lost their place. */
   authenticate(key: string): Promise<Caller>;
+  /** Counts one use of a key, and throws `rate_limited` over its limit. People have no such limit. */
+  countUse(caller: Caller): Promise<void>;
   /** The same authenticator with each request of a key counted, and refused over its limit. */
   limited(authenticator: Authenticator): Authenticator;
   close(): Promise<void>;
@@ -47,19 +49,24 @@ export function createApiKeyCallers({ db, log, limits }: Parts): ApiKeyCallers {
     return caller;
   }
 
+  async function countUse(caller: Caller): Promise<void> {
+    if (!isKeyCaller(caller)) return;
+    const { count, msBeforeNext } = await counter.count(caller.apiKeyId);
+    if (count > caller.rateLimit) {
+      throw new AppError('rate_limited', `This API key may make ${caller.rateLimit} requests an hour.`, {
+        retryAfterMs: msBeforeNext,
+      });
+    }
+    usage.note(caller.apiKeyId, 1);
+  }
+
   return {
     authenticate,
+    countUse,
     limited: (authenticator) => ({
       async authenticate(bearer, client) {
         const caller = await authenticator.authenticate(bearer, client);
-        if (!isKeyCaller(caller)) return caller;
-        const { count, msBeforeNext } = await counter.count(caller.apiKeyId);
-        if (count > caller.rateLimit) {
-          throw new AppError('rate_limited', `This API key may make ${caller.rateLimit} requests an hour.`, {
-            retryAfterMs: msBeforeNext,
-          });
-        }
-        usage.note(caller.apiKeyId, 1);
+        await countUse(caller);
         return caller;
       },
     }),
@@ -92,6 +99,7 @@ async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
     permissions: commonPermissions(record.scopes, maker.permissions),
     mfa: false,
     rateLimit: record.rateLimit,
+    ...(record.expiresAt === null ? {} : { validUntil: record.expiresAt }),
   };
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { Instant } from '../../protocol/index.ts';
+import { Permission } from '../roles/index.ts';
 
 export const ApiKey = z
   .object({
@@ -25,12 +26,7 @@ export const ApiKey = z
 export const ApiKeyWithSecret = z.object({ ...ApiKey.shape, key: z.string() });
 
 const Scopes = z
-  .array(
-    z
-      .string()
-      .max(100)
-      .regex(/^(\*:\*|[a-z][a-z_-]*:(\*|[a-z][a-z_-]*))$/, 'must look like devices:read, devices:* or *:*'),
-  )
+  .array(Permission)
   .min(1, 'must name at least one scope')
   .max(100)
   .transform((scopes) => [...new Set(scopes)])

@@ -1,9 +1,11 @@
 import { holds, type Context } from '../../platform/context.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newToken, tokenHash } from '../../platform/secrets/tokens.ts';
+import { holdSession } from '../auth/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { exceeds } from '../roles/index.ts';
 import { ApiKey } from './api-key.model.ts';
@@ -33,9 +35,10 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
   const { caller } = ctx;
   if (input.orgId !== undefined) await assertOrganizationAccess(ctx, input.orgId);
   else if (caller.scope === 'system') {
-    throw new AppError('forbidden', 'No key opens every tenant: name the organization that it is for.');
+    throw new AppError('forbidden', 'API keys cannot have system scope; specify orgId.');
   }
   assertHeld(ctx, input.scopes);
+  await holdSession(ctx);
   const key = newToken('apiKey');
   const record = await ApiKey.query(ctx.tx).insertAndFetch({
     orgId: input.orgId ?? null,
@@ -105,6 +108,14 @@ export async function revokeApiKey(ctx: Context, id: string) {
   const key = await readApiKey(ctx, id);
   if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: new Date() });
   return { success: true as const, key };
+}
+
+/** Revokes every key that a person has made, whatever tenant it is for: for transactions across tenants. */
+export async function revokeKeysOf(tx: Tx, userId: string): Promise<void> {
+  await ApiKey.query(tx)
+    .where({ created_by: userId })
+    .whereNull('revoked_at')
+    .patch({ revokedAt: new Date() });
 }
 
 /** `undefined` stays `undefined`: not mentioned. */

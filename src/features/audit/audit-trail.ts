@@ -23,10 +23,14 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
   };
 }
 
-/** None for an entry that concerns nobody (SPEC 6). */
+/**
+ * None for an entry that concerns neither an organization nor a partner (SPEC 6), unless somebody of the system is the
+ * actor: what such people do among themselves has a chain of its own, that of the zero UUID.
+ */
 function rowOf(entry: AuditEntry): OutboxRow | undefined {
   const row = outboxRow(entry);
-  if (row.org_id !== null || row.partner_id !== null) return row;
+  const isOfSystem = 'scope' in entry.actor && entry.actor.scope === 'system';
+  if (row.org_id !== null || row.partner_id !== null || isOfSystem) return row;
   entry.state.log.debug({ action: row.action, resourceId: row.resource_id }, 'audit.dropped_without_org');
   return undefined;
 }

@@ -12,6 +12,8 @@ const Claims = z.object({
   sub: z.uuid(),
   sid: z.uuid(),
   scope: z.enum(SCOPES),
+  /** When the token ends, in seconds. */
+  exp: z.number(),
 });
 export type Claims = z.infer<typeof Claims>;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { AcceptanceParts } from './accept-invitation.ts';
 import { LoginRequest, LoginResponse, Me, SignedIn, Tokens } from './auth.schema.ts';
 import { describeMe, type AuthService } from './auth.service.ts';
 import { MfaVerification } from './mfa.schema.ts';
@@ -11,7 +12,8 @@ export function authRoutes({
   auth,
   secureCookies,
   ...parts
-}: Omit<PasswordParts, 'auth'> & { auth: AuthService; secureCookies: boolean }): RouteGroup {
+}: PasswordParts &
+  Omit<AcceptanceParts, 'auth'> & { auth: AuthService; secureCookies: boolean }): RouteGroup {
   const cookie = refreshCookie({ secureCookies });
 
   return {
@@ -51,7 +53,7 @@ export function authRoutes({
         unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
         body: MfaVerification,
         response: SignedIn,
-        errors: ['unauthenticated', 'partner_inactive', 'rate_limited'],
+        errors: ['unauthenticated', 'partner_inactive', 'rate_limited', 'not_found', 'conflict'],
         handler: async ({ ctx, body, reply }) => {
           const { answer, refreshToken } = await auth.verifySecondFactor(ctx, body);
           cookie.set(reply, refreshToken);

@@ -68,16 +68,12 @@ export const PasswordChange = z.object({
 });
 export type PasswordChange = z.infer<typeof PasswordChange>;
 
-export const Sessions = z.object({
-  data: z.array(
-    z.object({
-      id: z.uuid(),
-      createdAt: Timestamp,
-      lastUsedAt: Timestamp,
-      expiresAt: Timestamp,
-      ipAddress: z.string().nullable(),
-      userAgent: z.string().nullable(),
-      current: z.boolean().describe('The session of this very request.'),
-    }),
-  ),
+export const OwnSession = z.object({
+  id: z.uuid(),
+  createdAt: Timestamp,
+  lastUsedAt: Timestamp,
+  expiresAt: Timestamp,
+  ipAddress: z.string().nullable(),
+  userAgent: z.string().nullable(),
+  current: z.boolean().describe('The session of this very request.'),
 });

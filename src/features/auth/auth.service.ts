@@ -4,7 +4,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { accessibleOrganizationIds } from '../organizations/index.ts';
-import { findUserByEmail, User } from '../users/index.ts';
+import { type AccountEnding, findUserByEmail, joinAsHolder, User } from '../users/index.ts';
 import { ACCESS_TOKEN_SECONDS, type AccessTokens } from './access-token.ts';
 import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './auth.schema.ts';
 import { assertAddressAllowed } from './ip-allowlist.ts';
@@ -14,6 +14,7 @@ import type { SignInFailure, SignInTrail } from './sign-in-trail.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 import {
   endSession,
+  findCaller,
   loadCaller,
   openSession,
   rotateRefreshToken,
@@ -34,11 +35,13 @@ export function authService({
   secondFactor,
   limits,
   trail,
+  ending,
 }: {
   accessTokens: AccessTokens;
   secondFactor: SecondFactor;
   limits: SignInLimits;
   trail: SignInTrail;
+  ending: Pick<AccountEnding, 'revokeKeysOf'>;
 }) {
   const tokensFor = (caller: SessionCaller): Tokens => ({
     accessToken: accessTokens.issue(caller),
@@ -50,12 +53,15 @@ export function authService({
     tx: Tx,
     ctx: PublicContext,
     user: User,
-    strength: { mfa: boolean },
+    { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
   ): Promise<WithRefreshToken<SignedIn>> => {
-    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, strength);
+    await assertUnchanged(tx, user);
+    if (invitation !== undefined) await joinAsHolder(tx, invitation, user, ending);
+    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
     await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
-    const caller = await loadCaller(tx, sessionId);
-    // Refused here, the session is rolled back with all the rest.
+    const caller = await findCaller(tx, sessionId);
+    // Refused here or below, the session is rolled back with all the rest.
+    if (caller === undefined) throw belongsNowhere();
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
     await trail.opened(tx, ctx, caller);
     const { id, email, name, mfaEnabled } = user;
@@ -83,26 +89,31 @@ export function authService({
   };
 
   return {
-    /** One generic refusal, and equal work, whether the person is unknown, disabled or mistyped. */
+    /**
+     * One generic refusal, and equal work, whether the person is unknown, disabled or mistyped.
+     * @param invitation  hash of the token of one that this sign-in accepts, once all is proved
+     */
     async login(
       ctx: PublicContext,
       { email, password }: LoginRequest,
+      invitation?: string,
     ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
-      const uncount = await limits.beforeTry(email, ctx.client.ip, ctx.withSystem);
+      const uncount = await limits.beforeTry(email, ctx.client, ctx.withSystem);
       const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
       // Hashing takes a while, so it happens outside of any transaction.
       const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
       if (user === undefined || !fits) {
         ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
-        const refusal = new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+        const refusal = wrongPassword();
         if (user !== undefined) trail.refused(ctx, user.id, 'password', refusal);
         throw refusal;
       }
       await uncount();
       return noted(ctx, user.id, 'password', () =>
         ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
-          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false });
-          const tempToken = await secondFactor.challenge(tx, user.id);
+          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false, invitation });
+          await assertUnchanged(tx, user);
+          const tempToken = await secondFactor.challenge(tx, user.id, invitation);
           return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
         }),
       );
@@ -118,7 +129,7 @@ export function authService({
         secondFactor.meet(ctx, attempt, async (tx) => {
           const user = await User.query(tx).findById(attempt.userId);
           if (user?.status !== 'active') throw wrongCode();
-          return signIn(tx, ctx, user, { mfa: true });
+          return signIn(tx, ctx, user, { mfa: true, invitation: attempt.invitation });
         }),
       );
     },
@@ -165,6 +176,26 @@ export function authService({
     },
   };
 }
+
+const wrongPassword = () => new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+
+/**
+ * Throws where the password that was checked has been replaced meanwhile, and holds it until the transaction ends:
+ * whoever resets it must find every session that was opened with the one before, to end them all.
+ */
+async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void> {
+  const same = await User.query(tx)
+    .where({ id, password_hash: passwordHash, status: 'active' })
+    .forUpdate()
+    .first();
+  if (same === undefined) throw wrongPassword();
+}
+
+const belongsNowhere = () =>
+  new AppError(
+    'unauthenticated',
+    'This account does not belong to a provider or an organization. Ask to be invited.',
+  );
 
 export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
   const { caller } = ctx;

@@ -4,9 +4,8 @@ import type { Authenticator } from '../../platform/http/authentication.ts';
 import { TOKEN_PREFIX } from '../../platform/secrets/tokens.ts';
 import type { AccessTokens } from './access-token.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { AppError } from '../../platform/errors.ts';
 import { assertAddressAllowed } from './ip-allowlist.ts';
-import { loadCaller } from './session.service.ts';
+import { failClosed, loadCaller } from './session.service.ts';
 
 /** Who a bearer token belongs to, for the HTTP pipeline and the dashboard sockets alike. */
 export function createAuthenticator({
@@ -22,8 +21,8 @@ export function createAuthenticator({
 }): Authenticator {
   const callerOf = async (bearer: string): Promise<Caller> => {
     if (bearer.startsWith(TOKEN_PREFIX.apiKey)) return apiKeys.authenticate(bearer);
-    const { sid } = accessTokens.verify(bearer);
-    return loadCaller(db, sid);
+    const { sid, exp } = accessTokens.verify(bearer);
+    return { ...(await loadCaller(db, sid)), validUntil: new Date(exp * 1000) };
   };
   return {
     async authenticate(bearer, client) {
@@ -32,10 +31,4 @@ export function createAuthenticator({
       return caller;
     },
   };
-}
-
-/** Rights that cannot be read, the address list among them, are not taken for granted (SPEC 5.8). */
-function failClosed(error: unknown): never {
-  if (error instanceof AppError) throw error;
-  throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 1000 });
 }

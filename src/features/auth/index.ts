@@ -9,5 +9,5 @@ export { authService, type AuthService } from './auth.service.ts';
 export { createAuthenticator } from './authenticator.ts';
 export { mfaRoutes } from './mfa.routes.ts';
 export { createSecondFactor, type SecondFactor } from './mfa.service.ts';
-export { type Holder, loadHolder, openSession } from './session.service.ts';
+export { type Holder, holdSession, loadHolder, openSession } from './session.service.ts';
 export { authRetention } from './retention.ts';

@@ -2,6 +2,7 @@ import type { Caller, ClientInfo } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { failClosed } from './session.service.ts';
 
 /** Where the people of a partner may come from (SPEC 5.8). */
 
@@ -23,9 +24,9 @@ export function assertAddressAllowed(
   if (caller.ipAllowlist.length === 0) return;
   if (!client.trusted) {
     const { partnerId } = caller;
-    if (Date.now() - (warnedAt.get(partnerId) ?? 0) > WARN_EVERY_MS) {
+    if (performance.now() - (warnedAt.get(partnerId) ?? Number.NEGATIVE_INFINITY) > WARN_EVERY_MS) {
       if (warnedAt.size >= WARNED_MAX) warnedAt.clear();
-      warnedAt.set(partnerId, Date.now());
+      warnedAt.set(partnerId, performance.now());
       log.warn({ partnerId, ip: client.ip }, 'auth.ip_allowlist_not_enforced');
     }
     return;
@@ -44,7 +45,15 @@ function listOf(entries: readonly string[]): ReturnType<typeof addressList> {
   const known = compiled.get(key);
   if (known !== undefined) return known;
   if (compiled.size >= COMPILED_MAX) compiled.clear();
-  const list = addressList(entries);
+  const list = compile(entries);
   compiled.set(key, list);
   return list;
+}
+
+function compile(entries: readonly string[]): ReturnType<typeof addressList> {
+  try {
+    return addressList(entries);
+  } catch (error) {
+    return failClosed(error);
+  }
 }

@@ -26,7 +26,7 @@ const TRIES_PER_WINDOW = 15;
 const WINDOW_MINUTES = 15;
 
 /** One refusal, whatever was wrong. */
-export const wrongCode = () => new AppError('unauthenticated', 'The code is wrong, or its time is over.');
+export const wrongCode = () => new AppError('unauthenticated', 'The code is incorrect or has expired.');
 const changedElsewhere = () =>
   new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
 
@@ -48,6 +48,8 @@ interface Attempt {
   /** Of the challenge's token. */
   hash: string;
   read: ReadCode | undefined;
+  /** Of the invitation that the sign-in accepts: the hash of its token. */
+  invitation: string | undefined;
 }
 
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
@@ -162,13 +164,14 @@ export function createSecondFactor({
     },
 
     /** After a right password: a token that opens a session together with a code. */
-    async challenge(tx: Tx, userId: string): Promise<string> {
+    async challenge(tx: Tx, userId: string, invitation?: string): Promise<string> {
       const token = randomBytes(32).toString('base64url');
       await tx('mfa_challenges').where({ user_id: userId }).where('expires_at', '<', tx.fn.now()).delete();
       await tx('mfa_challenges').insert({
         token_hash: tokenHash(token),
         user_id: userId,
         expires_at: tx.raw(`now() + interval '${CHALLENGE_MINUTES} minutes'`),
+        invitation_token_hash: invitation ?? null,
       });
       return token;
     },
@@ -182,12 +185,12 @@ export function createSecondFactor({
         return counted && { ...counted, factor: await factorOf(tx, sealer, counted.userId) };
       });
       if (attempt === undefined) throw wrongCode();
-      const { userId, retryAfterMs, factor } = attempt;
+      const { userId, invitation, retryAfterMs, factor } = attempt;
       if (retryAfterMs > 0) {
         throw new AppError('rate_limited', 'Too many tries. Wait a while.', { retryAfterMs });
       }
       const read = factor?.enabled === true ? await readCode(factor, code) : undefined;
-      return { userId, hash, read };
+      return { userId, hash, read, invitation };
     },
 
     /** Meets the challenge; `proceed` runs in the transaction that spends both. */
@@ -213,15 +216,19 @@ export function createSecondFactor({
 }
 
 /** `undefined`: unknown, used up or too late. */
-async function countTry(tx: Tx, hash: string): Promise<{ userId: string; retryAfterMs: number } | undefined> {
+async function countTry(
+  tx: Tx,
+  hash: string,
+): Promise<(Pick<Attempt, 'userId' | 'invitation'> & { retryAfterMs: number }) | undefined> {
   const claimed = await tx.raw(
     `update mfa_challenges set tries = tries + 1
     where token_hash = ? and used_at is null and expires_at > now() and tries < ${TRIES_PER_CHALLENGE}
-    returning user_id`,
+    returning user_id, invitation_token_hash`,
     [hash],
   );
-  const userId: unknown = claimed.rows[0]?.user_id;
-  if (typeof userId !== 'string') return undefined;
+  const challenge = claimed.rows[0] as { user_id: string; invitation_token_hash: string | null } | undefined;
+  if (challenge === undefined) return undefined;
+  const userId = challenge.user_id;
   const counted = await tx.raw(
     `update user_mfa set tries = case when tries_since > now() - w.length then tries + 1 else 1 end,
       tries_since = case when tries_since > now() - w.length then tries_since else now() end
@@ -232,5 +239,9 @@ async function countTry(tx: Tx, hash: string): Promise<{ userId: string; retryAf
   );
   const window = counted.rows[0] as { tries: number; ms: string } | undefined;
   const over = window !== undefined && window.tries > TRIES_PER_WINDOW;
-  return { userId, retryAfterMs: over ? Math.max(1, Math.ceil(Number(window.ms))) : 0 };
+  return {
+    userId,
+    invitation: challenge.invitation_token_hash ?? undefined,
+    retryAfterMs: over ? Math.max(1, Math.ceil(Number(window.ms))) : 0,
+  };
 }

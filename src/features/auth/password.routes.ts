@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { IdParams } from '../../platform/http/fields.ts';
+import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import { route, type AnyRoute } from '../../platform/http/route.ts';
 import {
   AcceptInvitation,
@@ -7,25 +8,19 @@ import {
   InvitationPreview,
   InvitationToken,
   LoginResponse,
+  OwnSession,
   PasswordChange,
   PasswordReset,
-  Sessions,
 } from './auth.schema.ts';
 import { endOtherSessions, endOwnSession, listOwnSessions } from './own-sessions.ts';
-import {
-  acceptInvitation,
-  changePassword,
-  forgotPassword,
-  previewInvitation,
-  resetPassword,
-  type PasswordParts,
-} from './password.service.ts';
+import { acceptInvitation, type AcceptanceParts, previewInvitation } from './accept-invitation.ts';
+import { changePassword, forgotPassword, resetPassword, type PasswordParts } from './password.service.ts';
 import type { RefreshCookie } from './refresh-cookie.ts';
 
 const Success = z.object({ success: z.literal(true) });
 
 /** How people come to a password, change it and end their sessions. */
-export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): AnyRoute[] {
+export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: RefreshCookie): AnyRoute[] {
   return [
     route({
       method: 'post',
@@ -43,12 +38,12 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       path: '/auth/accept-invite',
       summary: 'Accept an invitation and sign in',
       description:
-        'Sets the password of a new account; an account that has one proves it. Sets the refresh cookie `svc_refresh`.',
+        'Sets the password of a new account. The holder of an account proves it: with its password, and with the second factor at POST /auth/mfa/verify where there is one. The link of the mail also proves the address; an account whose address nobody has proved before goes to whoever accepts by it. Sets the refresh cookie `svc_refresh`.',
       access: 'public',
       unaudited: 'the invitation is in the trail, and so is the sign-in that this ends in',
       body: AcceptInvitation,
       response: LoginResponse,
-      errors: ['not_found', 'unauthenticated', 'partner_inactive', 'rate_limited', 'unavailable'],
+      errors: ['not_found', 'conflict', 'unauthenticated', 'partner_inactive', 'rate_limited', 'unavailable'],
       handler: async ({ ctx, body, reply }) => {
         const result = await acceptInvitation(ctx, body, parts);
         if ('refreshToken' in result) cookie.set(reply, result.refreshToken);
@@ -71,7 +66,8 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
       method: 'post',
       path: '/auth/reset-password',
       summary: 'Set a new password by the link in the mail',
-      description: 'Ends all sessions. API keys go on working, of which a mail reminds the person.',
+      description:
+        'Proves the address, and ends what was opened before: all sessions and all API keys of the person. Where nobody had proved the address, the second factor too.',
       access: 'public',
       unaudited: 'writes user.password.change itself: who it is turns out on the way',
       body: PasswordReset,
@@ -94,10 +90,11 @@ export function passwordRoutes(parts: PasswordParts, cookie: RefreshCookie): Any
     route({
       method: 'get',
       path: '/auth/sessions',
-      summary: 'Where one is signed in',
+      summary: 'List one’s own sessions, last used first',
       access: 'person',
-      response: Sessions,
-      handler: ({ ctx }) => listOwnSessions(ctx),
+      query: PageQuery,
+      response: pageOf(OwnSession),
+      handler: ({ ctx, query }) => listOwnSessions(ctx, query),
     }),
     route({
       method: 'delete',

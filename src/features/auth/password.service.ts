@@ -1,22 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import type { DetachedContext, PublicContext } from '../../platform/context.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Mail, Mailer } from '../../platform/mail/mailer.ts';
 import { hashPassword, verifyPassword } from '../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
-import { endSessionsOf, findUserByEmail, openInvitation, takeInvitation, User } from '../users/index.ts';
-import type { AcceptInvitation, PasswordChange, PasswordReset } from './auth.schema.ts';
+import {
+  type AccountEnding,
+  endCredentials,
+  endSessionsOf,
+  endUnprovedHolding,
+  findUserByEmail,
+  forgetOpenLinks,
+  User,
+} from '../users/index.ts';
+import type { PasswordChange, PasswordReset } from './auth.schema.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
-import type { AuthService } from './auth.service.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
-  auth: Pick<AuthService, 'login'>;
   limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
   mailer: Mailer;
   trail: Pick<SignInTrail, 'passwordChanged' | 'committed'>;
+  ending: Pick<AccountEnding, 'revokeKeysOf'>;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
 }
@@ -24,15 +30,9 @@ export interface PasswordParts {
 const fieldFault = (field: string, message: string) =>
   new AppError('validation_failed', message, { details: [{ path: `body.${field}`, message }] });
 
-function assertStrong(password: string, field: string): void {
+export function assertStrong(password: string, field: string): void {
   const fault = passwordFault(password);
   if (fault !== undefined) throw fieldFault(field, fault);
-}
-
-/** What was begun with the password of before, or to replace it, ends with it. */
-async function forgetOpenLinks(tx: Tx, userId: string): Promise<void> {
-  await tx('password_resets').where({ user_id: userId }).delete();
-  await tx('mfa_challenges').where({ user_id: userId }).delete();
 }
 
 /** The session that asks stays, all others end. Hashing takes a while, so it happens outside of any transaction. */
@@ -70,7 +70,7 @@ export async function forgotPassword(
   email: string,
   { mailer, baseUrl, limits }: PasswordParts,
 ): Promise<{ success: true }> {
-  await limits.beforeMail(email, ctx.client.ip);
+  await limits.beforeMail(email, ctx.client);
   mailer.post(async (): Promise<Mail | undefined> => {
     const token = randomBytes(32).toString('base64url');
     const user = await ctx.withSystem('note a forgotten password', async (tx) => {
@@ -98,10 +98,14 @@ export async function forgotPassword(
 
 const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask for a new one.');
 
+/**
+ * Whoever has the link reads the mail of the address, and so owns the account. Whatever was opened with the password of
+ * before ends: it may have been somebody else's.
+ */
 export async function resetPassword(
   ctx: PublicContext,
   { token, password }: PasswordReset,
-  { mailer, trail }: Pick<PasswordParts, 'mailer' | 'trail'>,
+  { mailer, trail, ending }: Pick<PasswordParts, 'mailer' | 'trail' | 'ending'>,
 ): Promise<{ success: true }> {
   assertStrong(password, 'password');
   const standing = { token_hash: tokenHash(token) };
@@ -119,13 +123,13 @@ export async function resetPassword(
       .returning<{ user_id: string }[]>('user_id');
     if (taken === undefined) throw deadLink();
     const { user_id: userId } = taken;
-    const [person] = await User.query(tx)
-      .where({ id: userId, status: 'active' })
-      .patch({ passwordHash })
-      .returning('*');
+    const person = await User.query(tx).where({ id: userId, status: 'active' }).forUpdate().first();
     if (person === undefined) throw deadLink();
-    await forgetOpenLinks(tx, userId);
-    await endSessionsOf(tx, userId, 'password_reset');
+    if (person.emailVerifiedAt === null) await endUnprovedHolding(tx, userId);
+    await endCredentials(tx, userId, 'password_reset', ending);
+    await User.query(tx)
+      .findById(userId)
+      .patch({ passwordHash, emailVerifiedAt: person.emailVerifiedAt ?? new Date() });
     await trail.passwordChanged(tx, ctx, userId, 'mail');
     return person;
   });
@@ -133,46 +137,9 @@ export async function resetPassword(
   const text = [
     `Hello ${name},`,
     'The password of your Muster account has just been set anew by a link that was sent to this address. You are signed out everywhere.',
-    'API keys that you made go on working. Look through them, and revoke any that you do not know.',
+    'API keys that you made are revoked. Make new ones for the programs that used them.',
     'If it was not you who set the password, tell your administrator at once.',
   ].join('\n\n');
   mailer.post({ to: email, subject: 'Your password for Muster was set anew', text });
   return { success: true };
-}
-
-export async function previewInvitation(ctx: PublicContext, token: string) {
-  const { email, name, partnerName, orgName } = await ctx.withSystem('show an invitation', (tx) =>
-    openInvitation(tx, token),
-  );
-  return {
-    email,
-    name,
-    ...(partnerName === null ? {} : { partnerName }),
-    ...(orgName === null ? {} : { orgName }),
-  };
-}
-
-/**
- * Ends in an ordinary sign-in. Who has a password already proves it: the inviter knows the link too, and must not
- * come into an account by it.
- */
-export async function acceptInvitation(
-  ctx: PublicContext,
-  { token, password }: AcceptInvitation,
-  { auth }: PasswordParts,
-) {
-  const { email, passwordHash: present } = await ctx.withSystem('read an invitation', (tx) =>
-    openInvitation(tx, token),
-  );
-  const isNew = present === null;
-  if (isNew) assertStrong(password, 'password');
-  const accept = async (passwordHash?: string) =>
-    ctx.withSystem('accept an invitation', (tx) => takeInvitation(tx, token, passwordHash));
-  if (isNew) {
-    await accept(await hashPassword(password));
-    return auth.login(ctx, { email, password });
-  }
-  const signedIn = await auth.login(ctx, { email, password });
-  await accept();
-  return signedIn;
 }

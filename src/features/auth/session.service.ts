@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Caller, ClientInfo } from '../../platform/context.ts';
+import { z } from 'zod';
+import type { Caller, ClientInfo, Context } from '../../platform/context.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
@@ -26,8 +27,11 @@ interface HolderRow {
   org_id: string | null;
   org_access: 'all' | 'selected' | 'none' | null;
   selected_org_ids: string[] | null;
-  ip_allowlist: string[] | null;
+  /** From a JSON column. */
+  ip_allowlist: unknown;
 }
+
+const IpAllowlist = z.array(z.string());
 
 const SESSION_HOLDER = { name: 'session_holder', text: 'select * from session_holder($1)' };
 const PERSON_HOLDER = { name: 'person_holder', text: 'select * from person_holder($1)' };
@@ -42,14 +46,23 @@ export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 
 /** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
 export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
-  const [row] = await runPrepared<HolderRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]);
-  if (row === undefined) throw new AppError('unauthenticated', 'The session has ended. Sign in again.');
+  const caller = await findCaller(on, sessionId);
+  if (caller === undefined) throw sessionEnded();
+  return caller;
+}
+
+/** As `loadCaller`; `undefined` where the session has ended, or its person belongs nowhere. */
+export async function findCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller | undefined> {
+  const [row] = await runPrepared<HolderRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]).catch(
+    failClosed,
+  );
+  if (row === undefined) return undefined;
   return { ...holderOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
 }
 
 /** What a person may do at this moment; `undefined` for one who is disabled or belongs nowhere any more. */
 export async function loadHolder(on: Db | Tx, userId: string): Promise<Holder | undefined> {
-  const [row] = await runPrepared<HolderRow>(on, PERSON_HOLDER, [userId]);
+  const [row] = await runPrepared<HolderRow>(on, PERSON_HOLDER, [userId]).catch(failClosed);
   return row === undefined ? undefined : holderOf(row);
 }
 
@@ -70,8 +83,21 @@ function holderOf(row: HolderRow): Holder {
     roleName: row.role_name,
     permissions: new Set(row.permissions),
     mfa: false,
-    ipAllowlist: row.ip_allowlist ?? [],
+    ipAllowlist: readAllowlist(row.ip_allowlist),
   };
+}
+
+/** Rights that cannot be read, the address list among them, are not taken for granted (SPEC 5.8). */
+export function failClosed(error: unknown): never {
+  if (error instanceof AppError) throw error;
+  throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 1000 });
+}
+
+/** Every caller has one, read on every request, and hardly any has an entry. */
+function readAllowlist(stored: unknown): readonly string[] {
+  if (stored === null || stored === undefined) return [];
+  const parsed = IpAllowlist.safeParse(stored);
+  return parsed.success ? parsed.data : failClosed(parsed.error);
 }
 
 /** A new session (refresh family) and its first refresh token. */
@@ -133,6 +159,20 @@ export async function endSession(tx: Tx, sessionId: string, reason: string): Pro
     [reason, sessionId],
   );
 }
+
+/**
+ * Throws where the caller's session has ended since the request came, and keeps it from ending until the transaction
+ * does: whoever ends it must find what was made in it.
+ */
+export async function holdSession({ tx, caller: { sessionId } }: Context): Promise<void> {
+  const { rows } = await tx.raw(
+    'select 1 from sessions where id = ? and revoked_at is null and expires_at > now() for share',
+    [sessionId],
+  );
+  if (rows.length === 0) throw sessionEnded();
+}
+
+const sessionEnded = () => new AppError('unauthenticated', 'The session has ended. Sign in again.');
 
 /** The session that a refresh token belongs to, if it is known. */
 export async function sessionOf(tx: Tx, refreshToken: string): Promise<string | undefined> {

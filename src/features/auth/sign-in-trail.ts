@@ -1,10 +1,10 @@
-import type { PublicContext } from '../../platform/context.ts';
+import type { Caller, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
 import { loadCaller, type SessionCaller } from './session.service.ts';
 
-export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive';
+export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
 
 /** Sign-ins and their ends in the audit trail: their routes have no caller yet of whom the route table could tell. */
 export class SignInTrail {
@@ -35,13 +35,21 @@ export class SignInTrail {
   /** In the transaction that changes it. */
   async passwordChanged(
     tx: Tx,
-    ctx: Pick<PublicContext, 'client' | 'log'>,
+    ctx: Pick<PublicContext, 'client' | 'log'> & { caller?: Caller },
     userId: string,
     by: 'password' | 'mail',
   ): Promise<void> {
-    const actor = await whoIs(tx, userId);
+    // A transaction of a tenant, where the caller is known, must not look across.
+    const actor = ctx.caller ?? (await whoIs(tx, userId));
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
+  }
+
+  /** In the transaction that takes a member out, because somebody else has proved to own the address. */
+  async noteDisplaced(tx: Tx, ctx: Pick<PublicContext, 'client' | 'log'>, userId: string): Promise<void> {
+    const actor = await whoIs(tx, userId);
+    if (actor === undefined) return;
+    await this.#record(tx, ctx, actor, { action: 'user.delete', details: { reason: 'address_claimed' } });
   }
 
   /** After the commit of any of them. */
@@ -105,6 +113,9 @@ export class SignInTrail {
 const BY_CODE: Partial<Record<AppError['code'], SignInFailure>> = {
   ip_not_allowed_at_sign_in: 'address',
   partner_inactive: 'partner_inactive',
+  // Of an invitation that has gone meanwhile, or leads away from where the person is.
+  not_found: 'membership',
+  conflict: 'membership',
 };
 
 type PersonActor = Extract<AuditActor, { userId: string }>;
@@ -112,13 +123,17 @@ type PersonActor = Extract<AuditActor, { userId: string }>;
 /** Also somebody who may not sign in at all: `loadHolder` would refuse to tell of them. */
 async function whoIs(tx: Tx, userId: string): Promise<PersonActor | undefined> {
   const { rows } = await tx.raw(
-    `select u.email, p.partner_id, o.org_id from users u
+    `select u.email, p.partner_id, o.org_id, s.user_id is not null as of_system from users u
     left join partner_users p on p.user_id = u.id left join organization_users o on o.user_id = u.id
+    left join system_users s on s.user_id = u.id
     where u.id = ?`,
     [userId],
   );
-  const row = rows[0] as { email: string; partner_id: string | null; org_id: string | null } | undefined;
+  const row = rows[0] as
+    | { email: string; partner_id: string | null; org_id: string | null; of_system: boolean }
+    | undefined;
   if (row === undefined) return undefined;
-  const { email, partner_id: partnerId, org_id: orgId } = row;
-  return { kind: 'user', userId, apiKeyId: null, email, partnerId, orgId };
+  const { email, partner_id: partnerId, org_id: orgId, of_system: isOfSystem } = row;
+  const person = { kind: 'user' as const, userId, apiKeyId: null, email, partnerId, orgId };
+  return isOfSystem ? { ...person, scope: 'system' } : person;
 }

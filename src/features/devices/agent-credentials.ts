@@ -1,4 +1,4 @@
-import type { AgentCredentials, Verdict } from '../../hub/ports.ts';
+import type { AgentCredentials, RefusedVerdict, Verdict } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -7,28 +7,40 @@ import { isWellFormed, newToken, tokenHash } from '../../platform/secrets/tokens
 
 const CACHED_FOR_MS = 30_000;
 const CACHE_SIZE = 50_000;
+/** A token is looked up again where others were revoked meanwhile: it may be one of them. */
+const MAX_LOOKS = 3;
 
-interface CredentialRow {
+/** Deleted and churned tenants are gone for their agents; those of pending and suspended ones may report. */
+const TENANT_GONE = `(o.deleted_at is not null or p.deleted_at is not null or o.status = 'churned' or p.status = 'churned')`;
+
+/** What decides whether a device may come in. */
+interface Standing {
+  revoked: boolean;
+  condition: string;
+  tenant_gone: boolean;
+}
+
+interface CredentialRow extends Standing {
   token_hash: string;
   device_id: string;
   org_id: string;
   site_id: string;
   partner_id: string;
-  revoked: boolean;
   staged: boolean;
-  condition: string;
-  tenant_gone: boolean;
 }
 
 /** Verdicts on tokens, remembered for a while, so that a fleet that reconnects does not ask the database twice. */
 export class CachedAgentCredentials implements AgentCredentials {
   readonly #db: Db;
+  readonly #isInTouch: () => boolean;
   readonly #cache = new Map<string, { verdict: Verdict; until: number }>();
   readonly #find: (hash: string) => Promise<CredentialRow | undefined>;
   #changes = 0;
 
-  constructor(db: Db) {
+  /** @param isInTouch  whether revocations on other servers reach this one at this moment */
+  constructor(db: Db, isInTouch: () => boolean = () => true) {
     this.#db = db;
+    this.#isInTouch = isInTouch;
     // A fleet that comes back at once asks together.
     this.#find = gathered(
       (hashes) => withSystem(db, 'find whose agent tokens these are', (tx) => findCredentials(tx, hashes)),
@@ -40,25 +52,41 @@ export class CachedAgentCredentials implements AgentCredentials {
     if (!isWellFormed('agent', token)) return { ok: false, code: 'UNAUTHENTICATED' };
     const hash = tokenHash(token);
     const known = this.#cache.get(hash);
-    if (known !== undefined && known.until > Date.now()) return known.verdict;
-    const changesBefore = this.#changes;
-    const { verdict, isFirstUse } = await this.#look(hash);
-    // Only good tokens are remembered: a stream of bad ones must not push them out.
-    if (!verdict.ok) return verdict;
-    // What was read before a token was revoked or replaced may be about that one.
-    const isCurrent = changesBefore === this.#changes;
-    if (isFirstUse) this.forget([verdict.identity.deviceId]);
-    if (isCurrent) this.#remember(hash, verdict);
-    return isFirstUse ? { ...verdict, isFirstUse } : verdict;
+    if (known !== undefined && known.until > performance.now() && this.#isInTouch()) return known.verdict;
+    for (let tries = 1; ; tries += 1) {
+      const changesBefore = this.#changes;
+      const { verdict, isFirstUse } = await this.#look(hash);
+      // Only good tokens are remembered: a stream of bad ones must not push them out.
+      if (!verdict.ok) return verdict;
+      // What was read before a token was revoked or replaced may be about that one: it is read again, and not remembered.
+      const isCurrent = changesBefore === this.#changes;
+      if (isFirstUse) {
+        this.forget([verdict.identity.deviceId]);
+        return { ...verdict, isFirstUse };
+      }
+      if (isCurrent && tries === 1) this.#remember(hash, verdict);
+      if (isCurrent || tries === MAX_LOOKS) return verdict;
+    }
   }
 
-  /** After tokens were revoked or replaced, or their devices moved. */
-  forget(deviceIds: readonly string[]): void {
+  /** After tokens were revoked or replaced, their devices moved, or their tenants changed. */
+  forget(deviceIds: readonly string[] | 'all'): void {
     this.#changes += 1;
+    if (deviceIds === 'all') return this.#cache.clear();
     const forgotten = new Set(deviceIds);
     for (const [hash, { verdict }] of this.#cache) {
       if (verdict.ok && forgotten.has(verdict.identity.deviceId)) this.#cache.delete(hash);
     }
+  }
+
+  async lapsed(deviceIds: readonly string[]) {
+    const rows = await withSystem(this.#db, 'which connected devices may not be any more', (tx) =>
+      findLapsed(tx, deviceIds),
+    );
+    return rows.map(({ device_id: deviceId, ...row }) => ({
+      deviceId,
+      code: refusalOf(row) ?? 'UNAUTHENTICATED',
+    }));
   }
 
   async #look(hash: string): Promise<{ verdict: Verdict; isFirstUse: boolean }> {
@@ -75,7 +103,7 @@ export class CachedAgentCredentials implements AgentCredentials {
 
   #remember(hash: string, verdict: Verdict): void {
     this.#cache.delete(hash);
-    this.#cache.set(hash, { verdict, until: Date.now() + CACHED_FOR_MS });
+    this.#cache.set(hash, { verdict, until: performance.now() + CACHED_FOR_MS });
     if (this.#cache.size <= CACHE_SIZE) return;
     const [oldest] = this.#cache.keys();
     if (oldest !== undefined) this.#cache.delete(oldest);
@@ -85,7 +113,7 @@ export class CachedAgentCredentials implements AgentCredentials {
 async function findCredentials(tx: Tx, hashes: readonly string[]): Promise<Map<string, CredentialRow>> {
   const { rows } = await tx.raw(
     `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
-      o.deleted_at is not null or p.deleted_at is not null as tenant_gone
+      ${TENANT_GONE} as tenant_gone
     from agent_credentials c
     join devices d on d.id = c.device_id and d.org_id = c.org_id
     join organizations o on o.id = c.org_id
@@ -98,9 +126,8 @@ async function findCredentials(tx: Tx, hashes: readonly string[]): Promise<Map<s
 
 function verdictOn(row: CredentialRow | undefined): Verdict {
   if (row === undefined) return { ok: false, code: 'UNAUTHENTICATED' };
-  if (row.condition === 'decommissioned') return { ok: false, code: 'DECOMMISSIONED' };
-  if (row.tenant_gone) return { ok: false, code: 'TENANT_INACTIVE' };
-  if (row.revoked) return { ok: false, code: 'UNAUTHENTICATED' };
+  const code = refusalOf(row);
+  if (code !== undefined) return { ok: false, code };
   return {
     ok: true,
     identity: {
@@ -110,6 +137,38 @@ function verdictOn(row: CredentialRow | undefined): Verdict {
       partnerId: row.partner_id,
     },
   };
+}
+
+function refusalOf({
+  condition,
+  tenant_gone: isGone,
+  revoked,
+}: Standing): RefusedVerdict['code'] | undefined {
+  if (condition === 'decommissioned') return 'DECOMMISSIONED';
+  if (isGone) return 'TENANT_INACTIVE';
+  return revoked ? 'UNAUTHENTICATED' : undefined;
+}
+
+/** Devices without a token that counts, by the same rules as those that come in. */
+async function findLapsed(
+  tx: Tx,
+  deviceIds: readonly string[],
+): Promise<(Standing & { device_id: string })[]> {
+  const { rows } = await tx.raw(
+    `select * from (
+      select asked.id as device_id, coalesce(d.condition, 'unknown') as condition,
+        coalesce(${TENANT_GONE}, false) as tenant_gone,
+        not exists (
+          select from agent_credentials c where c.device_id = d.id and c.org_id = d.org_id and c.revoked_at is null
+        ) as revoked
+      from unnest(?::uuid[]) as asked (id)
+      left join devices d on d.id = asked.id
+      left join organizations o on o.id = d.org_id
+      left join partners p on p.id = o.partner_id
+    ) as standing where condition = 'decommissioned' or tenant_gone or revoked`,
+    [[...deviceIds]],
+  );
+  return rows as (Standing & { device_id: string })[];
 }
 
 /**

@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
-import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { actingStatusSql, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import {
   type Changed,
   movesOverPassed,
@@ -168,7 +168,7 @@ export function createDeviceStore({
           visibleDevices(tx, caller)
             .join('organizations as o', 'o.id', 'd.org_id')
             .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
-            .select<{ id: string; status: string }[]>('d.id', 'o.status'),
+            .select<{ id: string; status: string }[]>('d.id', tx.raw(`${actingStatusSql('o')} as status`)),
         { readOnly: true },
       );
       return new Map(
@@ -185,14 +185,23 @@ export function createDeviceStore({
       );
     },
 
-    async summaries(caller, filter) {
-      return withTenant(db, caller, async (tx) => {
-        if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
-        const query = visibleDevices(tx, caller);
-        if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
-        if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
-        return (await selectDevices(query).orderByRaw('lower(d.hostname), d.id')).map(toSummary);
-      });
+    async summaries(caller, filter, { after, atMost }) {
+      return withTenant(
+        db,
+        caller,
+        async (tx) => {
+          if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
+          const query = visibleDevices(tx, caller)
+            .join('organizations as o', 'o.id', 'd.org_id')
+            .whereNull('o.deleted_at');
+          if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
+          if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
+          if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
+          const page = selectDevices(query).orderByRaw('d.org_id, d.id').limit(atMost);
+          return (await page).map(toSummary);
+        },
+        { readOnly: true },
+      );
     },
 
     async summariesOf(deviceIds) {

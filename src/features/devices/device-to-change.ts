@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
-import { assertManageable } from '../organizations/index.ts';
+import { actingStatusSql, assertManageable } from '../organizations/index.ts';
 
 /** What has to be known of a device before it is changed. */
 export interface DeviceToChange {
@@ -53,7 +53,7 @@ export async function lockDevices(
       'd.tags',
       'd.custom_fields as customFields',
       'd.capabilities',
-      'o.status as orgStatus',
+      ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
     );
 }
 

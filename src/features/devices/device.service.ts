@@ -12,7 +12,7 @@ import {
   whereMatching,
 } from '../conditions/index.ts';
 import { conditionsOf } from '../filters/index.ts';
-import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { actingStatusSql, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import {
   type DeviceInGroups,
   IS_MEMBER,
@@ -112,7 +112,7 @@ export async function devicesToManage(ctx: Context, ids: readonly string[]): Pro
       'd.os_type as osType',
       'd.capabilities',
       ctx.tx.raw('coalesce(p.epoch > 0, false) as "hasConnected"'),
-      'o.status as orgStatus',
+      ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
     );
   return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
 }

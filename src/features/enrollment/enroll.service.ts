@@ -49,7 +49,7 @@ export async function enroll(
   request: EnrollRequest,
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
-  const { key, device, token, isNew } = await settings.enrollLimits.limited(ctx.client.ip, () =>
+  const { key, device, token, isNew } = await settings.enrollLimits.limited(ctx.client, () =>
     tradeKey(ctx, request, settings.audit),
   );
 

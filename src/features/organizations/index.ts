@@ -1,6 +1,7 @@
 export { organizationRoutes } from './organization.routes.ts';
 export {
   accessibleOrganizationIds,
+  actingStatusSql,
   assertManageable,
   assertOrganizationAccess,
   isManageable,

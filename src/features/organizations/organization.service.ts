@@ -87,10 +87,23 @@ export async function assertOrganizationAccess(
 }
 
 /** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
-export const isManageable = (status: string): boolean => status !== 'suspended' && status !== 'churned';
+export const isManageable = (status: string): boolean => status === 'active' || status === 'trial';
+
+/**
+ * The status that decides whether somebody may act in an organization: that of its partner, where it is not active. Only
+ * people of the system get so far then, for those of the partner and of the organization cannot sign in.
+ * @param organizations  the table, as the query names it
+ */
+export const actingStatusSql = (organizations: string) => `coalesce(
+  (select p.status from partners p where p.id = ${organizations}.partner_id and p.status <> 'active'),
+  ${organizations}.status)`;
 
 export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
-  const { status } = await readOrganization(ctx, orgId);
+  const organization = await accessible(ctx)
+    .findById(orgId)
+    .select(ctx.tx.raw(`${actingStatusSql('organizations')} as status`));
+  if (organization === undefined) throw notFound('Organization');
+  const { status } = organization;
   if (!isManageable(status)) {
     throw new AppError(
       'tenant_inactive',

@@ -1,2 +1,3 @@
 export { registrationRoutes } from './registration.routes.ts';
 export { createRegistration, type Registration } from './registration.service.ts';
+export { registrationRetention } from './retention.ts';

@@ -16,6 +16,16 @@ export type PartnerRegistration = z.infer<typeof PartnerRegistration>;
 export const UserRegistration = z.object(Account);
 export type UserRegistration = z.infer<typeof UserRegistration>;
 
+export const AddressConfirmation = z.object({
+  token: z.string().min(1).max(200).describe('Of the link in the mail.'),
+  password: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(128, 'must have at most 128 characters')
+    .describe('The password that was chosen on registration.'),
+});
+export type AddressConfirmation = z.infer<typeof AddressConfirmation>;
+
 /** The same whether the address was free or is somebody's. */
 export const NextSteps = z.object({ success: z.literal(true), message: z.string() });
 

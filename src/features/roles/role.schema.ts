@@ -19,7 +19,8 @@ export const Role = z
   })
   .meta({ id: 'Role' });
 
-const Permission = z
+/** One that is known, wildcards included. */
+export const Permission = z
   .string()
   .max(100)
   .refine(isPermission, { error: ({ input }) => `${JSON.stringify(input)} is not a known permission` });

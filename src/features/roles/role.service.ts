@@ -46,8 +46,9 @@ export async function createRole(ctx: Context, input: NewRole): Promise<Role> {
   const { caller } = ctx;
   const scope = input.scope ?? caller.scope;
   if (!SCOPES_BELOW[caller.scope].includes(scope)) {
-    throw new AppError('forbidden', `A role of ${scope} scope is not yours to make.`);
+    throw new AppError('forbidden', `You cannot create ${scope}-scope roles.`);
   }
+  assertActsForWholePartner(caller);
   assertHolds(caller, input.permissions);
   return Role.query(ctx.tx).insertAndFetch({
     scope,
@@ -94,6 +95,7 @@ async function readRoleToChange(ctx: Context, id: string): Promise<Role> {
       role.isSystem ? 'Roles of the system cannot be changed.' : 'This role is not yours to change.',
     );
   }
+  if (role.orgId === null) assertActsForWholePartner(ctx.caller);
   const locked = await visible(ctx).findById(id).forUpdate();
   if (locked === undefined) throw notFound('Role');
   assertHolds(ctx.caller, locked.permissions);
@@ -105,6 +107,16 @@ function isOwn(caller: Caller, role: Role): boolean {
   if (caller.scope === 'system') return true;
   if (caller.scope === 'organization') return role.orgId === caller.orgId;
   return role.partnerId === caller.partnerId || role.orgId !== null;
+}
+
+/** A partner's role counts in all of its organizations, those that the caller may not see among them. */
+function assertActsForWholePartner({ scope, orgAccess }: Caller): void {
+  if (scope === 'partner' && orgAccess !== 'all') {
+    throw new AppError(
+      'forbidden',
+      'Only users with access to all organizations can change roles of the whole partner.',
+    );
+  }
 }
 
 /** Throws 403 where permissions go beyond what the caller holds. */

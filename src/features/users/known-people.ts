@@ -11,11 +11,11 @@ export interface KnownPerson {
 export async function knownPeople(ctx: Context, ids: readonly string[]): Promise<Map<string, KnownPerson>> {
   if (ids.length === 0) return new Map();
   const people = await visiblePeople(ctx)
-    .whereRaw('u.id = any(?::uuid[])', [[...new Set(ids)]])
+    .whereRaw('p.id = any(?::uuid[])', [[...new Set(ids)]])
     .select<(KnownPerson & { id: string })[]>({
-      id: 'u.id',
-      name: 'u.name',
-      email: 'u.email',
+      id: 'p.id',
+      name: 'p.name',
+      email: 'p.email',
       roleName: 'r.name',
     });
   return new Map(people.map((person) => [person.id, person]));

@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { assertHolds, EVERYTHING, findRoleToAssign, type Role } from '../roles/index.ts';
@@ -93,16 +94,32 @@ const fault = (field: string, message: string) =>
     details: [{ path: `body.${field}`, message }],
   });
 
-export async function addMembership(ctx: Context, userId: string, place: Place, grant: Grant): Promise<void> {
+export async function addMembership(tx: Tx, userId: string, place: Place, grant: Grant): Promise<void> {
   const member = { user_id: userId, role_id: grant.roleId };
-  if (place.scope === 'system') await ctx.tx('system_users').insert(member);
+  if (place.scope === 'system') await tx('system_users').insert(member);
   else if (place.scope === 'organization') {
-    await ctx.tx('organization_users').insert({ ...member, org_id: place.orgId });
+    await tx('organization_users').insert({ ...member, org_id: place.orgId });
   } else {
     const { orgAccess, orgIds } = grant;
     const row = { ...member, partner_id: place.partnerId, org_access: orgAccess, org_ids: orgIds };
-    await ctx.tx('partner_users').insert(row);
+    await tx('partner_users').insert(row);
   }
+}
+
+/** Whether the account is a member of anything, be it the caller's to see or not: for transactions across tenants. */
+export async function belongsSomewhere(tx: Tx, userId: string): Promise<boolean> {
+  const { rows } = await tx.raw(
+    `select exists (select from system_users where user_id = :userId)
+      or exists (select from partner_users where user_id = :userId)
+      or exists (select from organization_users where user_id = :userId) as belongs`,
+    { userId },
+  );
+  return rows[0]?.belongs === true;
+}
+
+/** Takes the account out of whatever it is a member of: for transactions across tenants. */
+export async function removeMemberships(tx: Tx, userId: string): Promise<void> {
+  for (const table of Object.values(TABLE)) await tx(table).where({ user_id: userId }).delete();
 }
 
 export async function changeMembership(ctx: Context, person: Person, grant: Grant): Promise<void> {
@@ -121,6 +138,7 @@ export async function removeMembership(ctx: Context, person: Person): Promise<vo
 const TABLE = { system: 'system_users', partner: 'partner_users', organization: 'organization_users' };
 
 function membershipOf(ctx: Context, person: Person) {
+  if (person.isInvitation) return ctx.tx('membership_invitations').where({ id: person.id });
   return ctx.tx(TABLE[person.scope]).where({ user_id: person.id });
 }
 

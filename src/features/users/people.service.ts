@@ -12,6 +12,7 @@ import {
   lockAdministrators,
   removeMembership,
 } from './membership.ts';
+import { changeInvitation } from './invitation.service.ts';
 import { readPerson, selectPeople, visiblePeople, type Person } from './person.ts';
 import { User } from './user.model.ts';
 import { endSessionsOf } from './user-sessions.ts';
@@ -21,18 +22,18 @@ export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<P
   const matching = visiblePeople(ctx);
   if (query.orgId !== undefined) {
     await assertOrganizationAccess(ctx, query.orgId);
-    void matching.where('m.org_id', query.orgId);
+    void matching.where('p.org_id', query.orgId);
   }
-  if (query.status !== undefined) void matching.where('u.status', query.status);
+  if (query.status !== undefined) void matching.where('p.status', query.status);
   if (query.search !== undefined) {
     const pattern = containing(query.search);
     void matching.where(
-      (either) => void either.whereILike('u.name', pattern).orWhereILike('u.email', pattern),
+      (either) => void either.whereILike('p.name', pattern).orWhereILike('p.email', pattern),
     );
   }
   const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
   const page = matching
-    .orderByRaw('lower(u.name), u.id')
+    .orderByRaw('lower(p.name), p.id')
     .offset((query.page - 1) * query.limit)
     .limit(query.limit);
   return {
@@ -54,11 +55,8 @@ export async function changePerson(ctx: Context, id: string, change: UserChange)
     if (change.status === 'active' && person.status === 'disabled' && ctx.caller.kind === 'api_key') {
       throw new AppError('forbidden', 'An API key cannot enable a person. Sign in as a person.');
     }
-    const status = change.status === 'active' && !person.hasPassword ? 'invited' : change.status;
-    await User.query(ctx.tx)
-      .findById(id)
-      .patch({ name: change.name ?? person.name, status: status ?? person.status });
-    if (status === 'disabled') await endSessionsOf(ctx.tx, id, 'user_disabled');
+    if (person.isInvitation) await changeInvitation(ctx, person, change);
+    else await changeAccount(ctx, person, change);
   });
   return recorded(ctx, before, await readPerson(ctx, id));
 }
@@ -70,11 +68,24 @@ function recorded(ctx: Context, before: Person, after: Person): Person {
   return after;
 }
 
-/** Takes a person out of where they belong. The account stays, and can be invited elsewhere. */
+async function changeAccount(ctx: Context, { id, name, status }: Person, change: UserChange): Promise<void> {
+  await User.query(ctx.tx)
+    .findById(id)
+    .patch({ name: change.name ?? name, status: change.status ?? status });
+  if (change.status === 'disabled') await endSessionsOf(ctx.tx, id, 'user_disabled');
+}
+
+/**
+ * Takes a person out of where they belong, or takes an invitation back. The account stays, enabled: it is disabled as
+ * a member of this place, and must not remain so in the next.
+ */
 export async function removePerson(ctx: Context, id: string): Promise<{ success: true; person: Person }> {
   const person = await changing(ctx, id, async (person) => {
-    // Ended while the person is still the caller's to see.
-    await endSessionsOf(ctx.tx, id, 'user_removed');
+    if (!person.isInvitation) {
+      // Written while the person is still the caller's to see.
+      await endSessionsOf(ctx.tx, id, 'user_removed');
+      await User.query(ctx.tx).findById(id).patch({ status: 'active' });
+    }
     await removeMembership(ctx, person);
   });
   return { success: true, person };
@@ -103,6 +114,9 @@ async function changing(
   const person = await readPerson(ctx, id);
   if (person.scope !== seen.scope || person.partnerId !== seen.partnerId || person.orgId !== seen.orgId) {
     throw new AppError('conflict', 'Someone else has just moved this person. Try again.');
+  }
+  if (ctx.caller.kind === 'api_key' && id === ctx.caller.userId) {
+    throw new AppError('forbidden', 'An API key cannot change the account of the person who made it.');
   }
   await assertMayChange(ctx, person);
   await change(person);

@@ -4,14 +4,16 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { notFound } from '../../platform/errors.ts';
 
-/** The read side of a person: the account with its one membership and the role in it. */
+/** The read side of a person: the account with its one membership and the role in it, or the invitation to one. */
 export interface Person {
   id: string;
   email: string;
   name: string;
   status: 'active' | 'invited' | 'disabled';
+  emailVerified: boolean;
   mfaEnabled: boolean;
-  hasPassword: boolean;
+  /** There is no membership yet: the id is the invitation's. */
+  isInvitation: boolean;
   scope: Scope;
   partnerId: string | null;
   orgId: string | null;
@@ -25,50 +27,61 @@ export interface Person {
   updatedAt: Date;
 }
 
-const PARTNER_SQL = `select user_id, 'partner' as scope, partner_id, null::uuid as org_id, role_id, org_access, org_ids
-  from partner_users`;
-const ORGANIZATION_SQL = `select user_id, 'organization', null::uuid, org_id, role_id, null, '{}'::uuid[]
-  from organization_users`;
-const SYSTEM_SQL = `select user_id, 'system', null::uuid, null::uuid, role_id, null, '{}'::uuid[] from system_users`;
+const ACCOUNT = `u.id, u.email, u.name, u.status, u.email_verified_at is not null as email_verified, u.mfa_enabled,
+  false as is_invitation, u.last_login_at, u.created_at, u.updated_at`;
+const PARTNER_SQL = `select ${ACCOUNT}, 'partner' as scope, partner_id, null::uuid as org_id, role_id, org_access, org_ids
+  from partner_users m join users u on u.id = m.user_id`;
+const ORGANIZATION_SQL = `select ${ACCOUNT}, 'organization', null::uuid, org_id, role_id, null, '{}'::uuid[]
+  from organization_users m join users u on u.id = m.user_id`;
+const SYSTEM_SQL = `select ${ACCOUNT}, 'system', null::uuid, null::uuid, role_id, null, '{}'::uuid[]
+  from system_users m join users u on u.id = m.user_id`;
+const INVITED_SQL = `select id, email, name, case when suspended then 'disabled' else 'invited' end, false, false, true,
+  null::timestamptz, created_at, updated_at,
+  case when partner_id is not null then 'partner' when org_id is not null then 'organization' else 'system' end,
+  partner_id, org_id, role_id, case when partner_id is not null then org_access end, org_ids
+  from membership_invitations`;
 
-/** The members whom a caller looks after: a partner's and those of its accessible organizations, or an organization's. */
-function membersSql(caller: Caller): string {
-  const organizations = `${ORGANIZATION_SQL} where ${inTenant(caller, 'org_id')}`;
-  if (caller.scope === 'system') return `${PARTNER_SQL} union all ${organizations} union all ${SYSTEM_SQL}`;
-  return `${PARTNER_SQL} where partner_id = (select app_partner_id()) union all ${organizations}`;
+/** Whom a caller looks after: the people of a partner and of its accessible organizations, or of an organization. */
+function peopleSql(caller: Caller): string {
+  const ofOrganizations = inTenant(caller, 'org_id');
+  const organizations = `${ORGANIZATION_SQL} where ${ofOrganizations}`;
+  if (caller.scope === 'system') {
+    return `${PARTNER_SQL} union all ${organizations} union all ${SYSTEM_SQL} union all ${INVITED_SQL}`;
+  }
+  const ofPartner = 'partner_id = (select app_partner_id())';
+  return `${PARTNER_SQL} where ${ofPartner} union all ${organizations}
+    union all ${INVITED_SQL} where ${ofPartner} or ${ofOrganizations}`;
 }
 
 export function visiblePeople(ctx: Context): Query {
-  return ctx.tx
-    .from(ctx.tx.raw(`(${membersSql(ctx.caller)}) as m`))
-    .join('users as u', 'u.id', 'm.user_id')
-    .join('roles as r', 'r.id', 'm.role_id');
+  return ctx.tx.from(ctx.tx.raw(`(${peopleSql(ctx.caller)}) as p`)).join('roles as r', 'r.id', 'p.role_id');
 }
 
 export function selectPeople(query: Query): PromiseLike<Person[]> {
   return query.select({
-    id: 'u.id',
-    email: 'u.email',
-    name: 'u.name',
-    status: 'u.status',
-    mfaEnabled: 'u.mfa_enabled',
-    hasPassword: query.client.raw('u.password_hash is not null'),
-    scope: 'm.scope',
-    partnerId: 'm.partner_id',
-    orgId: 'm.org_id',
-    roleId: 'm.role_id',
+    id: 'p.id',
+    email: 'p.email',
+    name: 'p.name',
+    status: 'p.status',
+    emailVerified: 'p.email_verified',
+    mfaEnabled: 'p.mfa_enabled',
+    isInvitation: 'p.is_invitation',
+    scope: 'p.scope',
+    partnerId: 'p.partner_id',
+    orgId: 'p.org_id',
+    roleId: 'p.role_id',
     roleName: 'r.name',
     permissions: 'r.permissions',
-    orgAccess: 'm.org_access',
-    orgIds: 'm.org_ids',
-    lastLoginAt: 'u.last_login_at',
-    createdAt: 'u.created_at',
-    updatedAt: 'u.updated_at',
+    orgAccess: 'p.org_access',
+    orgIds: 'p.org_ids',
+    lastLoginAt: 'p.last_login_at',
+    createdAt: 'p.created_at',
+    updatedAt: 'p.updated_at',
   });
 }
 
 export async function readPerson(ctx: Context, id: string): Promise<Person> {
-  const [person] = await selectPeople(visiblePeople(ctx).where('u.id', id));
+  const [person] = await selectPeople(visiblePeople(ctx).where('p.id', id));
   if (person === undefined) throw notFound('User');
   return person;
 }

@@ -7,6 +7,8 @@ export class User extends BaseModel {
   declare passwordHash: string | null;
   declare status: 'active' | 'invited' | 'disabled';
   declare mfaEnabled: boolean;
+  /** Null: nobody has proved yet to read the mail of this address. */
+  declare emailVerifiedAt: Date | null;
   declare lastLoginAt: Date | null;
 }
 

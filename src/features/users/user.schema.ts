@@ -12,6 +12,7 @@ export const User = z
     email: z.string(),
     name: z.string(),
     status: Status,
+    emailVerified: z.boolean().describe('Whether somebody has proved to read the mail of this address.'),
     mfaEnabled: z.boolean(),
     scope: z.enum(SCOPES),
     partnerId: z.uuid().nullable(),

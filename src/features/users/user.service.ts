@@ -25,6 +25,8 @@ export async function createFirstAdmin(
       name: 'Administrator',
       passwordHash,
       status: 'active',
+      // The operator has named it.
+      emailVerifiedAt: new Date(),
     });
     await tx('system_users').insert({ user_id: user.id, role_id: SYSTEM_ROLES.systemAdmin });
     return true;

@@ -36,6 +36,14 @@ export interface RetentionRule {
   atOnce?: number;
 }
 
+/** For links, challenges and offers, which are of no use from the minute in which they expire. */
+export const expiredRows = (table: string, key: string, days = 1): RetentionRule => ({
+  table,
+  key: [key],
+  days,
+  isOver: (sqlDays) => `old.expires_at < now() - make_interval(days => ${sqlDays})`,
+});
+
 const AT_ONCE = 5000;
 export const batchSize = (rule: RetentionRule): number => rule.atOnce ?? AT_ONCE;
 

@@ -1,4 +1,5 @@
 import type { AgentCaller, Caller } from '../context.ts';
+import type { Scope } from '../db/tenant-scope.ts';
 import type { Tx } from '../db/transaction.ts';
 import type { Logger } from '../logger.ts';
 import type { AuditNote } from './route.ts';
@@ -14,7 +15,10 @@ export interface AuditTrail {
 
 /** Whoever did it, as far as an entry names them. */
 export type AuditActor =
-  | Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'>
+  | (Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'> & {
+      /** Only `system` makes a difference: such people belong to no organization and no partner. */
+      scope?: Scope;
+    })
   | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>
   /** The server itself. */
   | { kind: 'system'; orgId: string | null; partnerId: string };

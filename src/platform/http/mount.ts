@@ -59,7 +59,7 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, _response, next) => {
     const state = requestState(request);
     state.route = row.path;
-    row.before?.();
+    await row.before?.(state.client);
     if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
     else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);

@@ -30,6 +30,7 @@ const REQUEST_ID = /^[\w.:-]{1,100}$/;
 
 /** First step: request id in and out, log, metrics. */
 export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): RequestHandler {
+  const warnOfProxy = proxyWarning(log);
   return (request, response, next) => {
     const startedAt = performance.now();
     const offered = request.get('x-request-id');
@@ -43,6 +44,7 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
       },
       route: 'unmatched',
     };
+    if (state.client.unnamedProxy !== undefined) warnOfProxy(state.client.ip);
     states.set(request, state);
     response.setHeader('X-Request-Id', requestId);
     response.on('close', () => {
@@ -56,5 +58,15 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
       );
     });
     next();
+  };
+}
+
+/** Says once that a proxy seems to stand before this server, which then cannot tell its clients apart for sure. */
+function proxyWarning(log: Logger): (peer: string) => void {
+  let hasWarned = false;
+  return (peer) => {
+    if (hasWarned) return;
+    hasWarned = true;
+    log.warn({ peer, set: 'TRUST_PROXY_HEADERS, TRUSTED_PROXY_CIDRS' }, 'http.proxy_not_configured');
   };
 }

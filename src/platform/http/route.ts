@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type {
   AgentContext,
+  ClientInfo,
   Context,
   DetachedAgentContext,
   DetachedContext,
@@ -89,7 +90,7 @@ export interface AuditNote {
   details?: Record<string, unknown>;
 }
 
-interface RouteBase<A extends Access, P, Q, B, R> {
+interface RouteBase<A extends Access, P, Q, B, R, I extends true | undefined = true | undefined> {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   path: PathFor<A>;
   summary: string;
@@ -101,10 +102,14 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   /** Largest body in bytes (default 100 kB). */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
-  /** Throws where this server does not offer the route: before anybody signs in and anything of the body is read. */
-  before?(): void;
-  /** Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. */
-  idempotent?: true;
+  /** Throws where this server does not offer the route, or does not offer it to this client any more: before anybody
+   * signs in and anything of the body is read. */
+  before?(client: ClientInfo): void | Promise<void>;
+  /**
+   * Makes work: the same `Idempotency-Key` with the same request gets the first answer again, and does nothing. That
+   * answer is stored, so it is neither text that is ready to be sent nor a download.
+   */
+  idempotent?: I;
   /** Of a row that may change something and has no `audit`: why. */
   unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
@@ -113,6 +118,9 @@ interface RouteBase<A extends Access, P, Q, B, R> {
   /** Media types of the answer, where JSON is not the only one. */
   media?: readonly string[];
 }
+
+/** Of a row whose answers are not stored. */
+type Unstored<I, Answer> = I extends true ? never : Answer;
 
 export interface RouteDeclaration<
   A extends Access,
@@ -123,7 +131,8 @@ export interface RouteDeclaration<
   R extends z.ZodType,
   H extends z.input<R>,
   X,
-> extends RouteBase<A, P, Q, B, R> {
+  I extends true | undefined,
+> extends RouteBase<A, P, Q, B, R, I> {
   /** False for routes that wait for a device or do no database work in one piece: see `DetachedContext`. */
   transaction?: T;
   /** Runs before the transaction is opened, for what takes long without the database: passwords are hashed here, and
@@ -132,7 +141,7 @@ export interface RouteDeclaration<
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
   handler(
     input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
-  ): PromiseLike<H | ToldJson<H> | ReadyJson | Download> | H | ReadyJson | Download;
+  ): PromiseLike<H | Unstored<I, ToldJson<H> | ReadyJson | Download>> | H | Unstored<I, ReadyJson | Download>;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {
@@ -173,7 +182,8 @@ export function route<
   T extends boolean = A extends 'public' ? false : true,
   H extends z.input<R> = z.input<R>,
   X = undefined,
->(declaration: RouteDeclaration<A, T, P, Q, B, R, H, X>): AnyRoute {
+  I extends true | undefined = undefined,
+>(declaration: RouteDeclaration<A, T, P, Q, B, R, H, X, I>): AnyRoute {
   // The one cast that erases a row's types so that rows of all shapes can stand in one array.
   return {
     ...declaration,

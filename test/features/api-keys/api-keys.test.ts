@@ -347,7 +347,49 @@ describe('API keys', () => {
     expect((await setStatus(key, 'active')).status, 'nothing to give').to.equal(200);
   });
 
-  it('stop when their maker is disabled, and outlive a new password', async () => {
+  it('refuse a scope that is no permission, naming it', async () => {
+    const { id } = await created(tenant.admin);
+    for (const [method, path] of [
+      ['POST', '/api-keys'],
+      ['PATCH', `/api-keys/${id}`],
+    ] as const) {
+      const { status, body } = await app.call(method, path, {
+        token: tenant.admin.token,
+        body: { name: 'Odd', scopes: ['devices:read', 'nope:read'] },
+      });
+      expect([status, body.details], method).to.deep.equal([
+        400,
+        [{ path: 'body.scopes.1', message: '"nope:read" is not a known permission' }],
+      ]);
+    }
+  });
+
+  it('cannot act on the account of their maker', async () => {
+    const person = await newAdmin();
+    const { key } = await created(person, { scopes: ['*:*'] });
+    const own: [string, string, object?][] = [
+      ['PATCH', '/users/me', { name: 'Renamed' }],
+      ['DELETE', '/users/me'],
+      ['POST', '/auth/change-password', { currentPassword: PASSWORD, newPassword: 'Another-Horse-10' }],
+      ['POST', '/auth/mfa/setup', { currentPassword: PASSWORD }],
+      ['POST', '/auth/mfa/enable', { code: '123456' }],
+      ['POST', '/auth/mfa/disable', { currentPassword: PASSWORD, code: '123456' }],
+      ['POST', '/auth/mfa/recovery-codes', { currentPassword: PASSWORD, code: '123456' }],
+      ['GET', '/auth/sessions'],
+      ['DELETE', '/auth/sessions'],
+      ['DELETE', `/auth/sessions/${person.id}`],
+      ['PATCH', `/users/${person.id}`, { name: 'Renamed' }],
+      ['PATCH', `/users/${person.id}`, { status: 'disabled' }],
+      ['DELETE', `/users/${person.id}`],
+    ];
+    for (const [method, path, body] of own) {
+      const answer = await app.call(method, path, { token: key, ...(body === undefined ? {} : { body }) });
+      expect([answer.status, answer.body.code], `${method} ${path}`).to.deep.equal([403, 'FORBIDDEN']);
+    }
+    expect((await app.call('GET', '/users/me', { token: key })).body.id, 'reading').to.equal(person.id);
+  });
+
+  it('stop when their maker is disabled or resets the password, and outlive one that is changed', async () => {
     const person = await newAdmin();
     const { key } = await created(person);
     const setStatus = (status: string) =>
@@ -368,7 +410,7 @@ describe('API keys', () => {
     );
     const reset = { token: 'a link', password: `${next}-b` };
     expect((await app.call('POST', '/auth/reset-password', { body: reset })).status).to.equal(200);
-    expect([await statusOf(token), await statusOf(key)], 'after a reset').to.deep.equal([401, 200]);
+    expect([await statusOf(token), await statusOf(key)], 'after a reset').to.deep.equal([401, 401]);
   });
 
   it('open the dashboard socket until they are revoked', async () => {

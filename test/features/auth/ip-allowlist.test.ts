@@ -3,6 +3,7 @@ import { eventually } from '../../support/eventually.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import { buildTenant, PASSWORD } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 const BEHIND_PROXY = { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1' };
 const HOME = { 'x-forwarded-for': '198.51.100.7' };
@@ -108,6 +109,41 @@ describe('the IP allowlist of a partner', () => {
     );
     expect(client.socket.connected).to.equal(true);
     client.close();
+  });
+
+  it('that cannot be read lets nobody in, neither by a sign-in nor by what was issued before', async () => {
+    const other = await buildTenant(app);
+    const signIn = () =>
+      app.call('POST', '/auth/login', {
+        headers: HOME,
+        body: { email: other.admin.email, password: PASSWORD },
+      });
+    const session = await signIn();
+    const cookie = session.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const answers = async () => [
+      await signIn(),
+      await app.call('POST', '/auth/refresh', { headers: { ...HOME, cookie } }),
+      await app.call('GET', '/auth/me', { headers: HOME, token: session.body.tokens.accessToken }),
+    ];
+    const expectRefused = async (why: string) => {
+      for (const { status, body } of await answers()) {
+        expect([status, body.error], why).to.deep.equal([503, 'Service temporarily unavailable']);
+      }
+    };
+    const keep = (ipAllowlist: unknown) =>
+      asOwner(app.database.ownerUrl, 'update partners set settings = $1 where id = $2', [
+        { security: { ipAllowlist } },
+        other.partnerId,
+      ]);
+    for (const damaged of [['not an address'], 'text', [7]]) {
+      await keep(damaged);
+      await expectRefused(JSON.stringify(damaged));
+    }
+    await keep([]);
+    await asOwner(app.database.ownerUrl, 'alter function person_holder(uuid) rename to gone');
+    await expectRefused('a failing query');
+    await asOwner(app.database.ownerUrl, 'alter function gone(uuid) rename to person_holder');
+    expect((await signIn()).status).to.equal(200);
   });
 
   it('cannot be switched on where nobody knows whose headers to trust, and then fails open with one warning', async () => {

@@ -6,7 +6,8 @@ import { newId } from '../../../src/platform/ids.ts';
 import { buildPerson, buildTenant, PASSWORD, signIn, type Person } from '../../support/factories.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createMailbox, tokenIn, type Mailbox } from '../../support/mailbox.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type Answer, createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 const NEXT = 'Another-Word-7';
 
@@ -112,7 +113,7 @@ describe('passwords and sessions', () => {
   it('that are forgotten are set anew by a link, once, and all sessions end', async () => {
     expect((await forgot(person.email.toUpperCase())).body).to.deep.equal({ success: true });
     const mail = await mailbox.newest(person.email);
-    expect(mail).to.contain(`${app.url}/reset-password#token=`);
+    expect(mail).to.contain(`http://localhost:${new URL(app.url).port}/reset-password#token=`);
     const token = tokenIn(mail);
     const weak = await reset(token, 'weak');
     expect([weak.status, weak.body.details[0].path]).to.deep.equal([400, 'body.password']);
@@ -123,7 +124,7 @@ describe('passwords and sessions', () => {
     expect(await status(person.token)).to.equal(401);
     expect((await login(person.email, PASSWORD)).status).to.equal(401);
     expect((await login(person.email, NEXT)).status).to.equal(200);
-    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made go on working');
+    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made are revoked');
     expect((await mailbox.files()).length, 'nothing for the resets that failed').to.equal(2);
     expect(JSON.stringify(app.log)).not.to.contain(token);
     const { rows } = await inDatabase('select token_hash from password_resets', []);
@@ -162,6 +163,44 @@ describe('passwords and sessions', () => {
     expect((await reset('nonsense')).status).to.equal(400);
   });
 
+  it('count at the moment when a session or a key is made, and not when the request came', async () => {
+    /** Does something to the account in a transaction that ends only when the request waits for it. */
+    const meanwhile = async (sql: string, values: readonly string[], request: () => Promise<Answer>) => {
+      const answer = withSystem(app.server.database.pool, 'test', async (tx) => {
+        await tx.raw(sql, values);
+        const sent = request();
+        await eventually(
+          () =>
+            asOwner(
+              app.database.ownerUrl,
+              `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+            ),
+          (waiting) => waiting.length > 0,
+        );
+        return { sent };
+      });
+      return (await answer).sent;
+    };
+    const signedIn = await meanwhile(
+      `update users set password_hash = 'another' where id = ?`,
+      [person.id],
+      () => login(person.email, PASSWORD),
+    );
+    expect([signedIn.status, signedIn.body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+    const made = await meanwhile(
+      `update sessions set revoked_at = now() where user_id = ?`,
+      [person.id],
+      () =>
+        app.call('POST', '/api-keys', {
+          token: person.token,
+          body: { name: 'Late', scopes: ['devices:read'] },
+        }),
+    );
+    expect([made.status, made.body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
+    const { rows } = await inDatabase('select 1 from api_keys where created_by = ?', [person.id]);
+    expect(rows).to.have.lengthOf(0);
+  });
+
   it('tell nobody who has an account: the same answers, and the same limit', async () => {
     const gone = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     await inDatabase(`update users set status = 'disabled' where id = ?`, [gone.id]);
@@ -184,6 +223,9 @@ describe('passwords and sessions', () => {
     const third = await signIn(app, person.email);
     const { body } = await app.call('GET', '/auth/sessions', { token: person.token });
     expect(body.data).to.have.lengthOf(3);
+    expect(body.pagination).to.deep.equal({ page: 1, limit: 50, total: 3 });
+    const page = await app.call('GET', '/auth/sessions?limit=2&page=2', { token: person.token });
+    expect([page.body.data.length, page.body.pagination.total]).to.deep.equal([1, 3]);
     expect(body.data.filter(({ current }: { current: boolean }) => current)).to.have.lengthOf(1);
     expect(body.data[0]).to.include.keys('createdAt', 'lastUsedAt', 'expiresAt', 'ipAddress', 'userAgent');
 

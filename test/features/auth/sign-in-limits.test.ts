@@ -72,8 +72,98 @@ describe('trying passwords', () => {
     for (let n = 0; n < 5; n++) {
       expect((await app.call('GET', '/auth/me', { token: tenant.admin.token })).status).to.equal(200);
     }
-    // Were they served in their turn, they would come after all or nearly all of the flood.
-    expect(answered).to.be.below(30);
+    // Were they served in their turn, they would come after all of the flood.
+    expect(answered).to.be.below(60);
     await flood;
+  });
+});
+
+describe('trying passwords behind a proxy that nobody configured', () => {
+  let app: TestApp;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+
+  before(async () => {
+    app = await createTestApp();
+    tenant = await buildTenant(app);
+  });
+  after(async () => app.close());
+
+  const login = async (headers: Record<string, string>, password: string, email: string) =>
+    (await app.call('POST', '/auth/login', { headers, body: { email, password } })).status;
+  const warnings = () => app.log.filter(({ event }) => event === 'http.proxy_not_configured');
+
+  it('locks out who tries, and not everyone else behind the proxy', async () => {
+    for (const headers of [{ 'x-forwarded-for': '203.0.113.1' }, { forwarded: 'for=203.0.113.1' }]) {
+      const strangers = Array.from({ length: 40 }, (_value, n) =>
+        login(headers, 'wrong', `nobody-${n}@example.com`),
+      );
+      await Promise.all(strangers);
+      expect(await login({ 'x-forwarded-for': '203.0.113.2' }, PASSWORD, tenant.admin.email)).to.equal(200);
+    }
+    expect(await login({ 'x-forwarded-for': '203.0.113.1' }, PASSWORD, tenant.admin.email)).to.equal(429);
+    expect(warnings()).to.have.lengthOf(1);
+    expect(warnings()[0]).to.include({ level: 'warn', set: 'TRUST_PROXY_HEADERS, TRUSTED_PROXY_CIDRS' });
+  });
+
+  it('still ends for an account, whatever the headers say', async () => {
+    const { email } = tenant.technician;
+    const statuses = await Promise.all(
+      Array.from({ length: 55 }, (_value, n) =>
+        login({ 'x-forwarded-for': `198.51.100.${n}` }, 'wrong', email),
+      ),
+    );
+    expect(statuses.filter((status) => status === 401)).to.have.lengthOf(50);
+    expect(await login({ 'x-forwarded-for': '192.0.2.1' }, PASSWORD, email)).to.equal(429);
+  });
+});
+
+describe('trying passwords from IPv6', () => {
+  let app: TestApp;
+  let email: string;
+
+  before(async () => {
+    app = await createTestApp({ env: { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1' } });
+    email = (await buildTenant(app)).admin.email;
+  });
+  after(async () => app.close());
+
+  const login = async (from: string, password: string, who = email) =>
+    (
+      await app.call('POST', '/auth/login', {
+        headers: { 'x-forwarded-for': from },
+        body: { email: who, password },
+      })
+    ).status;
+
+  it('counts the network and not the address, of which one line has more than anyone can try', async () => {
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, (_value, n) =>
+        login(`2001:db8::${n + 1}`, 'wrong', `nobody-${n}@example.com`),
+      ),
+    );
+    expect(statuses.filter((status) => status === 401)).to.have.lengthOf(30);
+    const register = async (n: number) =>
+      (
+        await app.call('POST', '/auth/register-partner', {
+          headers: { 'x-forwarded-for': `2001:db8:5::${n}` },
+          body: {
+            companyName: `Six ${n}`,
+            name: 'Ann',
+            email: `six-${n}@example.com`,
+            password: PASSWORD,
+            acceptTerms: true,
+          },
+        })
+      ).status;
+    const registered = [];
+    for (let n = 1; n <= 4; n++) registered.push(await register(n));
+    expect(registered).to.deep.equal([201, 201, 201, 429]);
+  });
+
+  it('knows its holder by the network too, whose address changes every day', async () => {
+    expect(await login('2001:db8:7::1', PASSWORD)).to.equal(200);
+    await Promise.all(Array.from({ length: 60 }, (_value, n) => login(`203.0.113.${n + 1}`, 'wrong')));
+    expect(await login('2001:db8:8::1', PASSWORD), 'a stranger').to.equal(429);
+    expect(await login('2001:db8:7::2', PASSWORD)).to.equal(200);
   });
 });

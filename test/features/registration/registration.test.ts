@@ -146,6 +146,19 @@ describe('registration', () => {
     expect(await statuses(6, '/auth/register')).to.deep.equal([201, 201, 201, 201, 201, 429]);
   });
 
+  it('counts every attempt, also one that cannot be read', async () => {
+    for (const [path, allowed] of [
+      ['/auth/register-partner', 3],
+      ['/auth/register', 5],
+    ] as const) {
+      const ip = from();
+      for (let n = 0; n < allowed; n++) {
+        expect((await post(path, { email: 'nobody' }, ip)).status, path).to.equal(400);
+      }
+      expect((await post(path, details(), ip)).status, path).to.equal(429);
+    }
+  });
+
   it('leaves an account without membership outside until it is invited', async () => {
     const account = details();
     await post('/auth/register', account);

@@ -144,6 +144,40 @@ describe('roles', () => {
     expect((await create(orgAdmin, { name: 'Up', scope: 'partner', permissions: [] })).status).to.equal(403);
   });
 
+  it('count for organizations that a caller may not see, and are then not theirs to change', async () => {
+    const ofPartner = await helpers('organization', ['devices:read']);
+    const ofStaff = await helpers('partner', ['devices:read']);
+    const ofOrganization = (await create(orgAdmin, { name: 'Front desk', permissions: ['devices:read'] }))
+      .body;
+    const blind = await buildPerson(app, {
+      scope: 'partner',
+      partnerId: tenant.partnerId,
+      orgAccess: 'none',
+    });
+    const send = (method: string, id: string) =>
+      app.call(method, `/roles/${id}`, {
+        token: blind.token,
+        body: method === 'PATCH' ? { permissions: ['*:*'] } : undefined,
+      });
+    expect(await names(blind))
+      .to.include(ofPartner.name)
+      .and.not.to.include('Front desk');
+    for (const method of ['GET', 'PATCH', 'DELETE']) {
+      expect((await send(method, ofOrganization.id)).status, method).to.equal(404);
+    }
+    for (const { id } of [ofPartner, ofStaff]) {
+      for (const method of ['PATCH', 'DELETE']) {
+        const { status, body } = await send(method, id);
+        expect([status, body.error], method).to.deep.equal([
+          403,
+          'Only users with access to all organizations can change roles of the whole partner.',
+        ]);
+      }
+    }
+    const made = await create(blind, { name: 'Everywhere', scope: 'organization', permissions: [] });
+    expect(made.status).to.equal(403);
+  });
+
   it('refuse a permission that is not known, naming it', async () => {
     const { status, body } = await create(tenant.admin, {
       name: 'Odd',

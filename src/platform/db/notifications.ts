@@ -1,0 +1,152 @@
+import pg from 'pg';
+import type { Logger } from '../logger.ts';
+
+/** The connection is asked this often whether it still leads to the database. */
+const PROBE_MS = 1000;
+/** A probe without an answer for so long means that the connection is dead. */
+const SILENCE_MS = 3000;
+/** What was last known counts for so long after the last probe that was answered. */
+const IN_TOUCH_MS = 4000;
+const FIRST_RETRY_MS = 100;
+const LAST_RETRY_MS = 2000;
+
+interface Options {
+  url: string;
+  channel: string;
+  /** Called with the payloads that came together, in their order. */
+  onNotifications: (payloads: readonly string[]) => void;
+  /** Called when the connection is back: notifications may have been missed. */
+  onReturn: () => void;
+  log: Logger;
+}
+
+/**
+ * Listens to what transactions announce with `pg_notify`, which Postgres delivers after their commit. The connection is
+ * its own, comes back by itself, and says whether it can be relied on at this moment.
+ */
+export class DatabaseNotifications {
+  readonly #options: Options;
+  #client: pg.Client | undefined;
+  #connecting: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #silence: NodeJS.Timeout | undefined;
+  #payloads: string[] = [];
+  /** When the last probe was sent that was answered. */
+  #inTouchAt = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #hasBeenLost = false;
+  #isClosed = false;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** Whether every notification of more than some seconds ago has surely come. */
+  get isInTouch(): boolean {
+    return performance.now() - this.#inTouchAt < IN_TOUCH_MS;
+  }
+
+  /** Resolves after the first attempt to connect, be it successful or not. */
+  start(): Promise<void> {
+    return this.#connect();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#silence);
+    await this.#connecting;
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end().catch(() => undefined);
+  }
+
+  #connect(): Promise<void> {
+    this.#connecting = this.#open().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async #open(): Promise<void> {
+    const { url, channel, onReturn, log } = this.#options;
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: 'muster-notifications',
+      keepAlive: true,
+      connectionTimeoutMillis: SILENCE_MS,
+    });
+    client.on('error', (error) => this.#lose(client, error));
+    client.on('end', () => this.#lose(client, new Error('The database has closed the connection.')));
+    client.on('notification', ({ payload }) => this.#take(payload ?? ''));
+    try {
+      await client.connect();
+      const askedAt = performance.now();
+      await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      this.#client = client;
+      this.#inTouchAt = askedAt;
+    } catch (error) {
+      void client.end().catch(() => undefined);
+      return this.#retry(error);
+    }
+    this.#failures = 0;
+    if (this.#hasBeenLost) {
+      log.info({ channel }, 'database.notifications_regained');
+      this.#hasBeenLost = false;
+      onReturn();
+    }
+    if (!this.#isClosed) this.#probeLater(client);
+  }
+
+  #probeLater(client: pg.Client): void {
+    this.#timer = setTimeout(() => this.#probe(client), PROBE_MS);
+  }
+
+  #probe(client: pg.Client): void {
+    const askedAt = performance.now();
+    this.#silence = setTimeout(
+      () => this.#lose(client, new Error('The database does not answer.')),
+      SILENCE_MS,
+    );
+    client.query('select 1').then(
+      () => {
+        clearTimeout(this.#silence);
+        if (this.#client !== client || this.#isClosed) return;
+        this.#inTouchAt = askedAt;
+        this.#probeLater(client);
+      },
+      (error: unknown) => this.#lose(client, error),
+    );
+  }
+
+  #lose(client: pg.Client, error: unknown): void {
+    if (this.#client !== client || this.#isClosed) return;
+    this.#client = undefined;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#silence);
+    // With an unanswered query the driver drops the connection at once instead of saying goodbye.
+    void client.end().catch(() => undefined);
+    this.#retry(error);
+  }
+
+  #retry(error: unknown): void {
+    this.#inTouchAt = Number.NEGATIVE_INFINITY;
+    if (!this.#hasBeenLost) this.#options.log.warn({ err: error }, 'database.notifications_lost');
+    this.#hasBeenLost = true;
+    if (this.#isClosed) return;
+    const waitMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LAST_RETRY_MS);
+    this.#failures += 1;
+    this.#timer = setTimeout(() => void this.#connect(), waitMs);
+  }
+
+  /** A transaction that changed many rows has as many notifications, which are handed on together. */
+  #take(payload: string): void {
+    this.#payloads.push(payload);
+    if (this.#payloads.length > 1) return;
+    setImmediate(() => {
+      const payloads = this.#payloads;
+      this.#payloads = [];
+      if (!this.#isClosed) this.#options.onNotifications(payloads);
+    });
+  }
+}
