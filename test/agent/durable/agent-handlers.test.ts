@@ -169,6 +169,7 @@ describe('work on the agent itself', function () {
       allowReboot: false,
       shipLogs: true,
       sendInventory: true,
+      insecureHttp: false,
     });
     expect(reboots).to.have.length(0);
   });
