@@ -19,6 +19,15 @@ export class CharacterSet {
     );
   }
 
+  get ranges(): readonly Range[] {
+    return this.#ranges;
+  }
+
+  /** The same of sets that hold the same characters. */
+  get key(): string {
+    return this.#ranges.join(' ');
+  }
+
   get isEmpty(): boolean {
     return this.#ranges.length === 0;
   }
@@ -46,10 +55,15 @@ export class CharacterSet {
 
   /** With the other case of each letter. */
   inAnyCase(): CharacterSet {
+    const { letters, others } = cases();
     const added: Range[] = [];
-    for (const pair of casePairs()) {
-      const [capital, small] = pair;
-      if (this.#has(capital) !== this.#has(small)) added.push([capital, capital], [small, small]);
+    for (const [from, to] of this.#ranges) {
+      for (let at = firstFrom(letters, from); at < letters.length; at++) {
+        const letter = letters[at] ?? Infinity;
+        if (letter > to) break;
+        const other = others[at] ?? letter;
+        if (!this.#has(other)) added.push([other, other]);
+      }
     }
     return added.length === 0 ? this : new CharacterSet([...this.#ranges, ...added]);
   }
@@ -109,19 +123,44 @@ function withoutGap([from, to]: Range): Range[] {
   return parts.filter(([begin, end]) => begin <= end);
 }
 
-let pairs: Range[] | undefined;
+interface Cases {
+  /** Letters that have another case, in order; one that has several others stands there several times. */
+  letters: Int32Array;
+  /** Of each of them, that other case. */
+  others: Int32Array;
+}
 
-/** Each letter that has another case, with that. */
-function casePairs(): readonly Range[] {
-  if (pairs !== undefined) return pairs;
-  pairs = [];
+let known: Cases | undefined;
+
+function cases(): Cases {
+  if (known !== undefined) return known;
+  const pairs = new Map<string, Range>();
   for (let code = 0x41; code < 0x1f000; code++) {
     const letter = String.fromCodePoint(code);
     for (const other of [letter.toLowerCase(), letter.toUpperCase()]) {
       const [only, ...rest] = other;
       if (only === undefined || rest.length > 0 || only === letter) continue;
-      pairs.push([code, only.codePointAt(0) ?? 0]);
+      const otherCode = only.codePointAt(0) ?? 0;
+      pairs.set(`${code} ${otherCode}`, [code, otherCode]);
+      pairs.set(`${otherCode} ${code}`, [otherCode, code]);
     }
   }
-  return pairs;
+  const sorted = [...pairs.values()].sort(([a], [b]) => a - b);
+  known = {
+    letters: Int32Array.from(sorted, ([letter]) => letter),
+    others: Int32Array.from(sorted, ([, other]) => other),
+  };
+  return known;
+}
+
+/** Where the first number stands that is not less than `from`. */
+function firstFrom(sorted: Int32Array, from: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] ?? Infinity) < from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -49,6 +49,8 @@ export interface ManyField extends FieldBase {
 
 export type Field = SingleField | ManyField;
 
+export const isMany = (field: Field): field is ManyField => 'some' in field.sql;
+
 export interface ManySql {
   /** Whether there is one among them of which `test` of the expression is true. */
   some(test: (element: string) => Sql): Sql;

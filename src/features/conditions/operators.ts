@@ -1,6 +1,7 @@
 import type { Field, Kind } from './field.ts';
 import { agoOf, elapsed, spanOf, type Span, UNITS, type Bound } from './instants.ts';
-import { PatternFault, readPattern } from './patterns.ts';
+import { PatternFault } from './pattern-cost.ts';
+import { readPattern } from './patterns.ts';
 import type { Test } from './rule.ts';
 
 /** What can be asked of a field of each kind, and how the value that goes with it becomes a test. */

@@ -2,6 +2,7 @@ import { customKey } from './custom-field.ts';
 import type { CustomKinds, Field } from './field.ts';
 import { fieldNamed } from './fields.ts';
 import { Faults, type Fault } from './faults.ts';
+import { ConditionBudget, CONDITIONS_MAX } from './limits.ts';
 import { operatorOf, operatorsOf } from './operators.ts';
 import { type Group, type Leaf, pathOf, type Place, type Rule, type Test } from './rule.ts';
 
@@ -18,6 +19,7 @@ export function parseRule(
   { root = 'conditions', customKinds }: { root?: string; customKinds: CustomKinds | undefined },
 ): Parsed {
   const faults = new Faults();
+  const budget = new ConditionBudget();
   const top: Group = { operator: 'and', children: [] };
   // A group goes into the one around it where that says the same: a single child needs no operator.
   const open: { items: readonly unknown[]; next: number; into: Group; place: Place | undefined }[] = [];
@@ -48,10 +50,13 @@ export function parseRule(
     frame.next += 1;
     if (!isObject(item)) faults.add(() => at(place), NEITHER);
     else if (Object.hasOwn(item, 'conditions')) enter(item, frame.into, place);
-    else {
+    else if (!budget.takeCondition()) {
+      faults.add(() => root, `must have at most ${CONDITIONS_MAX} conditions, groups not counted`);
+      break;
+    } else {
       const complain = (message: string, ...within: readonly (string | number)[]) =>
         faults.add(() => at(place, ...within), message);
-      const leaf = readCondition(item, place, customKinds, complain);
+      const leaf = readCondition(item, { place, customKinds, budget }, complain);
       if (leaf !== undefined) frame.into.children.push(leaf);
     }
   }
@@ -94,8 +99,11 @@ type Complain = (message: string, ...within: readonly (string | number)[]) => vo
 
 function readCondition(
   raw: Json,
-  place: Place,
-  customKinds: CustomKinds | undefined,
+  {
+    place,
+    customKinds,
+    budget,
+  }: { place: Place; customKinds: CustomKinds | undefined; budget: ConditionBudget },
   complain: Complain,
 ): Leaf | undefined {
   refuseUnknownKeys(raw, ['field', 'operator', 'value'], complain);
@@ -112,11 +120,16 @@ function readCondition(
   }
   if (typeof operator !== 'string') return undefined;
   if (customKinds === undefined && customKey(name) !== undefined) return undefined;
-  const test = readTest(raw, operator, field, complain);
+  const test = readTest(raw, operator, { field, budget }, complain);
   return test === undefined ? undefined : { field, operator, test, place };
 }
 
-function readTest(raw: Json, name: string, field: Field, complain: Complain): Test | undefined {
+function readTest(
+  raw: Json,
+  name: string,
+  { field, budget }: { field: Field; budget: ConditionBudget },
+  complain: Complain,
+): Test | undefined {
   const operator = operatorOf(field.kind, name);
   if (operator === undefined) {
     const fit = operatorsOf(field.kind).join(', ');
@@ -128,5 +141,17 @@ function readTest(raw: Json, name: string, field: Field, complain: Complain): Te
     complain(hasValue ? `must be left out with ${name}` : `is required with ${name}`, 'value');
     return undefined;
   }
-  return operator.read(raw['value'], (message, ...within) => complain(message, 'value', ...within), field);
+  const tooMany = name === 'matches' ? budget.takePattern(raw['value']) : undefined;
+  if (tooMany !== undefined) {
+    complain(tooMany, 'value');
+    return undefined;
+  }
+  const test = operator.read(
+    raw['value'],
+    (message, ...within) => complain(message, 'value', ...within),
+    field,
+  );
+  const tooMuch = test === undefined ? undefined : budget.takeTest(field, test);
+  if (tooMuch !== undefined) complain(tooMuch, 'value');
+  return test;
 }

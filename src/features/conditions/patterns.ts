@@ -1,37 +1,50 @@
 import { RE2JS } from 're2js';
 import { CharacterSet } from './character-set.ts';
-
-/** A regular expression that means the same in memory (RE2) and in Postgres (an ARE). */
-export interface Pattern {
-  /** As it was written. */
-  source: string;
-  /** As Postgres reads it. */
-  postgres: string;
-  test(text: string): boolean;
-}
+import { PatternCache } from './pattern-cache.ts';
+import { assertAffordable, PatternFault, type PatternCost, type PatternNode } from './pattern-cost.ts';
+import { PatternTree } from './pattern-tree.ts';
 
 export const PATTERN_MAX = 256;
 /** What Postgres takes. */
 const REPEAT_MAX = 255;
 
-/** Why a pattern is not taken, for the person who wrote it. */
-export class PatternFault extends Error {}
+/** A regular expression that means the same in memory (RE2) and in Postgres (an ARE). */
+export class Pattern {
+  /** As it was written. */
+  readonly source: string;
+  /** As Postgres reads it. */
+  readonly postgres: string;
+  readonly cost: PatternCost;
+  readonly #re2: string;
+  #compiled: RE2JS | undefined;
 
-/** Throws a `PatternFault`. */
+  constructor(parts: { source: string; re2: string; postgres: string; cost: PatternCost }) {
+    this.source = parts.source;
+    this.postgres = parts.postgres;
+    this.cost = parts.cost;
+    this.#re2 = parts.re2;
+  }
+
+  /** Compiles the pattern when it is asked for the first time: whoever only reads a filter does not pay for that. */
+  test(text: string): boolean {
+    this.#compiled ??= RE2JS.compile(this.#re2);
+    return this.#compiled.test(text);
+  }
+}
+
+const patterns = new PatternCache(checkPattern);
+
+/** Checks a pattern without compiling it. Throws a `PatternFault`. */
 export function readPattern(source: string): Pattern {
+  return patterns.get(source);
+}
+
+function checkPattern(source: string): Pattern {
   if (source.length > PATTERN_MAX) {
     throw new PatternFault(`must have at most ${PATTERN_MAX} characters`);
   }
-  const { re2, postgres } = new Translation(source).run();
-  let compiled: RE2JS;
-  try {
-    compiled = RE2JS.compile(re2);
-  } catch (error) {
-    throw new PatternFault(
-      `must be a regular expression: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-  return { source, postgres, test: (text) => compiled.test(text) };
+  const { re2, postgres, tree } = new Translation(source).run();
+  return new Pattern({ source, re2, postgres, cost: assertAffordable(tree) });
 }
 
 const WORD = CharacterSet.of(['0', '9'], ['A', 'Z'], ['_', '_'], ['a', 'z']);
@@ -72,6 +85,18 @@ const AT_WORD = `[A-Za-z0-9_]`;
 const BOUNDARY = `(?:(?<=${AT_WORD})(?!${AT_WORD})|(?<!${AT_WORD})(?=${AT_WORD}))`;
 const NO_BOUNDARY = `(?:(?<=${AT_WORD})(?=${AT_WORD})|(?<!${AT_WORD})(?!${AT_WORD}))`;
 
+/** How a repetition is written, and how often at least and at most it repeats. */
+interface Times {
+  times: string;
+  min: number;
+  max: number;
+}
+const SIGNS = {
+  '*': { min: 0, max: Infinity },
+  '+': { min: 1, max: Infinity },
+  '?': { min: 0, max: 1 },
+} as const;
+
 /** Reads the syntax that both have and writes it for each; whatever else there is, is refused by name. */
 class Translation {
   readonly #input: string[];
@@ -79,12 +104,13 @@ class Translation {
   #re2 = '';
   #postgres = '';
   #anyCase = false;
+  readonly #tree = new PatternTree();
 
   constructor(source: string) {
     this.#input = Array.from(source);
   }
 
-  run(): { re2: string; postgres: string } {
+  run(): { re2: string; postgres: string; tree: PatternNode } {
     if (this.#input.slice(0, 4).join('') === '(?i)') {
       this.#anyCase = true;
       this.#at = 4;
@@ -101,19 +127,24 @@ class Translation {
         case ')':
           if (depth === 0) throw fault('has a ) without its (');
           this.#write(')');
+          this.#tree.close();
           depth -= 1;
           repeatable = true;
           break;
         case '|':
+          this.#write(next);
+          this.#tree.or();
+          repeatable = false;
+          break;
         case '^':
         case '$':
-          this.#write(next);
+          this.#edge(next);
           repeatable = false;
           break;
         case '*':
         case '+':
         case '?':
-          this.#repeat(next, repeatable);
+          this.#repeat({ times: next, ...SIGNS[next] }, repeatable);
           repeatable = false;
           break;
         case '.':
@@ -144,7 +175,7 @@ class Translation {
       }
     }
     if (depth > 0) throw fault('has a ( without its )');
-    return { re2: this.#re2, postgres: this.#postgres };
+    return { re2: this.#re2, postgres: this.#postgres, tree: this.#tree.whole() };
   }
 
   #take(): string | undefined {
@@ -161,9 +192,25 @@ class Translation {
   }
 
   #class(set: CharacterSet): void {
-    const wanted = this.#anyCase ? set.inAnyCase() : set;
-    this.#re2 += wanted.forRe2();
-    this.#postgres += wanted.forPostgres();
+    this.#oneOf(this.#anyCase ? set.inAnyCase() : set);
+  }
+
+  #oneOf(set: CharacterSet): void {
+    this.#re2 += set.forRe2();
+    this.#postgres += set.forPostgres();
+    this.#tree.add({ is: 'characters', set });
+  }
+
+  /** Where the text begins or ends. */
+  #edge(sign: '^' | '$'): void {
+    this.#write(sign);
+    this.#tree.add({ is: 'edge' });
+  }
+
+  #boundary(re2: string, postgres: string): void {
+    this.#re2 += re2;
+    this.#postgres += postgres;
+    this.#tree.add({ is: 'boundary' });
   }
 
   #literal(character: string): void {
@@ -173,6 +220,7 @@ class Translation {
   /** What a group is called is of no use here, nor that it is remembered. */
   #openGroup(): void {
     this.#write('(?:');
+    this.#tree.open();
     if (!this.#sees('?')) return;
     if (this.#sees('?:')) {
       this.#at += 2;
@@ -194,13 +242,14 @@ class Translation {
   }
 
   /** Whether as few or as many as can be makes no difference to whether it matches. */
-  #repeat(times: string, repeatable: boolean): void {
-    if (!repeatable) throw fault(`has ${times} where nothing is that it could repeat`);
+  #repeat({ times, min, max }: Times, repeatable: boolean): void {
+    if (!repeatable) throw fault(`has the quantifier ${times} with nothing to repeat before it`);
     this.#write(times);
+    this.#tree.repeat(min, max);
     if (this.#sees('?')) this.#at += 1;
   }
 
-  #bound(): string | undefined {
+  #bound(): Times | undefined {
     const found = /^(\d+)(?:(,)(\d*))?\}/.exec(this.#input.slice(this.#at).join(''));
     if (found === null) return undefined;
     const [whole, low = '', comma, high = ''] = found;
@@ -209,7 +258,9 @@ class Translation {
     }
     if (high !== '' && Number(high) < Number(low)) throw fault(`has a repetition that ends before it begins`);
     this.#at += whole.length;
-    return `{${Number(low)}${comma ?? ''}${high === '' ? '' : Number(high)}}`;
+    const min = Number(low);
+    const times = `{${min}${comma ?? ''}${high === '' ? '' : Number(high)}}`;
+    return { times, min, max: comma === undefined ? min : high === '' ? Infinity : Number(high) };
   }
 
   /** @returns whether what it wrote can be repeated */
@@ -217,18 +268,16 @@ class Translation {
     const next = this.#take();
     switch (next) {
       case 'b':
-        this.#re2 += '\\b';
-        this.#postgres += BOUNDARY;
+        this.#boundary('\\b', BOUNDARY);
         return false;
       case 'B':
-        this.#re2 += '\\B';
-        this.#postgres += NO_BOUNDARY;
+        this.#boundary('\\B', NO_BOUNDARY);
         return false;
       case 'A':
-        this.#write('^');
+        this.#edge('^');
         return false;
       case 'z':
-        this.#write('$');
+        this.#edge('$');
         return false;
       default:
         this.#class(this.#escaped(next));
@@ -288,8 +337,7 @@ class Translation {
     if (this.#anyCase) set = set.inAnyCase();
     const wanted = negated ? set.complement() : set;
     if (wanted.isEmpty) throw fault('has brackets that no character fits');
-    this.#re2 += wanted.forRe2();
-    this.#postgres += wanted.forPostgres();
+    this.#oneOf(wanted);
   }
 
   #bracketItem(next: string): CharacterSet {

@@ -1,5 +1,5 @@
 import { PRESENCE_JOIN } from './device-source.ts';
-import type { Dependency, Field, ManyField, SingleField } from './field.ts';
+import { type Dependency, type Field, isMany, type ManyField, type SingleField } from './field.ts';
 import { type Bound, boundAt, instantText } from './instants.ts';
 import type { Leaf, Rule, Test } from './rule.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -111,8 +111,6 @@ function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Par
 
 /** What stands in the table of presence. */
 const IN_PRESENCE: readonly Dependency[] = ['status', 'lastSeenAt', 'metrics'];
-
-const isMany = (field: Field): field is ManyField => 'some' in field.sql;
 
 const UNFIT = (test: Test, field: Field) => new Error(`${test.is} is not asked of ${field.kind}`);
 
