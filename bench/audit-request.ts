@@ -10,6 +10,7 @@ import type { AuditTrail } from '../src/platform/http/audit.ts';
 import { mount } from '../src/platform/http/mount.ts';
 import { beginRequest } from '../src/platform/http/request-state.ts';
 import { newId } from '../src/platform/ids.ts';
+import { ExpensiveWork } from '../src/platform/expensive-work.ts';
 import { createMetrics } from '../src/platform/metrics.ts';
 import { createSealer } from '../src/platform/secrets/sealed.ts';
 import { type AuditBench, createAuditBench, SECRET } from '../test/features/audit/audit-support.ts';
@@ -67,6 +68,7 @@ async function serve(audit: AuditTrail): Promise<{ port: number; close: () => vo
       authenticator: { authenticate: async () => caller },
       agents: { authenticate: () => Promise.reject(new Error('no agents here')) },
       audit,
+      expensive: new ExpensiveWork({ poolSize: 10 }),
     }),
   );
   app.use(errorHandler);

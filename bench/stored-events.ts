@@ -9,6 +9,7 @@ import { errorHandler } from '../src/platform/http/error-body.ts';
 import { mount } from '../src/platform/http/mount.ts';
 import { beginRequest } from '../src/platform/http/request-state.ts';
 import { newId } from '../src/platform/ids.ts';
+import { ExpensiveWork } from '../src/platform/expensive-work.ts';
 import { createMetrics } from '../src/platform/metrics.ts';
 import { createSealer } from '../src/platform/secrets/sealed.ts';
 import type { DeviceEvent } from '../src/protocol/index.ts';
@@ -167,6 +168,7 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
       authenticator: { authenticate: () => Promise.reject(new Error('no people here')) },
       agents: { authenticate: async () => caller },
       audit: createAuditTrail(sealer),
+      expensive: new ExpensiveWork({ poolSize: 10 }),
     }),
   );
   app.use(errorHandler);

@@ -58,6 +58,7 @@ import { openApi } from './platform/http/open-api.ts';
 import { healthRoutes, metricsRoute } from './platform/http/operations.ts';
 import { beginRequest } from './platform/http/request-state.ts';
 import { newId } from './platform/ids.ts';
+import { ExpensiveWork } from './platform/expensive-work.ts';
 import type { Logger } from './platform/logger.ts';
 import { createMailer } from './platform/mail/mailer.ts';
 import { createMetrics, type Metrics } from './platform/metrics.ts';
@@ -107,6 +108,7 @@ export async function startServer({
     poolSize: config.databasePoolSize,
     log,
   });
+  const expensive = new ExpensiveWork({ poolSize: config.databasePoolSize });
   const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   const httpServer = createServer();
@@ -231,10 +233,12 @@ export async function startServer({
       authenticator: apiKeys.limited(authenticator),
       agents: createAgentAuthenticator(credentials, hub),
       audit,
+      expensive,
     });
     const document = openApi(routes, API_INFO);
     const health = healthRoutes(VERSION, readinessChecks(database, redis), () => draining);
     databaseMetrics(metrics, database);
+    expensiveMetrics(metrics, expensive);
 
     const app = express();
     app.disable('etag');
@@ -386,6 +390,15 @@ function databaseMetrics(metrics: Metrics, { pool, hubPool }: Database): void {
     'Connections of the live side, by what they do.',
     'state',
     () => poolState(hubPool),
+  );
+}
+
+function expensiveMetrics(metrics: Metrics, work: ExpensiveWork): void {
+  metrics.labelledGauge(
+    'muster_expensive_requests',
+    'Expensive requests that wait for their turn now, and those that were refused since the start.',
+    'state',
+    () => work.state,
   );
 }
 

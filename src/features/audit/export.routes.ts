@@ -23,6 +23,7 @@ export const exportRoutes: AnyRoute[] = [
     description:
       'Newest 10,000 matching entries, as JSON or CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.',
     access: EXPORT,
+    cost: 'expensive',
     body: ExportRequest,
     response: z.object({ data: z.array(FullEntry) }),
     media: ['application/json', 'text/csv'],
@@ -35,6 +36,7 @@ export const exportRoutes: AnyRoute[] = [
     summary: 'Export audit entries as CSV',
     description: 'Newest 10,000 matching entries.',
     access: EXPORT,
+    cost: 'expensive',
     query: ExportQuery,
     response: z.string(),
     media: ['text/csv'],

@@ -39,6 +39,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         description:
           'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
         access: { scopes: SCOPES, permission: 'devices:execute' },
+        cost: 'expensive',
         body: NewCommands,
         bodyLimit: 500_000,
         response: CommandsStarted,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { Device, DeviceQuery } from './device.schema.ts';
+import { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 import type { BulkParts } from './bulk.service.ts';
 import { decommissionDevice } from './decommission.service.ts';
 import { listDevices, readDevice } from './device.service.ts';
@@ -20,6 +20,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
         path: '/devices',
         summary: 'List devices',
         access: { scopes: SCOPES, permission: 'devices:read' },
+        cost: costOfListing,
         query: DeviceQuery,
         response: pageOf(Device),
         handler: ({ ctx, query }) => listDevices(ctx, query),

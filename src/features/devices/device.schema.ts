@@ -83,3 +83,11 @@ export const DeviceQuery = PageQuery.extend({
   order: z.enum(['asc', 'desc']).default('asc'),
 });
 export type DeviceQuery = z.infer<typeof DeviceQuery>;
+
+/** A plain page is cheap. To find devices by what they are reads many that are not shown. */
+export const costOfListing = ({
+  filterId,
+  search,
+  tags,
+}: Pick<DeviceQuery, 'filterId' | 'search' | 'tags'>) =>
+  filterId === undefined && search === undefined && tags === undefined ? 'cheap' : 'expensive';

@@ -4,7 +4,7 @@ export { assertRoomForDevice } from './device-caps.ts';
 export { createDeviceStore } from './device-store.ts';
 export type { TellAutoUpdate } from './update.service.ts';
 export { deviceRoutes } from './device.routes.ts';
-export { Device, DeviceQuery } from './device.schema.ts';
+export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
   devicesFound,
   devicesToManage,

@@ -34,6 +34,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     description:
       'Each device has an outcome of its own; one that cannot be changed stops no other. To decommission needs `devices:delete`.',
     access: may('devices:write'),
+    cost: 'expensive',
     body: BulkChange,
     response: BulkChanged,
     idempotent: true,

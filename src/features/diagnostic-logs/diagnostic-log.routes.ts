@@ -33,6 +33,7 @@ export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteG
       path: '/devices/:id/diagnostic-logs',
       summary: 'The log of a device’s agent, newest first',
       access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      cost: 'expensive',
       params: IdParams,
       query: DiagnosticLogQuery,
       response: DiagnosticLogPage,

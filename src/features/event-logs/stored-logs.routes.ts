@@ -35,6 +35,7 @@ export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup
       path: '/devices/:id/eventlogs',
       summary: 'The stored events of a device, newest first',
       access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      cost: 'expensive',
       params: IdParams,
       query: StoredEventQuery,
       response: StoredEventPage,

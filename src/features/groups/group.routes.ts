@@ -3,7 +3,7 @@ import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { Device } from '../devices/index.ts';
+import { costOfListing, Device } from '../devices/index.ts';
 import {
   Group,
   GroupChange,
@@ -40,6 +40,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       path: '/groups',
       summary: 'List device groups of one or of all accessible organizations',
       access: READ,
+      cost: 'expensive',
       query: GroupQuery,
       response: pageOf(Group),
       handler: ({ ctx, query }) => listGroups(ctx, query),
@@ -50,6 +51,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       summary: 'Create a device group',
       description: 'Static, or dynamic by a saved filter: then its devices are those that the filter finds.',
       access: WRITE,
+      cost: 'expensive',
       body: NewGroup,
       response: Group,
       status: 201,
@@ -80,6 +82,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       path: '/groups/:id',
       summary: 'Change a device group',
       access: WRITE,
+      cost: 'expensive',
       params: IdParams,
       body: GroupPatch,
       response: Group,
@@ -116,6 +119,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       path: '/groups/:id/devices',
       summary: 'List the devices of a group',
       access: READ,
+      cost: costOfListing,
       params: IdParams,
       query: GroupDeviceQuery,
       response: pageOf(Device),

@@ -72,6 +72,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         description:
           'Decommissioned devices do not count: a title that only they have is shown with no device.',
         access: READERS,
+        cost: 'expensive',
         query: FleetSoftwareQuery,
         response: SoftwareTitlePage,
         handler: ({ ctx, query }) => listTitles(ctx, query),

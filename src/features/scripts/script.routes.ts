@@ -92,6 +92,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         description:
           'Each device runs it once; one that is not connected when it comes back, within a day. How it went is in the commands.',
         access: may('scripts:execute'),
+        cost: 'expensive',
         params: IdParams,
         body: ScriptExecution,
         response: ExecutionStarted,

@@ -13,6 +13,7 @@ export const searchRoutes: RouteGroup = {
       description:
         'What the caller may read of each, the best matches first: the whole name, its beginning, the beginning of a word, any part.',
       access: { scopes: ['organization', 'partner', 'system'] },
+      cost: 'expensive',
       query: SearchQuery,
       response: SearchAnswer,
       handler: async ({ ctx, query }) => ({ results: await search(ctx, query) }),

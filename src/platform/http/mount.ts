@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type {
   AgentCaller,
   AgentContext,
+  Caller,
   Context,
   DetachedAgentContext,
   DetachedContext,
@@ -13,6 +14,7 @@ import type {
 import type { TenantScope } from '../db/tenant-scope.ts';
 import { withSystem, withTenant } from '../db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../errors.ts';
+import type { ExpensiveWork } from '../expensive-work.ts';
 import {
   type AgentAuthenticator,
   type Authenticator,
@@ -27,6 +29,7 @@ import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
+import { isDeepPage } from './pagination.ts';
 import { ReadyJson, ToldJson } from './ready-json.ts';
 import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
@@ -37,6 +40,8 @@ export interface Pipeline {
   authenticator: Authenticator;
   agents: AgentAuthenticator;
   audit: AuditTrail;
+  /** What limits how many transactions of expensive rows run at once. */
+  expensive: ExpensiveWork;
 }
 
 const BODY_LIMIT = 100_000;
@@ -157,10 +162,17 @@ async function answerOf(
     return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
   }
   if (caller !== undefined) {
-    const within = transactions(row, pipeline, caller, (opened) => ({ ...base, caller, ...opened }));
+    const opened = transactions(row, pipeline, caller, (opening) => ({ ...base, caller, ...opening }));
+    const limit = isExpensive(row, input.query) ? pipeline.expensive : undefined;
+    const within = limited(limit, caller, opened, { signal: input.signal });
     const ctx: DetachedContext = { ...base, caller, withTenant: within };
     const answer = await signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
-    return answer instanceof Download ? new OpenDownload(answer, within) : answer;
+    if (!(answer instanceof Download)) return answer;
+    // The rest of what is being sent waits for its turn and is not refused.
+    return new OpenDownload(
+      answer,
+      limited(limit, caller, opened, { signal: input.signal, isPatient: true }),
+    );
   }
   const ctx: PublicContext = { ...base, withSystem: (why, work) => withSystem(pipeline.db, why, work) };
   return shaped(row, await row.handler({ ...input, ctx, prepared: undefined }));
@@ -212,6 +224,22 @@ function transactions<C>(
     for (const task of afterwards) await task();
     return result;
   };
+}
+
+type Within = DetachedContext['withTenant'];
+
+const isExpensive = ({ cost }: AnyRoute, query: unknown) =>
+  (typeof cost === 'function' ? cost(query) : cost) === 'expensive' || isDeepPage(query);
+
+/** Where there is a limit, opens each transaction when it is the caller's turn. */
+function limited(
+  limit: ExpensiveWork | undefined,
+  caller: Caller,
+  opened: Within,
+  options: { signal: AbortSignal; isPatient?: boolean },
+): Within {
+  if (limit === undefined) return opened;
+  return (work) => limit.run(caller, () => opened(work), options);
 }
 
 async function audited(

@@ -121,6 +121,7 @@ function errorResponses(row: AnyRoute, schema: Json): Json {
     codes.add('forbidden');
     if (!refusesKeys(row.access)) codes.add('rate_limited');
   }
+  if (row.cost !== undefined) codes.add('rate_limited');
   if (typeof row.access === 'object' && row.access.mfa === true) codes.add('mfa_required');
   if (row.params !== undefined) codes.add('not_found');
   if (row.idempotent === true) codes.add('conflict');

@@ -18,6 +18,17 @@ export const PageQuery = z.object({
 });
 export type PageQuery = z.infer<typeof PageQuery>;
 
+/** Rows before the page, which the database reads and nobody is shown. */
+const CHEAP_ROWS = 10_000;
+
+/** Whether a query, of any route, asks for a page so far behind the first that finding it takes long. */
+export function isDeepPage(query: unknown): boolean {
+  if (typeof query !== 'object' || query === null || !('page' in query)) return false;
+  const { page } = query;
+  const limit = 'limit' in query && typeof query.limit === 'number' ? query.limit : 1;
+  return typeof page === 'number' && page * limit > CHEAP_ROWS;
+}
+
 export const Pagination = z
   .object({ page: z.number().int(), limit: z.number().int(), total: z.number().int() })
   .meta({ id: 'Pagination' });

@@ -90,7 +90,14 @@ export interface AuditNote {
   details?: Record<string, unknown>;
 }
 
-interface RouteBase<A extends Access, P, Q, B, R, I extends true | undefined = true | undefined> {
+interface RouteBase<
+  A extends Access,
+  P extends z.ZodType | undefined,
+  Q extends z.ZodType | undefined,
+  B extends z.ZodType | undefined,
+  R extends z.ZodType,
+  I extends true | undefined = true | undefined,
+> {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   path: PathFor<A>;
   summary: string;
@@ -102,6 +109,11 @@ interface RouteBase<A extends Access, P, Q, B, R, I extends true | undefined = t
   /** Largest body in bytes (default 100 kB). */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
+  /**
+   * Of a row whose statements may take long: `expensive`, or what says so of a request. Its transactions count in the
+   * share of the pool that a person and a partner may hold (docs/decisions/expensive-work.md).
+   */
+  cost?: 'expensive' | ((query: Parsed<Q>) => 'expensive' | 'cheap');
   /** Throws where this server does not offer the route, or does not offer it to this client any more: before anybody
    * signs in and anything of the body is read. */
   before?(client: ClientInfo): void | Promise<void>;
@@ -158,7 +170,11 @@ export interface RouteDeclaration<
 
 /** The element of the route table. Its schemas and handler agree by construction in `route`; here they are erased. */
 export interface AnyRoute
-  extends RouteBase<Access, z.ZodType | undefined, z.ZodType | undefined, z.ZodType | undefined, z.ZodType> {
+  extends Omit<
+    RouteBase<Access, z.ZodType | undefined, z.ZodType | undefined, z.ZodType | undefined, z.ZodType>,
+    'cost'
+  > {
+  cost?: 'expensive' | ((query: unknown) => 'expensive' | 'cheap');
   transaction: boolean;
   audit?: {
     action: string;

@@ -1,0 +1,120 @@
+import { AppError } from './errors.ts';
+
+/** At most `max` pieces of work that name the same key run at once. */
+export interface Share {
+  key: string;
+  max: number;
+}
+
+interface Waiter {
+  shares: readonly Share[];
+  begin: () => void;
+}
+
+/** Work waits this long for its turn, and is refused then. */
+const WAIT_MS = 3000;
+/** So much work of one key waits at most; the rest is refused at once. */
+const WAITING_MAX = 40;
+const RETRY_AFTER_MS = 2000;
+
+/**
+ * Runs work while each of its shares has room. The rest waits in the order in which it came, but work whose shares have
+ * room passes work whose shares are full: a person who asks for too much waits for themselves alone.
+ */
+export class ConcurrencyLimiter {
+  readonly #running = new Map<string, number>();
+  readonly #waitingOf = new Map<string, number>();
+  readonly #waiting = new Set<Waiter>();
+  readonly #waitMs: number;
+  readonly #waitingMax: number;
+  #refused = 0;
+
+  constructor({ waitMs = WAIT_MS, waitingMax = WAITING_MAX }: { waitMs?: number; waitingMax?: number } = {}) {
+    this.#waitMs = waitMs;
+    this.#waitingMax = waitingMax;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** How much work was refused so far. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /**
+   * Throws `rate_limited` where the work does not get its turn in time.
+   * @param isPatient  the work waits for as long as it takes: for the rest of something that has begun
+   */
+  async run<T>(
+    shares: readonly Share[],
+    work: () => PromiseLike<T>,
+    { isPatient = false, signal }: { isPatient?: boolean; signal?: AbortSignal | undefined } = {},
+  ): Promise<T> {
+    if (this.#hasRoom(shares)) this.#count(this.#running, shares, 1);
+    else await this.#turn(shares, isPatient, signal);
+    try {
+      return await work();
+    } finally {
+      this.#count(this.#running, shares, -1);
+      this.#beginOthers();
+    }
+  }
+
+  /** Resolves when the work is counted as running. */
+  async #turn(shares: readonly Share[], isPatient: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const isFull = shares.some(({ key }) => (this.#waitingOf.get(key) ?? 0) >= this.#waitingMax);
+    if (isFull && !isPatient) throw this.#refusal();
+    await new Promise<void>((resolve, reject) => {
+      const leave = () => {
+        this.#waiting.delete(waiter);
+        this.#count(this.#waitingOf, shares, -1);
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', giveUp);
+      };
+      const giveUp = () => {
+        leave();
+        reject(this.#refusal());
+      };
+      const waiter: Waiter = {
+        shares,
+        begin: () => {
+          leave();
+          this.#count(this.#running, shares, 1);
+          resolve();
+        },
+      };
+      const timer = isPatient ? undefined : setTimeout(giveUp, this.#waitMs);
+      this.#waiting.add(waiter);
+      this.#count(this.#waitingOf, shares, 1);
+      if (signal?.aborted === true) giveUp();
+      else signal?.addEventListener('abort', giveUp);
+    });
+  }
+
+  #hasRoom(shares: readonly Share[]): boolean {
+    return shares.every(({ key, max }) => (this.#running.get(key) ?? 0) < max);
+  }
+
+  #beginOthers(): void {
+    for (const waiter of this.#waiting) if (this.#hasRoom(waiter.shares)) waiter.begin();
+  }
+
+  #count(counts: Map<string, number>, shares: readonly Share[], by: 1 | -1): void {
+    for (const { key } of shares) {
+      const count = (counts.get(key) ?? 0) + by;
+      if (count > 0) counts.set(key, count);
+      else counts.delete(key);
+    }
+  }
+
+  #refusal(): AppError {
+    this.#refused += 1;
+    return new AppError(
+      'rate_limited',
+      'Too many expensive requests are running at once. Wait for some of them to end, then try again.',
+      { retryAfterMs: RETRY_AFTER_MS },
+    );
+  }
+}
