@@ -194,7 +194,11 @@ export async function startServer({
       metrics,
       ...hubTiming,
     });
-    groups = new GroupFollower({ db: database.hubPool, hub, log });
+    const follower = new GroupFollower({ db: database.hubPool, hub, log });
+    groups = follower;
+    metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
+      follower.failing(),
+    );
     let draining = false;
     let url = '';
     const baseUrl = () => (config.publicUrl ?? `http://localhost:${new URL(url).port}`).replace(/\/+$/, '');

@@ -283,7 +283,18 @@ export class LiveFilters {
   #judge(device: FleetDevice, aspects: Aspects): void {
     const shown = once(() => summaryOf(device));
     for (const followed of this.#followed.values()) {
-      if ((followed.reads & aspects) !== 0) judgeFor(followed.followers, followed, device, shown);
+      if ((followed.reads & aspects) !== 0) this.#judgeBy(followed, device, shown);
+    }
+  }
+
+  /** Conditions that cannot be asked end for those who follow them, and for nobody else. */
+  #judgeBy(followed: Followed, device: FleetDevice, shown?: () => DeviceSummary): void {
+    try {
+      judgeFor(followed.followers, followed, device, shown);
+    } catch (error) {
+      this.#log.error({ err: error, deviceId: device.id }, 'hub.live_conditions_failed');
+      const why = new AppError('unavailable', 'The conditions could not be evaluated. Subscribe again.');
+      for (const follower of [...followed.followers]) follower.end(why);
     }
   }
 
@@ -361,7 +372,7 @@ export class LiveFilters {
         for (const device of this.view.of(orgId)) {
           if (turns.isOver) await turns.next();
           if (this.#isClosed) return;
-          judgeFor(followed.followers, followed, device);
+          this.#judgeBy(followed, device);
         }
       }
     }

@@ -1,4 +1,5 @@
 import { Daily } from '../../platform/daily.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
@@ -13,11 +14,13 @@ const AT_ONCE = 20_000;
 /** Puts the names that were noted since the last round on sheets, once a day: sealing has nothing to do with it. */
 export class NameSheets {
   readonly #db: Db;
+  readonly #log: Logger;
   readonly #daily: Daily;
   #isClosed = false;
 
   constructor({ db, log }: { db: Db; log: Logger }) {
     this.#db = db;
+    this.#log = log;
     const run = async () => ({ gathered: await this.gather() });
     this.#daily = new Daily({ run, log, done: 'audit.names_gathered', failed: 'audit.names_not_gathered' });
   }
@@ -35,10 +38,16 @@ export class NameSheets {
   async gather(): Promise<number> {
     let gathered = 0;
     for (const chainId of await this.#due()) {
-      let some = AT_ONCE;
-      while (some === AT_ONCE && !this.#isClosed) {
-        some = await this.#gatherSome(chainId);
-        gathered += some;
+      try {
+        let some = AT_ONCE;
+        while (some === AT_ONCE && !this.#isClosed) {
+          some = await this.#gatherSome(chainId);
+          gathered += some;
+        }
+      } catch (error) {
+        // The other chains get their turn; this one has the next tomorrow.
+        if (isDatabaseAway(error)) throw error;
+        this.#log.warn({ err: error, chainId }, 'audit.names_of_chain_not_gathered');
       }
     }
     return gathered;

@@ -1,8 +1,10 @@
 import type { DeviceHub } from '../../hub/index.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { SetAside } from '../../platform/set-aside.ts';
 
 /** How late maintenance ends at most; to look costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
@@ -22,15 +24,25 @@ const END = `
     select d.id, o.partner_id, d.maintenance_until as until
     from devices d join organizations o on o.id = d.org_id
     where d.condition = 'maintenance' and d.maintenance_until <= now()
+      and (?::uuid is null or d.org_id = ?::uuid) and not d.org_id = any(?::uuid[])
     order by d.maintenance_until limit ${AT_ONCE} for no key update of d skip locked
   )
   update devices d set condition = 'normal', maintenance_until = null, updated_at = now()
   from over where d.id = over.id
   returning d.id, d.org_id, over.partner_id, d.hostname, over.until`;
 
+const WAITING = `select distinct org_id from devices where condition = 'maintenance' and maintenance_until <= now()`;
+
+/** Of which organizations: of one, or of all without some. */
+interface Choice {
+  only?: string;
+  without?: readonly string[];
+}
+
 /** Ends maintenance whose time is over, also what ended while no server ran. Every node looks; one of them finds each. */
 export class MaintenanceEnd {
   readonly #parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger };
+  readonly #aside = new SetAside();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isFailing = false;
@@ -56,10 +68,45 @@ export class MaintenanceEnd {
 
   /** Answers of how many devices it has ended. */
   async endThoseOver(): Promise<number> {
+    const without = this.#aside.notDue();
+    try {
+      const ended = await this.#endAll({ without });
+      this.#aside.keepOnly(new Set(without));
+      return ended;
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      return this.#endOneByOne(without);
+    }
+  }
+
+  /** Organization by organization, where one of them keeps all others from their end. */
+  async #endOneByOne(without: readonly string[]): Promise<number> {
+    const { db, log } = this.#parts;
+    const { rows } = await withSystem(
+      db,
+      'find the organizations with maintenance whose time is over',
+      (tx) => tx.raw<{ rows: { org_id: string }[] }>(WAITING),
+    );
+    let ended = 0;
+    for (const { org_id: orgId } of rows) {
+      if (without.includes(orgId)) continue;
+      try {
+        ended += await this.#endAll({ only: orgId });
+        this.#aside.release(orgId);
+      } catch (error) {
+        if (isDatabaseAway(error)) throw error;
+        const retryMs = this.#aside.put(orgId);
+        log.warn({ err: error, orgId, retryMs }, 'devices.maintenance_of_organization_not_ended');
+      }
+    }
+    return ended;
+  }
+
+  async #endAll(choice: Choice): Promise<number> {
     let ended = 0;
     let some = AT_ONCE;
     while (some === AT_ONCE && !this.#isClosed) {
-      some = await this.#endSome();
+      some = await this.#endSome(choice);
       ended += some;
     }
     return ended;
@@ -76,10 +123,10 @@ export class MaintenanceEnd {
     }
   }
 
-  async #endSome(): Promise<number> {
+  async #endSome({ only, without = [] }: Choice): Promise<number> {
     const { db, hub, audit, log } = this.#parts;
     const ended = await withSystem(db, 'end maintenance whose time is over', async (tx) => {
-      const { rows } = await tx.raw<{ rows: Ended[] }>(END);
+      const { rows } = await tx.raw<{ rows: Ended[] }>(END, [only ?? null, only ?? null, [...without]] as string[]);
       await audit.recordAll(
         tx,
         rows.map(({ id, org_id: orgId, partner_id: partnerId, hostname, until }) => ({

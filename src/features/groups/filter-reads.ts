@@ -1,3 +1,4 @@
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withTenant } from '../../platform/db/transaction.ts';
 import type { Conditions } from '../conditions/index.ts';
@@ -53,7 +54,11 @@ export class FilterReads {
       if (this.#known.has(filterId)) continue;
       const found = await withTenant(this.#db, organizationScope(orgId), (tx) =>
         conditionsWithin(tx, { orgId, filterId }),
-      );
+      ).catch((error: unknown) => {
+        // One filter that cannot be read must not stop the others. Its own groups say so in the log when they are settled.
+        if (isDatabaseAway(error)) throw error;
+        return undefined;
+      });
       const conditions = found && { reads: found.reads, dependsOnTime: found.dependsOnTime };
       this.#known.set(filterId, { orgId, updatedAt: updatedAt.getTime(), conditions });
     }

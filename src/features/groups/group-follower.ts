@@ -1,7 +1,9 @@
 import type { DeviceHub } from '../../hub/index.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { SetAside } from '../../platform/set-aside.ts';
 import { conditionsWithin } from '../filters/index.ts';
 import { FilterReads, type Occasion } from './filter-reads.ts';
 import { settle } from './membership.ts';
@@ -19,6 +21,8 @@ const CHANGES_KEPT = 10_000;
 const CHANGES_KEPT_DAYS = 365;
 /** Devices that one statement looks at. */
 const AT_ONCE = 5000;
+/** So long one round works for one organization. What is left of its groups is compared later. */
+const ROUND_OF_ORGANIZATION_MS = 5000;
 
 interface Parts {
   db: Db;
@@ -26,6 +30,8 @@ interface Parts {
   log: Logger;
   gatherMs?: number;
   lookMs?: number;
+  /** How soon a group that could not be settled is tried again for the first time. */
+  retryMs?: number;
 }
 
 interface DynamicGroup {
@@ -36,10 +42,19 @@ interface DynamicGroup {
   evaluatedAt: Date | null;
 }
 
+/** What a group is settled for. */
+interface Change {
+  reason: 'filter_match' | 'filter_changed';
+  /** Left out: all devices of the organization. */
+  only?: readonly string[];
+}
+
 /**
  * Keeps dynamic groups as their filters say, on the node where something has changed: only groups whose filter reads it,
  * and for the devices alone that it happened to. A group is settled under its lock, so that several nodes do not get in
- * each other's way, and each group in a transaction of its own, so that none waits for another.
+ * each other's way, and each group in a transaction of its own, so that none waits for another. A group that cannot be settled is set aside
+ * and compared as a whole later, and the time that one organization takes of a round is bounded: no filter keeps other
+ * groups from being right.
  */
 export class GroupFollower {
   readonly #parts: Parts;
@@ -47,6 +62,9 @@ export class GroupFollower {
   #touched = new Map<Occasion, Set<string>>();
   readonly #filters = new Set<string>();
   readonly #customFieldsOf = new Set<string>();
+  readonly #aside: SetAside;
+  /** How long this round has worked for each organization. */
+  #spentMs = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -57,6 +75,12 @@ export class GroupFollower {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#reads = new FilterReads(parts.db);
+    this.#aside = new SetAside(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
+  }
+
+  /** Groups that could not be settled; more than none for long means that someone must look. */
+  failing(): number {
+    return this.#aside.size;
   }
 
   start(): void {
@@ -114,7 +138,10 @@ export class GroupFollower {
   /** One thing after the other. */
   #then(work: () => Promise<void>): void {
     this.#running = this.#running
-      .then(() => (this.#isClosed ? undefined : work()))
+      .then(() => {
+        this.#spentMs = new Map();
+        return this.#isClosed ? undefined : work();
+      })
       .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'groups.not_followed'));
   }
 
@@ -132,8 +159,8 @@ export class GroupFollower {
       await this.#reads.learn(groups);
       for (const group of groups) {
         const isReadOtherwise = customFieldsOf.has(group.orgId) && this.#reads.readsCustomFields(group);
-        if (filters.has(group.filterId)) await this.#settle(group, { reason: 'filter_changed' });
-        else if (isReadOtherwise) await this.#settle(group, { reason: 'filter_match' });
+        if (filters.has(group.filterId)) await this.#settleAlone(group, { reason: 'filter_changed' });
+        else if (isReadOtherwise) await this.#settleAlone(group, { reason: 'filter_match' });
       }
       await this.#followDevices(groups, touched);
     } catch (error) {
@@ -163,7 +190,7 @@ export class GroupFollower {
         const only = (byOrganization.get(group.orgId) ?? []).filter((id) =>
           mine.some(([, ids]) => ids.has(id)),
         );
-        if (only.length > 0) await this.#settle(group, { reason: 'filter_match', only });
+        if (only.length > 0) await this.#settleAlone(group, { reason: 'filter_match', only });
       }
     }
   }
@@ -172,12 +199,47 @@ export class GroupFollower {
   async #compareDue(): Promise<void> {
     const groups = await this.#groups();
     await this.#reads.learn(groups);
+    this.#aside.keepOnly(new Set(groups.map(({ id }) => id)));
     for (const group of groups) {
       if (this.#isClosed) return;
+      if (this.#aside.has(group.id)) {
+        // Compared as a whole, whatever it has missed meanwhile.
+        if (this.#aside.isDue(group.id)) await this.#settleAlone(group, { reason: 'filter_match' });
+        continue;
+      }
       const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
       const due = Math.max(Date.now() - seconds * 1000, this.#startedAt.getTime());
       if (group.evaluatedAt !== null && group.evaluatedAt.getTime() >= due) continue;
-      if (await this.#claim(group)) await this.#settle(group, { reason: 'filter_match' });
+      const isMine = await this.#isolated(group, () => this.#claim(group));
+      if (isMine === true) await this.#settleAlone(group, { reason: 'filter_match' });
+    }
+  }
+
+  /** Settles the group unless it is set aside. */
+  async #settleAlone(group: DynamicGroup, change: Change): Promise<void> {
+    if (this.#aside.has(group.id) && !this.#aside.isDue(group.id)) return;
+    const isWhole = this.#aside.has(group.id);
+    const spentMs = this.#spentMs.get(group.orgId) ?? 0;
+    if (spentMs > ROUND_OF_ORGANIZATION_MS) {
+      if (!isWhole) this.#aside.put(group.id);
+      return;
+    }
+    const begunAt = performance.now();
+    const { reason } = change;
+    const done = await this.#isolated(group, () => this.#settle(group, isWhole ? { reason } : change));
+    this.#spentMs.set(group.orgId, spentMs + performance.now() - begunAt);
+    if (done !== undefined) this.#aside.release(group.id);
+  }
+
+  /** Answers nothing where it has failed: the group is set aside then. Throws where the database does not answer. */
+  async #isolated<T>({ id, orgId }: DynamicGroup, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      const retryMs = this.#aside.put(id);
+      this.#parts.log.warn({ err: error, groupId: id, orgId, retryMs }, 'groups.not_settled');
+      return undefined;
     }
   }
 
@@ -199,10 +261,8 @@ export class GroupFollower {
     });
   }
 
-  async #settle(
-    { id, orgId }: DynamicGroup,
-    { reason, only }: { reason: 'filter_match' | 'filter_changed'; only?: readonly string[] },
-  ): Promise<void> {
+  /** Answers how many devices have joined or left. */
+  async #settle({ id, orgId }: DynamicGroup, { reason, only }: Change): Promise<number> {
     const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
       const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
         'select filter_id from device_groups where org_id = ? and id = ? for no key update',
@@ -215,13 +275,14 @@ export class GroupFollower {
       if (conditions === undefined) return [];
       return settle(tx, { id, orgId }, { conditions, reason, only });
     });
-    if (changed.length === 0) return;
+    if (changed.length === 0) return 0;
     this.#isTelling = true;
     try {
       this.#parts.hub.devicesChanged(changed);
     } finally {
       this.#isTelling = false;
     }
+    return changed.length;
   }
 
   async #groups(): Promise<DynamicGroup[]> {

@@ -17,6 +17,19 @@ export function postgresError(error: unknown): PostgresError | undefined {
   return constraint === undefined ? { code } : { code, constraint };
 }
 
+/** Whether the database could not be asked at all: then nothing else can be done either, and trying on is of no use. */
+export function isDatabaseAway(error: unknown): boolean {
+  const known = postgresError(error);
+  if (known !== undefined) return /^(08|53|57P)/.test(known.code);
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  return (
+    error.name === 'KnexTimeoutError' ||
+    ['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'].includes(code) ||
+    /^Connection (terminated|ended)/.test(error.message)
+  );
+}
+
 /** The few database failures that are an answer rather than a fault. `undefined` for all others. */
 export function databaseAppError(error: unknown): AppError | undefined {
   const known = postgresError(error);

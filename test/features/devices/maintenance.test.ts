@@ -7,6 +7,7 @@ import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/fac
 import { connectDevice } from '../../support/fake-device.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
 describe('maintenance', () => {
@@ -180,5 +181,31 @@ describe('maintenance', () => {
       'device.maintenance',
       'device.delete',
     ]);
+  });
+
+  it('ends for other organizations where that of one cannot be ended', async () => {
+    const stranger = await buildTenant(app);
+    const theirs = await buildDevice(app, stranger.orgId);
+    await maintain({ enabled: true, until: inMs(3_600_000) });
+    await maintain({ enabled: true, until: inMs(3_600_000) }, stranger.admin, theirs.deviceId);
+    await asOwner(
+      app.database.ownerUrl,
+      `create function refuse() returns trigger language plpgsql as $$ begin raise 'damaged'; end $$;
+      create trigger refuse before update on devices for each row
+        when (old.org_id = '${tenant.orgId}' and new.condition = 'normal') execute function refuse()`,
+    );
+    try {
+      await pass(device.deviceId, theirs.deviceId);
+      await eventually(
+        () => sql<{ condition: string }>('select condition from devices where id = ?', [theirs.deviceId]),
+        ([row]) => row?.condition === 'normal',
+      );
+      const [mine] = await sql<{ condition: string }>('select condition from devices where id = ?', [
+        device.deviceId,
+      ]);
+      expect(mine?.condition).to.equal('maintenance');
+    } finally {
+      await asOwner(app.database.ownerUrl, 'drop function refuse cascade');
+    }
   });
 });

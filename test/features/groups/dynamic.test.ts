@@ -306,4 +306,59 @@ describe('dynamic groups', function () {
     await becomes(group.id, []);
     await node.close();
   });
+
+  it('of others are right while one filter cannot be read, which is tried again until it is mended', async () => {
+    const stranger = await buildTenant(app);
+    const damaged = await makeGroup(all(hasTag('till')));
+    const filterId = await saveFilter(all(hasTag('till')), stranger.orgId, stranger.admin);
+    const { body: group } = await send(
+      'POST',
+      '/groups',
+      { orgId: stranger.orgId, name: 'Tills', type: 'dynamic', filterId },
+      stranger.admin,
+    );
+    const { deviceId: mine } = await buildDevice(app, tenant.orgId);
+    const { deviceId: theirs } = await buildDevice(app, stranger.orgId);
+    const { conditions } = (await send('GET', `/filters/${damaged.filterId}`)).body;
+    const store = (text: string) =>
+      withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw('update saved_filters set conditions = ?, updated_at = now() where id = ?', [
+          text,
+          damaged.filterId,
+        ]),
+      );
+    await store('{');
+    const node = new GroupFollower({
+      db: app.server.database.hubPool,
+      hub: { devicesChanged: () => {} },
+      log: quietLog,
+      gatherMs: 10,
+      lookMs: 50,
+      retryMs: 20,
+    });
+    const membersOf = async (id: string) =>
+      (await app.call('GET', `/devices?groupId=${id}`, { token: stranger.admin.token })).body.data.map(
+        (device: { id: string }) => device.id,
+      );
+    try {
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw(`update devices set tags = '{till}' where id = any(?::uuid[])`, [[mine, theirs]]),
+      );
+      node.touched([mine, theirs], 'recorded');
+      await eventually(
+        () => membersOf(group.id),
+        (found) => found.includes(theirs),
+      );
+      expect(node.failing()).to.equal(1);
+      await store(JSON.stringify(conditions));
+      node.start();
+      await becomes(damaged.id, [mine]);
+      await eventually(
+        async () => node.failing(),
+        (failing) => failing === 0,
+      );
+    } finally {
+      await node.close();
+    }
+  });
 });

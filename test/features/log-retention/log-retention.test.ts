@@ -5,6 +5,7 @@ import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 describe('log retention', function () {
   let app: TestApp;
@@ -157,5 +158,30 @@ describe('log retention', function () {
     );
     expect(await remove()).to.equal(12_000);
     expect((await left(device)).lines).to.equal(0);
+  });
+
+  it('goes on with the other organizations where the logs of one cannot be removed', async () => {
+    const devices = [
+      await buildDevice(app, await buildOrganization(app, tenant.partnerId)),
+      await buildDevice(app, await buildOrganization(app, tenant.partnerId)),
+      await buildDevice(app, await buildOrganization(app, tenant.partnerId)),
+    ] as const;
+    for (const one of devices) await fill(one, [99]);
+    const damaged = devices[1];
+    await asOwner(
+      app.database.ownerUrl,
+      `create function refuse() returns trigger language plpgsql as $$ begin raise 'damaged'; end $$;
+      create trigger refuse before delete on agent_logs for each row when (old.org_id = '${damaged.orgId}')
+        execute function refuse()`,
+    );
+    try {
+      await remove();
+      const lines = await Promise.all(devices.map(async (one) => (await left(one)).lines));
+      expect(lines).to.deep.equal([0, 1, 0]);
+    } finally {
+      await asOwner(app.database.ownerUrl, 'drop function refuse cascade');
+    }
+    await remove();
+    expect((await left(damaged)).lines).to.equal(0);
   });
 });
