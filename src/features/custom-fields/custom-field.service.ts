@@ -112,12 +112,28 @@ export async function deleteCustomField(
  * The definitions of organizations, by organization and key. They stay as they are until the end of the transaction:
  * what is checked by them is stored under them.
  */
+export async function definitionsToStoreBy(
+  ctx: Pick<Context, 'tx'>,
+  orgIds: readonly string[],
+): Promise<ReadonlyMap<string, Definitions>> {
+  return readDefinitions(ctx, orgIds, 'for share');
+}
+
+/** The same for whoever only reads by them: nothing is locked, and whoever changes one waits for nobody. */
 export async function definitionsOf(
   ctx: Pick<Context, 'tx'>,
   orgIds: readonly string[],
 ): Promise<ReadonlyMap<string, Definitions>> {
+  return readDefinitions(ctx, orgIds, '');
+}
+
+async function readDefinitions(
+  ctx: Pick<Context, 'tx'>,
+  orgIds: readonly string[],
+  lock: '' | 'for share',
+): Promise<ReadonlyMap<string, Definitions>> {
   const { rows } = await ctx.tx.raw<{ rows: { org_id: string; key: string; type: CustomFieldType }[] }>(
-    `select org_id, key, type from custom_fields where org_id = any(?::uuid[]) order by id for share`,
+    `select org_id, key, type from custom_fields where org_id = any(?::uuid[]) order by id ${lock}`,
     [[...orgIds]],
   );
   const byOrg = new Map<string, Map<string, CustomFieldType>>();

@@ -1,3 +1,3 @@
 export { customFieldRoutes } from './custom-field.routes.ts';
-export { customFieldKinds, definitionsOf } from './custom-field.service.ts';
+export { customFieldKinds, definitionsOf, definitionsToStoreBy } from './custom-field.service.ts';
 export { type CustomValues, type Definitions, faultsOf } from './custom-values.ts';

@@ -1,6 +1,6 @@
 import { type Context, holds } from '../../platform/context.ts';
 import { AppError, notFound, wireCode, type ErrorCode } from '../../platform/errors.ts';
-import { type Definitions, definitionsOf, faultsOf } from '../custom-fields/index.ts';
+import { type Definitions, definitionsToStoreBy, faultsOf } from '../custom-fields/index.ts';
 import { isManageable } from '../organizations/index.ts';
 import { readSite } from '../sites/index.ts';
 import { type DecommissionParts, takeOutOfService } from './decommission.service.ts';
@@ -167,7 +167,7 @@ async function refusedValues(
     [[...deviceIds]],
   );
   const orgIds = rows.map((row) => row.org_id);
-  const definitions = await definitionsOf(ctx, orgIds);
+  const definitions = await definitionsToStoreBy(ctx, orgIds);
   return new Map(
     orgIds.map((orgId) => {
       const faults = faultsOf(values, definitions.get(orgId) ?? (new Map() as Definitions));

@@ -16,7 +16,7 @@ import {
   WRITE_PRESENCE,
   WRITE_REPORTS,
 } from './written-presence.ts';
-import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
+import { selectSummaries, type SummaryRow, toSummary } from './device.report.ts';
 import { devicesFound } from './device.service.ts';
 
 const NONE_PASSED: PassedAddresses = new Map();
@@ -197,7 +197,7 @@ export function createDeviceStore({
           if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
           if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
           if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
-          const page = selectDevices(query).orderByRaw('d.org_id, d.id').limit(atMost);
+          const page = selectSummaries(query).orderByRaw('d.org_id, d.id').limit(atMost);
           return (await page).map(toSummary);
         },
         { readOnly: true },
@@ -213,7 +213,7 @@ export function createDeviceStore({
           .where('d.condition', '<>', 'decommissioned')
           .whereNull('o.deleted_at')
           .select('o.partner_id');
-        const rows = (await selectDevices(query)) as (DeviceRow & { partner_id: string })[];
+        const rows = (await selectSummaries(query)) as (SummaryRow & { partner_id: string })[];
         return rows.map((row) => ({ device: toSummary(row), partnerId: row.partner_id }));
       });
     },

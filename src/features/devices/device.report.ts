@@ -99,6 +99,48 @@ export function selectDevices(query: Query): Query<DeviceRow> {
   );
 }
 
+/** What a summary shows, and none of the JSON of a device: a whole fleet is read so. */
+export type SummaryRow = Pick<
+  DeviceRow,
+  | 'id'
+  | 'org_id'
+  | 'site_id'
+  | 'hostname'
+  | 'display_name'
+  | 'status'
+  | 'os_type'
+  | 'agent_version'
+  | 'enrolled_at'
+  | 'state'
+  | 'since'
+  | 'reason'
+  | 'last_seen_at'
+  | 'cpu_percent'
+  | 'ram_percent'
+  | 'disk_percent'
+>;
+
+export function selectSummaries(query: Query): Query<SummaryRow> {
+  return query.select(
+    'd.id',
+    'd.org_id',
+    'd.site_id',
+    'd.hostname',
+    'd.display_name',
+    'd.os_type',
+    'd.agent_version',
+    'd.enrolled_at',
+    'p.state',
+    'p.since',
+    'p.reason',
+    'p.last_seen_at',
+    'p.cpu_percent',
+    'p.ram_percent',
+    'p.disk_percent',
+    query.client.raw(`${STATUS_SQL} as status`),
+  );
+}
+
 export function withGroups(query: Query<DeviceRow>): Query<DeviceInGroups> {
   return query.select(
     query.client.raw(
@@ -115,7 +157,7 @@ export function presenceOf(row: Pick<DeviceRow, 'state' | 'since' | 'reason' | '
   return { state: row.state, since: row.since.toISOString(), reason: row.reason };
 }
 
-function metricsOf(row: DeviceRow): Metrics | null {
+function metricsOf(row: Pick<DeviceRow, 'cpu_percent' | 'ram_percent' | 'disk_percent'>): Metrics | null {
   const { cpu_percent: cpu, ram_percent: ram, disk_percent: disk } = row;
   if (cpu === null || ram === null || disk === null) return null;
   return { cpuPercent: rounded(cpu), ramPercent: rounded(ram), diskPercent: rounded(disk) };
@@ -158,7 +200,7 @@ export function toDevice(row: DeviceInGroups): Device {
   };
 }
 
-export function toSummary(row: DeviceRow): DeviceSummary {
+export function toSummary(row: SummaryRow): DeviceSummary {
   return {
     id: row.id,
     orgId: row.org_id,

@@ -126,7 +126,11 @@ export class MaintenanceEnd {
   async #endSome({ only, without = [] }: Choice): Promise<number> {
     const { db, hub, audit, log } = this.#parts;
     const ended = await withSystem(db, 'end maintenance whose time is over', async (tx) => {
-      const { rows } = await tx.raw<{ rows: Ended[] }>(END, [only ?? null, only ?? null, [...without]] as string[]);
+      const { rows } = await tx.raw<{ rows: Ended[] }>(END, [
+        only ?? null,
+        only ?? null,
+        [...without],
+      ] as string[]);
       await audit.recordAll(
         tx,
         rows.map(({ id, org_id: orgId, partner_id: partnerId, hostname, until }) => ({

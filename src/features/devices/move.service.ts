@@ -1,7 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { definitionsOf } from '../custom-fields/index.ts';
+import { definitionsToStoreBy } from '../custom-fields/index.ts';
 import { assertManageable, assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import { assertRoomForDevice } from './device-caps.ts';
 import { readDevice } from './device.service.ts';
@@ -51,7 +51,7 @@ export async function moveDevice(ctx: Context, id: string, { orgId, siteId }: De
 
 /** Keys that both organizations define with the same type. */
 async function sharedKeys(ctx: Context, from: string, to: string): Promise<ReadonlySet<string>> {
-  const definitions = await definitionsOf(ctx, [from, to]);
+  const definitions = await definitionsToStoreBy(ctx, [from, to]);
   const there = definitions.get(to);
   const same = [...(definitions.get(from) ?? [])].filter(([key, type]) => there?.get(key) === type);
   return new Set(same.map(([key]) => key));

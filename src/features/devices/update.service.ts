@@ -1,7 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { AppError, invalid, noFields } from '../../platform/errors.ts';
-import { type CustomValues, definitionsOf, faultsOf } from '../custom-fields/index.ts';
+import { type CustomValues, definitionsToStoreBy, faultsOf } from '../custom-fields/index.ts';
 import { readSite } from '../sites/index.ts';
 import { readDevice } from './device.service.ts';
 import { type DeviceToChange, lockDevice } from './device-to-change.ts';
@@ -80,7 +80,7 @@ export async function passOnAutoUpdate(
 }
 
 async function assertValues(ctx: Context, orgId: string, values: CustomValues): Promise<void> {
-  const definitions = (await definitionsOf(ctx, [orgId])).get(orgId) ?? new Map();
+  const definitions = (await definitionsToStoreBy(ctx, [orgId])).get(orgId) ?? new Map();
   const faults = faultsOf(values, definitions);
   const [first] = faults;
   if (first === undefined) return;

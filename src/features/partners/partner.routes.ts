@@ -8,7 +8,7 @@ import {
   createPartner,
   deletePartner,
   listPartners,
-  ownPartnerId,
+  readOwnPartner,
   readPartner,
   updateOwnPartner,
   updatePartner,
@@ -26,7 +26,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       summary: 'The partner of the caller',
       access: { scopes: ['partner'] },
       response: Partner,
-      handler: ({ ctx }) => readPartner(ctx, ownPartnerId(ctx)),
+      handler: ({ ctx }) => readOwnPartner(ctx),
     }),
     route({
       method: 'patch',

@@ -5,6 +5,7 @@ import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
+import { orderToStore, withReachableOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';
 import type { NewPartner, OwnPartnerPatch, PartnerPatch } from './partner.schema.ts';
@@ -22,6 +23,10 @@ export async function readPartner(ctx: Context, id: string): Promise<Partner> {
   const partner = await present(ctx).findById(id);
   if (partner === undefined) throw notFound('Partner');
   return partner;
+}
+
+export async function readOwnPartner(ctx: Context): Promise<Partner> {
+  return withReachableOrder(ctx, await readPartner(ctx, ownPartnerId(ctx)));
 }
 
 /** Made by an administrator, a partner is active at once (SPEC 2.1). */
@@ -105,9 +110,12 @@ async function change(ctx: Context, partner: Partner, { force: _force, ...patch 
   const changes = sentFields(patch);
   if (Object.keys(changes).length === 0) throw noFields();
   const { settings, ...fields } = changes;
-  const merged = settings === undefined ? {} : { settings: mergeSettings(partner.settings, settings) };
+  const order = settings?.organizationOrder;
+  const known = order === undefined ? {} : { organizationOrder: await orderToStore(ctx, partner, order) };
+  const merged =
+    settings === undefined ? {} : { settings: mergeSettings(partner.settings, { ...settings, ...known }) };
   const updated = await withOwnSlug(patchRecorded(ctx, partner, { ...fields, ...merged }));
-  return Object.assign(updated, { changedFields: changedPaths(changes) });
+  return Object.assign(await withReachableOrder(ctx, updated), { changedFields: changedPaths(changes) });
 }
 
 const withOwnSlug = <T>(work: PromiseLike<T>) =>

@@ -355,6 +355,52 @@ describe('managing tenants', () => {
       ).to.equal(400);
     });
 
+    it('do not exist for administrators of the system once they are deleted, wherever they are named', async () => {
+      const deleted = await buildOrganization(app, tenant.partnerId, { deleted_at: new Date() });
+      const conditions = { operator: 'AND', conditions: [{ field: 'hostname', operator: 'isNotNull' }] };
+      for (const orgId of [deleted, newId()]) {
+        for (const [method, path, body] of [
+          ['GET', `/orgs/sites?orgId=${orgId}`],
+          ['POST', '/orgs/sites', { orgId, name: 'x' }],
+          ['POST', '/filters', { orgId, name: 'x', conditions }],
+          ['GET', `/devices?orgId=${orgId}`],
+          ['GET', `/enrollment-keys?orgId=${orgId}`],
+          ['GET', `/groups?orgId=${orgId}`],
+        ] as const) {
+          const answer = await send(method, path, system, body);
+          expect([answer.status, answer.body.error], path).to.deep.equal([404, 'Organization not found']);
+        }
+      }
+    });
+
+    it('are ordered by the settings of the partner as well, where they exist and for those who can see them', async () => {
+      const hidden = await buildOrganization(app, tenant.partnerId);
+      const deleted = await buildOrganization(app, tenant.partnerId, { deleted_at: new Date() });
+      const stranger = await buildTenant(app);
+      const some = await buildPerson(app, {
+        scope: 'partner',
+        partnerId: tenant.partnerId,
+        orgAccess: 'selected',
+        orgIds: [tenant.orgId],
+      });
+      const order = async (organizationOrder: string[], person: Person) => {
+        const { status, body } = await send('PATCH', '/orgs/partners/me', person, {
+          settings: { organizationOrder },
+        });
+        expect(status, JSON.stringify(body)).to.equal(200);
+        return body.settings.organizationOrder;
+      };
+      const shown = async (person: Person) =>
+        (await send('GET', '/orgs/partners/me', person)).body.settings.organizationOrder;
+      expect(
+        await order([hidden, newId(), deleted, stranger.orgId, tenant.orgId, hidden], tenant.admin),
+      ).to.deep.equal([hidden, tenant.orgId]);
+      expect(await shown(some)).to.deep.equal([tenant.orgId]);
+      // What they cannot see keeps its place behind what they have ordered.
+      expect(await order([hidden, tenant.orgId], some)).to.deep.equal([tenant.orgId]);
+      expect(await shown(tenant.admin)).to.deep.equal([tenant.orgId, hidden]);
+    });
+
     it('let their devices report while they are suspended, and nobody act on them', async () => {
       const device = await buildDevice(app, tenant.orgId);
       await send('PATCH', `/orgs/organizations/${tenant.orgId}`, tenant.admin, { status: 'suspended' });
