@@ -14,6 +14,7 @@ import {
   UNREAD,
 } from './fleet-device.ts';
 import { byHostname, PAGE_DEVICES, type PageReader } from './device-pages.ts';
+import { FollowedWeight } from './followed-weight.ts';
 import { FleetView } from './fleet-view.ts';
 import type { FleetStore, LiveRules } from './ports.ts';
 import { sight, type Sight } from './sight.ts';
@@ -68,6 +69,7 @@ export class LiveFilters {
   readonly #followers = new Map<Subscription, Follower>();
   /** Told to have left: one that is back may have been read again before word of it comes. */
   readonly #gone = new Set<string>();
+  readonly #weight = new FollowedWeight();
   readonly #sweepMs: number;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -307,6 +309,7 @@ export class LiveFilters {
       if (follower.version !== version) continue;
       if (follower.followed?.key === key) return false;
       this.#unfollow(follower);
+      this.#weight.take(follower.caller.userId, rules.weight, !this.#followed.has(key));
       const readsSoftware = rules.reads.has('software');
       if (readsSoftware && !follower.readsSoftware) this.view.holdSoftware();
       if (!readsSoftware && follower.readsSoftware) this.view.releaseSoftware();
@@ -341,9 +344,12 @@ export class LiveFilters {
 
   #unfollow(follower: Follower): void {
     const { followed } = follower;
+    if (followed === undefined) return;
     follower.followed = undefined;
-    followed?.followers.delete(follower);
-    if (followed?.followers.size === 0) this.#followed.delete(followed.key);
+    followed.followers.delete(follower);
+    const isLast = followed.followers.size === 0;
+    if (isLast) this.#followed.delete(followed.key);
+    this.#weight.giveBack(follower.caller.userId, followed.rules.weight, isLast);
   }
 
   #startSweeping(): void {

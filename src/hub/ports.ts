@@ -192,6 +192,8 @@ export interface LiveRules {
   readonly customFields: ReadonlySet<string>;
   /** Whether the answer can change while the device does not. */
   readonly dependsOnTime: boolean;
+  /** How much memory and time they take of whoever follows them: conditions, and characters of regular expressions. */
+  readonly weight: number;
   /** @param now  in milliseconds */
   matches(device: FleetDevice, now: number): boolean;
 }

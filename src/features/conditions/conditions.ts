@@ -59,6 +59,13 @@ export class Conditions {
     }));
   }
 
+  /** What they cost whoever follows them: conditions, and characters of regular expressions with repetitions written out. */
+  get weight(): number {
+    let weight = this.#leaves.length;
+    for (const { test } of this.#leaves) if (test.is === 'matching') weight += test.pattern.cost.size;
+    return weight;
+  }
+
   get count(): number {
     return this.#leaves.length;
   }
