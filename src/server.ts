@@ -43,7 +43,7 @@ import {
 } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
-import { openDatabase, type Database } from './platform/db/database.ts';
+import { hubPoolSize, openDatabase, type Database } from './platform/db/database.ts';
 import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
@@ -109,6 +109,7 @@ export async function startServer({
     log,
   });
   const expensive = new ExpensiveWork({ poolSize: config.databasePoolSize });
+  const expensiveLive = new ExpensiveWork({ poolSize: hubPoolSize(config.databasePoolSize) });
   const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   const httpServer = createServer();
@@ -174,6 +175,7 @@ export async function startServer({
         nodeId,
         audit,
         log,
+        expensive: expensiveLive,
         onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
         onPresence: (deviceIds) => groups?.touched(deviceIds, 'turned'),
       }),
@@ -182,7 +184,7 @@ export async function startServer({
         filter: (filterId) => groups?.filterChanged(filterId),
         customField: (orgId) => groups?.customFieldChanged(orgId),
       },
-      fleet: createFleetStore({ db: database.hubPool }),
+      fleet: createFleetStore({ db: database.hubPool, expensive: expensiveLive }),
       credentials,
       ledger: createCommandLedger({ db: database.hubPool, nodeId }),
       logReads,

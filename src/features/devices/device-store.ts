@@ -1,10 +1,12 @@
 import type { DeviceStore, PassedAddresses, PresenceRecord } from '../../hub/ports.ts';
+import type { Caller } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
+import { ExpensiveWork } from '../../platform/expensive-work.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
+import { type Tx, withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { actingStatusSql, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import {
@@ -27,6 +29,7 @@ export function createDeviceStore({
   nodeId,
   audit,
   log,
+  expensive = new ExpensiveWork({ poolSize: 2 }),
   onHeard,
   onPresence,
 }: {
@@ -34,6 +37,8 @@ export function createDeviceStore({
   nodeId: string;
   audit: AuditTrail;
   log: Logger;
+  /** Shares out the connections among people who read whole fleets, so that presence always finds one. */
+  expensive?: ExpensiveWork;
   /** Called with devices that were heard of, once that is in the database. */
   onHeard?: (deviceIds: readonly string[]) => void;
   /** And with those of them that have come or gone. */
@@ -72,6 +77,10 @@ export function createDeviceStore({
     const turned = changed.filter(({ hasTurned }) => hasTurned);
     if (turned.length > 0) onPresence?.(turned.map(({ device_id: deviceId }) => deviceId));
   };
+
+  // It waits for its turn for as long as it takes: how much a person can ask for at once is limited elsewhere.
+  const ofPerson = <T>(caller: Caller, work: (tx: Tx) => Promise<T>) =>
+    expensive.run(caller, () => withTenant(db, caller, work, { readOnly: true }), { isPatient: true });
 
   return {
     recordPresence: (records, passed) =>
@@ -180,28 +189,21 @@ export function createDeviceStore({
     },
 
     async found(caller, filterId, atMost) {
-      return withTenant(db, caller, (tx) =>
-        devicesFound({ tx, caller }, filterId, { atMost, path: 'filterId' }),
-      );
+      return ofPerson(caller, (tx) => devicesFound({ tx, caller }, filterId, { atMost, path: 'filterId' }));
     },
 
     async summaries(caller, filter, { after, atMost }) {
-      return withTenant(
-        db,
-        caller,
-        async (tx) => {
-          if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
-          const query = visibleDevices(tx, caller)
-            .join('organizations as o', 'o.id', 'd.org_id')
-            .whereNull('o.deleted_at');
-          if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
-          if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
-          if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
-          const page = selectSummaries(query).orderByRaw('d.org_id, d.id').limit(atMost);
-          return (await page).map(toSummary);
-        },
-        { readOnly: true },
-      );
+      return ofPerson(caller, async (tx) => {
+        if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
+        const query = visibleDevices(tx, caller)
+          .join('organizations as o', 'o.id', 'd.org_id')
+          .whereNull('o.deleted_at');
+        if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
+        if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
+        if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
+        const page = selectSummaries(query).orderByRaw('d.org_id, d.id').limit(atMost);
+        return (await page).map(toSummary);
+      });
     },
 
     async summariesOf(deviceIds) {

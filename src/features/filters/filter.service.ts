@@ -125,10 +125,7 @@ async function manageable(ctx: Context, orgId: string): Promise<string> {
 async function assertRoom(ctx: Context, orgId: string): Promise<void> {
   const count = await accessible(ctx).where('org_id', orgId).resultSize();
   if (count < FILTERS_MAX) return;
-  throw new AppError(
-    'limit_reached',
-    `An organization may have ${FILTERS_MAX} filters, and this one has them.`,
-  );
+  throw new AppError('limit_reached', `Filter limit reached (${FILTERS_MAX}).`);
 }
 
 async function asStored(ctx: Context, given: unknown): Promise<string> {

@@ -54,8 +54,8 @@ export async function assertGroupsHaveOrder(tx: Tx, orgId: string): Promise<void
   throw new AppError(
     'conflict',
     circle.length === 1
-      ? `Who is in the dynamic group ${names} would follow from who is in it: its filter asks for its own devices.`
-      : `Who is in the dynamic group ${names} would follow from who is in it.`,
+      ? `The filter of the dynamic group ${names} refers to the group itself.`
+      : `The filters of these dynamic groups refer to each other in a circle: ${names}.`,
     { details: circle.map(({ id, name }) => ({ kind: 'group', id, name })) },
   );
 }

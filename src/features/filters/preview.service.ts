@@ -101,7 +101,11 @@ export async function explain(ctx: Context, { conditions: given, filterId, devic
 
 async function asked(ctx: Context, given: unknown, filterId: string | undefined): Promise<Conditions> {
   if ((given === undefined) === (filterId === undefined)) {
-    throw invalid('body.filterId', 'must stand in place of conditions, where those are left out');
+    throw invalid(
+      'body.filterId',
+      'must be sent where conditions are left out, and nowhere else',
+      'Provide exactly one of conditions or filterId.',
+    );
   }
   return filterId === undefined
     ? checkedConditions(ctx, given, 'body.conditions')

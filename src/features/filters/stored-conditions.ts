@@ -105,7 +105,7 @@ function namesCustomField(given: unknown): boolean {
   return false;
 }
 
-const WHAT = { orgId: 'an organization', siteId: 'a site', groupId: 'a group' } as const;
+const WHAT = { orgId: 'Organization', siteId: 'Site', groupId: 'Group' } as const;
 const FAULTS_MAX = 100;
 
 /** What is out of the caller's reach is told in the same words as what does not exist. */
@@ -130,5 +130,5 @@ async function lostReferences(ctx: Reader, references: readonly Reference[]): Pr
   return references
     .filter(({ id }) => !there.has(id))
     .slice(0, FAULTS_MAX)
-    .map(({ kind, id, path }) => ({ path: path(), message: `names ${WHAT[kind]} that is not there: ${id}` }));
+    .map(({ kind, id, path }) => ({ path: path(), message: `${WHAT[kind]} does not exist: ${id}` }));
 }

@@ -55,7 +55,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       body: NewGroup,
       response: Group,
       status: 201,
-      errors: ['conflict', 'tenant_inactive'],
+      errors: ['conflict', 'limit_reached', 'tenant_inactive'],
       handler: ({ ctx, body }) => createGroup(ctx, body, hub),
       audit: {
         action: 'group.create',

@@ -21,6 +21,9 @@ import type {
 } from './group.schema.ts';
 import { assertByHand, join, leave, settle } from './membership.ts';
 
+/** Of an organization. */
+const GROUPS_MAX = 1000;
+
 type Hub = Pick<DeviceHub, 'devicesChanged'>;
 
 const accessible = (ctx: Context) =>
@@ -69,6 +72,7 @@ export async function createGroup(
   if (type === 'dynamic' && deviceIds !== undefined) {
     throw invalid('body.deviceIds', 'must be left out of a dynamic group');
   }
+  await assertRoom(ctx, fields.orgId);
   if (filterId !== null) await assertFilter(ctx, fields.orgId, filterId);
   const group = await withOwnName(
     Group.query(ctx.tx).insertAndFetch({
@@ -196,6 +200,13 @@ function assertKind({ type, filterId }: Pick<Group, 'type' | 'filterId'>): void 
   if (type === 'static' && filterId !== null) {
     throw invalid('body.filterId', 'must be left out of a static group: say type dynamic');
   }
+}
+
+/** Each dynamic group is settled whenever a device changes that its filter asks for. */
+async function assertRoom(ctx: Context, orgId: string): Promise<void> {
+  const count = await accessible(ctx).where('org_id', orgId).resultSize();
+  if (count < GROUPS_MAX) return;
+  throw new AppError('limit_reached', `Group limit reached (${GROUPS_MAX}).`);
 }
 
 /** Locked, so that it is not deleted meanwhile. */

@@ -1,45 +1,40 @@
 import type { FleetDevice, FleetStore } from '../../hub/index.ts';
 import type { Presence } from '../../protocol/index.ts';
+import type { Caller } from '../../platform/context.ts';
 import type { Db, Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.ts';
+import type { ExpensiveWork } from '../../platform/expensive-work.ts';
 import { PRESENCE_JOIN, selectMatchable, toMatchable } from '../conditions/index.ts';
 import { presenceOf } from '../devices/index.ts';
 import { conditionsToFollow } from '../filters/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 
 /** What live filters read of the database: each slice of a fleet in one query, and what conditions mean. */
-export function createFleetStore({ db }: { db: Db }): FleetStore {
+export function createFleetStore({ db, expensive }: { db: Db; expensive: ExpensiveWork }): FleetStore {
+  // It waits for its turn for as long as it takes: how many filters a person can follow at once is limited elsewhere.
+  const ofPerson = <T>(caller: Caller, work: (tx: Tx) => Promise<T>) =>
+    expensive.run(caller, () => withTenant(db, caller, work, { readOnly: true }), { isPatient: true });
   return {
     async rules(caller, asked) {
-      const { key, conditions } = await withTenant(
-        db,
-        caller,
-        (tx) => conditionsToFollow({ tx, caller }, asked),
-        { readOnly: true },
-      );
+      const { key, conditions } = await ofPerson(caller, (tx) => conditionsToFollow({ tx, caller }, asked));
       return { key, rules: conditions };
     },
 
     async reach(caller, { orgId }) {
-      return withTenant(
-        db,
-        caller,
-        async (tx) => {
-          if (orgId !== undefined) await assertOrganizationAccess({ tx, caller }, orgId);
-          const organizations = tx('organizations as o')
-            .whereRaw(inTenant(caller, 'o.id'))
-            .whereNull('o.deleted_at')
-            .select<{ orgId: string; devices: number }[]>(
-              'o.id as orgId',
-              tx.raw(`(select count(*)::int from devices d
+      return ofPerson(caller, async (tx) => {
+        if (orgId !== undefined) await assertOrganizationAccess({ tx, caller }, orgId);
+        const organizations = tx('organizations as o')
+          .whereRaw(inTenant(caller, 'o.id'))
+          .whereNull('o.deleted_at')
+          .select<{ orgId: string; devices: number }[]>(
+            'o.id as orgId',
+            tx.raw(`(select count(*)::int from devices d
                 where d.org_id = o.id and d.condition <> 'decommissioned') as devices`),
-            );
-          if (orgId !== undefined) void organizations.where('o.id', orgId);
-          return organizations;
-        },
-        { readOnly: true },
-      );
+          );
+        if (orgId !== undefined) void organizations.where('o.id', orgId);
+        return organizations;
+      });
     },
 
     async slice(orgIds, { after, atMost, withSoftware }) {

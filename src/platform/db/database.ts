@@ -32,13 +32,16 @@ export class PendingMigrationsError extends Error {
   }
 }
 
+/** Connections of the live side, beside so many for requests. */
+export const hubPoolSize = (poolSize: number) => Math.max(2, Math.ceil(poolSize / 2));
+
 /** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { ownerUrl, appUrl } = options;
   if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, options);
 
   const pool = openPool(appUrl, { max: options.poolSize, name: 'muster' });
-  const hubPool = openPool(appUrl, { max: Math.max(2, Math.ceil(options.poolSize / 2)), name: 'muster-hub' });
+  const hubPool = openPool(appUrl, { max: hubPoolSize(options.poolSize), name: 'muster-hub' });
   const close = async () => {
     await Promise.all([pool.destroy(), hubPool.destroy()]);
   };

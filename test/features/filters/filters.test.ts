@@ -85,7 +85,7 @@ describe('saved filters', () => {
     }
     const foreign = await create({ orgId: ground.stranger.orgId });
     expect([foreign.status, foreign.body.error]).to.deep.equal([403, 'Access to this organization denied']);
-    expect((await create({ orgId: newId() }, system)).status).to.equal(403);
+    expect((await create({ orgId: newId() }, system)).status).to.equal(404);
   });
 
   it('are out of reach of everybody else, and of those who lack the permission', async () => {

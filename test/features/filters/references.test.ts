@@ -56,8 +56,8 @@ describe('what saved filters name', () => {
       await send('DELETE', `/groups/${groupId}`);
       await send('DELETE', `/orgs/sites/${siteId}`);
       const faults = [
-        { path: 'conditions.conditions.0.value', message: `names a site that is not there: ${siteId}` },
-        { path: 'conditions.conditions.1.value', message: `names a group that is not there: ${groupId}` },
+        { path: 'conditions.conditions.0.value', message: `Site does not exist: ${siteId}` },
+        { path: 'conditions.conditions.1.value', message: `Group does not exist: ${groupId}` },
       ];
       expect((await send('GET', path)).body).to.deep.equal({ ...made.body, faults });
       const renamed = await send('PATCH', path, { name: 'Broken' });
