@@ -296,7 +296,7 @@ export class LiveFilters {
     } catch (error) {
       this.#log.error({ err: error, deviceId: device.id }, 'hub.live_conditions_failed');
       const why = new AppError('unavailable', 'The conditions could not be evaluated. Subscribe again.');
-      for (const follower of [...followed.followers]) follower.end(why);
+      for (const follower of followed.followers) follower.end(why);
     }
   }
 

@@ -17,16 +17,14 @@ export async function orderToStore(
   ];
 }
 
-/** The partner with no more of the order than the caller can see. */
+/** A copy of the partner with no more of the order than the caller can see. */
 export async function withReachableOrder(ctx: Context, partner: Partner): Promise<Partner> {
   const kept = orderOf(partner);
   if (kept.length === 0) return partner;
   const reachable = await reachableOf(ctx, partner.id, kept);
-  partner.settings = {
-    ...partner.settings,
-    organizationOrder: kept.filter((id) => reachable.has(id)),
-  };
-  return partner;
+  const shown = partner.$clone();
+  shown.settings = { ...partner.settings, organizationOrder: kept.filter((id) => reachable.has(id)) };
+  return shown;
 }
 
 function orderOf({ settings }: Partner): string[] {

@@ -226,7 +226,7 @@ function transactions<C>(
   };
 }
 
-type Within = DetachedContext['withTenant'];
+type Within = <T>(work: (ctx: Context, recorded: Recorded) => PromiseLike<T>) => Promise<T>;
 
 const isExpensive = ({ cost }: AnyRoute, query: unknown) =>
   (typeof cost === 'function' ? cost(query) : cost) === 'expensive' || isDeepPage(query);

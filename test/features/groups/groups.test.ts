@@ -51,6 +51,20 @@ describe('device groups', () => {
     answer.body.data.map(({ name }) => name);
 
   describe('as records', () => {
+    it('are no more than 1,000 in an organization', async () => {
+      await asOwner(
+        app.database.ownerUrl,
+        `insert into device_groups (id, org_id, name) select gen_random_uuid(), $1, 'g' || n from generate_series(1, 1000) n`,
+        [tenant.orgId],
+      );
+      const { status, body } = await create();
+      expect([status, body.code, body.error]).to.deep.equal([
+        403,
+        'LIMIT_REACHED',
+        'Group limit reached (1000).',
+      ]);
+    });
+
     it('are made, read, changed and deleted in every scope that reaches them, each step noted', async () => {
       for (const person of [tenant.technician, tenant.admin, system]) {
         const created = await create(
