@@ -123,6 +123,22 @@ function withoutGap([from, to]: Range): Range[] {
   return parts.filter(([begin, end]) => begin <= end);
 }
 
+/** Blocks of scripts without cases: Chinese and Korean alone are five sixths of what there is to look at. */
+const WITHOUT_CASE: readonly Range[] = [
+  [0x2e80, 0xa4cf],
+  [0xac00, 0xfaff],
+  [0x12000, 0x16dff],
+  [0x17000, 0x1cfff],
+];
+
+function* lettersWithCase(): Iterable<number> {
+  for (let code = 0x41; code < 0x1f000; code++) {
+    const skipped = WITHOUT_CASE.find(([from, to]) => code >= from && code <= to);
+    if (skipped === undefined) yield code;
+    else code = skipped[1];
+  }
+}
+
 interface Cases {
   /** Letters that have another case, in order; one that has several others stands there several times. */
   letters: Int32Array;
@@ -135,7 +151,7 @@ let known: Cases | undefined;
 function cases(): Cases {
   if (known !== undefined) return known;
   const pairs = new Map<string, Range>();
-  for (let code = 0x41; code < 0x1f000; code++) {
+  for (const code of lettersWithCase()) {
     const letter = String.fromCodePoint(code);
     for (const other of [letter.toLowerCase(), letter.toUpperCase()]) {
       const [only, ...rest] = other;

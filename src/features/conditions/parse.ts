@@ -20,6 +20,7 @@ export function parseRule(
 ): Parsed {
   const faults = new Faults();
   const budget = new ConditionBudget();
+  const fieldOf = fieldsByName(customKinds ?? new Map());
   const top: Group = { operator: 'and', children: [] };
   // A group goes into the one around it where that says the same: a single child needs no operator.
   const open: { items: readonly unknown[]; next: number; into: Group; place: Place | undefined }[] = [];
@@ -56,7 +57,7 @@ export function parseRule(
     } else {
       const complain = (message: string, ...within: readonly (string | number)[]) =>
         faults.add(() => at(place, ...within), message);
-      const leaf = readCondition(item, { place, customKinds, budget }, complain);
+      const leaf = readCondition(item, { place, customKinds, budget, fieldOf }, complain);
       if (leaf !== undefined) frame.into.children.push(leaf);
     }
   }
@@ -95,6 +96,15 @@ function readGroup(
   return { operator: operator === 'OR' ? 'or' : 'and', items: conditions };
 }
 
+/** Thousands of conditions may ask for one custom field, which is made once for all of them. */
+function fieldsByName(customKinds: CustomKinds): (name: string) => Field | undefined {
+  const known = new Map<string, Field | undefined>();
+  return (name) => {
+    if (!known.has(name)) known.set(name, fieldNamed(name, customKinds));
+    return known.get(name);
+  };
+}
+
 type Complain = (message: string, ...within: readonly (string | number)[]) => void;
 
 function readCondition(
@@ -103,7 +113,13 @@ function readCondition(
     place,
     customKinds,
     budget,
-  }: { place: Place; customKinds: CustomKinds | undefined; budget: ConditionBudget },
+    fieldOf,
+  }: {
+    place: Place;
+    customKinds: CustomKinds | undefined;
+    budget: ConditionBudget;
+    fieldOf: (name: string) => Field | undefined;
+  },
   complain: Complain,
 ): Leaf | undefined {
   refuseUnknownKeys(raw, ['field', 'operator', 'value'], complain);
@@ -113,7 +129,7 @@ function readCondition(
     complain('must be a string', 'field');
     return undefined;
   }
-  const field = fieldNamed(name, customKinds ?? new Map());
+  const field = fieldOf(name);
   if (field === undefined || !name.isWellFormed() || name.includes('\0')) {
     complain(`Unknown field "${shown(name).replaceAll('\0', '')}"`, 'field');
     return undefined;
