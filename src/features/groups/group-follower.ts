@@ -52,9 +52,9 @@ interface Change {
 /**
  * Keeps dynamic groups as their filters say, on the node where something has changed: only groups whose filter reads it,
  * and for the devices alone that it happened to. A group is settled under its lock, so that several nodes do not get in
- * each other's way, and each group in a transaction of its own, so that none waits for another. A group that cannot be settled is set aside
- * and compared as a whole later, and the time that one organization takes of a round is bounded: no filter keeps other
- * groups from being right.
+ * each other's way, and each group in a transaction of its own, so that none waits for another. A group that cannot be
+ * settled is set aside and compared as a whole later, and the time that one organization takes of a round is bounded: no
+ * filter keeps other groups from being right.
  */
 export class GroupFollower {
   readonly #parts: Parts;
