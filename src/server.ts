@@ -74,7 +74,13 @@ export interface ServerOptions {
   /** For tests, which have no patience. */
   hub?: Pick<
     HubOptions,
-    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'dashboardLimits' | 'admission' | 'liveFilters'
+    | 'graceMs'
+    | 'dashboardRecheckMs'
+    | 'dashboardPatienceMs'
+    | 'dashboardLimits'
+    | 'admission'
+    | 'liveFilters'
+    | 'overlookedWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
 }

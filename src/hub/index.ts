@@ -41,6 +41,7 @@ import type {
   JobChange,
   People,
 } from './ports.ts';
+import { OverlookedWork } from './overlooked-work.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage } from './router.ts';
 import { SharedLists } from './shared-lists.ts';
@@ -135,6 +136,8 @@ export interface HubOptions {
   /** How long a dashboard may read nothing of what it is sent (default 20 s). */
   dashboardPatienceMs?: number;
   admission?: AdmissionLimits;
+  /** How often this node looks for work that its devices were not told of (default 10 s, and up to twice that). */
+  overlookedWorkMs?: number;
 }
 
 const MAX_ASKS_A_DEVICE = 8;
@@ -162,6 +165,8 @@ export function createHub(options: HubOptions): Hub {
     log,
     (deviceIds) => notices.devicesChanged(deviceIds),
     (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
+    // Whoever read presence while it could not be written has read what was old, on every node.
+    () => notices.missed(),
   );
   const live =
     options.fleet === undefined
@@ -194,6 +199,13 @@ export function createHub(options: HubOptions): Hub {
     onRefused: (count) => metrics.refusedRecords.inc({ records: 'commands' }, count),
     log,
   });
+  const overlooked = new OverlookedWork({
+    ledger: options.ledger,
+    registry,
+    wake: (deviceId) => desk.wake(deviceId),
+    log,
+    everyMs: options.overlookedWorkMs,
+  });
   const router = new Router({
     registry,
     directory,
@@ -201,6 +213,8 @@ export function createHub(options: HubOptions): Hub {
     log,
     onNotice: (notice) => notices.receive(notice),
   });
+  // A node that died may have taken work for our devices, and told nobody.
+  bus.onNodeLost(() => void overlooked.look());
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
@@ -233,6 +247,10 @@ export function createHub(options: HubOptions): Hub {
     tellHolder: (notice) => router.notify(notice),
     onUntold: () => meters.untold.inc(),
     onTold: options.onTold,
+    onMissed: () => {
+      void overlooked.look();
+      ownFeed.resync();
+    },
   });
   const meters = hubMetrics(metrics, {
     registry,
@@ -470,6 +488,7 @@ export function createHub(options: HubOptions): Hub {
       lostDevices.close();
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
+      await overlooked.close();
       await desk.close();
       jobs.close();
       await io.close();

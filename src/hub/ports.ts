@@ -175,6 +175,11 @@ export interface CommandLedger {
   }>;
   /** Events of commands that are not this device's, unknown or over change nothing. Answers what has changed. */
   record(events: readonly CommandEvent[]): Promise<JobChange[]>;
+  /**
+   * Devices that have work to be told of: commands that were not sent yet, and commands that are to end. In the order of
+   * their ids, those behind `after`.
+   */
+  undelivered(after: string | undefined, atMost: number): Promise<string[]>;
   /** Ends what waited or took too long. */
   sweep(): Promise<JobChange[]>;
   /**

@@ -77,6 +77,7 @@ describe('a cluster of three hubs', () => {
       ledger: {
         take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
         record: async () => [],
+        undelivered: async () => [],
         sweep: async () => [],
         jobs: async () => [],
       },

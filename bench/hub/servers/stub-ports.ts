@@ -17,6 +17,7 @@ export const NO_STORE: DeviceStore = {
 export const NO_LEDGER: CommandLedger = {
   take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
   record: async () => [],
+  undelivered: async () => [],
   sweep: async () => [],
   jobs: async () => [],
 };
