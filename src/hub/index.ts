@@ -221,6 +221,7 @@ export function createHub(options: HubOptions): Hub {
     maxAsks: MAX_ASKS_A_DEVICE,
   };
   const silentAfterMs = limits.heartbeatMs * MISSED_HEARTBEATS;
+  const silentAfterSweeps = Math.ceil(silentAfterMs / SWEEP_MS);
   const reports = new HttpReports(
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
@@ -399,14 +400,12 @@ export function createHub(options: HubOptions): Hub {
   const sweep = setInterval(() => {
     sweeps += 1;
     const looksForUnread = sweeps % SWEEPS_BETWEEN_UNREAD === 0;
-    const now = Date.now();
     lostDevices.markStrays();
-    const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
-      if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
+      if (actor.passQuietSweep() > silentAfterSweeps && actor.isConnected) actor.silent();
       if (looksForUnread) actor.endIfUnread();
     }
-    reports.sweep(now);
+    reports.sweep();
   }, SWEEP_MS);
 
   return {
@@ -450,6 +449,11 @@ export function createHub(options: HubOptions): Hub {
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     tellAgain() {
       for (const actor of registry.values()) actor.tellAgain();
+      // Redis may have lost the greatest epoch, and others have claimed without it.
+      store
+        .greatestEpoch()
+        .then((epoch) => directory.epochSeen(epoch))
+        .catch((error: unknown) => log.warn({ err: error }, 'hub.epochs_not_read'));
       // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
       setTimeout(() => {
         for (const { deviceId } of registry.values()) desk.wake(deviceId);
@@ -465,12 +469,14 @@ export function createHub(options: HubOptions): Hub {
     async start() {
       // What this node held before it was started anew; of all others, one that is alone can say the same.
       await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
+      // A clock that was ahead when an earlier claim was stored must not make that one newer than those to come.
+      directory.epochSeen(await store.greatestEpoch());
       await reports.start();
     },
     async drain() {
       draining = true;
-      const deadline = Date.now() + DRAIN_ASKS_MS;
-      while (Date.now() < deadline && [...registry.values()].some((actor) => actor.openAsks > 0)) {
+      const deadline = performance.now() + DRAIN_ASKS_MS;
+      while (performance.now() < deadline && [...registry.values()].some((actor) => actor.openAsks > 0)) {
         await pause(50);
       }
       const spreadMs = 1000 + (registry.size / RETURNS_A_SECOND) * 1000;

@@ -107,6 +107,8 @@ export interface DeviceStore {
   markLost(
     nodes: { of: string } | { allBut: readonly string[] },
   ): Promise<{ deviceId: string; presence: Presence }[]>;
+  /** The greatest epoch under which presence was ever stored, 0 where none was. */
+  greatestEpoch(): Promise<number>;
   /** Which of the devices the caller may ask at this moment; of the others why not. One round trip. */
   askable(
     caller: Caller,

@@ -16,6 +16,8 @@ const AskFrame = z.object({
   type: z.enum(COMMAND_TYPES),
   payload: z.unknown(),
   deadline: z.number(),
+  /** What is left until the deadline, for a node whose clock differs. */
+  leftMs: z.number().optional(),
   maxRows: z.number(),
 });
 const Failure = z.union([
@@ -142,6 +144,7 @@ export class Router {
       type: question.type,
       payload: question.payload,
       deadline: Date.now() + timeoutMs,
+      leftMs: timeoutMs,
       maxRows: question.maxRows ?? NO_ROWS_LIMIT,
     };
     const onRows = (rows: unknown[]) => question.onRows?.(rows as never[]);
@@ -287,10 +290,12 @@ export class Router {
     }
   }
 
-  #answerFor(asker: string, frame: AskFrame): void {
+  #answerFor(asker: string, asked: AskFrame): void {
+    const leftMs = asked.leftMs ?? Math.max(0, asked.deadline - Date.now());
+    const frame = { ...asked, deadline: Date.now() + leftMs };
     const timer = setTimeout(
       () => this.#registry.get(frame.deviceId)?.cancel(frame.id, { reason: 'timeout' }),
-      Math.max(0, frame.deadline - Date.now()),
+      leftMs,
     );
     const { id } = frame;
     // What came without some of its rows must not pass for the whole answer.

@@ -160,6 +160,13 @@ export function createDeviceStore({
       return lost;
     },
 
+    async greatestEpoch() {
+      return withSystem(db, 'the greatest epoch of all claims', async (tx) => {
+        const { rows } = await tx.raw('select coalesce(max(epoch), 0)::float8 as epoch from device_presence');
+        return (rows as { epoch: number }[])[0]?.epoch ?? 0;
+      });
+    },
+
     async askable(caller, deviceIds) {
       const rows = await withTenant(
         db,

@@ -19,12 +19,12 @@ export function healthRoutes(
   isDraining: () => boolean,
 ): Router {
   const router = Router();
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   const probe = sharedProbe(checks);
 
   router.get('/health', (request, response) => {
     requestState(request).route = '/health';
-    response.json({ status: 'ok', version, uptime: Math.round((Date.now() - startedAt) / 1000) });
+    response.json({ status: 'ok', version, uptime: Math.round((performance.now() - startedAt) / 1000) });
   });
   router.get('/health/live', (request, response) => {
     requestState(request).route = '/health/live';
