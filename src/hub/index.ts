@@ -48,7 +48,7 @@ import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 import { UpgradeDoor } from './upgrade-door.ts';
 
-export { askError, type AskFailure, type Question } from './ask.ts';
+export { askError, type AskFailure, inTimeToAsk, leftToAsk, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
 export type { FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';

@@ -137,6 +137,7 @@ export class Router {
     if (cancelled()) return { ok: false, reason: 'cancelled' };
     if (this.#closed) return { ok: false, reason: 'node_lost' };
     const timeoutMs = timeoutOf(question);
+    const askedAt = performance.now();
     const frame: AskFrame = {
       kind: 'ask',
       id: newId(),
@@ -161,6 +162,9 @@ export class Router {
     }
     // The holder was looked up meanwhile; an abort that has been tells no listener.
     if (cancelled()) return { ok: false, reason: 'cancelled' };
+    // Looking up the holder was part of the time.
+    const leftMs = Math.max(0, timeoutMs - (performance.now() - askedAt));
+    frame.leftMs = leftMs;
     return new Promise((resolve) => {
       const cancel = (failure: AskFailure) => {
         if (holder === undefined) this.#registry.get(deviceId)?.cancel(frame.id, failure);
@@ -168,7 +172,7 @@ export class Router {
       };
       const timer = setTimeout(
         () => cancel({ reason: 'timeout' }),
-        holder === undefined ? timeoutMs : timeoutMs + TRAVEL_MS,
+        holder === undefined ? leftMs : leftMs + TRAVEL_MS,
       );
       const onAbort = () => cancel({ reason: 'cancelled' });
       signal?.addEventListener('abort', onAbort, { once: true });

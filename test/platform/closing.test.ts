@@ -34,7 +34,7 @@ describe('the end of a server', () => {
     this.timeout(30_000);
     const app = await createTestApp();
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
-    let isOver = false;
+    const over = new AbortController();
     const told: (string | undefined)[] = [];
     const askAgain = () =>
       new Promise<void>((resolve) => {
@@ -45,7 +45,7 @@ describe('the end of a server', () => {
         }).on('error', () => resolve());
       });
     const clients = Array.from({ length: 4 }, async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         await askAgain();
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
@@ -53,7 +53,7 @@ describe('the end of a server', () => {
     const startedAt = performance.now();
     await app.close();
     const tookMs = performance.now() - startedAt;
-    isOver = true;
+    over.abort();
     await Promise.all(clients);
     agent.destroy();
     expect(told).to.include('close');

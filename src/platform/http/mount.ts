@@ -150,7 +150,8 @@ async function answerOf(
   pipeline: Pipeline,
 ): Promise<unknown> {
   const { agent, caller } = state;
-  const base = { requestId: state.requestId, log: state.log, client: state.client };
+  const { requestId, log, client, arrivedAt } = state;
+  const base = { requestId, log, client, arrivedAt };
   if (agent !== undefined) {
     const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
     const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
