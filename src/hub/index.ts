@@ -286,13 +286,14 @@ export function createHub(options: HubOptions): Hub {
       if (presence.state === 'connected') reports.end(record.deviceId);
       writer.presence(record);
       if (!feed.isHeard) return ownFeed.unwatched(record.deviceId, record);
-      feed.changed(record.deviceId, {
+      const patch = {
         presence,
         isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
         // As they are now: the actor goes on to change its own.
         ...(measured === null ? {} : { metrics: { ...measured } }),
-      });
+      };
+      feed.changed(record.deviceId, patch, record.epoch);
     },
     facts: (facts) => writer.facts(facts),
     ready: (actor) => desk.wake(actor.deviceId),

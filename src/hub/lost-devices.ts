@@ -72,11 +72,11 @@ export class LostDevices {
 
   async #mark(nodes: Parameters<DeviceStore['markLost']>[0]): Promise<void> {
     const { store, registry, feed } = this.#parts;
-    for (const { deviceId, presence } of await store.markLost(nodes)) {
+    for (const { deviceId, presence, epoch } of await store.markLost(nodes)) {
       const actor = registry.get(deviceId);
       // It has come here meanwhile, which the database is about to hear.
       if (actor?.countsAsConnected === true) actor.tellAgain();
-      else feed.changed(deviceId, { presence });
+      else feed.changed(deviceId, { presence }, epoch);
     }
   }
 }
