@@ -13,6 +13,7 @@ describe('a live query that runs out of time', () => {
       return { ok: false, reason: 'timeout' };
     },
   } as unknown as DeviceHub;
+  const reads = { record: async () => {} };
   const ctx = {
     arrivedAt: performance.now(),
     withTenant: async () => undefined,
@@ -20,7 +21,7 @@ describe('a live query that runs out of time', () => {
 
   it('answers 504 with the entries that came', async () => {
     const query = { page: 1, limit: 50 };
-    const error: AppError = await liveLogs({ hub, reads: { record: async () => {} } })
+    const error: AppError = await liveLogs({ hub, reads })
       .entries(ctx, 'device', 'System', query, new AbortController().signal)
       .then(
         () => expect.fail('it answered'),
@@ -39,7 +40,7 @@ describe('a live query that runs out of time', () => {
       },
     } as unknown as DeviceHub;
     const arrivedAt = performance.now() - 29_000;
-    await liveLogs({ hub: asked })
+    await liveLogs({ hub: asked, reads })
       .list({ ...ctx, arrivedAt }, 'device', new AbortController().signal)
       .catch(() => undefined);
     expect(given).to.have.length(1);
@@ -48,7 +49,7 @@ describe('a live query that runs out of time', () => {
 
   it('answers 503 where the database has not answered by then, and asks no device', async () => {
     const waiting = { arrivedAt: performance.now() - 29_950, withTenant: () => new Promise(() => {}) };
-    const error: AppError = await liveLogs({ hub })
+    const error: AppError = await liveLogs({ hub, reads })
       .list(waiting as unknown as DetachedContext, 'device', new AbortController().signal)
       .then(
         () => expect.fail('it answered'),
