@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
-import { PageQuery } from '../../platform/http/pagination.ts';
+import { pageQuery } from '../../platform/http/pagination.ts';
 import { DiagnosticLevel, Instant } from '../../protocol/index.ts';
 
 export const DiagnosticLog = z
@@ -19,7 +19,7 @@ export const DiagnosticLog = z
   .meta({ id: 'DiagnosticLog' });
 export type DiagnosticLog = z.infer<typeof DiagnosticLog>;
 
-export const DiagnosticLogQuery = PageQuery.extend({
+export const DiagnosticLogQuery = pageQuery({ maxLimit: 1000 }).extend({
   level: listOf(DiagnosticLevel),
   component: text(100).optional().describe('Exact.'),
   since: Instant.optional().describe('Lines at or after.'),

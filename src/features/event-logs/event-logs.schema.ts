@@ -1,13 +1,11 @@
 import { z } from 'zod';
-import { wholeNumber } from '../../platform/http/fields.ts';
+import { pageQuery } from '../../platform/http/pagination.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogLevel, LogMetadata } from '../../protocol/index.ts';
 
 const LEVELS = LogLevel.options;
 
 /** The conditions of `LogConditions` as a query string can say them. */
-export const EntriesQuery = z.object({
-  page: wholeNumber(1, 1, 100_000),
-  limit: wholeNumber(50, 1, LOG_PAGE_MAX),
+export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000 }).extend({
   level: z
     .string()
     .transform((text) => text.split(',').map((word) => word.trim().toLowerCase()))

@@ -35,13 +35,13 @@ export const listOf = <T extends string>(words: z.ZodType<T, T> & { options: rea
     .optional()
     .meta({ type: 'string', description: `Any of ${words.options.join(', ')}, separated by commas.` });
 
-/** A number in a query string, within bounds that are stated and not clamped. */
+/** A number in a query string, within bounds that are stated and not clamped. An empty value counts as absent. */
 export const wholeNumber = (byDefault: number, min: number, max: number) =>
   z
     .string()
-    .regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(byDefault))
-    .transform(Number)
+    .regex(/^\d{0,9}$/, `must be a whole number from ${min} to ${max}`)
+    .optional()
+    .transform((digits = '') => (digits === '' ? byDefault : Number(digits)))
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 
 const DAY_MS = 86_400_000;

@@ -113,6 +113,8 @@ describe('diagnostic logs', () => {
     expect([tooMany.status, tooMany.body.details[0].path]).to.deep.equal([400, 'body.logs']);
     expect((await read()).body.total).to.equal(0);
     expect((await submit(Array.from({ length: 500 }, () => line()))).body.received).to.equal(500);
+    const page = await read('?limit=1000');
+    expect([page.body.limit, page.body.logs.length]).to.deep.equal([1000, 500]);
   });
 
   it('are bounded by what a packed body is unpacked', async () => {
