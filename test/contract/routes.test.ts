@@ -44,6 +44,18 @@ describe('the route table', () => {
     expect(lost.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
   });
 
+  it('takes the ids of a path in capital letters too, and hands them on as the database answers them', () => {
+    const id = newId();
+    for (const row of rows.filter(hasId)) {
+      const names = [...row.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+      const isId = (name: string) => /^(id|deviceId)$/.test(name);
+      const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
+      const parsed = row.params?.safeParse(given);
+      expect(parsed?.success, row.path).to.equal(true);
+      for (const name of names.filter(isId)) expect(parsed?.data, row.path).to.have.property(name, id);
+    }
+  });
+
   it('has an entry for each row that may change something, or says in the row why not', () => {
     const changing = rows.filter(({ method }) => method !== 'get');
     const silent = changing.filter((row) => (row.audit === undefined) === (row.unaudited === undefined));

@@ -31,7 +31,7 @@ export async function setMaintenance(
     .whereRaw('id = any(?::uuid[])', [[...ids]])
     .update({
       condition: enabled ? 'maintenance' : 'normal',
-      maintenance_until: enabled && until !== undefined ? new Date(until) : null,
+      maintenance_until: enabled ? (until ?? null) : null,
       updated_at: new Date(),
     });
 }

@@ -119,8 +119,8 @@ async function takeKey(tx: Tx, key: string): Promise<KeyRow> {
   return row;
 }
 
-async function findMachine(tx: Tx, orgId: string, machineId: string | undefined) {
-  if (machineId === undefined) return undefined;
+async function findMachine(tx: Tx, orgId: string, machineId: string | null | undefined) {
+  if (machineId === null || machineId === undefined) return undefined;
   return tx('devices')
     .where({ org_id: orgId, machine_id: machineId })
     .forUpdate()

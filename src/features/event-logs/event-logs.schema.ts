@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { Id, instantOrDay } from '../../platform/http/fields.ts';
 import { pageQuery } from '../../platform/http/pagination.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogLevel, LogMetadata } from '../../protocol/index.ts';
 
 const LEVELS = LogLevel.options;
+
+/** As it goes to the device. */
+const asText = (time: ReturnType<typeof instantOrDay>) => time.transform((at) => at.toISOString()).optional();
 
 /** The conditions of `LogConditions` as a query string can say them. */
 export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000 }).extend({
@@ -19,12 +23,12 @@ export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000
     .transform(Number)
     .optional(),
   text: LogConditions.shape.text,
-  startTime: LogConditions.shape.startTime,
-  endTime: LogConditions.shape.endTime,
+  startTime: asText(instantOrDay('begin')).describe('Entries at or after: an instant, or a day (UTC).'),
+  endTime: asText(instantOrDay('end')).describe('Entries at or before: an instant, or a day (UTC).'),
 });
 export type EntriesQuery = z.infer<typeof EntriesQuery>;
 
-export const DeviceParams = z.object({ deviceId: z.uuid() });
+export const DeviceParams = z.object({ deviceId: Id });
 /** Compared with what the device lists, never used as a path. */
 export const LogParams = DeviceParams.extend({ name: z.string().min(1).max(255) });
 export const RecordParams = LogParams.extend({

@@ -238,11 +238,7 @@ describe('live event logs', () => {
     const paths = answer.body.details.map((issue: { path: string }) =>
       issue.path.split('.').slice(0, 2).join('.'),
     );
-    expect(paths).to.have.members([
-      'query.startTime',
-      'query.level',
-      'query.eventId',
-    ]);
+    expect(paths).to.have.members(['query.startTime', 'query.level', 'query.eventId']);
     expect(agent.commands).to.deep.equal([]);
   });
 
