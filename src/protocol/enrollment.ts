@@ -44,7 +44,9 @@ export const EnrollResponse = z.object({
   orgId: z.uuid(),
   siteId: z.uuid(),
   token: z.string().describe('Shown once; the server keeps only its hash.'),
-  config: AgentConfig.extend({ hubUrl: z.string() }),
+  config: AgentConfig.extend({
+    hubUrl: z.string().describe('Where the socket of agents is: an absolute URL.'),
+  }),
 });
 export type EnrollResponse = z.infer<typeof EnrollResponse>;
 
