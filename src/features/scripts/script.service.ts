@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
@@ -18,7 +19,7 @@ const visible = (ctx: Context) =>
 export async function listScripts(ctx: Context, query: ScriptQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
   const scripts = visible(ctx)
-    .orderByRaw('lower(name), id')
+    .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   if (query.orgId !== undefined) {
     void scripts.where((of) => void of.where('org_id', query.orgId ?? null).orWhereNotNull('partner_id'));

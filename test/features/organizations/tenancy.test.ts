@@ -110,8 +110,8 @@ describe('partners, organizations, sites and devices', () => {
     expect(large.body.data.map(({ name }: { name: string }) => name)).to.deep.equal([
       'Alpha',
       'beta',
-      'gamma',
       'Émile',
+      'gamma',
     ]);
     expect((await get('/orgs/organizations?page=2&limit=3', admin)).body.data).to.have.length(1);
   });
