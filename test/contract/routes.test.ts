@@ -18,7 +18,7 @@ import {
   type EnrolledDevice,
   type Person,
 } from '../support/factories.ts';
-import { type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
+import { call, type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** What every row of the route table owes, asked of the running server. */
 
@@ -295,6 +295,21 @@ describe('every route', () => {
   });
 });
 
+interface Operation {
+  responses: Record<string, { content: object }>;
+}
+
+/** SHAPES 2. */
+const BESIDE_THE_TABLE: Record<string, string[]> = {
+  '/health': ['/', '/api/v1'],
+  '/health/live': ['/', '/api/v1'],
+  '/health/ready': ['/', '/api/v1'],
+  '/metrics': ['/'],
+  '/openapi.json': ['/api/v1'],
+  '/docs': ['/'],
+  '/docs/sockets': ['/'],
+};
+
 describe('the OpenAPI document', () => {
   const document = openApi(groups, API_INFO);
 
@@ -306,9 +321,27 @@ describe('the OpenAPI document', () => {
   it('has every route, with an operation id of its own', () => {
     const operations = Object.values(
       document['paths'] as Record<string, Record<string, { operationId: string }>>,
-    ).flatMap((methods) => Object.values(methods));
-    expect(operations).to.have.length(rows.length);
+    ).flatMap((methods) => Object.values(methods).filter((method) => 'operationId' in method));
+    expect(operations).to.have.length(rows.length + Object.keys(BESIDE_THE_TABLE).length);
     expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(rows.length);
+  });
+
+  it('has what is served beside the route table, and where', async () => {
+    const paths = document['paths'] as Record<string, { servers?: { url: string }[]; get?: Operation }>;
+    const app = await createTestApp();
+    try {
+      for (const [path, bases] of Object.entries(BESIDE_THE_TABLE)) {
+        expect(paths[path]?.servers, path).to.deep.equal(bases.map((url) => ({ url })));
+        for (const base of bases) {
+          const { status, headers } = await call(`${app.url}${base.replace(/\/$/, '')}${path}`, 'GET');
+          expect(status, path).to.equal(200);
+          const [media = ''] = (headers.get('content-type') ?? '').split(';');
+          expect(paths[path]?.get?.responses['200']?.content, path).to.have.property(media);
+        }
+      }
+    } finally {
+      await app.close();
+    }
   });
 
   it('refers only to schemas that it holds', () => {

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
-import { type Request, type RequestHandler, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { z } from 'zod';
 import type { Metrics } from '../metrics.ts';
 import { AppError } from '../errors.ts';
 import { bearerToken } from './authentication.ts';
@@ -11,7 +12,19 @@ import { requestState } from './request-state.ts';
  * but not needed: without it the node is `ready` all the same, and says `unavailable` of it.
  */
 export type Check = (() => Promise<boolean>) | { spare: () => Promise<boolean> } | 'not_configured';
-type CheckState = 'ok' | 'failed' | 'unavailable' | 'not_configured';
+const CheckState = z.enum(['ok', 'failed', 'unavailable', 'not_configured']);
+type CheckState = z.infer<typeof CheckState>;
+
+export const Health = z.object({
+  status: z.literal('ok'),
+  version: z.string(),
+  uptime: z.number().int().describe('Seconds.'),
+});
+export const Liveness = z.object({ status: z.literal('ok') });
+export const Readiness = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  checks: z.record(z.string(), CheckState),
+});
 
 /** Health for balancers and people: alive, ready, and what is not. Open to everyone, so it names no detail. */
 export function healthRoutes(
@@ -25,20 +38,26 @@ export function healthRoutes(
 
   router.get('/health', (request, response) => {
     requestState(request).route = '/health';
-    response.json({ status: 'ok', version, uptime: Math.round((performance.now() - startedAt) / 1000) });
+    const uptime = Math.round((performance.now() - startedAt) / 1000);
+    send(response, Health, { status: 'ok', version, uptime });
   });
   router.get('/health/live', (request, response) => {
     requestState(request).route = '/health/live';
-    response.json({ status: 'ok' });
+    send(response, Liveness, { status: 'ok' });
   });
   router.get('/health/ready', async (request, response) => {
     requestState(request).route = '/health/ready';
     const results = await probe();
     const ready = !isDraining() && Object.values(results).every((state) => state !== 'failed');
     if (!ready) response.setHeader('Retry-After', '1');
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', checks: results });
+    response.status(ready ? 200 : 503);
+    send(response, Readiness, { status: ready ? 'ready' : 'not_ready', checks: results });
   });
   return router;
+}
+
+function send<S extends z.ZodType>(response: Response, schema: S, answer: z.input<S>): void {
+  response.json(schema.parse(answer));
 }
 
 const PROBE_MS = 3000;
