@@ -149,10 +149,7 @@ async function assertRoomForOrganization(ctx: Context, partnerId: string): Promi
     .whereNull('deleted_at')
     .count<{ count: string }[]>('* as count');
   if (Number(counted?.count) >= partner.max_organizations) {
-    throw new AppError(
-      'limit_reached',
-      `This provider may have ${partner.max_organizations} organizations and has them.`,
-    );
+    throw new AppError('limit_reached', `Organization limit reached (${partner.max_organizations}).`);
   }
 }
 

@@ -36,7 +36,13 @@ export const PartnerSettings = z.strictObject({
     .optional(),
   security: z
     .strictObject({
-      ipAllowlist: z.array(AllowlistEntry).max(1000).optional().describe('Empty: no restriction.'),
+      ipAllowlist: z
+        .array(AllowlistEntry)
+        .max(1000)
+        .optional()
+        .describe(
+          'Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.',
+        ),
     })
     .optional(),
   organizationOrder: z.array(Id).max(100_000).optional(),

@@ -78,7 +78,10 @@ async function readScriptToChange(ctx: Context, id: string): Promise<Script> {
   if (script.orgId !== null) await assertManageable(ctx, script.orgId);
   else if (ctx.caller.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
     // It runs in organizations that they may not act in.
-    throw new AppError('forbidden', 'A script of the whole partner is changed by who may act in all of it.');
+    throw new AppError(
+      'forbidden',
+      'Only users with access to all organizations can edit partner-wide scripts.',
+    );
   }
   return script;
 }
