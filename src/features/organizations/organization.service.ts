@@ -71,7 +71,10 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
   return { organizationOrder, partnerId: ctx.caller.partnerId };
 }
 
-/** Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). */
+/**
+ * Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). In system
+ * scope, which reaches all that there are, one that it does not find is a 404.
+ */
 export async function assertOrganizationAccess(
   ctx: Pick<Context, 'tx' | 'caller'>,
   ...orgIds: string[]
@@ -82,6 +85,7 @@ export async function assertOrganizationAccess(
       .findByIds([...wanted])
       .resultSize()) < wanted.size
   ) {
+    if (ctx.caller.scope === 'system') throw notFound('Organization');
     throw new AppError('forbidden', 'Access to this organization denied');
   }
 }

@@ -126,6 +126,24 @@ describe('partners, organizations, sites and devices', () => {
     }
   });
 
+  it('answers 404 to the system for an organization that does not exist or is deleted', async () => {
+    const system = await buildPerson(app, { scope: 'system' });
+    const partnerId = await buildPartner(app);
+    const deleted = await buildOrganization(app, partnerId);
+    await app.call('DELETE', `/orgs/organizations/${deleted}`, { token: system.token });
+    for (const orgId of [newId(), deleted]) {
+      for (const path of ['/orgs/sites', '/enrollment-keys', '/devices', '/scripts', '/groups']) {
+        const { status, body } = await get(`${path}?orgId=${orgId}`, system);
+        expect([status, body.code], path).to.deep.equal([404, 'NOT_FOUND']);
+      }
+      const made = await app.call('POST', '/orgs/sites', {
+        token: system.token,
+        body: { orgId, name: 'Site' },
+      });
+      expect([made.status, made.body.error]).to.deep.equal([404, 'Organization not found']);
+    }
+  });
+
   it('tells a foreign site from one that does not exist', async () => {
     const foreign = await get(`/orgs/sites/${stranger.siteId}`, tenant.technician);
     expect([foreign.status, foreign.body.error]).to.deep.equal([403, 'Access to this site denied']);
