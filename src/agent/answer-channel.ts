@@ -20,23 +20,26 @@ export interface AnswerChannel {
 }
 
 const RESEND_MS = 500;
+const RESEND_MAX_MS = 60_000;
 const HubAck = z.discriminatedUnion('ok', [OkAck, ErrorAck]);
 
 /** Sends again until the hub has it or the connection is gone. */
 export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
   const deliver = async (event: string, message: CommandRows | CommandProgress | CommandResult) => {
     while (socket.connected) {
+      let againMs = RESEND_MS;
       try {
         const answer = HubAck.safeParse(await socket.timeout(ackMs).emitWithAck(event, message));
         if (!answer.success) throw new HubRefused('its answer is not of the agreed form');
         if (answer.data.ok) return;
         // The hub will not take it however often it comes.
-        const { code } = answer.data.error;
+        const { code, retryAfterMs = 0 } = answer.data.error;
         if (code !== 'DEVICE_BUSY') throw new HubRefused(printable(code, 100));
+        againMs = Math.min(Math.max(RESEND_MS, retryAfterMs), RESEND_MAX_MS);
       } catch (error) {
         if (error instanceof HubRefused) throw error;
       }
-      await new Promise((resolve) => setTimeout(resolve, RESEND_MS));
+      await new Promise((resolve) => setTimeout(resolve, againMs));
     }
     throw new Error('the connection ended before the hub had the answer');
   };

@@ -2,6 +2,7 @@ import type {
   CommandCancel,
   CommandFrame,
   CommandProgress,
+  CommandReceipt,
   CommandResult,
   CommandRows,
   CommandType,
@@ -9,7 +10,6 @@ import type {
   Heartbeat,
   HeartbeatAck,
   HubReconnect,
-  OkAck,
   PresenceReason,
 } from '../protocol/index.ts';
 import type { AskFailure, AskOutcome } from './ask.ts';
@@ -20,8 +20,10 @@ import type { DispatchedCommand } from './ports.ts';
 /** The device's side of the connection, as the actor needs it. */
 export interface DeviceLink {
   /** @param receipt  called when the agent has answered that it has the command, or will not take it */
-  sendCommand(frame: CommandFrame, receipt?: (answer: OkAck | ErrorAck) => void): void;
+  sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void;
   sendCancel(message: CommandCancel): void;
+  /** Ends the connection where too much waits for the device that it does not read. */
+  endIfUnread(): void;
   /** Says when to come back and ends the connection. */
   close(notice: HubReconnect | undefined): void;
 }
@@ -53,7 +55,7 @@ export const BUSY: ErrorAck = {
 export type Urgent =
   | { kind: 'cancel'; id: string; failure: AskFailure }
   | { kind: 'command'; command: DispatchedCommand }
-  | { kind: 'receipt'; command: DispatchedCommand; answer: OkAck | ErrorAck }
+  | { kind: 'receipt'; command: DispatchedCommand; answer: CommandReceipt }
   | { kind: 'cancel_command'; id: string }
   | { kind: 'claimed'; epoch: number }
   | { kind: 'superseded'; epoch: number }

@@ -1,10 +1,13 @@
 import type { Refusal } from '../protocol/index.ts';
+import type { AddressLimits } from './address-admission.ts';
 
 export interface AdmissionLimits {
   /** Connections a second that may come in for long. */
   perSecond: number;
   /** How many may come at once after a quiet time. */
   burst: number;
+  /** Of one address, by default 1,000 connections on their way in and ten failures a second. */
+  address?: AddressLimits;
 }
 
 /** Nobody is told to stay away longer than this. */

@@ -1,31 +1,29 @@
 import type { IncomingMessage } from 'node:http';
 import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
-import type { z } from 'zod';
 import {
   AGENT_EVENTS,
   AGENT_MESSAGE_MAX_BYTES,
   AGENT_NAMESPACE,
   AgentErrorCode,
   AgentHandshake,
+  CommandReceipt,
   PROTOCOL_VERSION,
-  type AgentEvent,
   type AgentToHub,
   type CommandCancel,
   type CommandFrame,
-  type ErrorAck,
   type HubReconnect,
   type HubToAgent,
-  type OkAck,
   type Refusal,
 } from '../protocol/index.ts';
+import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
-import { BUSY, type DeviceLink } from './actor-messages.ts';
-import { AgentWire, unanswered, type Answer, type Listener } from './agent-wire.ts';
+import type { DeviceLink } from './actor-messages.ts';
+import { AgentInbox } from './agent-inbox.ts';
+import { AgentWire } from './agent-wire.ts';
 import type { AskFailure } from './ask.ts';
 import type { DeviceActor } from './device-actor.ts';
 import { forgetHandshake } from './forget-handshake.ts';
 import type { AgentCredentials, AgentIdentity } from './ports.ts';
-import { isPlainHeartbeat } from './quick-heartbeat.ts';
 
 interface SocketData {
   identity: AgentIdentity;
@@ -33,8 +31,6 @@ interface SocketData {
 }
 type AgentSocket = Socket<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 
-/** So many messages that cannot be read, one after the other, end the connection. */
-const MAX_BAD_MESSAGES = 50;
 /** An agent that acknowledges nothing is sent away after so many messages; what it has is sent to it again. */
 const MAX_UNACKNOWLEDGED = 200;
 
@@ -46,6 +42,8 @@ interface Door {
   /** Of a request that has passed it before, nothing. */
   refusal(request: IncomingMessage): Refusal | undefined;
   giveBack(): void;
+  /** It was no failed try of whoever came by this request. */
+  hasNotFailed(request: IncomingMessage): void;
 }
 
 /** The only place where agents meet Socket.IO: who connects, and each message parsed before it goes on. */
@@ -56,7 +54,12 @@ export function serveAgents(
     log: Logger;
     /** A reason to turn agents away now, such as a shutdown; and who was let in for nothing. */
     door: Door;
+    proxyTrust: ProxyTrust;
     onBadMessage: () => void;
+    /** A message was refused because its agent sends too many. */
+    onExcess: () => void;
+    /** An agent was disconnected because it does not read what it is sent. */
+    onUnread: () => void;
     connected: (options: {
       identity: AgentIdentity;
       handshake: AgentHandshake;
@@ -68,9 +71,15 @@ export function serveAgents(
   const namespace: AgentTransport['namespace'] = io.of(AGENT_NAMESPACE);
 
   namespace.use((socket, next) => {
+    const { request } = socket;
     admit(socket, parts.credentials, parts.door).then(
-      (refusal) => next(refusal === undefined ? undefined : refusalError(refusal)),
+      (refusal) => {
+        // Only whoever has no token of ours is to blame for it.
+        if (refusal === undefined || !FAILURES.has(refusal.code)) parts.door.hasNotFailed(request);
+        next(refusal === undefined ? undefined : refusalError(refusal));
+      },
       (error: unknown) => {
+        parts.door.hasNotFailed(request);
         parts.log.warn({ err: error }, 'hub.handshake_failed');
         next(refusalError({ code: 'BUSY', retryAfterMs: 5000 }));
       },
@@ -79,11 +88,20 @@ export function serveAgents(
 
   namespace.on('connection', (socket) => {
     const { identity, handshake } = socket.data;
-    const ip = socket.handshake.address.replace(/^::ffff:/, '');
+    const { address: peer, headers } = socket.handshake;
+    const { ip } = clientAddress({ peer, headers }, parts.proxyTrust);
     forgetHandshake(socket);
-    const wire = new AgentWire(socket, EVENT_NAMES);
-    const actor = parts.connected({ identity, handshake, link: new SocketLink(socket, wire), ip });
-    const inbox = new Inbox(actor, parts.onBadMessage);
+    const wire = new AgentWire(socket, EVENT_NAMES, () => {
+      parts.log.warn({ deviceId: identity.deviceId }, 'hub.agent_reads_nothing');
+      parts.onUnread();
+    });
+    const actor = parts.connected({
+      identity,
+      handshake,
+      link: new SocketLink(socket, wire, parts.onBadMessage),
+      ip,
+    });
+    const inbox = new AgentInbox(actor, parts);
     wire.listen(inbox);
     // Takes every event that comes by Socket.IO, and hands none on: there are no listeners behind it.
     socket.use((event) => inbox.receiveArgs(event));
@@ -95,6 +113,8 @@ export function serveAgents(
   });
   return { namespace };
 }
+
+const FAILURES: ReadonlySet<Refusal['code']> = new Set(['UNAUTHENTICATED', 'PROTOCOL_UNSUPPORTED']);
 
 const EVENT_NAMES: ReadonlySet<string> = new Set(Object.keys(AGENT_EVENTS));
 
@@ -147,14 +167,22 @@ const received = () => {};
 class SocketLink implements DeviceLink {
   readonly #socket: AgentSocket;
   readonly #wire: AgentWire;
+  readonly #onBadMessage: () => void;
 
-  constructor(socket: AgentSocket, wire: AgentWire) {
+  constructor(socket: AgentSocket, wire: AgentWire, onBadMessage: () => void) {
     this.#socket = socket;
     this.#wire = wire;
+    this.#onBadMessage = onBadMessage;
   }
 
-  sendCommand(frame: CommandFrame, receipt: (answer: OkAck | ErrorAck) => void = received): void {
-    this.#emit('command', frame, receipt);
+  sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void {
+    if (receipt === undefined) return this.#emit('command', frame, received);
+    this.#emit('command', frame, (answer) => {
+      const parsed = CommandReceipt.safeParse(answer);
+      if (parsed.success) receipt(parsed.data);
+      // As good as none: whether the agent has the command, its result or the next connection will show.
+      else this.#onBadMessage();
+    });
   }
 
   sendCancel(message: CommandCancel): void {
@@ -165,7 +193,7 @@ class SocketLink implements DeviceLink {
   #emit(
     event: keyof HubToAgent,
     message: CommandFrame | CommandCancel,
-    receipt: (answer: OkAck | ErrorAck) => void,
+    receipt: (answer: unknown) => void,
   ): void {
     this.#wire.emit(event, message, receipt);
     if (this.#wire.unacknowledged > MAX_UNACKNOWLEDGED) {
@@ -173,94 +201,13 @@ class SocketLink implements DeviceLink {
     }
   }
 
+  endIfUnread(): void {
+    this.#wire.endIfUnread();
+  }
+
   close(notice: HubReconnect | undefined): void {
     if (notice !== undefined) this.#wire.emit('hub:reconnect', notice, received);
     // Behind the notice, which is written first.
     setImmediate(() => this.#socket.disconnect(true));
   }
-}
-
-type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
-
-const OK: OkAck = { ok: true };
-
-/** What becomes of each message that could be read. */
-const HANDLE: {
-  readonly [E in AgentEvent]: (actor: DeviceActor, message: Messages[E], answer: Answer) => void;
-} = {
-  heartbeat(actor, heartbeat, answer) {
-    if (!actor.tell({ kind: 'heartbeat', heartbeat, at: actor.lastHeardAt, ack: answer })) answer(BUSY);
-  },
-  'command:rows'(actor, rows, answer) {
-    answer(actor.tell({ kind: 'rows', rows }) ? OK : BUSY);
-  },
-  'command:result'(actor, result, answer) {
-    // The agent keeps a result until it is safe here.
-    const ack = (isKept: boolean) => answer(isKept ? OK : BUSY);
-    if (!actor.tell({ kind: 'result', result, ack })) answer(BUSY);
-  },
-  'command:progress'(actor, progress, answer) {
-    answer(actor.tell({ kind: 'progress', progress }) ? OK : BUSY);
-  },
-  // Upgrades come later; their phases are taken note of.
-  'update:status': (_actor, _status, answer) => answer(OK),
-};
-
-/** What an agent says, parsed before its actor hears it. */
-class Inbox implements Listener {
-  readonly #actor: DeviceActor;
-  readonly #onBadMessage: () => void;
-  #badInARow = 0;
-
-  constructor(actor: DeviceActor, onBadMessage: () => void) {
-    this.#actor = actor;
-    this.#onBadMessage = onBadMessage;
-  }
-
-  /** As Socket.IO hands it on, what the wire has left to it: an event that is none of ours, or a strange packet. */
-  receiveArgs(args: readonly unknown[]): void {
-    const [event, payload] = args;
-    const last = args.at(-1);
-    this.receive(event, payload, typeof last === 'function' ? (last as Answer) : unanswered);
-  }
-
-  receive(event: unknown, payload: unknown, answer: Answer): void {
-    if (!isAgentEvent(event)) return this.#refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
-    if (event === 'heartbeat' && isPlainHeartbeat(payload)) return this.#take(event, payload, answer);
-    const parsed = AGENT_EVENTS[event].safeParse(payload);
-    if (!parsed.success) {
-      const issue = parsed.error.issues[0];
-      return this.#refuse(
-        answer,
-        'VALIDATION_FAILED',
-        `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
-      );
-    }
-    this.#take(event, parsed.data, answer);
-  }
-
-  /** @param message  as the schema of its event has it */
-  #take(event: AgentEvent, message: unknown, answer: Answer): void {
-    this.#badInARow = 0;
-    this.#actor.heard(Date.now());
-    // The table pairs each event with that schema.
-    (HANDLE[event] as (actor: DeviceActor, message: unknown, answer: Answer) => void)(
-      this.#actor,
-      message,
-      answer,
-    );
-  }
-
-  #refuse(answer: Answer, code: string, message: string): void {
-    this.#badInARow += 1;
-    this.#onBadMessage();
-    answer({ ok: false, error: { code, message } });
-    if (this.#badInARow === MAX_BAD_MESSAGES) {
-      this.#actor.stop({ afterMs: 60_000, reason: 'protocol_violation' }, 'socket_closed');
-    }
-  }
-}
-
-function isAgentEvent(event: unknown): event is AgentEvent {
-  return typeof event === 'string' && Object.hasOwn(AGENT_EVENTS, event);
 }

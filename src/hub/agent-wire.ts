@@ -1,6 +1,7 @@
 import type { Socket } from 'socket.io';
-import { AGENT_NAMESPACE, type ErrorAck, type OkAck } from '../protocol/index.ts';
+import { AGENT_NAMESPACE } from '../protocol/index.ts';
 import { framed, MESSAGE, textFrame } from './text-frame.ts';
+import { Stall } from './stall.ts';
 import { hearWholeFrames, type FrameReader, type Hearer } from './whole-frame.ts';
 
 export type Answer = (answer: object) => void;
@@ -28,6 +29,24 @@ const ZERO = '0'.charCodeAt(0);
 const LONGEST_ID = 15;
 const WS_OPEN = 1;
 
+/** What may lie in this process of what one agent was sent and has not read: bytes, and how long. */
+export interface UnreadLimits {
+  /** Beyond this the agent has to read something within `patienceMs`. */
+  stalledBytes: number;
+  patienceMs: number;
+  /** Beyond this its connection ends at once. */
+  maxBytes: number;
+  /** The same of packets that Engine.IO holds back. */
+  maxPackets: number;
+}
+/** Two commands with the largest scripts fit in many times. */
+const UNREAD: UnreadLimits = {
+  stalledBytes: 1_000_000,
+  patienceMs: 20_000,
+  maxBytes: 8_000_000,
+  maxPackets: 20_000,
+};
+
 /** What lies under Engine.IO's socket. What of it is not there is not used, and Engine.IO does all as ever. */
 interface Underneath {
   writeBuffer?: unknown[];
@@ -37,6 +56,8 @@ interface Underneath {
 }
 interface WebSocketInside {
   readyState: number;
+  bufferedAmount: number;
+  terminate(): void;
   _sender?: { sendFrame?(parts: Buffer[]): void };
   _receiver?: FrameReader;
   listeners(event: 'message'): MessageListener[];
@@ -57,13 +78,28 @@ export class AgentWire implements Hearer {
   readonly #inside: Underneath;
   readonly #events: ReadonlySet<string>;
   #listener: Listener | undefined;
-  #receipts: Map<number, (answer: OkAck | ErrorAck) => void> | undefined;
+  #receipts: Map<number, (answer: unknown) => void> | undefined;
   #lastId = 0;
   #toEngine: MessageListener | undefined;
+  readonly #onUnread: () => void;
+  readonly #limits: UnreadLimits;
+  /** Bytes of frames that were given to Engine.IO, which held back others before them. */
+  #heldBack = 0;
+  #stall: Stall | undefined;
 
-  /** @param events  those that the listener is told; of any other Socket.IO hears as ever */
-  constructor(socket: Socket, events: ReadonlySet<string>) {
+  /**
+   * @param events  those that the listener is told; of any other Socket.IO hears as ever
+   * @param onUnread  the connection ends because the agent does not read what it is sent
+   */
+  constructor(
+    socket: Socket,
+    events: ReadonlySet<string>,
+    onUnread: () => void = () => {},
+    limits: UnreadLimits = UNREAD,
+  ) {
     this.#socket = socket;
+    this.#onUnread = onUnread;
+    this.#limits = limits;
     this.#conn = socket.conn;
     // Private there, so its types do not say it.
     this.#inside = socket.conn as unknown as Underneath;
@@ -96,8 +132,8 @@ export class AgentWire implements Hearer {
     });
   }
 
-  /** @param receipt  hears what the agent acknowledges it with; never, if the connection ends before */
-  emit(event: string, payload: object, receipt: (answer: OkAck | ErrorAck) => void): void {
+  /** @param receipt  is given what the agent acknowledges the event with, unparsed; never, if the connection ends before */
+  emit(event: string, payload: object, receipt: (answer: unknown) => void): void {
     this.#lastId += 1;
     this.#receipts ??= new Map();
     this.#receipts.set(this.#lastId, receipt);
@@ -150,7 +186,7 @@ export class AgentWire implements Hearer {
     if (id === undefined) return false;
     const receipt = this.#receipts?.get(id);
     this.#receipts?.delete(id);
-    receipt?.(answer as OkAck | ErrorAck);
+    receipt?.(answer);
     return true;
   }
 
@@ -170,9 +206,42 @@ export class AgentWire implements Hearer {
     const frame = textFrame(`${MESSAGE}${packet}`);
     const webSocket = this.#inside.transport?.socket;
     // Behind what Engine.IO holds back. It writes frames in the same way that come made, such as a broadcast's.
-    if (this.#inside.writeBuffer?.length !== 0 || webSocket?._sender?.sendFrame === undefined) {
+    const waiting = this.#inside.writeBuffer?.length;
+    if (waiting !== 0 || webSocket?._sender?.sendFrame === undefined) {
+      this.#heldBack = (waiting === 0 ? 0 : this.#heldBack) + frame.length;
       this.#conn.write(packet, framed([frame]));
-    } else if (webSocket.readyState === WS_OPEN) webSocket._sender.sendFrame([frame]);
+    } else if (webSocket.readyState === WS_OPEN) {
+      this.#heldBack = 0;
+      webSocket._sender.sendFrame([frame]);
+    }
+    if (webSocket?.readyState !== WS_OPEN) return;
+    const unread = webSocket.bufferedAmount + this.#heldBack;
+    if (unread > this.#limits.stalledBytes) this.#judgeUnread(unread, frame.length, webSocket);
+    else this.#stall = undefined;
+  }
+
+  /** Socket.IO by itself keeps whatever a client does not read, without a bound. */
+  #judgeUnread(unread: number, sent: number, webSocket: WebSocketInside): void {
+    const now = performance.now();
+    this.#stall ??= new Stall(now, unread - sent);
+    const stalledMs = this.#stall.lasts(now, unread, sent);
+    if (stalledMs > this.#limits.patienceMs || unread > this.#limits.maxBytes) this.#cutOff(webSocket);
+  }
+
+  /** Ends the connection over what Engine.IO and `ws` themselves have answered and the agent does not read, such as pings. */
+  endIfUnread(): void {
+    const { writeBuffer, transport } = this.#inside;
+    const webSocket = transport?.socket;
+    if (webSocket?.readyState !== WS_OPEN) return;
+    const { maxBytes, maxPackets } = this.#limits;
+    const packets = writeBuffer?.length ?? 0;
+    if (webSocket.bufferedAmount > maxBytes || packets > maxPackets) this.#cutOff(webSocket);
+  }
+
+  #cutOff(webSocket: WebSocketInside): void {
+    this.#onUnread();
+    // To close it in due form would wait behind all that is not read.
+    webSocket.terminate();
   }
 }
 

@@ -1,6 +1,8 @@
+import { writeInParts } from '../platform/db/write-in-parts.ts';
 import type { Logger } from '../platform/logger.ts';
+import { AgentErrorCode } from '../protocol/index.ts';
 import type { ActorRegistry } from './actor-registry.ts';
-import type { CommandEvent, CommandLedger, JobChange } from './ports.ts';
+import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from './ports.ts';
 
 /** What is asked of the ledger within this time goes there together. */
 const GATHER_MS = 10;
@@ -14,6 +16,8 @@ const MAX_EVENTS = 20_000;
 interface Waiting {
   event: CommandEvent;
   kept: ((isKept: boolean) => void) | undefined;
+  /** It stands for a result that the database has refused. */
+  isSubstitute?: true;
 }
 
 /**
@@ -26,6 +30,7 @@ export class CommandDesk {
   readonly #registry: ActorRegistry;
   readonly #log: Logger;
   readonly #changed: (jobs: readonly JobChange[]) => void;
+  readonly #onRefused: (count: number) => void;
   readonly #sweeper: NodeJS.Timeout;
   #awake = new Set<string>();
   /** Devices that had too much to do: they are asked again with the next sweep. */
@@ -42,11 +47,14 @@ export class CommandDesk {
     registry: ActorRegistry;
     /** What the ledger now says of jobs. */
     changed: (jobs: readonly JobChange[]) => void;
+    /** Called when the database has refused single events. */
+    onRefused?: (count: number) => void;
     log: Logger;
   }) {
     this.#ledger = parts.ledger;
     this.#registry = parts.registry;
     this.#changed = parts.changed;
+    this.#onRefused = parts.onRefused ?? (() => {});
     this.#log = parts.log;
     this.#sweeper = setInterval(() => {
       for (const deviceId of this.#later) this.wake(deviceId);
@@ -115,9 +123,14 @@ export class CommandDesk {
     if (claims.length === 0) return;
     try {
       const { dispatched, cancelled, changed } = await this.#ledger.take(claims);
-      for (const command of dispatched) this.#registry.get(command.deviceId)?.send(command);
-      for (const { id, deviceId } of cancelled) this.#registry.get(deviceId)?.cancelCommand(id);
-      this.#changed(changed);
+      // They are marked as dispatched: what is not sent now is sent no more on this connection.
+      for (const command of dispatched) {
+        this.#safely(() => this.#registry.get(command.deviceId)?.send(command));
+      }
+      for (const { id, deviceId } of cancelled) {
+        this.#safely(() => this.#registry.get(deviceId)?.cancelCommand(id));
+      }
+      this.#safely(() => this.#changed(changed));
     } catch (error) {
       this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
       for (const id of deviceIds) this.#awake.add(id);
@@ -130,29 +143,72 @@ export class CommandDesk {
   #recordIn(ms: number): void {
     this.#recordTimer ??= setTimeout(() => {
       this.#recordTimer = undefined;
-      this.#recording ??= this.#recordSome().then((isWritten) => {
-        this.#recording = undefined;
-        if (this.#events.length > 0 && !this.#closed) this.#recordIn(isWritten ? 0 : RETRY_MS);
-      });
+      this.#recording ??= this.#recordSome()
+        .catch((error: unknown) => {
+          this.#log.error({ err: error }, 'commands.recording_failed');
+          return false;
+        })
+        .then((isWritten) => {
+          this.#recording = undefined;
+          if (this.#events.length > 0 && !this.#closed) this.#recordIn(isWritten ? 0 : RETRY_MS);
+        });
     }, ms);
   }
 
+  /** Writes the oldest events. False when the rest must wait, because the database is away. */
   async #recordSome(): Promise<boolean> {
     const batch = this.#events.slice(0, EVENTS_AT_ONCE);
-    let changed: JobChange[];
+    const { written, refused, unwritten, failure } = await writeInParts(batch, async (part) => ({
+      part,
+      changed: await this.#ledger.record(part.map(({ event }) => event)),
+    }));
+    const substitutes = refused.flatMap(({ record, error }) => this.#setAside(record, error));
+    this.#events.splice(0, batch.length, ...substitutes, ...unwritten);
+    if (failure !== undefined) {
+      this.#log.warn({ err: failure, waiting: this.#events.length }, 'commands.not_recorded');
+    }
+    for (const { part, changed } of written) {
+      this.#safely(() => this.#changed(changed));
+      for (const waiting of part) this.#safely(() => this.#recorded(waiting));
+    }
+    return failure === undefined;
+  }
+
+  #recorded({ event, kept }: Waiting): void {
+    if (event.kind === 'finished') this.wake(event.deviceId);
+    if (event.kind === 'postponed') this.#later.add(event.deviceId);
+    kept?.(true);
+  }
+
+  /**
+   * What the database refuses it would refuse again, however often the agent sends it: the command fails instead, and
+   * where even that is refused, its time-out ends it.
+   */
+  #setAside({ event, kept, isSubstitute }: Waiting, error: unknown): Waiting[] {
+    const { id, deviceId, kind } = event;
+    this.#log.error({ err: error, commandId: id, deviceId, kind }, 'commands.event_refused');
+    this.#onRefused(1);
+    if (kind === 'finished' && isSubstitute === undefined) {
+      return [{ event: { kind, id, deviceId, end: NOT_STORED }, kept, isSubstitute: true }];
+    }
+    this.#safely(() => kept?.(true));
+    return [];
+  }
+
+  /** One that fails keeps the others from nothing. */
+  #safely(tell: () => void): void {
     try {
-      changed = await this.#ledger.record(batch.map(({ event }) => event));
+      tell();
     } catch (error) {
-      this.#log.warn({ err: error, waiting: this.#events.length }, 'commands.not_recorded');
-      return false;
+      this.#log.error({ err: error }, 'commands.not_told');
     }
-    this.#events.splice(0, batch.length);
-    this.#changed(changed);
-    for (const { event, kept } of batch) {
-      kept?.(true);
-      if (event.kind === 'finished') this.wake(event.deviceId);
-      if (event.kind === 'postponed') this.#later.add(event.deviceId);
-    }
-    return true;
   }
 }
+
+const NOT_STORED: CommandEnd = {
+  status: 'failed',
+  error: {
+    code: AgentErrorCode.notStored,
+    message: 'The agent sent a result that the database cannot store.',
+  },
+};

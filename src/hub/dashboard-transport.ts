@@ -9,7 +9,7 @@ import {
 import type { Caller, ClientInfo } from '../platform/context.ts';
 import { holds } from '../platform/context.ts';
 import { AppError } from '../platform/errors.ts';
-import { clientAddress, type ProxyTrust } from '../platform/http/client-address.ts';
+import { clientAddress, countedNetwork, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Ask } from './ask.ts';
 import type { DashboardAccess } from './dashboard-access.ts';
@@ -85,7 +85,7 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Pa
   if (!handshake.success) throw new AppError('unauthenticated', 'Send an access token as auth.token.');
   const client = clientOf(socket, proxyTrust);
   const authenticate = () => people.authenticate(handshake.data.token, client);
-  const held = [places.addresses.take(client.ip)];
+  const held = [places.addresses.take(countedNetwork(client))];
   const leave = () => {
     for (const giveBack of held) giveBack();
   };

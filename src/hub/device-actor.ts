@@ -1,11 +1,10 @@
 import type {
   CommandProgress,
+  CommandReceipt,
   CommandResult,
   CommandRows,
-  ErrorAck,
   HubReconnect,
   Metrics,
-  OkAck,
   PresenceReason,
 } from '../protocol/index.ts';
 import { AgentErrorCode } from '../protocol/index.ts';
@@ -61,6 +60,8 @@ export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' 
 /** One device's connection: the only place that decides about it. Everything that happens to it is a message. */
 export class DeviceActor {
   readonly identity: AgentIdentity;
+  /** What the agent has said at its handshake that it can do. */
+  readonly capabilities: readonly string[];
   state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
   epoch = 0;
   lastHeardAt: number;
@@ -70,7 +71,6 @@ export class DeviceActor {
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
   readonly #mailbox: Mailbox<ActorMessage | Urgent>;
-  readonly #capabilities: readonly string[];
   /** Made for the first question: most devices have none. */
   #asks: OpenAsks | undefined;
   /** What the agent has said of its machine last; the rest of a heartbeat is not kept. */
@@ -80,6 +80,8 @@ export class DeviceActor {
   #graceTimer: NodeJS.Timeout | undefined;
   #linkOpen = true;
   #supersededBy = 0;
+  /** Why the actor ended; `undefined` where another connection has taken over, and until it ends. */
+  #endedBecause: PresenceReason | undefined;
 
   constructor(options: {
     identity: AgentIdentity;
@@ -91,6 +93,8 @@ export class DeviceActor {
     ip: string;
     /** From the connection before, when this one follows it within the grace. */
     connectedSince: number | undefined;
+    /** The claim of the connection before, on this node; 0 where there was none. */
+    earlierEpoch: number;
     now: number;
   }) {
     this.identity = options.identity;
@@ -98,12 +102,12 @@ export class DeviceActor {
     this.#events = options.events;
     this.#limits = options.limits;
     this.#facts = { agentVersion: options.agentVersion };
-    this.#capabilities = options.capabilities;
+    this.capabilities = options.capabilities;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
     this.#presence = {
       deviceId: options.identity.deviceId,
-      epoch: 0,
+      epoch: options.earlierEpoch,
       presence: { state: 'connected', since: instant(this.connectedSince), reason: 'connected' },
       lastSeenAt: null,
       lastIp: options.ip,
@@ -127,6 +131,10 @@ export class DeviceActor {
   get isConnected(): boolean {
     return this.#linkOpen && (this.state === 'online' || this.state === 'starting');
   }
+  /** The claim under which presence is reported: until the actor has its own, that of the connection before. */
+  get presenceEpoch(): number {
+    return this.#presence.epoch;
+  }
   /** Whether presence still shows the device as connected: also for the grace after its link closed. */
   get countsAsConnected(): boolean {
     return this.state === 'online';
@@ -135,6 +143,10 @@ export class DeviceActor {
   /** False when the mailbox is full or the actor is gone. */
   tell(message: ActorMessage): boolean {
     return this.state !== 'gone' && this.#mailbox.post(message);
+  }
+  /** Whether it is the id of a live question that the device has not answered yet. */
+  hasAsked(id: unknown): boolean {
+    return this.#asks !== undefined && typeof id === 'string' && this.#asks.has(id);
   }
   /** Notes that the device said something, whatever it was. */
   heard(at: number): void {
@@ -166,6 +178,10 @@ export class DeviceActor {
   linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
     this.#mailbox.postUrgent({ kind: 'link_closed', failure });
   }
+  /** For whoever looks after all devices from time to time. */
+  endIfUnread(): void {
+    if (this.#linkOpen) this.#link.endIfUnread();
+  }
   /** Nothing was heard for too long although the socket is open. */
   silent(): void {
     this.#mailbox.postUrgent({ kind: 'silent' });
@@ -177,7 +193,8 @@ export class DeviceActor {
 
   #turn(message: ActorMessage | Urgent): void {
     if (this.state === 'gone') {
-      turnAway(message);
+      if (message.kind === 'claimed') this.#claimedTooLate(message.epoch);
+      else turnAway(message);
       return;
     }
     try {
@@ -236,10 +253,19 @@ export class DeviceActor {
     this.#presence.epoch = epoch;
     if (epoch < this.#supersededBy) return this.#end(SUPERSEDED, undefined);
     this.state = 'online';
-    this.#reportPresence();
-    this.#reportFacts();
-    this.#events.ready(this);
+    if (this.#linkOpen) {
+      this.#reportPresence();
+      this.#reportFacts();
+      this.#events.ready(this);
+    } else this.#startGrace();
     this.#mailbox.release();
+  }
+
+  /** What an earlier connection has said of the device stands as long as nobody says otherwise under a newer claim. */
+  #claimedTooLate(epoch: number): void {
+    if (this.#endedBecause === undefined || epoch < this.#supersededBy) return;
+    this.#presence.epoch = epoch;
+    this.#reportDisconnected(this.#endedBecause);
   }
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
@@ -255,7 +281,7 @@ export class DeviceActor {
 
   #onAsk(ask: PendingAsk): void {
     if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
-    if (!this.#capabilities.includes(ask.type)) {
+    if (!this.capabilities.includes(ask.type)) {
       return ask.settle({ ok: false, reason: 'capability_missing' });
     }
     this.#asks ??= new OpenAsks(this.#link);
@@ -277,7 +303,7 @@ export class DeviceActor {
     // Not acknowledged, so it is sent again under the next claim.
     if (!this.#linkOpen || command.epoch !== this.epoch) return;
     const { id, type, payload, epoch, deadline, attempt } = command;
-    if (!this.#capabilities.includes(type)) {
+    if (!this.capabilities.includes(type)) {
       const code = AgentErrorCode.capabilityMissing;
       return this.#refuse(command, { code, message: `The agent on this device cannot do "${type}".` });
     }
@@ -286,7 +312,7 @@ export class DeviceActor {
     );
   }
 
-  #onReceipt(command: DispatchedCommand, answer: OkAck | ErrorAck): void {
+  #onReceipt(command: DispatchedCommand, answer: CommandReceipt): void {
     const { id } = command;
     const { deviceId } = this;
     if (answer.ok) return this.#events.command({ kind: 'accepted', id, deviceId });
@@ -313,7 +339,11 @@ export class DeviceActor {
     if (!this.#linkOpen) return;
     this.#linkOpen = false;
     this.#asks?.failAll(failure);
-    if (this.state === 'starting') return this.#end(undefined, undefined);
+    // The grace begins when the claim is there: only then can anything be said of the device.
+    if (this.state === 'online') this.#startGrace();
+  }
+
+  #startGrace(): void {
     this.#graceTimer = setTimeout(
       () => this.#mailbox.postUrgent({ kind: 'grace_over' }),
       this.#limits.graceMs,
@@ -321,18 +351,15 @@ export class DeviceActor {
   }
 
   #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
-    const wasOnline = this.state === 'online';
     this.state = 'draining';
+    this.#endedBecause = presence;
     clearTimeout(this.#graceTimer);
     this.#asks?.failAll({ reason: 'disconnected' });
     for (const message of this.#mailbox.drain()) turnAway(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
-    if (wasOnline && presence !== undefined) {
-      const state = presence === 'connected' ? 'connected' : 'disconnected';
-      this.#presence.presence = { state, since: instant(Date.now()), reason: presence };
-      this.#reportPresence();
-    }
+    // Without any claim, nothing was ever said of the device.
+    if (this.#presence.epoch > 0 && presence !== undefined) this.#reportDisconnected(presence);
     this.state = 'gone';
     this.#events.gone(this);
     if (wasOpen) this.#closeLink(notice);
@@ -347,13 +374,18 @@ export class DeviceActor {
     }
   }
 
+  #reportDisconnected(reason: PresenceReason): void {
+    this.#presence.presence = { state: 'disconnected', since: instant(Date.now()), reason };
+    this.#reportPresence();
+  }
+
   #reportPresence(): void {
     this.#presence.lastSeenAt = instant(this.lastHeardAt);
     this.#events.presence(this.#presence);
   }
 
   #reportFacts(): void {
-    const capabilities = [...new Set(this.#capabilities)].sort();
+    const capabilities = [...new Set(this.capabilities)].sort();
     this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities }, this.#facts));
   }
 }

@@ -77,6 +77,16 @@ export function hubMetrics(
       'Connections of dashboards that were ended because they did not read what they were sent.',
       [],
     ),
+    excessMessages: metrics.counter(
+      'muster_excess_agent_messages_total',
+      'Messages from agents that were refused because their agent sends too many.',
+      [],
+    ),
+    unreadAgents: metrics.counter(
+      'muster_agents_cut_off_total',
+      'Connections of agents that were ended because they did not read what they were sent.',
+      [],
+    ),
     badMessages: metrics.counter(
       'muster_bad_agent_messages_total',
       'Messages from agents that were refused.',

@@ -1,13 +1,14 @@
 import type { Server as HttpServer } from 'node:http';
-import { JobOutput } from '../protocol/index.ts';
+import { DASHBOARD_NAMESPACE, JobOutput } from '../protocol/index.ts';
 import type { DeviceSummary, ErrorAck, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
-import type { ProxyTrust } from '../platform/http/client-address.ts';
+import { clientAddress, countedNetwork, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { AccessChanges } from './access-changes.ts';
+import { AddressAdmission, type AddressLimits } from './address-admission.ts';
 import { Admission, type AdmissionLimits } from './admission.ts';
 import { ActorRegistry } from './actor-registry.ts';
 import { serveAgents } from './agent-transport.ts';
@@ -71,6 +72,8 @@ export interface DeviceHub {
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device is gone for good: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** What is known of a device whose connection this node holds, or held until a moment ago. */
+  live(deviceId: string): { isThere: boolean; capabilities: readonly string[] } | undefined;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
   /** What became of work in the ledger without a device. */
@@ -137,9 +140,12 @@ export interface HubOptions {
 const MAX_ASKS_A_DEVICE = 8;
 /** How fast agents may come in: what one process takes on while people keep working. */
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
+const FROM_ONE_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
 /** A device is silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 const SWEEP_MS = 1000;
+/** With every so many sweeps, connections are ended on which too much is not read. */
+const SWEEPS_BETWEEN_UNREAD = 10;
 /** How fast drained agents come back, at most; they spread themselves over the time it takes. */
 const RETURNS_A_SECOND = 200;
 const DRAIN_ASKS_MS = 3000;
@@ -151,7 +157,12 @@ export function createHub(options: HubOptions): Hub {
   const bus = options.bus ?? new InProcessCluster<HubMessage>().join(options.nodeId);
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
-  const writer = new PresenceWriter(store, log, (deviceIds) => notices.devicesChanged(deviceIds));
+  const writer = new PresenceWriter(
+    store,
+    log,
+    (deviceIds) => notices.devicesChanged(deviceIds),
+    (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
+  );
   const live =
     options.fleet === undefined
       ? undefined
@@ -180,6 +191,7 @@ export function createHub(options: HubOptions): Hub {
     ledger: options.ledger,
     registry,
     changed: (changed) => jobs.changed(changed),
+    onRefused: (count) => metrics.refusedRecords.inc({ records: 'commands' }, count),
     log,
   });
   const router = new Router({
@@ -284,11 +296,15 @@ export function createHub(options: HubOptions): Hub {
   const claim = async (actor: DeviceActor) => {
     const { epoch, previous } = await directory.claim(actor.deviceId, bus.nodeId);
     if (previous !== undefined && previous.nodeId !== bus.nodeId) {
-      await bus.send(previous.nodeId, { kind: 'superseded', deviceId: actor.deviceId, epoch });
+      // That node need not know at once: it learns of the newer claim from the directory when it is back.
+      bus
+        .send(previous.nodeId, { kind: 'superseded', deviceId: actor.deviceId, epoch })
+        .catch((error: unknown) => log.warn({ err: error, deviceId: actor.deviceId }, 'hub.holder_not_told'));
     }
-    // A connection that ended meanwhile has nobody to give its claim up for it.
-    if (actor.state === 'gone') await directory.release(actor.deviceId, epoch);
-    else actor.claimed(epoch);
+    if (actor.state !== 'gone') return actor.claimed(epoch);
+    // A connection that ended meanwhile has nobody to give its claim up for it. A newer one speaks for the device.
+    if (registry.get(actor.deviceId) === undefined) actor.claimed(epoch);
+    await directory.release(actor.deviceId, epoch);
   };
 
   const ask: Ask = async (deviceId, question) => {
@@ -305,12 +321,19 @@ export function createHub(options: HubOptions): Hub {
     closed: () => (draining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
     refusal: () => admission.refusal(),
     giveBack: () => admission.giveBack(),
+    addresses: new AddressAdmission(options.admission?.address ?? FROM_ONE_ADDRESS),
+    prefixOf: ({ socket, headers }) =>
+      countedNetwork(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust)),
   });
+  io.of(DASHBOARD_NAMESPACE).on('connection', ({ request }) => door.hasNotFailed(request));
   serveAgents(io, {
     credentials: options.credentials,
     log,
     door,
+    proxyTrust: options.proxyTrust,
     onBadMessage: () => meters.badMessages.inc(),
+    onExcess: () => meters.excessMessages.inc(),
+    onUnread: () => meters.unreadAgents.inc(),
     connected({ identity, handshake, link, ip }) {
       const before = registry.get(identity.deviceId);
       const actor = new DeviceActor({
@@ -322,13 +345,14 @@ export function createHub(options: HubOptions): Hub {
         capabilities: capabilities.shared(handshake.capabilities),
         ip,
         connectedSince: before?.countsAsConnected === true ? before.connectedSince : undefined,
+        earlierEpoch: before?.presenceEpoch ?? 0,
         now: Date.now(),
       });
       registry.put(actor);
       before?.stop(SUPERSEDED, undefined);
       claim(actor).catch((error: unknown) => {
         log.warn({ err: error, deviceId: actor.deviceId }, 'hub.claim_failed');
-        actor.stop({ afterMs: 5000, reason: 'actor_failed' }, undefined);
+        actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
       });
       return actor;
     },
@@ -353,12 +377,16 @@ export function createHub(options: HubOptions): Hub {
   });
 
   // One sweep for all devices instead of a timer each.
+  let sweeps = 0;
   const sweep = setInterval(() => {
+    sweeps += 1;
+    const looksForUnread = sweeps % SWEEPS_BETWEEN_UNREAD === 0;
     const now = Date.now();
     lostDevices.markStrays();
     const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
       if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
+      if (looksForUnread) actor.endIfUnread();
     }
     reports.sweep(now);
   }, SWEEP_MS);
@@ -392,6 +420,12 @@ export function createHub(options: HubOptions): Hub {
     devicesMoved: (deviceIds) => notices.devicesMoved(deviceIds),
     filterChanged: (filterId) => notices.filterChanged(filterId),
     customFieldChanged: (orgId, key) => notices.customFieldChanged(orgId, key),
+    live(deviceId) {
+      const actor = registry.get(deviceId);
+      return actor === undefined
+        ? undefined
+        : { isThere: actor.isConnected, capabilities: actor.capabilities };
+    },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
     cancelCommand: (deviceId, commandId) => router.cancelCommand(deviceId, commandId),

@@ -89,9 +89,12 @@ export interface LogReads {
   record(read: LogRead): Promise<void>;
 }
 
+/** By device, the addresses it came from since its last record was written and before the one in its record, in order. */
+export type PassedAddresses = ReadonlyMap<string, readonly string[]>;
+
 export interface DeviceStore {
-  recordPresence(records: readonly PresenceRecord[]): Promise<void>;
-  recordReports(records: readonly ReportRecord[]): Promise<void>;
+  recordPresence(records: readonly PresenceRecord[], passed?: PassedAddresses): Promise<void>;
+  recordReports(records: readonly ReportRecord[], passed?: PassedAddresses): Promise<void>;
   /** Which devices report without a connection, and until when (in ms) they count as online; of those asked for also
    * the connected ones, with `null`. */
   reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;

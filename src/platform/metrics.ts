@@ -24,6 +24,12 @@ export function createMetrics() {
       buckets: [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30],
       registers,
     }),
+    refusedRecords: new Counter({
+      name: 'muster_refused_records_total',
+      help: 'Records that the database refused and that were left out of their batch. Each is in the log as an error.',
+      labelNames: ['records'] as const,
+      registers,
+    }),
     /** A gauge that is read when it is scraped. */
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({

@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { Instant, text } from './primitives.ts';
+import { Instant, reportedText, text } from './primitives.ts';
+import { storableText } from './storable.ts';
 
 /** Socket messages between agent and hub, both ways (namespace `/agents`). */
 
 export const AgentHandshake = z.object({
   token: text(200),
   protocol: z.number().int(),
-  agentVersion: text(50),
+  agentVersion: reportedText(50),
   capabilities: z.array(text(64)).max(100),
   bootId: text(100).describe('Changes with each start of the agent program.'),
 });
@@ -39,17 +40,17 @@ const MAX_UPTIME_SECONDS = 10_000_000_000;
 
 export const Heartbeat = z.object({
   at: Instant,
-  agentVersion: text(50),
-  watchdogVersion: text(50, 0).optional(),
-  osVersion: text(200, 0).optional(),
-  osBuild: text(100, 0).optional(),
+  agentVersion: reportedText(50),
+  watchdogVersion: reportedText(50, 0).optional(),
+  osVersion: reportedText(200, 0).optional(),
+  osBuild: reportedText(100, 0).optional(),
   uptimeSeconds: z.number().nonnegative().max(MAX_UPTIME_SECONDS).optional(),
   metrics: Metrics.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()]))
     .max(64)
     .optional(),
-  lastUser: text(255, 0).optional(),
+  lastUser: reportedText(255, 0).optional(),
   pendingReboot: z.boolean().optional(),
   autoUpdate: z.boolean().optional(),
 });
@@ -72,11 +73,27 @@ export const ErrorAck = z.object({
     code: z.string(),
     message: z.string(),
     details: z.unknown().optional().describe('What is wrong where, as over HTTP.'),
+    retryAfterMs: z
+      .number()
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Where it is refused for now only: when to send it again.'),
   }),
 });
 export type ErrorAck = z.infer<typeof ErrorAck>;
 export const OkAck = z.object({ ok: z.literal(true) });
 export type OkAck = z.infer<typeof OkAck>;
+
+/** Of a text without a limit, as much as is kept. */
+const beginning = (length: number) => z.string().overwrite((value) => storableText(value.slice(0, length)));
+
+/** What an agent acknowledges a command with: it has it, or says why it does not take it. */
+export const CommandReceipt = z.discriminatedUnion('ok', [
+  OkAck,
+  ErrorAck.extend({ error: z.object({ code: beginning(100), message: beginning(2000) }) }),
+]);
+export type CommandReceipt = z.infer<typeof CommandReceipt>;
 
 export const HeartbeatAck = OkAck.extend({
   at: z.string(),
@@ -102,13 +119,13 @@ export type CommandFrame = z.infer<typeof CommandFrame>;
 export const CommandProgress = z.object({
   id: CommandId,
   seq: z.number().int().nonnegative(),
-  phase: text(50, 0),
+  phase: reportedText(50, 0),
   percent: Percent.optional(),
   done: z.number().nonnegative().optional(),
   total: z.number().nonnegative().optional(),
   rate: z.number().nonnegative().optional(),
   etaSeconds: z.number().nonnegative().optional(),
-  message: text(1000, 0).optional(),
+  message: reportedText(1000, 0).optional(),
 });
 export type CommandProgress = z.infer<typeof CommandProgress>;
 
@@ -129,7 +146,7 @@ export const CommandResult = z.object({
   epoch: Epoch,
   status: z.enum(['succeeded', 'failed', 'cancelled']),
   output: z.unknown().optional(),
-  error: z.object({ code: text(100, 0), message: text(2000, 0) }).optional(),
+  error: z.object({ code: reportedText(100, 0), message: reportedText(2000, 0) }).optional(),
   startedAt: Instant,
   finishedAt: Instant,
 });
@@ -139,8 +156,8 @@ export const CommandCancel = z.object({ id: CommandId });
 export type CommandCancel = z.infer<typeof CommandCancel>;
 
 export const UpdateStatus = z.object({
-  component: text(50, 0),
-  targetVersion: text(50, 0),
+  component: reportedText(50, 0),
+  targetVersion: reportedText(50, 0),
   phase: z.enum([
     'downloading',
     'verifying',
@@ -150,7 +167,7 @@ export const UpdateStatus = z.object({
     'failed',
     'rolled_back',
   ]),
-  error: text(2000, 0).optional(),
+  error: reportedText(2000, 0).optional(),
 });
 export type UpdateStatus = z.infer<typeof UpdateStatus>;
 

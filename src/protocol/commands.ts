@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from './primitives.ts';
+import { reportedText, text } from './primitives.ts';
 import {
   LogEntry,
   LogMetadata,
@@ -66,8 +66,8 @@ export const COMMANDS = {
     row: z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() }),
     output: z.object({
       exitCode: z.number().int().nullable().describe('null where a signal ended it.'),
-      stdout: text(SCRIPT_OUTPUT_MAX, 0),
-      stderr: text(SCRIPT_OUTPUT_MAX, 0),
+      stdout: reportedText(SCRIPT_OUTPUT_MAX, 0),
+      stderr: reportedText(SCRIPT_OUTPUT_MAX, 0),
       truncated: z.boolean().describe('Only the end of a stream was kept.'),
     }),
   },
@@ -144,6 +144,8 @@ export const AgentErrorCode = {
   timedOut: 'TIMED_OUT',
   /** More than one message holds. */
   tooLarge: 'RESULT_TOO_LARGE',
+  /** The server could not store the result. */
+  notStored: 'RESULT_NOT_STORED',
   /** It has as much to do as it takes on; durable work comes again later. */
   busy: 'BUSY',
 } as const;

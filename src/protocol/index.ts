@@ -1,4 +1,5 @@
 export * from './version.ts';
+export * from './storable.ts';
 export * from './primitives.ts';
 export * from './event-logs.ts';
 export * from './commands.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
-import { atMost, ReportedInstant, text } from './primitives.ts';
+import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 
 /** What an agent says of its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
@@ -11,8 +11,8 @@ export const INTERFACES_MAX = 256;
 export const INTERFACE_ADDRESSES_MAX = 64;
 
 export const NetworkInterface = z.object({
-  name: text(255),
-  macAddress: text(64, 0).optional(),
+  name: reportedText(255),
+  macAddress: reportedText(64, 0).optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()], 'must be an IPv4 or IPv6 address'))
     .max(INTERFACE_ADDRESSES_MAX)
@@ -24,14 +24,14 @@ export const NetworkInterface = z.object({
 });
 export type NetworkInterface = z.infer<typeof NetworkInterface>;
 
-const trimmedName = text(255)
+const trimmedName = reportedText(255)
   .transform((name) => name.trim())
   .refine((name) => name !== '', 'must not be blank');
 
 export const SoftwareEntry = z.object({
   name: trimmedName,
-  version: text(255, 0).optional(),
-  publisher: text(255, 0).optional(),
+  version: reportedText(255, 0).optional(),
+  publisher: reportedText(255, 0).optional(),
   installedAt: ReportedInstant.optional(),
 });
 export type SoftwareEntry = z.infer<typeof SoftwareEntry>;
@@ -44,7 +44,7 @@ export const Inventory = z.object({
   software: atMost(SOFTWARE_MAX, SoftwareEntry)
     .optional()
     .describe('One name may come in several versions. What comes twice in the same version counts once.'),
-  lastUser: text(255, 0).optional(),
+  lastUser: reportedText(255, 0).optional(),
   collectedAt: ReportedInstant,
 });
 export type Inventory = z.infer<typeof Inventory>;

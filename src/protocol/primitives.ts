@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isStorableText, storableObject, storableText, UNSTORABLE_RULE } from './storable.ts';
 
 /** An instant, ISO 8601 with an offset, normalised to UTC with milliseconds. */
 export const Instant = z.iso
@@ -28,38 +29,27 @@ export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
     return z.NEVER;
   }, z.array(entry).max(max));
 
-const isUnstorable = (value: string) => value.includes('\0') || !value.isWellFormed();
-const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
-
-/**
- * Text that a database keeps exactly as it was sent: without NUL and without halves of surrogate pairs, which would
- * make a whole batch of records fail.
- */
+/** Text that a database keeps exactly as it was sent. */
 export const text = (max: number, min = 1) =>
-  z
-    .string()
-    .min(min)
-    .max(max)
-    .refine((value) => !isUnstorable(value), UNSTORABLE_RULE);
+  z.string().min(min).max(max).refine(isStorableText, UNSTORABLE_RULE);
+
+/** Text that a machine reports: what cannot be stored of it is replaced. */
+export const reportedText = (max: number, min = 1) => z.string().min(min).max(max).overwrite(storableText);
 
 const JSON_DEPTH_MAX = 32;
 
-/** Free-form JSON object, of which the same holds, down to a depth that nobody needs. */
-export const JsonObject = z.record(z.string(), z.unknown()).superRefine((value, context) => {
-  const fault = jsonFault(value, 0);
-  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
-});
+/** Free-form JSON object that a machine reports: what cannot be stored of its texts and keys is replaced. */
+export const ReportedJson = z
+  .record(z.string(), z.unknown())
+  .refine(
+    (value) => !isDeeperThan(JSON_DEPTH_MAX, value),
+    `must not be nested deeper than ${JSON_DEPTH_MAX} levels`,
+  )
+  .overwrite((value) => storableObject(value));
 
-function jsonFault(value: unknown, depth: number): string | undefined {
-  if (typeof value === 'string') return isUnstorable(value) ? UNSTORABLE_RULE : undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (depth >= JSON_DEPTH_MAX) return `must not be nested deeper than ${JSON_DEPTH_MAX} levels`;
-  for (const [key, inner] of Object.entries(value)) {
-    if (isUnstorable(key)) return UNSTORABLE_RULE;
-    const fault = jsonFault(inner, depth + 1);
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeeperThan(levels - 1, item));
 }
 
 export const OsType = z.enum(['windows', 'macos', 'linux']);

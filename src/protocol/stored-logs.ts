@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atMost, JsonObject, ReportedInstant, text } from './primitives.ts';
+import { atMost, ReportedInstant, ReportedJson, reportedText } from './primitives.ts';
 
 /** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
@@ -17,10 +17,10 @@ export type DiagnosticLevel = z.infer<typeof DiagnosticLevel>;
 export const DiagnosticLine = z.object({
   timestamp: ReportedInstant,
   level: DiagnosticLevel,
-  component: text(100),
-  message: text(LOG_MESSAGE_MAX, 0),
-  fields: JsonObject.optional(),
-  agentVersion: text(50).optional().describe('Left out: the one the device has now.'),
+  component: reportedText(100),
+  message: reportedText(LOG_MESSAGE_MAX, 0),
+  fields: ReportedJson.optional(),
+  agentVersion: reportedText(50).optional().describe('Left out: the one the device has now.'),
 });
 export type DiagnosticLine = z.infer<typeof DiagnosticLine>;
 
@@ -35,7 +35,7 @@ export type EventCategory = z.infer<typeof EventCategory>;
 
 /** A text of an event, which is refused for no length: the server keeps its first `kept` characters. */
 const cutText = (kept: number, min = 1) =>
-  text(LOG_BATCH_MAX_BYTES, min).describe(`Cut to ${kept} characters.`);
+  reportedText(LOG_BATCH_MAX_BYTES, min).describe(`Cut to ${kept} characters.`);
 
 export const EVENT_SOURCE_MAX = 255;
 export const EVENT_ID_MAX = 100;
@@ -50,7 +50,7 @@ export const DeviceEvent = z.object({
     .optional()
     .describe('One event of this source: a second one with the same id is taken for the first, and ignored.'),
   message: cutText(LOG_MESSAGE_MAX, 0),
-  details: JsonObject.optional(),
+  details: ReportedJson.optional(),
 });
 export type DeviceEvent = z.infer<typeof DeviceEvent>;
 

@@ -115,15 +115,15 @@ describe('every route', () => {
         }
       });
 
-      it('answers 403 to the agent of another device, be it of another organization or the same', async () => {
+      it('answers 404 to the agent of another device, be it of another organization or the same', async () => {
         const elsewhere = await buildOrganization(app, tenant.partnerId);
         for (const orgId of [tenant.orgId, elsewhere]) {
           const other = await buildDevice(app, orgId);
-          expect(await refusal(other.token)).to.deep.equal([403, 'FORBIDDEN']);
-          expect(await refusal(device.token, other.deviceId)).to.deep.equal([403, 'FORBIDDEN']);
+          expect(await refusal(other.token)).to.deep.equal([404, 'NOT_FOUND']);
+          expect(await refusal(device.token, other.deviceId)).to.deep.equal([404, 'NOT_FOUND']);
         }
         for (const id of [newId(), 'not-a-uuid', '%00', '..%2F..']) {
-          expect(await refusal(device.token, id), id).to.deep.equal([403, 'FORBIDDEN']);
+          expect(await refusal(device.token, id), id).to.deep.equal([404, 'NOT_FOUND']);
         }
       });
 
@@ -188,7 +188,7 @@ describe('every route', () => {
           });
         }
 
-        // To an agent every other id is another device's.
+        // For agents see above.
         if (hasId(row) && !ofAgents(row)) {
           it('answers 404 for what does not exist, and for what cannot be an id', async () => {
             const scope = (['partner', 'system', 'organization'] as const).find((candidate) =>

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { Server, type Socket } from 'socket.io';
 import { WebSocket, WebSocketServer } from 'ws';
-import { AgentWire } from '../../src/hub/agent-wire.ts';
+import { AgentWire, type UnreadLimits } from '../../src/hub/agent-wire.ts';
+import { Stall } from '../../src/hub/stall.ts';
 import { textFrame } from '../../src/hub/text-frame.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -109,6 +110,85 @@ async function transcript(take: Take, packets: readonly (string | Buffer)[]) {
   await close();
   return result;
 }
+
+describe('an agent that does not read what it is sent', () => {
+  const MESSAGE = { id: 'x'.repeat(60_000) };
+  const stalled = async (limits: UnreadLimits) => {
+    let unread = 0;
+    let wire: AgentWire | undefined;
+    const peer = await connection((socket, told) => {
+      wire = new AgentWire(socket, EVENTS, () => (unread += 1), limits);
+      wire.listen({ receive: told });
+      wire.emit('command', { id: 'first' }, () => {});
+    });
+    peer.client.pause();
+    return { ...peer, wire, unread: () => unread };
+  };
+  const LARGE = Number.MAX_SAFE_INTEGER;
+
+  it('is disconnected when too much lies here for it', async () => {
+    const { wire, unread, closed, close } = await stalled({
+      stalledBytes: 100_000,
+      patienceMs: LARGE,
+      maxBytes: 3_000_000,
+      maxPackets: LARGE,
+    });
+    await eventually(
+      () => {
+        wire?.emit('command', MESSAGE, () => {});
+        return closed();
+      },
+      (reason) => reason !== undefined,
+    );
+    expect(unread()).to.equal(1);
+    await close();
+  });
+
+  it('is disconnected when it reads nothing for a time', async () => {
+    const { wire, unread, closed, close } = await stalled({
+      stalledBytes: 100_000,
+      patienceMs: 100,
+      maxBytes: LARGE,
+      maxPackets: LARGE,
+    });
+    await eventually(
+      () => {
+        wire?.emit('command', MESSAGE, () => {});
+        return closed();
+      },
+      (reason) => reason !== undefined,
+      10_000,
+    );
+    expect(unread()).to.equal(1);
+    await close();
+  });
+
+  it('has stalled since it last read something, however little that was', () => {
+    const stall = new Stall(0, 1000);
+    expect(stall.lasts(100, 1500, 500)).to.equal(100);
+    expect(stall.lasts(200, 2000, 500)).to.equal(200);
+    expect(stall.lasts(300, 2499, 500)).to.equal(0);
+    expect(stall.lasts(450, 2999, 500)).to.equal(150);
+  });
+
+  it('is found by whoever looks after all, where others than this answer it', async () => {
+    const { client, wire, closed, close } = await stalled({
+      stalledBytes: LARGE,
+      patienceMs: LARGE,
+      maxBytes: 100_000,
+      maxPackets: LARGE,
+    });
+    await eventually(
+      () => {
+        for (let n = 0; n < 2000; n++) client.ping('x'.repeat(125));
+        wire?.endIfUnread();
+        return closed();
+      },
+      (reason) => reason !== undefined,
+    );
+    await close();
+  });
+});
 
 describe('the wire of an agent', () => {
   const cases: Record<string, (string | Buffer)[]> = {

@@ -392,13 +392,73 @@ describe('a cluster of three hubs', () => {
     };
     const agent = await connectDevice(nodes[0], 'device:device-1');
     agent.close();
+    // The server has seen that connection end when it has let in a later one.
+    (await connectDevice(nodes[0], 'device:later')).close();
+    open();
     await eventually(
       () => nodes[0].hub.connected,
       (connected) => connected === 0,
     );
-    open();
-    await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await directory.find('device-1')).to.equal(undefined);
+    expect(nodes[0].written.some(({ presence }) => presence.state === 'connected')).to.equal(false);
+  });
+
+  it('shows a device as gone whose new connection ends before its claim stands or fails', async () => {
+    const [north, , west] = nodes;
+    const shown = (deviceId: string) =>
+      nodes
+        .flatMap(({ written }) => written.filter((record) => record.deviceId === deviceId))
+        .toSorted((a, b) => a.epoch - b.epoch)
+        .at(-1)?.presence.state;
+    const claim = directory.claim.bind(directory);
+    for (const [deviceId, second, fails] of [
+      ['same-node', north, false],
+      ['other-node', west, false],
+      ['failing', north, true],
+    ] as const) {
+      await connect(north, deviceId);
+      await eventually(
+        () => shown(deviceId),
+        (state) => state === 'connected',
+      );
+      let answer = () => {};
+      const answered = new Promise<void>((resolve) => (answer = resolve));
+      directory.claim = async (...asked) => {
+        await answered;
+        if (fails) throw new Error('the directory is away');
+        return claim(...asked);
+      };
+      const again = await connectDevice(second, `device:${deviceId}`);
+      again.close();
+      await eventually(
+        () => second.hub.connected,
+        () => !again.socket.connected,
+      );
+      // The server has seen the connection end when it has answered a later one.
+      directory.claim = claim;
+      (await connectDevice(second, 'device:later')).close();
+      answer();
+      await eventually(
+        () => shown(deviceId),
+        (state) => state === 'disconnected',
+      );
+    }
+  });
+
+  it('takes a device in although the node that held it before cannot be told', async () => {
+    const [north, east] = nodes;
+    await connect(north, 'device-1');
+    const { send } = east.bus;
+    east.bus.send = () => Promise.reject(new Error('the bus is away'));
+    const agent = await connect(east, 'device-1');
+    expect(agent.socket.connected).to.equal(true);
+    expect(await directory.find('device-1')).to.include({ nodeId: 'east' });
+    east.bus.send = send;
+    agent.close();
+    await eventually(
+      () => directory.find('device-1'),
+      (holder) => holder === undefined,
+    );
   });
 
   it('lets the epochs decide when a claim and the word of another one cross', async () => {

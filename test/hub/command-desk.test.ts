@@ -17,6 +17,9 @@ describe('the desk between the actors and the ledger', () => {
   let waiting: Map<string, DispatchedCommand[]>;
   let failing: { take: number; record: number };
   let log: ReturnType<typeof recordingLog>;
+  let isUnstorable: (event: CommandEvent) => boolean;
+  let changed: () => void;
+  let refused: number;
 
   beforeEach(() => {
     registry = new ActorRegistry();
@@ -26,6 +29,9 @@ describe('the desk between the actors and the ledger', () => {
     waiting = new Map();
     failing = { take: 0, record: 0 };
     log = recordingLog();
+    isUnstorable = () => false;
+    changed = () => {};
+    refused = 0;
     const ledger: CommandLedger = {
       async take(claims) {
         if (failing.take-- > 0) throw new Error('the database is away');
@@ -36,13 +42,22 @@ describe('the desk between the actors and the ledger', () => {
       },
       async record(events) {
         if (failing.record-- > 0) throw new Error('the database is away');
+        if (events.some(isUnstorable)) {
+          throw Object.assign(new Error('unsupported Unicode escape sequence'), { code: '22P05' });
+        }
         recorded.push([...events]);
         return [];
       },
       sweep: async () => [],
       jobs: async () => [],
     };
-    desk = new CommandDesk({ ledger, registry, changed: () => {}, log: log.log });
+    desk = new CommandDesk({
+      ledger,
+      registry,
+      changed: () => changed(),
+      onRefused: (count) => void (refused += count),
+      log: log.log,
+    });
   });
   afterEach(async () => desk.close());
 
@@ -120,6 +135,62 @@ describe('the desk between the actors and the ledger', () => {
     expect(order).to.deep.equal(['a kept: true', 'b kept: true']);
     expect(recorded.flat().map(({ id }) => id)).to.deep.equal(['a', 'b']);
     expect(desk.unwritten).to.equal(0);
+  });
+
+  it('lets a command fail whose result the database refuses, and writes all others', async () => {
+    isUnstorable = (event) =>
+      event.kind === 'finished' && event.id === 'bad' && event.end.status === 'succeeded';
+    const kept: string[] = [];
+    for (const id of ['a', 'b', 'bad', 'c']) {
+      desk.record(finished(id), (isKept) => kept.push(`${id}: ${isKept}`));
+    }
+    await eventually(
+      () => kept,
+      (told) => told.length === 4,
+    );
+    expect(kept).to.deep.equal(['a: true', 'b: true', 'c: true', 'bad: true']);
+    const bad = recorded.flat().find(({ id }) => id === 'bad');
+    expect(bad).to.have.nested.property('end.status', 'failed');
+    expect(bad).to.have.nested.property('end.error.code', 'RESULT_NOT_STORED');
+    expect([refused, desk.unwritten]).to.deep.equal([1, 0]);
+    expect(log.lines.find(({ event }) => event === 'commands.event_refused')).to.include({
+      commandId: 'bad',
+    });
+  });
+
+  it('drops an event that the database refuses in any form, and goes on', async () => {
+    isUnstorable = ({ id }) => id === 'bad';
+    const kept: string[] = [];
+    desk.record({ kind: 'accepted', id: 'bad', deviceId: 'one' });
+    desk.record(finished('bad'), (isKept) => kept.push(`bad: ${isKept}`));
+    desk.record(finished('good'), (isKept) => kept.push(`good: ${isKept}`));
+    await eventually(
+      () => kept,
+      (told) => told.length === 2,
+    );
+    expect(kept).to.deep.equal(['good: true', 'bad: true']);
+    expect([refused, desk.unwritten]).to.deep.equal([3, 0]);
+  });
+
+  it('goes on writing when whoever is told of it throws', async () => {
+    changed = () => {
+      throw new Error('nobody takes changes');
+    };
+    desk.record(finished('a'), () => {
+      throw new Error('nobody takes receipts');
+    });
+    const kept: boolean[] = [];
+    desk.record(finished('b'), (isKept) => kept.push(isKept));
+    await eventually(
+      () => kept,
+      (told) => told.length === 1,
+    );
+    desk.record(finished('c'), (isKept) => kept.push(isKept));
+    await eventually(
+      () => kept,
+      (told) => told.length === 2,
+    );
+    expect([kept, desk.unwritten]).to.deep.equal([[true, true], 0]);
   });
 
   it('brings the next work when one has ended', async () => {

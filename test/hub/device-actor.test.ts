@@ -49,9 +49,14 @@ interface Scene {
 
 /** An actor over a link that only takes notes, and breaks where it is told to. */
 function scene(
-  options: { breaks?: ReadonlySet<keyof DeviceLink>; capabilities?: string[]; connectedSince?: number } = {},
+  options: {
+    breaks?: ReadonlySet<keyof DeviceLink>;
+    capabilities?: string[];
+    connectedSince?: number;
+    earlierEpoch?: number;
+  } = {},
 ): Scene {
-  const { breaks = new Set(), capabilities = [...COMMAND_TYPES], connectedSince } = options;
+  const { breaks = new Set(), capabilities = [...COMMAND_TYPES], connectedSince, earlierEpoch = 0 } = options;
   const on = <T>(what: keyof DeviceLink, note: (value: T) => void) => {
     return (value: T) => {
       note(value);
@@ -99,6 +104,7 @@ function scene(
     identity: IDENTITY,
     link: {
       sendCommand: on('sendCommand', (frame: CommandFrame) => notes.sent.push(frame)),
+      endIfUnread: () => {},
       sendCancel: on('sendCancel', ({ id }: { id: string }) => notes.cancelled.push(id)),
       close: on('close', (notice: HubReconnect | undefined) => notes.closed.push(notice)),
     },
@@ -117,6 +123,7 @@ function scene(
     capabilities,
     ip: '10.0.0.7',
     connectedSince,
+    earlierEpoch,
     now: NOW,
   });
   const scened: Scene = Object.assign(notes, { actor });
@@ -214,6 +221,54 @@ describe('a device actor', () => {
     s.actor.stop({ afterMs: 60_000, reason: 'superseded' }, undefined);
     expect([s.gone, s.presence.length, clock.countTimers()]).to.deep.equal([1, told, 0]);
     expect(s.closed).to.deep.equal([]);
+  });
+
+  it('waits for its claim when its link closes before that, and shows the device as gone after the grace', () => {
+    const s = scene({ earlierEpoch: 2 });
+    s.ask('a');
+    s.actor.linkClosed();
+    expect([s.actor.state, s.actor.isConnected, s.presence.length]).to.deep.equal(['starting', false, 0]);
+    s.actor.claimed(3);
+    // Whatever is stored of the connection before stays as it is for the grace.
+    expect([s.settled.get('a'), s.presence]).to.deep.equal([[{ ok: false, reason: 'offline' }], []]);
+    clock.tick(GRACE_MS);
+    expect([s.gone, clock.countTimers()]).to.deep.equal([1, 0]);
+    expect(s.presence.at(-1)).to.deep.include({
+      epoch: 3,
+      presence: { state: 'disconnected', since: '2026-01-31T08:00:05.000Z', reason: 'socket_closed' },
+    });
+  });
+
+  it('shows the device as gone when its claim fails, where an earlier connection has said that it is there', () => {
+    const s = scene({ earlierEpoch: 2 });
+    s.actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
+    expect(s.presence.map(({ epoch, presence }) => [epoch, presence.state])).to.deep.equal([
+      [2, 'disconnected'],
+    ]);
+    const first = scene();
+    first.actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
+    expect(first.presence).to.deep.equal([]);
+  });
+
+  it('shows the device as gone under a claim that comes when the actor has ended, unless another took over', () => {
+    const s = scene();
+    s.actor.stop({ afterMs: 1000, reason: 'draining' }, 'socket_closed');
+    s.actor.claimed(3);
+    expect(s.presence.map(({ epoch, presence }) => [epoch, presence.state])).to.deep.equal([
+      [3, 'disconnected'],
+    ]);
+    for (const takeOver of [
+      (replaced: Scene) => replaced.actor.stop({ afterMs: 60_000, reason: 'superseded' }, undefined),
+      (replaced: Scene) => {
+        replaced.actor.superseded(4);
+        replaced.actor.stop({ afterMs: 1000, reason: 'draining' }, 'socket_closed');
+      },
+    ]) {
+      const replaced = scene();
+      takeOver(replaced);
+      replaced.actor.claimed(3);
+      expect(replaced.presence).to.deep.equal([]);
+    }
   });
 
   it('tells the agent when to come back, and why, if its link is open', () => {

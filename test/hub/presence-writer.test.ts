@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import sinon from 'sinon';
 import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from '../../src/hub/ports.ts';
 import { PresenceWriter } from '../../src/hub/presence-writer.ts';
-import { quietLog } from '../support/quiet-log.ts';
+import { quietLog, recordingLog } from '../support/quiet-log.ts';
 
 const FLUSH_MS = 500;
 const record = (deviceId: string, epoch: number, uptimeSeconds = 0): PresenceRecord => ({
@@ -35,6 +35,9 @@ function fakeStore() {
   const stored = new Map<string, PresenceRecord>();
   const store = {
     up: true,
+    /** The device whose records the database refuses. */
+    refused: '',
+    reportsUp: true,
     gate: Promise.resolve(),
     batches,
     factBatches,
@@ -43,13 +46,16 @@ function fakeStore() {
     async recordPresence(records: readonly PresenceRecord[]) {
       await store.gate;
       if (!store.up) throw new Error('the database is away');
+      if (records.some(({ deviceId }) => deviceId === store.refused)) {
+        throw Object.assign(new Error('value out of range'), { code: '22003' });
+      }
       batches.push(structuredClone([...records]));
       for (const one of records) {
         if ((stored.get(one.deviceId)?.epoch ?? 0) <= one.epoch) stored.set(one.deviceId, one);
       }
     },
     async recordReports(records: readonly ReportRecord[]) {
-      if (!store.up) throw new Error('the database is away');
+      if (!store.up || !store.reportsUp) throw new Error('the database is away');
       reports.push(...records);
     },
     reporting: async () => [],
@@ -166,6 +172,31 @@ describe('the presence writer', () => {
     expect(store.stored.get('device-1')?.uptimeSeconds).to.equal(5);
     expect([store.stored.size, writer.pending]).to.deep.equal([6, 0]);
     expect(store.factBatches.flat().map(({ agentVersion }) => agentVersion)).to.deep.equal(['1.5.0']);
+  });
+
+  it('leaves out the record of a device that the database refuses, and writes all others', async () => {
+    const lines = recordingLog();
+    let refused = 0;
+    writer = new PresenceWriter(store, lines.log, undefined, (count) => void (refused += count));
+    store.refused = 'device-7';
+    many(90);
+    writer.facts(facts('device-7', '1.0.0'));
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect([store.stored.size, writer.pending, refused]).to.deep.equal([89, 0, 1]);
+    expect(store.factBatches.flat().map(({ deviceId }) => deviceId)).to.deep.equal(['device-7']);
+    expect(lines.lines.find(({ event }) => event === 'hub.presence_refused')).to.include({
+      deviceId: 'device-7',
+    });
+
+    // Not tried again, also where the database goes away behind it.
+    many(20);
+    store.reportsUp = false;
+    writer.report(report('device-1', 1));
+    await clock.tickAsync(FLUSH_MS);
+    expect(refused).to.equal(2);
+    store.reportsUp = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect([refused, writer.pending]).to.deep.equal([2, 0]);
   });
 
   it('never lets a record of an earlier claim replace one of a later, not even around a write that fails', async () => {

@@ -5,14 +5,15 @@ import { AGENT_QUERY, HUB_PATH, type Refusal } from '../../src/protocol/index.ts
 import { onTurnedAway, refusalIn } from '../../src/agent/turned-away.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
-import { connectDevice } from '../support/fake-device.ts';
+import { connectDashboard } from '../support/dashboard-client.ts';
+import { connectDevice, type Refused } from '../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** What comes back first to a bare request for a websocket, which then goes away. @param until  text to wait for */
-function upgrade(url: string, path: string, until = '\r\n\r\n'): Promise<string> {
+function upgrade(url: string, path: string, until = '\r\n\r\n', localAddress = '127.0.0.1'): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname, () => {
+    const socket = connect({ port: Number(port), host: hostname, localAddress }, () => {
       socket.write(
         `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
           'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n',
@@ -112,6 +113,88 @@ describe('a place at the door', () => {
           ),
         Boolean,
       );
+    } finally {
+      await app.close();
+    }
+  });
+});
+
+describe('an address from which connections come that are nobody of ours', () => {
+  let app: TestApp;
+  let device: EnrolledDevice;
+  let token: string;
+  const PATHS = [
+    `${HUB_PATH}/?client=agent&EIO=4&transport=websocket`,
+    `${HUB_PATH}/?EIO=4&transport=websocket`,
+  ];
+  before(async () => {
+    app = await createTestApp({
+      admission: { perSecond: 500, burst: 200, address: { atOnce: 5, failuresPerSecond: 0.001 } },
+    });
+    const tenant = await buildTenant(app);
+    token = tenant.admin.token;
+    device = await buildDevice(app, tenant.orgId);
+  });
+  after(async () => app.close());
+
+  const statuses = async (path: string, localAddress: string, count: number) => {
+    const found: string[] = [];
+    for (let turn = 0; turn < count; turn++) {
+      const [line = ''] = (await upgrade(app.url, path, '0{', localAddress)).split('\r\n', 1);
+      found.push(line.split(' ')[1] ?? '');
+    }
+    return found;
+  };
+
+  it('runs out of tries, by either way in, and keeps nobody out but itself', async () => {
+    for (const [index, path] of PATHS.entries()) {
+      const address = `127.0.0.${index + 2}`;
+      expect(await statuses(path, address, 7)).to.deep.equal([
+        '101',
+        '101',
+        '101',
+        '101',
+        '101',
+        '503',
+        '503',
+      ]);
+    }
+    (await connectDevice(app, device.token)).close();
+  });
+
+  it('has its tries back where they come to something, however many there are', async () => {
+    for (let turn = 0; turn < 8; turn++) (await connectDevice(app, device.token)).close();
+    for (let turn = 0; turn < 8; turn++) (await connectDashboard(app, token)).close();
+    const refusals: unknown[] = [];
+    for (let turn = 0; turn < 7; turn++) {
+      refusals.push(await connectDevice(app, 'nonsense').catch((error: Refused) => error.refusal?.code));
+    }
+    // The last ones did not even come to the namespace.
+    expect(refusals).to.deep.equal([...Array<string>(5).fill('UNAUTHENTICATED'), undefined, undefined]);
+  });
+});
+
+describe('an agent behind a proxy that is trusted', () => {
+  it('comes from where the proxy says, and so has another try than who else is behind it', async () => {
+    const app = await createTestApp({
+      env: { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1/32' },
+      admission: { perSecond: 500, burst: 200, address: { atOnce: 1, failuresPerSecond: 0.001 } },
+    });
+    try {
+      const tenant = await buildTenant(app);
+      const device = await buildDevice(app, tenant.orgId);
+      const from = (address: string, token: string) =>
+        connectDevice(app, token, { headers: { 'x-forwarded-for': address } });
+      await from('203.0.113.7', 'nonsense').catch(() => {});
+      const refused = await from('203.0.113.7', device.token).catch(() => 'refused');
+      expect(refused).to.equal('refused');
+      const agent = await from('2001:db8::7', device.token);
+      const shown = await eventually(
+        () => app.call('GET', `/devices/${device.deviceId}`, { token: tenant.admin.token }),
+        ({ body }) => body.lastIp !== null,
+      );
+      expect(shown.body.lastIp).to.equal('2001:db8::7');
+      agent.close();
     } finally {
       await app.close();
     }

@@ -32,6 +32,8 @@ interface Options {
   agentVersion?: string;
   capabilities?: string[];
   protocol?: number;
+  /** Of the request that becomes the websocket. */
+  headers?: Record<string, string>;
   /** Answers the receipt of a command; by default it has it. */
   receipt?: (frame: CommandFrame) => object | undefined;
 }
@@ -54,6 +56,7 @@ export async function connectDevice(
     agentVersion = '1.0.0',
     capabilities = [...COMMAND_TYPES],
     protocol = 1,
+    headers,
     receipt = () => ({ ok: true }),
   } = options;
   const socket = io(`${app.url}/agents`, {
@@ -61,6 +64,7 @@ export async function connectDevice(
     transports: ['websocket'],
     reconnection: false,
     forceNew: true,
+    ...(headers === undefined ? {} : { extraHeaders: headers }),
     auth: { token, protocol, agentVersion, capabilities, bootId: 'boot-1' },
   });
   const commands: CommandFrame[] = [];

@@ -1,6 +1,7 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import type { DashboardLimits } from '../../src/hub/dashboard-limits.ts';
 import type { Logger } from '../../src/platform/logger.ts';
+import type { AdmissionLimits } from '../../src/hub/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
 import { recordingLog } from './quiet-log.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
@@ -42,7 +43,7 @@ export interface TestAppOptions {
   dashboardRecheckMs?: number;
   dashboardPatienceMs?: number;
   dashboardLimits?: Partial<DashboardLimits>;
-  admission?: { perSecond: number; burst: number };
+  admission?: AdmissionLimits;
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   alerts?: { everyMs: number; wholeEveryMs: number };
 }

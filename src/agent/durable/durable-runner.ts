@@ -15,6 +15,8 @@ export interface DurableRunnerParts {
   warn: (message: string) => void;
   /** For tests: how long until a store that cannot be written is tried again. */
   retryMs?: number;
+  /** For tests: how long what waits for a result to be home waits at most. */
+  afterResultMs?: number;
 }
 
 const AT_ONCE = 2;
@@ -242,7 +244,8 @@ export class DurableRunner {
   }
 
   async #afterResult(isHome: Promise<void>, act: () => Promise<void>): Promise<void> {
-    await Promise.race([isHome, delay(AFTER_RESULT_MS, undefined, { ref: false })]);
+    const { afterResultMs = AFTER_RESULT_MS } = this.#parts;
+    await Promise.race([isHome, delay(afterResultMs, undefined, { ref: false })]);
     if (this.#stopped) return;
     await act().catch((error: unknown) => this.#parts.warn(String(error)));
   }

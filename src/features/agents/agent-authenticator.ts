@@ -2,16 +2,27 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { AgentCredentials, RefusedVerdict } from '../../hub/ports.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AgentAuthenticator } from '../../platform/http/authentication.ts';
+import { RequestBudget } from '../../platform/request-budget.ts';
+
+/** Of one device on one server: more than an agent has to send that catches up on logs as fast as it can. */
+const BUDGET = { requests: 200, windowMs: 10_000 };
 
 /** Agents over plain HTTP: let in and turned away by the same verdict as at the handshake of a socket. */
 export function createAgentAuthenticator(
   credentials: AgentCredentials,
   hub: Pick<DeviceHub, 'disconnect'>,
 ): AgentAuthenticator {
+  const budget = new RequestBudget(BUDGET);
   return {
     async authenticate(bearer) {
       const verdict = await credentials.verify(bearer).catch(notRead);
       if (!verdict.ok) throw refusal(verdict.code);
+      const retryAfterMs = budget.spend(verdict.identity.deviceId);
+      if (retryAfterMs !== undefined) {
+        throw new AppError('rate_limited', 'This device sends too many requests. Try again later.', {
+          retryAfterMs,
+        });
+      }
       // On a socket the newer connection ends the older one; here nothing else does.
       if (verdict.isFirstUse === true) hub.disconnect(verdict.identity.deviceId);
       return { kind: 'agent', ...verdict.identity };

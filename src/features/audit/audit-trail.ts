@@ -1,8 +1,9 @@
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { AuditActor, AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { newId } from '../../platform/ids.ts';
+import { storableText } from '../../protocol/index.ts';
 import { ZERO_UUID } from './chain.ts';
-import { asUuid, cleanJson, cleanText, cutText } from './clean.ts';
+import { asUuid, cleanJson, cutText } from './clean.ts';
 
 /**
  * Writes the entry to the outbox in the transaction of the deed: neither is there without the other. Sealing it, and
@@ -84,9 +85,9 @@ function outboxRow(entry: AuditEntry) {
       }),
     ),
     ip_address: orNull(state.client.ip, (ip) => cutText(ip, 45)),
-    user_agent: orNull(state.client.userAgent, cleanText),
+    user_agent: orNull(state.client.userAgent, storableText),
     result: entry.result ?? 'success',
-    error_message: orNull(entry.errorMessage, cleanText),
+    error_message: orNull(entry.errorMessage, storableText),
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { storableJson, storableText } from '../../protocol/index.ts';
 import type { Json } from './canonical-json.ts';
 import { ZERO_UUID } from './chain.ts';
 
@@ -7,12 +8,7 @@ import { ZERO_UUID } from './chain.ts';
  * the hash of what was meant. Nothing here may fail: an entry that could not be written would undo the deed.
  */
 
-const TOO_DEEP = 100;
-
-/** NUL, which Postgres refuses, and halves of a character, which UTF-8 cannot say, become U+FFFD. */
-export const cleanText = (text: string): string => text.replaceAll(/[\p{Surrogate}\0]/gu, '\uFFFD');
-
-export const cutText = (text: string, length: number): string => cleanText(text.slice(0, length));
+export const cutText = (text: string, length: number): string => storableText(text.slice(0, length));
 
 /** What JSON makes of the value, with clean texts and keys, and nothing deeper than a reader can follow. */
 export function cleanJson(value: unknown): Json {
@@ -21,20 +17,10 @@ export function cleanJson(value: unknown): Json {
     const text: string | undefined = JSON.stringify(value, (_key, one: unknown) =>
       typeof one === 'bigint' ? String(one) : one,
     );
-    return text === undefined ? null : cleaned(JSON.parse(text) as Json, 0);
+    return text === undefined ? null : (storableJson(JSON.parse(text)) as Json);
   } catch (error) {
-    return { unreadable: cleanText(String(error)) };
+    return { unreadable: storableText(String(error)) };
   }
-}
-
-function cleaned(value: Json, depth: number): Json {
-  if (typeof value === 'string') return cleanText(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth === TOO_DEEP) return '(deeper than is kept)';
-  if (Array.isArray(value)) return value.map((one: Json) => cleaned(one, depth + 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [cleanText(key), cleaned(one, depth + 1)]),
-  );
 }
 
 const Uuid = z.guid();

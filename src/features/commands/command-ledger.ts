@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
-import { COMMANDS, type DurableCommandType } from '../../protocol/index.ts';
+import { COMMANDS, type DurableCommandType, isDurable } from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withSystem, withTenant, type Tx } from '../../platform/db/transaction.ts';
@@ -174,13 +174,17 @@ async function recordPostponed(
   return rows as JobRow[];
 }
 
+/** Any device can name any command. Whose it is the statement checks, so nothing of one device may displace another's. */
+const commandOnDevice = ({ id, deviceId }: { id: string; deviceId: string }) =>
+  `${deviceId} ${id.toLowerCase()}`;
+
 async function recordRunning(
   tx: Tx,
   events: readonly Extract<CommandEvent, { kind: 'running' }>[],
 ): Promise<JobRow[]> {
   if (events.length === 0) return [];
   // Of several that came together the last one counts.
-  const latest = [...new Map(events.map((event) => [event.id, event])).values()];
+  const latest = [...new Map(events.map((event) => [commandOnDevice(event), event])).values()];
   const { rows } = await tx.raw(
     `update commands c set status = 'running', started_at = coalesce(c.started_at, now()),
       due_at = coalesce(c.due_at, now() + make_interval(secs => c.timeout_seconds + ${OVERDUE_SECONDS})),
@@ -203,14 +207,13 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobR
   const { rows } = await tx.raw('select id, type from commands where id = any(?::uuid[])', [
     events.map(({ id }) => id),
   ]);
-  const types = new Map(
-    (rows as { id: string; type: DurableCommandType }[]).map(({ id, type }) => [id, type]),
-  );
+  const types = new Map((rows as { id: string; type: string }[]).map(({ id, type }) => [id, type]));
   // Of results that came twice the first one counts.
   const first = new Map<string, Finished>();
   for (const event of events) {
     const type = types.get(event.id);
-    if (type !== undefined && !first.has(event.id)) first.set(event.id, asAgreed(type, event));
+    const key = commandOnDevice(event);
+    if (type !== undefined && !first.has(key)) first.set(key, asAgreed(type, event));
   }
   if (first.size === 0) return [];
   const ends = JSON.stringify([...first.values()]);
@@ -236,9 +239,10 @@ async function recordFinished(tx: Tx, events: readonly Finished[]): Promise<JobR
 }
 
 /** An output that is not of the agreed form makes a failure of a success, and is not kept. */
-function asAgreed(type: DurableCommandType, { output, ...end }: Finished): Finished {
-  const parsed = COMMANDS[type].output.safeParse(output);
-  if (parsed.success) return { ...end, output: parsed.data };
+function asAgreed(type: string, { output, ...end }: Finished): Finished {
+  // A server of another release may have made work of a type that is not known here.
+  const parsed = isDurable(type) ? COMMANDS[type].output.safeParse(output) : undefined;
+  if (parsed?.success === true) return { ...end, output: parsed.data };
   if (end.status !== 'succeeded') return end;
   const error = {
     code: 'INVALID_OUTPUT',

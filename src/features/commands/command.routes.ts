@@ -77,7 +77,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         params: IdParams,
         query: CommandQuery,
         response: pageOf(Command),
-        handler: ({ ctx, params, query }) => listCommands(ctx, params.id, query),
+        handler: ({ ctx, params, query }) => listCommands(ctx, params.id, query, hub),
       }),
       route({
         method: 'get',
@@ -86,7 +86,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         access: { scopes: SCOPES, permission: 'devices:read' },
         params: IdParams,
         response: CommandWithHistory,
-        handler: ({ ctx, params }) => readCommandWithHistory(ctx, params.id),
+        handler: ({ ctx, params }) => readCommandWithHistory(ctx, params.id, hub),
       }),
       route({
         method: 'post',

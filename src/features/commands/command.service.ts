@@ -6,7 +6,7 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
-import { devicesToManage, type DeviceToManage, readDevice } from '../devices/index.ts';
+import { devicesToManage, type DeviceToManage, mayBeAble, readDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import { type JobRow, PARTNER_ID, toJobChange } from './job-updates.ts';
 import type {
@@ -24,7 +24,7 @@ const DEFAULT_TIMEOUT_SECONDS = 120;
 interface Row extends JobRow {
   payload: unknown;
   reason: string | null;
-  waits_for_device: boolean;
+  is_connected: boolean;
   created_by: string | null;
   attempt: number;
   cancel_requested_at: Date | null;
@@ -42,12 +42,13 @@ const commandsOf = (ctx: Context): Query =>
     .leftJoin('device_presence as p', 'p.device_id', 'c.device_id')
     .whereRaw(inTenant(ctx.caller, 'c.org_id'));
 
-const WAITS = `c.status = 'queued' and p.state is distinct from 'connected' as waits_for_device`;
+const IS_CONNECTED = `p.state is not distinct from 'connected' as is_connected`;
 
 const select = (ctx: Context, query: ReturnType<typeof commandsOf>): Query<Row> =>
-  query.select('c.*', ctx.tx.raw(WAITS), ctx.tx.raw(PARTNER_ID));
+  query.select('c.*', ctx.tx.raw(IS_CONNECTED), ctx.tx.raw(PARTNER_ID));
 
-function toCommand(row: Row): Command {
+function toCommand(row: Row, hub: DeviceHub): Command {
+  const live = hub.live(row.device_id);
   return {
     id: row.id,
     orgId: row.org_id,
@@ -55,7 +56,7 @@ function toCommand(row: Row): Command {
     type: row.type,
     status: row.status,
     reason: row.reason,
-    waitsForDevice: row.waits_for_device,
+    waitsForDevice: row.status === 'queued' && !(live?.isThere ?? row.is_connected),
     createdBy: row.created_by,
     attempt: row.attempt,
     cancelRequestedAt: row.cancel_requested_at,
@@ -77,12 +78,13 @@ export async function createCommand(
   hub: DeviceHub,
 ): Promise<Command> {
   assertMayStart(ctx, input.type);
-  const device = await readDevice(ctx, deviceId);
+  const [device] = await devicesToManage(ctx, [deviceId]);
+  if (device === undefined) throw notFound('Device');
   await assertManageable(ctx, device.orgId);
-  if (!device.capabilities.includes(input.type)) {
+  if (!mayBeAble(hub, device, input.type)) {
     throw new AppError('capability_missing', `The agent on this device cannot do "${input.type}".`);
   }
-  const [command] = await addCommands(ctx, [{ id: deviceId, orgId: device.orgId }], input, hub);
+  const [command] = await addCommands(ctx, [device], input, hub);
   if (command === undefined) throw new Error('a command that was made is not there');
   return command;
 }
@@ -99,7 +101,7 @@ export async function createCommands(
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
-    const why = device === undefined ? GONE : misfit(input.type, device);
+    const why = device === undefined ? GONE : misfit(hub, input.type, device);
     if (why !== undefined) refused.push({ deviceId, ...why });
     else if (device !== undefined) fit.push(device);
   }
@@ -111,11 +113,15 @@ export async function createCommands(
 
 const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 
-function misfit(type: DurableCommandType, device: DeviceToManage): Omit<Refusal, 'deviceId'> | undefined {
+function misfit(
+  hub: DeviceHub,
+  type: DurableCommandType,
+  device: DeviceToManage,
+): Omit<Refusal, 'deviceId'> | undefined {
   if (!device.isManageable) {
     return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
   }
-  if (device.capabilities.includes(type)) return undefined;
+  if (mayBeAble(hub, device, type)) return undefined;
   return { code: 'CAPABILITY_MISSING', message: `The agent on this device cannot do "${type}".` };
 }
 
@@ -165,13 +171,14 @@ export async function addCommands<T extends DurableCommandType>(
     hub.jobsChanged(made.map(toJobChange));
     for (const { id } of devices) hub.deliver(id);
   });
-  return made.map(toCommand);
+  return made.map((row) => toCommand(row, hub));
 }
 
 export async function listCommands(
   ctx: Context,
   deviceId: string,
   { page, limit, status }: CommandQuery,
+  hub: DeviceHub,
 ): Promise<Page<Command>> {
   await readDevice(ctx, deviceId);
   const matching = commandsOf(ctx).where('c.device_id', deviceId);
@@ -187,7 +194,10 @@ export async function listCommands(
       .offset((page - 1) * limit)
       .limit(limit),
   );
-  return { data: rows.map(toCommand), pagination: { page, limit, total: Number(counted?.count ?? 0) } };
+  return {
+    data: rows.map((row) => toCommand(row, hub)),
+    pagination: { page, limit, total: Number(counted?.count ?? 0) },
+  };
 }
 
 async function findCommand(ctx: Context, id: string): Promise<Row> {
@@ -196,7 +206,11 @@ async function findCommand(ctx: Context, id: string): Promise<Row> {
   return row;
 }
 
-export async function readCommandWithHistory(ctx: Context, id: string): Promise<CommandWithHistory> {
+export async function readCommandWithHistory(
+  ctx: Context,
+  id: string,
+  hub: DeviceHub,
+): Promise<CommandWithHistory> {
   const row = await findCommand(ctx, id);
   const transitions = await ctx
     .tx('command_transitions')
@@ -210,7 +224,7 @@ export async function readCommandWithHistory(ctx: Context, id: string): Promise<
       'at',
     );
   const payload = holds(ctx.caller.permissions, 'devices:execute') ? row.payload : null;
-  return { ...toCommand(row), payload, lateResult: row.late_result, transitions };
+  return { ...toCommand(row, hub), payload, lateResult: row.late_result, transitions };
 }
 
 /**
@@ -238,5 +252,5 @@ export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): P
     if (command.status === 'cancelled') hub.jobsChanged([toJobChange(command)]);
     else hub.cancelCommand(cancelled.device_id, id);
   });
-  return toCommand(command);
+  return toCommand(command, hub);
 }

@@ -1,4 +1,4 @@
-import type { DeviceStore } from '../../hub/ports.ts';
+import type { DeviceStore, PassedAddresses, PresenceRecord } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
@@ -9,6 +9,7 @@ import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { actingStatusSql, assertOrganizationAccess, isManageable } from '../organizations/index.ts';
 import {
   type Changed,
+  movesOverPassed,
   noteMoves,
   presenceValues,
   reportValues,
@@ -17,6 +18,8 @@ import {
 } from './written-presence.ts';
 import { type DeviceRow, selectDevices, toSummary } from './device.report.ts';
 import { devicesFound } from './device.service.ts';
+
+const NONE_PASSED: PassedAddresses = new Map();
 
 /** The hub's view of the database. */
 export function createDeviceStore({
@@ -39,22 +42,29 @@ export function createDeviceStore({
   const write = async (
     why: string,
     statement: Statement,
-    records: readonly { deviceId: string }[],
+    records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
     values: readonly string[],
+    passed: PassedAddresses = NONE_PASSED,
   ) => {
     const hasMoved = (device: Changed) => device.hasMoved;
     // Mostly nobody has. Where somebody comes from another address than before, it is done again with the audit trail.
-    const written = await withSystemStatement<Changed>(
-      db,
-      why,
-      { ...statement, values },
-      (rows) => !rows.some(hasMoved),
-    );
+    const restless = passed.size === 0 ? [] : records.filter(({ deviceId }) => passed.has(deviceId));
+    const written =
+      restless.length > 0
+        ? undefined
+        : await withSystemStatement<Changed>(
+            db,
+            why,
+            { ...statement, values },
+            (rows) => !rows.some(hasMoved),
+          );
     const changed =
       written ??
       (await withSystem(db, why, async (tx) => {
+        const overPassed = restless.length === 0 ? [] : await movesOverPassed(tx, restless, passed);
         const rows = await runPrepared<Changed>(tx, statement, values);
-        await noteMoves(tx, rows.filter(hasMoved), { audit, log });
+        const direct = rows.filter((row) => row.hasMoved && !passed.has(row.device_id));
+        await noteMoves(tx, [...direct, ...overPassed], { audit, log });
         return rows;
       }));
     if (written === undefined) audit.committed();
@@ -64,15 +74,22 @@ export function createDeviceStore({
   };
 
   return {
-    recordPresence: (records) =>
-      write('write presence of many devices', WRITE_PRESENCE, records, presenceValues(nodeId, records)),
+    recordPresence: (records, passed) =>
+      write(
+        'write presence of many devices',
+        WRITE_PRESENCE,
+        records,
+        presenceValues(nodeId, records),
+        passed,
+      ),
 
-    recordReports: (records) =>
+    recordReports: (records, passed) =>
       write(
         'write what devices without a connection report',
         WRITE_REPORTS,
         records,
         reportValues(nodeId, records),
+        passed,
       ),
 
     async reporting(deviceIds) {

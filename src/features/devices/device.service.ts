@@ -96,6 +96,8 @@ export interface DeviceToManage {
   orgId: string;
   osType: Device['osType'];
   capabilities: string[];
+  /** Over a socket, at any time. */
+  hasConnected: boolean;
   isManageable: boolean;
 }
 
@@ -109,6 +111,7 @@ export async function devicesToManage(ctx: Context, ids: readonly string[]): Pro
       'd.org_id as orgId',
       'd.os_type as osType',
       'd.capabilities',
+      ctx.tx.raw('coalesce(p.epoch > 0, false) as "hasConnected"'),
       ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
     );
   return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));

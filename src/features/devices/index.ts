@@ -1,4 +1,5 @@
 export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agent-credentials.ts';
+export { mayBeAble } from './capabilities.ts';
 export { assertRoomForDevice } from './device-caps.ts';
 export { createDeviceStore } from './device-store.ts';
 export type { TellAutoUpdate } from './update.service.ts';

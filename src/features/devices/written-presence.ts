@@ -1,5 +1,6 @@
-import type { PresenceRecord, ReportRecord } from '../../hub/ports.ts';
+import type { PassedAddresses, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import { arrayLiteral } from '../../platform/db/array-literal.ts';
+import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
@@ -10,7 +11,7 @@ import type { Logger } from '../../platform/logger.ts';
  * statement, one plan, however many devices.
  */
 
-interface Moved {
+export interface Moved {
   device_id: string;
   org_id: string;
   partner_id: string;
@@ -122,6 +123,38 @@ const column = <T>(records: readonly T[], read: (record: T) => string | number |
 
 /** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
 const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);
+
+/**
+ * The moves of devices that came from several addresses since they were last written: from the one that is stored, over
+ * those they passed, to the one that is written now. For before that is written, in its transaction.
+ */
+export async function movesOverPassed(
+  tx: Tx,
+  records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
+  passed: PassedAddresses,
+): Promise<Moved[]> {
+  const stored = await runPrepared<Omit<Moved, 'before' | 'after'> & { last_ip: string | null }>(
+    tx,
+    LAST_ADDRESSES,
+    [records.map(({ deviceId }) => deviceId)],
+  );
+  const lastIps = new Map(records.map(({ deviceId, lastIp }) => [deviceId, lastIp]));
+  return stored.flatMap(({ last_ip: lastIp, ...device }) => {
+    const ways = [lastIp, ...(passed.get(device.device_id) ?? []), lastIps.get(device.device_id) ?? null];
+    const addresses = ways.filter((address) => address !== null);
+    return addresses.slice(1).flatMap((after, index) => {
+      const before = addresses[index] ?? after;
+      return before === after ? [] : [{ ...device, before, after }];
+    });
+  });
+}
+
+const LAST_ADDRESSES: Statement = {
+  name: 'last-addresses',
+  text: `select d.id as device_id, d.org_id, o.partner_id, d.hostname, p.last_ip
+    from devices d join organizations o on o.id = d.org_id left join device_presence p on p.device_id = d.id
+    where d.id = any($1::uuid[])`,
+};
 
 /** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
 export async function noteMoves(

@@ -3,7 +3,7 @@ import type { Context } from '../../platform/context.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { addCommands, type Command, type Refusal } from '../commands/index.ts';
-import { devicesFound, devicesToManage, type DeviceToManage } from '../devices/index.ts';
+import { devicesFound, devicesToManage, type DeviceToManage, mayBeAble } from '../devices/index.ts';
 import type { Script } from './script.model.ts';
 import { MAX_DEVICES, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
@@ -25,7 +25,7 @@ export async function executeScript(
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
-    const why = device === undefined ? GONE : misfit(script, device);
+    const why = device === undefined ? GONE : misfit(hub, script, device);
     if (why !== undefined) refused.push({ deviceId, ...why });
     else if (device !== undefined) fit.push(device);
   }
@@ -63,7 +63,11 @@ async function targeted(
 
 const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 
-function misfit(script: Script, device: DeviceToManage): Omit<Refusal, 'deviceId'> | undefined {
+function misfit(
+  hub: DeviceHub,
+  script: Script,
+  device: DeviceToManage,
+): Omit<Refusal, 'deviceId'> | undefined {
   if (script.orgId !== null && script.orgId !== device.orgId) {
     return { code: 'FORBIDDEN', message: 'The script belongs to another organization.' };
   }
@@ -73,7 +77,7 @@ function misfit(script: Script, device: DeviceToManage): Omit<Refusal, 'deviceId
   if (script.osTypes.length > 0 && !script.osTypes.includes(device.osType)) {
     return { code: 'CONFLICT', message: `The script is not for ${device.osType}.` };
   }
-  if (!device.capabilities.includes('script.run')) {
+  if (!mayBeAble(hub, device, 'script.run')) {
     return { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot run scripts.' };
   }
   return undefined;

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
 import { holds } from '../context.ts';
-import { AppError } from '../errors.ts';
+import { AppError, notFound } from '../errors.ts';
 import type { Access, PeopleAccess } from './route.ts';
 
 /** What the pipeline needs from above to know who is calling. */
@@ -12,7 +12,7 @@ export interface Authenticator {
 
 /** The same of agents, which have tokens and a way in of their own, past the address list of people (SPEC 5.2). */
 export interface AgentAuthenticator {
-  /** Answers whose token it is, or throws `unauthenticated` or `tenant_inactive`. */
+  /** Answers whose token it is, or throws `unauthenticated`, `tenant_inactive` or `rate_limited`. */
   authenticate(bearer: string): Promise<AgentCaller>;
 }
 
@@ -33,7 +33,7 @@ export async function signIn(
   return authenticator.authenticate(token, client);
 }
 
-/** Whose agent it is. Its token opens only its own device: throws `forbidden` for another one. */
+/** Whose agent it is. To its token no other device exists: throws `not_found` for any other id. */
 export async function signInAgent(request: Request, authenticator: AgentAuthenticator): Promise<AgentCaller> {
   const token = bearerToken(request);
   if (token === undefined) {
@@ -41,7 +41,7 @@ export async function signInAgent(request: Request, authenticator: AgentAuthenti
   }
   const agent = await authenticator.authenticate(token);
   if (String(request.params['id']).toLowerCase() !== agent.deviceId) {
-    throw new AppError('forbidden', 'An agent token opens only its own device.');
+    throw notFound('Device');
   }
   return agent;
 }

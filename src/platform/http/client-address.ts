@@ -74,6 +74,10 @@ export function networkOf(ip: string, bits: 64 | 48 = 64): string {
   return `${parts.join(':')}::/${bits}`;
 }
 
+/** The network by which connections of a client are counted; that of the proxy where nothing else is known. */
+export const countedNetwork = (client: Pick<ClientAddress, 'ip' | 'unnamedProxy'>): string =>
+  networkOf(countedAddress(client) ?? client.ip);
+
 /** The eight groups of an IPv6 address, in their shortest form. */
 function groupsOf(ip: string): string[] {
   // Also writes an IPv4 address in its last part as two groups.

@@ -150,12 +150,14 @@ function accessText(row: AnyRoute): string {
 function errorResponses(row: AnyRoute, schema: Json): Json {
   const codes = new Set<ErrorCode>(row.errors);
   if (row.query !== undefined || row.body !== undefined) codes.add('validation_failed');
-  if (row.access !== 'public') codes.add('unauthenticated').add('forbidden');
-  if (row.access === 'agent') codes.add('tenant_inactive');
-  else if (row.access !== 'public' && !refusesKeys(row.access)) codes.add('rate_limited');
+  if (row.access !== 'public') codes.add('unauthenticated');
+  if (row.access === 'agent') codes.add('tenant_inactive').add('rate_limited');
+  else if (row.access !== 'public') {
+    codes.add('forbidden');
+    if (!refusesKeys(row.access)) codes.add('rate_limited');
+  }
   if (typeof row.access === 'object' && row.access.mfa === true) codes.add('mfa_required');
-  // To an agent every other id is another device's.
-  if (row.params !== undefined && row.access !== 'agent') codes.add('not_found');
+  if (row.params !== undefined) codes.add('not_found');
   if (row.idempotent === true) codes.add('conflict');
   const byStatus = new Map<AppError['status'], string[]>();
   for (const code of codes) {

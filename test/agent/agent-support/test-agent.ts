@@ -29,6 +29,7 @@ export async function startTestAgent(options: {
   journal?: Journal;
   random?: () => number;
   tokens?: Tokens;
+  afterResultMs?: number;
   /** More for the heartbeat. */
   facts?: () => Partial<Heartbeat>;
 }): Promise<TestAgent> {
@@ -52,6 +53,7 @@ export async function startTestAgent(options: {
     clock,
     warn,
     retryMs: 100,
+    ...(options.afterResultMs === undefined ? {} : { afterResultMs: options.afterResultMs }),
   });
   const connection = new AgentConnection({
     server,

@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { connectDevice } from '../../support/fake-device.ts';
 import { sentStatements } from '../../support/sent-statements.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type Answer, createTestApp, type TestApp } from '../../support/test-app.ts';
 
 const HEARTBEAT_MS = 1000;
 const SILENT_AFTER_MS = 2.5 * HEARTBEAT_MS;
@@ -43,6 +43,25 @@ describe('heartbeats over HTTP', function () {
   const inDatabase = (sql: string, values: readonly string[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values));
   const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  it('are refused, as all that an agent sends over HTTP, where one device sends too many', async () => {
+    const other = await buildDevice(app, tenant.orgId);
+    const ship = () =>
+      app.call('POST', `/agents/${device.deviceId}/logs`, { token: device.token, body: { logs: [] } });
+    const refused = { heartbeats: [] as Answer[], logs: [] as Answer[] };
+    const isRefused = ({ status }: Answer) => status === 429;
+    // Of three times as many as a window holds, some are refused, also where that window ends meanwhile.
+    for (let round = 0; round < 12; round++) {
+      const pairs = await Promise.all(Array.from({ length: 25 }, () => Promise.all([beat(), ship()])));
+      refused.heartbeats.push(...pairs.map(([heartbeat]) => heartbeat).filter(isRefused));
+      refused.logs.push(...pairs.map(([, logs]) => logs).filter(isRefused));
+    }
+    for (const [first] of [refused.heartbeats, refused.logs]) {
+      expect(first?.body.code).to.equal('RATE_LIMITED');
+      expect(Number(first?.headers.get('retry-after'))).to.be.within(1, 10);
+    }
+    expect((await beat({}, other)).status).to.equal(200);
+  });
 
   it('are answered as on the socket, and show the device online although nobody can ask it anything', async () => {
     const { status, body } = await beat({ metrics: METRICS, osVersion: 'Debian 13', agentVersion: '1.2.3' });

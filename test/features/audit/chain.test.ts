@@ -11,7 +11,8 @@ import {
   type SealedContent,
   type UnsealedEntry,
 } from '../../../src/features/audit/chain.ts';
-import { asUuid, cleanJson, cleanText, cutText } from '../../../src/features/audit/clean.ts';
+import { asUuid, cleanJson, cutText } from '../../../src/features/audit/clean.ts';
+import { storableText } from '../../../src/protocol/index.ts';
 import { isoTime } from '../../../src/features/audit/copied-entry.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
 
@@ -150,7 +151,7 @@ describe('what a deed notes', () => {
   });
 
   it('comes back from text columns as the same text', async () => {
-    const texts = fc.sample(wildText(), 1500).map(cleanText);
+    const texts = fc.sample(wildText(), 1500).map(storableText);
     const rows = await asOwner<{ text: string }>(
       database.ownerUrl,
       'select text from unnest($1::text[]) with ordinality as t (text, n) order by n',

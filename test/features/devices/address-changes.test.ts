@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { createDeviceStore } from '../../../src/features/devices/index.ts';
+import { PresenceWriter } from '../../../src/hub/presence-writer.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
 import { newId } from '../../../src/platform/ids.ts';
-import { buildTenant } from '../../support/factories.ts';
+import { buildDevice, buildTenant } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { sentStatements } from '../../support/sent-statements.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
@@ -76,6 +77,56 @@ describe('devices that come from another address', () => {
         named: true,
         result: 'success',
       })),
+    );
+  });
+
+  it('are noted from address to address, also where they came from several before anything was written', async () => {
+    const tenant = await buildTenant(app);
+    const device = await buildDevice(app, tenant.orgId);
+    const store = createDeviceStore({
+      db,
+      nodeId: 'here',
+      audit: createAuditTrail({ wake() {} }),
+      log: quietLog,
+    });
+    const writer = new PresenceWriter(store, quietLog);
+    const connect = (lastIp: string, epoch: number) =>
+      writer.presence({
+        deviceId: device.deviceId,
+        epoch,
+        presence: { state: 'connected', since: new Date().toISOString(), reason: 'connected' },
+        lastSeenAt: new Date().toISOString(),
+        lastIp,
+        metrics: null,
+        uptimeSeconds: null,
+      });
+    const report = (lastIp: string) =>
+      writer.report({
+        deviceId: device.deviceId,
+        until: new Date().toISOString(),
+        lastSeenAt: new Date().toISOString(),
+        lastIp,
+        metrics: null,
+        uptimeSeconds: null,
+      });
+    connect('10.0.0.1', 1);
+    connect('10.0.0.2', 2);
+    connect('10.0.0.3', 3);
+    await writer.close();
+    // Back where it was: what was stored and what is written are the same.
+    report('10.0.0.4');
+    report('10.0.0.5');
+    connect('10.0.0.3', 4);
+    await writer.close();
+    await app.server.auditSealer.flush();
+    const rows = await asOwner(
+      app.database.ownerUrl,
+      `select details from audit_logs where org_id = $1 and action = 'agent.source.ip.changed' order by seq`,
+      [tenant.orgId],
+    );
+    const ways = ['1 2', '2 3', '3 4', '4 5', '5 3'].map((way) => way.split(' '));
+    expect(rows).to.deep.equal(
+      ways.map(([from, to]) => ({ details: { before: `10.0.0.${from}`, after: `10.0.0.${to}` } })),
     );
   });
 });

@@ -315,7 +315,11 @@ describe('devices changed in bulk', () => {
     const order = (deviceIds: readonly string[], more: object = {}, person = tenant.admin) =>
       send('POST', '/devices/bulk/commands', { deviceIds, type: 'agent.refresh-inventory', ...more }, person);
     beforeEach(() =>
-      sql(`update devices set capabilities = '{agent.refresh-inventory}' where id <> ?`, [ids[1]]),
+      sql(
+        `update devices set capabilities = case when id = ? then '{agent.reboot}'
+          else '{agent.refresh-inventory}' end::text[]`,
+        [ids[1]],
+      ),
     );
 
     it('each do it once, and those that cannot are told apart', async () => {

@@ -59,6 +59,16 @@ describe('stored event logs', () => {
     expect(Date.now() - Date.parse(second.createdAt)).to.be.within(-1000, 30_000);
   });
 
+  it('have characters replaced that the database cannot store', async () => {
+    const details = { a: [{ 'b\0': 'x\ud800' }] };
+    expect((await submit([event({ message: 'a\0b', source: 'a\udc00', details })])).status).to.equal(200);
+    expect((await read()).body.data[0]).to.deep.include({
+      message: 'a\ufffdb',
+      source: 'a\ufffd',
+      details: { a: [{ 'b\ufffd': 'x\ufffd' }] },
+    });
+  });
+
   it('that are known by source and event id are passed over without a word', async () => {
     const known = event({ eventId: 'Application:1' });
     expect((await submit([known, known])).body.count).to.equal(1);
@@ -152,8 +162,6 @@ describe('stored event logs', () => {
       expect(await stored()).to.equal(0);
     };
     const faults: Record<string, [Entry, string]> = {
-      'with a NUL in the message': [{ message: 'a\0b' }, 'message'],
-      'with half of a surrogate pair': [{ source: 'a\ud800' }, 'source'],
       'with a level of another list': [{ level: 'warn' }, 'level'],
       'with a category that is none': [{ category: 'network' }, 'category'],
       'without a source': [{ source: '' }, 'source'],
@@ -164,8 +172,6 @@ describe('stored event logs', () => {
       'from far ahead': [{ timestamp: new Date(Date.now() + 25 * 3_600_000).toISOString() }, 'timestamp'],
       'from the last year there is': [{ timestamp: '9999-12-31T23:59:59.999Z' }, 'timestamp'],
       'with details that are no object': [{ details: ['x'] }, 'details'],
-      'with a NUL deep in the details': [{ details: { a: [{ b: 'x\0' }] } }, 'details'],
-      'with a NUL in a name of the details': [{ details: { a: [{ 'b\0': 'x' }] } }, 'details'],
       'with details nested too deep': [
         { details: JSON.parse(`{"a":${'['.repeat(40)}${']'.repeat(40)}}`) as Entry },
         'details',
@@ -304,7 +310,7 @@ describe('stored event logs', () => {
       [newId(), device.token],
     ] as const) {
       const { status, body } = await submit([event()], { ...device, deviceId: id, token });
-      expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
+      expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
     }
     await submit([event()]);
     for (const token of [stranger.admin.token, stranger.technician.token]) {

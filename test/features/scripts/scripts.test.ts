@@ -101,7 +101,7 @@ describe('scripts', () => {
     await buildSite(app, otherOrg);
     const elsewhere = await able(otherOrg);
     const windows = await able(tenant.orgId, { osType: 'windows' });
-    const unable = await buildDevice(app, tenant.orgId);
+    const unable = await buildDevice(app, tenant.orgId, { capabilities: ['agent.reboot'] });
     const theirs = await able(stranger.orgId);
     const { body: script } = await call('POST', '/scripts', { ...SCRIPT, osTypes: ['linux'] });
     const started = await call('POST', `/scripts/${script.id}/execute`, {
