@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
+import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
@@ -151,12 +152,15 @@ describe('diagnostic logs', () => {
     expect((await read('', tenant.technician.token)).body.total).to.equal(1);
   });
 
-  it('of a device that is gone meanwhile are answered with 404', async () => {
+  it('of a device that is gone are answered with 404, and with 401 once its token is forgotten', async () => {
     await submit([line()]);
     await withSystem(app.server.database.pool, 'test', async (tx) => {
       await tx('devices').where({ id: device.deviceId }).delete();
     });
-    const { status, body } = await submit([line()]);
-    expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
+    const { status, body } = await eventually(
+      () => submit([line()]),
+      (answer) => answer.status !== 404,
+    );
+    expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
   });
 });
