@@ -1,5 +1,3 @@
-import { createServer, type Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
@@ -55,9 +53,10 @@ import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
 import { docsRoutes } from './platform/http/docs.ts';
 import { EndingConnections } from './platform/http/ending-connections.ts';
+import { createHttpServer, listen } from './platform/http/http-server.ts';
 import { mount } from './platform/http/mount.ts';
 import { openApi } from './platform/http/open-api.ts';
-import { healthRoutes, metricsRoute } from './platform/http/operations.ts';
+import { healthRoutes, metricsRoute, neverStored } from './platform/http/operations.ts';
 import { beginRequest } from './platform/http/request-state.ts';
 import { newId } from './platform/ids.ts';
 import type { Logger } from './platform/logger.ts';
@@ -125,7 +124,7 @@ export async function startServer({
     closing.add('mailer', () => mailer.close());
     const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
     closing.add('redis', () => redis?.close());
-    const httpServer = createServer();
+    const httpServer = createHttpServer();
     const connections = new EndingConnections(httpServer);
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
@@ -266,8 +265,9 @@ export async function startServer({
     app.set('query parser', 'simple');
     app.use(beginRequest(log, metrics, proxyTrust));
     app.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+    app.use(['/api/v1', '/health', '/metrics'], neverStored);
     app.use(health);
-    app.use(metricsRoute(metrics, config.metricsToken));
+    app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
     app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_DOCS }));
     app.use('/api/v1', health);
     app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
@@ -400,23 +400,4 @@ function databaseMetrics(metrics: Metrics, { pool, hubPool }: Database): void {
     'state',
     () => poolState(hubPool),
   );
-}
-
-/**
- * Connections that may wait to be accepted, as far as `net.core.somaxconn` allows. Past it the system drops them without
- * a word and tries again after seconds: a fleet that comes back must not do that to the people behind it.
- */
-const BACKLOG = 16_384;
-
-async function listen(server: HttpServer, { host, port }: Config): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host, backlog: BACKLOG }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  const { address, family, port: taken } = server.address() as AddressInfo;
-  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
-  return `http://${family === 'IPv6' && shown.includes(':') ? `[${shown}]` : shown}:${taken}`;
 }
