@@ -62,7 +62,10 @@ const Address = z.union(
 
 const Environment = z.object({
   PORT: whole(3000, 0, 65_535).describe('Port of REST and sockets; 0 takes a free one.'),
-  HOST: z.string().min(1).default('127.0.0.1').describe('Address to listen on; 0.0.0.0 in the image.'),
+  HOST: z
+    .union([z.ipv4(), z.ipv6(), z.hostname()], 'must be an address or a host name, such as 127.0.0.1')
+    .default('127.0.0.1')
+    .describe('Address to listen on; 0.0.0.0 in the image.'),
   DATA_DIR: z
     .string()
     .min(1)

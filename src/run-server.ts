@@ -6,7 +6,10 @@ import { startServer, type Server } from './server.ts';
 
 export interface RunningServer extends Server {
   embedded: EmbeddedPostgres | undefined;
-  /** SIGINT and SIGTERM end everything in order; a second one, or too long a wait, ends it at once. */
+  /**
+   * SIGINT and SIGTERM end everything in order; a second one, or too long a wait, ends it at once. So does an error that
+   * nobody has caught, with exit code 1.
+   */
   closeOnSignals(before?: () => Promise<void>): void;
 }
 
@@ -83,13 +86,9 @@ function closeOnSignals(
   close: () => Promise<void>,
 ): void {
   let closing = false;
-  const end = (signal: NodeJS.Signals) => {
-    if (closing) {
-      log.warn({ signal }, 'server.forced');
-      process.exit(130);
-    }
+  let exitCode = 0;
+  const end = () => {
     closing = true;
-    log.info({ signal }, 'server.closing');
     setTimeout(() => {
       log.error({}, 'server.close_took_too_long');
       process.exit(1);
@@ -97,13 +96,29 @@ function closeOnSignals(
     Promise.resolve(before?.())
       .then(close)
       .then(
-        () => process.exit(0),
+        () => process.exit(exitCode),
         (error: unknown) => {
           log.error({ err: error }, 'server.close_failed');
           process.exit(1);
         },
       );
   };
-  process.on('SIGINT', end);
-  process.on('SIGTERM', end);
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (closing) {
+      log.warn({ signal }, 'server.forced');
+      process.exit(130);
+    }
+    log.info({ signal }, 'server.closing');
+    end();
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  // Nobody knows what state it has left: the process ends, in order, and whoever supervises it starts another one.
+  const onFault = (error: unknown) => {
+    exitCode = 1;
+    log.fatal({ err: error }, 'server.fault');
+    if (!closing) end();
+  };
+  process.on('uncaughtException', onFault);
+  process.on('unhandledRejection', onFault);
 }

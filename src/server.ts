@@ -1,5 +1,3 @@
-import { createServer, type Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import express from 'express';
 import helmet from 'helmet';
@@ -43,6 +41,7 @@ import {
 } from './hub/index.ts';
 import { createRateLimits } from './platform/cluster/rate-limits.ts';
 import { openRedis, type RedisConnection } from './platform/cluster/redis.ts';
+import { ClosingSteps } from './platform/closing-steps.ts';
 import { hubPoolSize, openDatabase, type Database } from './platform/db/database.ts';
 import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
@@ -53,9 +52,11 @@ import { withSystem } from './platform/db/transaction.ts';
 import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
 import { docsRoutes } from './platform/http/docs.ts';
+import { EndingConnections } from './platform/http/ending-connections.ts';
+import { createHttpServer, listen } from './platform/http/http-server.ts';
 import { mount } from './platform/http/mount.ts';
 import { openApi } from './platform/http/open-api.ts';
-import { healthRoutes, metricsRoute } from './platform/http/operations.ts';
+import { healthRoutes, metricsRoute, neverStored } from './platform/http/operations.ts';
 import { beginRequest } from './platform/http/request-state.ts';
 import { newId } from './platform/ids.ts';
 import { ExpensiveWork } from './platform/expensive-work.ts';
@@ -75,7 +76,13 @@ export interface ServerOptions {
   /** For tests, which have no patience. */
   hub?: Pick<
     HubOptions,
-    'graceMs' | 'dashboardRecheckMs' | 'dashboardPatienceMs' | 'dashboardLimits' | 'admission' | 'liveFilters'
+    | 'graceMs'
+    | 'dashboardRecheckMs'
+    | 'dashboardPatienceMs'
+    | 'dashboardLimits'
+    | 'admission'
+    | 'liveFilters'
+    | 'overlookedWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
 }
@@ -108,32 +115,37 @@ export async function startServer({
     poolSize: config.databasePoolSize,
     log,
   });
+  const closing = new ClosingSteps(log);
+  closing.add('database', () => database.close());
   const expensive = new ExpensiveWork({ poolSize: config.databasePoolSize });
   const expensiveLive = new ExpensiveWork({ poolSize: hubPoolSize(config.databasePoolSize) });
-  const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
-  const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
-  const httpServer = createServer();
   let hub: Hub | undefined;
   let cluster: Cluster | undefined;
   let groups: GroupFollower | undefined;
-  let auditSealer: AuditSealer | undefined;
-  let accessNotifications: DatabaseNotifications | undefined;
   try {
+    const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
+    closing.add('mailer', () => mailer.close());
+    const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
+    closing.add('redis', () => redis?.close());
+    const httpServer = createHttpServer();
+    const connections = new EndingConnections(httpServer);
     if (config.firstAdmin !== undefined) await makeFirstAdmin(database, config.firstAdmin, log);
 
     const accessTokens = createAccessTokens(jwtSecret);
     const rateLimits = createRateLimits(redis);
     const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
+    closing.add('use of API keys', () => apiKeys.close());
     const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
     const limits = signInLimits(rateLimits);
     const secrets = createSealer(secretKeys);
     const secondFactor = createSecondFactor({ sealer: secrets, limits });
     const auditKeys = new SigningKeys(secrets);
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
-    auditSealer = sealer;
+    closing.add('audit sealer', () => sealer.close());
     const audit = createAuditTrail(sealer);
     const logReads = createLogReads({ db: database.pool, audit, log });
     const signInTrail = new SignInTrail(audit);
+    closing.add('sign-in trail', () => signInTrail.close());
     const ending: AccountEnding = {
       revokeKeysOf,
       noteDisplaced: (tx, ctx, userId) => signInTrail.noteDisplaced(tx, ctx, userId),
@@ -149,7 +161,7 @@ export async function startServer({
       onReturn: () => hub?.accessMayHaveChanged(),
       log,
     });
-    accessNotifications = notifications;
+    closing.add('notifications', () => notifications.close());
     await notifications.start();
     const isInTouch = () => notifications.isInTouch;
     const credentials = new CachedAgentCredentials(database.hubPool, isInTouch);
@@ -157,9 +169,15 @@ export async function startServer({
       const onSuperseded = (deviceId: string, epoch: number) => hub?.superseded(deviceId, epoch);
       const onReturn = () => hub?.tellAgain();
       const { redisUrl } = config;
-      cluster = await joinCluster({ redisUrl, redis, nodeId, onSuperseded, onReturn, log, metrics });
+      const joined = await joinCluster({ redisUrl, redis, nodeId, onSuperseded, onReturn, log, metrics });
+      cluster = joined;
+      closing.add('cluster', async () => {
+        // The hub takes leave of the others itself, where it was made.
+        await joined.bus.close();
+        await joined.close();
+      });
     }
-    hub = createHub({
+    const live = (hub = createHub({
       httpServer,
       nodeId,
       ...(cluster === undefined
@@ -195,9 +213,14 @@ export async function startServer({
       log,
       metrics,
       ...hubTiming,
+    }));
+    closing.add('connections', async () => {
+      const ended = connections.end();
+      await live.close();
+      await ended;
     });
-    const follower = new GroupFollower({ db: database.hubPool, hub, log });
-    groups = follower;
+    const follower = (groups = new GroupFollower({ db: database.hubPool, hub, log }));
+    closing.add('groups', () => follower.close());
     metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
       follower.failing(),
     );
@@ -251,8 +274,9 @@ export async function startServer({
     app.set('query parser', 'simple');
     app.use(beginRequest(log, metrics, proxyTrust));
     app.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+    app.use(['/api/v1', '/health', '/metrics'], neverStored);
     app.use(health);
-    app.use(metricsRoute(metrics, config.metricsToken));
+    app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
     app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_DOCS }));
     app.use('/api/v1', health);
     app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
@@ -264,8 +288,10 @@ export async function startServer({
 
     const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
     rowPruner.start();
+    closing.add('row pruner', () => rowPruner.close());
     const nameSheets = new NameSheets({ db: database.hubPool, log });
     nameSheets.start();
+    closing.add('name sheets', () => nameSheets.close());
     const oldEntries = new OldEntries({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
@@ -278,8 +304,10 @@ export async function startServer({
       log,
     });
     oldEntries.start();
+    closing.add('old audit entries', () => oldEntries.close());
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
+    closing.add('ends of maintenance', () => maintenanceEnd.close());
     const alertRounds = new AlertRounds({ db: database.hubPool, log, timing: alertTiming });
 
     await hub.start();
@@ -287,6 +315,12 @@ export async function startServer({
     url = await listen(httpServer, config);
     // Behind the hub, which has marked whom an earlier run left behind as connected.
     alertRounds.start();
+    closing.add('alert rounds', () => alertRounds.close());
+    closing.add('agents', () => {
+      draining = true;
+      connections.begin();
+      return live.drain();
+    });
     log.info({ url, nodeId, version: VERSION }, 'server.listening');
 
     return {
@@ -295,35 +329,13 @@ export async function startServer({
       database,
       auditSealer: sealer,
       async close() {
-        draining = true;
-        await maintenanceEnd.close();
-        await groups?.close();
-        await hub?.drain();
-        const closed = new Promise((resolve) => httpServer.close(resolve));
-        httpServer.closeIdleConnections();
-        await hub?.close();
-        await closed;
-        await signInTrail.close();
-        await sealer.close();
-        await Promise.all([rowPruner.close(), oldEntries.close(), nameSheets.close(), alertRounds.close()]);
-        await apiKeys.close();
-        await mailer.close();
-        await cluster?.close();
-        await redis?.close();
-        await notifications.close();
-        await database.close();
+        await closing.close();
         log.info({}, 'server.closed');
       },
     };
   } catch (error) {
-    await hub?.close();
-    httpServer.close();
-    await auditSealer?.close();
-    await cluster?.bus.close();
-    await cluster?.close();
-    await redis?.close();
-    await accessNotifications?.close();
-    await database.close();
+    // What failed at the start is worth more than what fails at the end because of it.
+    await closing.close().catch(() => undefined);
     throw error;
   }
 }
@@ -406,23 +418,4 @@ function expensiveMetrics(metrics: Metrics, work: ExpensiveWork): void {
     'state',
     () => work.state,
   );
-}
-
-/**
- * Connections that may wait to be accepted, as far as `net.core.somaxconn` allows. Past it the system drops them without
- * a word and tries again after seconds: a fleet that comes back must not do that to the people behind it.
- */
-const BACKLOG = 16_384;
-
-async function listen(server: HttpServer, { host, port }: Config): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host, backlog: BACKLOG }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  const { address, family, port: taken } = server.address() as AddressInfo;
-  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
-  return `http://${family === 'IPv6' && shown.includes(':') ? `[${shown}]` : shown}:${taken}`;
 }

@@ -4,6 +4,7 @@ import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
 import { BlockedMigrationError } from './platform/db/locking-migration.ts';
 import { EditedMigrationError } from './platform/db/migrations.ts';
 import { UnsafeDatabaseError } from './platform/db/roles.ts';
+import { ListenError } from './platform/http/http-server.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
 
 /** A start that a person can mend, told in one line. */
@@ -23,17 +24,8 @@ const KNOWN = [
 
 export function startFailureText(error: unknown): string {
   if (KNOWN.some((kind) => error instanceof kind)) return (error as Error).message;
-  const { code, port, address, message } = error as NodeJS.ErrnoException & {
-    port?: number;
-    address?: string;
-  };
-  if (code === 'EADDRINUSE') {
-    return `Port ${port} on ${address} is taken. Choose another one with PORT, such as PORT=3001`;
-  }
-  if (code === 'EACCES' && port !== undefined) {
-    return `Port ${port} needs more rights than this user has. Choose one above 1023.`;
-  }
-  if (code === 'EADDRNOTAVAIL') return `This machine has no address ${address}. Set HOST to one that it has.`;
+  if (error instanceof ListenError) return listenFailureText(error);
+  const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND') {
     return `The database does not answer: ${message}. Check DATABASE_URL.`;
   }
@@ -41,6 +33,19 @@ export function startFailureText(error: unknown): string {
     return `The database refuses the sign-in: ${message}. Check DATABASE_URL and the password of svc_app.`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function listenFailureText({ code, host, port, message }: ListenError): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `Port ${port} on ${host} is taken. Choose another one with PORT, such as PORT=3001`;
+    case 'EACCES':
+      return `Port ${port} needs more rights than this user has. Choose one above 1023.`;
+    case 'EADDRNOTAVAIL':
+      return `This machine has no address ${host}. Set HOST to one that it has.`;
+    default:
+      return `The server cannot listen on ${host}: ${message}. Set HOST to an address of this machine, such as 127.0.0.1.`;
+  }
 }
 
 export function sayWhyAndExit(error: unknown): never {

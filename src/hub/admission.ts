@@ -35,7 +35,7 @@ export class Admission {
   #countedAt: number;
   #taken: number;
 
-  constructor(limits: AdmissionLimits, now = Date.now()) {
+  constructor(limits: AdmissionLimits, now = performance.now()) {
     this.#limits = limits;
     this.#credit = limits.burst;
     this.#countedAt = now;
@@ -43,7 +43,7 @@ export class Admission {
   }
 
   /** `undefined`: come in. */
-  refusal(now = Date.now()): Refusal | undefined {
+  refusal(now = performance.now()): Refusal | undefined {
     const { perSecond, burst } = this.#limits;
     const earned = ((now - this.#countedAt) / 1000) * perSecond;
     const paid = Math.min(this.#owed, earned * MOST_FOR_REFUSALS);

@@ -4,6 +4,30 @@ import { AppError } from '../platform/errors.ts';
 /** A live question to a connected device, and the ways it can end. It is not stored anywhere. */
 
 export const ASK_TIMEOUT_MS = 30_000;
+/**
+ * What has to be waited for before a device can be asked, within the time of the whole question. Throws `unavailable`
+ * where that is over first.
+ */
+export async function inTimeToAsk<T>(arrivedAt: number, work: PromiseLike<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () =>
+        reject(new AppError('unavailable', 'The database took too long. Try again.', { retryAfterMs: 2000 })),
+      leftToAsk(arrivedAt),
+    );
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** How much is left of the time of a question that came at that moment, by `performance.now()`. */
+export const leftToAsk = (arrivedAt: number): number =>
+  Math.max(0, arrivedAt + ASK_TIMEOUT_MS - performance.now());
+
 /** What follows a log has no end of its own. */
 const TAIL_TIMEOUT_MS = 3_600_000;
 

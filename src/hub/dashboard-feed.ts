@@ -6,6 +6,9 @@ import { RecentChanges } from './recent-changes.ts';
 import { sight, type Sight } from './sight.ts';
 import { FRAME_MS, type Subscription } from './subscription.ts';
 
+/** Each subscription reads all that it shows, from the database: they must not all do so at once. */
+const RESYNC_SPREAD_MS = 2000;
+
 /** All subscriptions of this node. What changes is gathered once for all of them, and shown to all at once. */
 export class DashboardFeed {
   readonly #subscriptions = new Map<Subscription, Sight>();
@@ -79,6 +82,15 @@ export class DashboardFeed {
     this.#settle();
     this.#live?.left(deviceId);
     for (const subscription of this.#subscriptions.keys()) subscription.left(deviceId);
+  }
+  /**
+   * Changes may have passed this node by: whatever is shown is read anew, spread over time. Those who follow conditions
+   * are read by the live filters.
+   */
+  resync(): void {
+    for (const [subscription] of this.#plain()) {
+      setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
+    }
   }
   /** The device as it was read, with what was told since. */
   latest(device: DeviceSummary): DeviceSummary {

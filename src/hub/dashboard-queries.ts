@@ -11,7 +11,7 @@ import {
   QUERY_MAX_DEVICES,
   type QueryStarted,
 } from '../protocol/index.ts';
-import type { Ask } from './ask.ts';
+import { type Ask, inTimeToAsk, leftToAsk } from './ask.ts';
 import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
 import type { HeldPlaces } from './dashboard-limits.ts';
 import type { DeviceStore, LogRead, LogReads } from './ports.ts';
@@ -62,10 +62,14 @@ export class DashboardQueries {
     const { filterId, deviceIds = [] } = message;
     const { page: _page, ...conditions } = payload;
     const read = { caller, how: 'live', conditions } as const;
+    const arrivedAt = performance.now();
+    let timeoutMs: number | undefined;
     return this.#start(read, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
       this.#parts.ask(deviceId, {
         type: 'eventlogs.query',
         payload,
+        // What was waited for before the first device was asked counts; where many are asked, each has its own turn.
+        timeoutMs: (timeoutMs ??= leftToAsk(arrivedAt)),
         maxRows: message.limit,
         onRows,
         signal,
@@ -122,17 +126,21 @@ export class DashboardQueries {
     };
     try {
       const { store, logReads } = this.#parts;
+      const arrivedAt = performance.now();
       const deviceIds =
-        typeof devices === 'string' ? await store.found(caller, devices, QUERY_MAX_DEVICES) : devices;
-      const askable = await store.askable(caller, deviceIds);
+        typeof devices === 'string'
+          ? await inTimeToAsk(arrivedAt, store.found(caller, devices, QUERY_MAX_DEVICES))
+          : devices;
+      const askable = await inTimeToAsk(arrivedAt, store.askable(caller, deviceIds));
       const refusals = new Map<string, string>();
       for (const deviceId of deviceIds) {
         const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';
         if (refusal !== undefined) refusals.set(deviceId, refusal);
       }
       query.asked = deviceIds.filter((id) => !refusals.has(id));
-      if (query.asked.length > 0) {
-        await logReads?.record({ ...read, client: this.#client.client(), deviceIds: query.asked });
+      if (logReads !== undefined && query.asked.length > 0) {
+        const client = this.#client.client();
+        await inTimeToAsk(arrivedAt, logReads.record({ ...read, client, deviceIds: query.asked }));
       }
       // Behind the answer that tells the client the id.
       setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller, onOver));

@@ -82,6 +82,7 @@ export class DeviceActor {
   #supersededBy = 0;
   /** Why the actor ended; `undefined` where another connection has taken over, and until it ends. */
   #endedBecause: PresenceReason | undefined;
+  #quietSweeps = 0;
 
   constructor(options: {
     identity: AgentIdentity;
@@ -151,6 +152,14 @@ export class DeviceActor {
   /** Notes that the device said something, whatever it was. */
   heard(at: number): void {
     this.lastHeardAt = at;
+    this.#quietSweeps = 0;
+  }
+  /**
+   * Counts a sweep of the hub in which nothing was heard, and answers how many there were in a row. Silence is counted
+   * in sweeps, because a clock may be set, and because a process that stood still has heard nobody.
+   */
+  passQuietSweep(): number {
+    return this.#quietSweeps++;
   }
   /** Ends a question, be it open on the device or still waiting for its turn. */
   cancel(id: string, failure: AskFailure): void {
@@ -269,7 +278,7 @@ export class DeviceActor {
   }
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
-    this.lastHeardAt = at;
+    this.heard(at);
     takeMetrics(this.#presence, heartbeat.metrics);
     this.#presence.uptimeSeconds = heartbeat.uptimeSeconds ?? null;
     ack(heartbeatAnswer(at, this.#limits.heartbeatMs));

@@ -37,12 +37,8 @@ export class DeviceChange {
   /** This change laid over one that came earlier and was not shown yet. */
   after(earlier: DeviceChange): DeviceChange {
     if (this.#both === undefined || this.#earlier !== earlier) {
-      const merged: ShownPatch = { ...earlier.patch, ...this.patch };
-      // What was decided within this frame is older than the presence that follows it.
-      const { status } = earlier.patch;
-      if (status !== undefined) merged.status = this.statusAfter(status);
       this.#earlier = earlier;
-      this.#both = new DeviceChange(this.deviceId, merged);
+      this.#both = new DeviceChange(this.deviceId, patchAfter(earlier.patch, this.patch));
     }
     return this.#both;
   }
@@ -90,4 +86,12 @@ export function statusAfter(before: DeviceStatus, patch: DevicePatch, decided?: 
   if (before !== 'online' && before !== 'offline') return before;
   if (patch.presence === undefined && patch.isReporting === undefined) return before;
   return patch.presence?.state === 'connected' || patch.isReporting === true ? 'online' : 'offline';
+}
+
+/** A patch laid over an earlier one that was not shown yet: as if one had been shown after the other. */
+export function patchAfter<P extends DevicePatch>(earlier: P, later: P): P {
+  const both = { ...earlier, ...later };
+  // A status that was decided is older than the presence that follows it.
+  if (earlier.status !== undefined) both.status = statusAfter(earlier.status, later, later.status);
+  return both;
 }

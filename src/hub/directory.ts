@@ -9,13 +9,15 @@ export interface Directory {
   claim(deviceId: string, nodeId: string): Promise<{ epoch: number; previous: Holder | undefined }>;
   /** Gives the device up, if the claim is still the one of this epoch. */
   release(deviceId: string, epoch: number): Promise<void>;
+  /** The database has seen this epoch: every claim from now on gets a greater one. */
+  epochSeen(epoch: number): void;
   find(deviceId: string): Promise<Holder | undefined>;
 }
 
 /** Within one process: the default without Redis. */
 export class InProcessDirectory implements Directory {
   readonly #holders = new Map<string, Holder>();
-  // From the clock, so that the claims of a restarted process are newer than those that the last one stored.
+  // What was stored before decides, not the clock, which may have been wrong when it was stored.
   #lastEpoch = 0;
 
   async claim(deviceId: string, nodeId: string) {
@@ -27,6 +29,10 @@ export class InProcessDirectory implements Directory {
 
   async release(deviceId: string, epoch: number) {
     if (this.#holders.get(deviceId)?.epoch === epoch) this.#holders.delete(deviceId);
+  }
+
+  epochSeen(epoch: number) {
+    this.#lastEpoch = Math.max(this.#lastEpoch, epoch);
   }
 
   async find(deviceId: string) {

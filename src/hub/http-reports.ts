@@ -13,6 +13,7 @@ import type { AgentIdentity, DeviceStore } from './ports.ts';
 import type { PresenceWriter } from './presence-writer.ts';
 
 interface Reporting {
+  /** By `performance.now()`: the clock of this machine may be set meanwhile. */
   until: number;
   lastSeenAt: number;
   /** What was last written of the machine; of what the last run has left, that is not known. */
@@ -54,24 +55,25 @@ export class HttpReports {
   /** Knows the deadlines that the last run has left, so that someone is told when they pass. */
   async start(): Promise<void> {
     for (const { deviceId, until } of await this.#parts.store.reporting()) {
-      if (until !== null) this.#devices.set(deviceId, { until, lastSeenAt: 0, facts: undefined });
+      if (until === null) continue;
+      this.#devices.set(deviceId, { until: monotonic(until), lastSeenAt: 0, facts: undefined });
     }
   }
 
   heartbeat({ deviceId }: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
     const at = Date.now();
-    const until = at + this.#timing.countsForMs;
+    const { countsForMs } = this.#timing;
     let facts = this.#devices.get(deviceId)?.facts;
     if (facts === undefined || !tellsNothingNew(facts, heartbeat)) {
       facts = toldFacts(heartbeat);
       this.#parts.writer.facts(factsOf({ deviceId, capabilities: undefined }, facts));
     }
-    this.#devices.set(deviceId, { until, lastSeenAt: at, facts });
+    this.#devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, facts });
     const { metrics } = heartbeat;
     const lastSeenAt = instant(at);
     this.#parts.writer.report({
       deviceId,
-      until: new Date(until).toISOString(),
+      until: new Date(at + countsForMs).toISOString(),
       lastSeenAt,
       lastIp: ip,
       metrics: metrics ?? null,
@@ -90,7 +92,7 @@ export class HttpReports {
     this.#devices.delete(deviceId);
   }
 
-  sweep(now: number): void {
+  sweep(now = performance.now()): void {
     if (this.#checking !== undefined) return;
     const over = [...this.#devices].filter(([, { until }]) => until <= now).map(([deviceId]) => deviceId);
     if (over.length === 0) return;
@@ -111,12 +113,12 @@ export class HttpReports {
     const online = new Map(
       (await this.#parts.store.reporting(over)).map(({ deviceId, until }) => [deviceId, until]),
     );
-    const now = Date.now();
+    const now = performance.now();
     for (const deviceId of over) {
       const device = this.#devices.get(deviceId);
       // It came back while the database was asked.
       if (device === undefined || device.until > now) continue;
-      const until = online.get(deviceId) ?? 0;
+      const until = monotonic(online.get(deviceId) ?? 0);
       if (until > now) device.until = until;
       else {
         this.#devices.delete(deviceId);
@@ -126,3 +128,6 @@ export class HttpReports {
     }
   }
 }
+
+/** An instant of the clock, as `performance.now()` will have it. */
+const monotonic = (instantMs: number) => performance.now() + (instantMs - Date.now());

@@ -41,13 +41,14 @@ import type {
   JobChange,
   People,
 } from './ports.ts';
+import { OverlookedWork } from './overlooked-work.ts';
 import { PresenceWriter } from './presence-writer.ts';
 import { Router, type HubMessage } from './router.ts';
 import { SharedLists } from './shared-lists.ts';
 import { createSocketServer } from './socket-server.ts';
 import { UpgradeDoor } from './upgrade-door.ts';
 
-export { askError, type AskFailure, type Question } from './ask.ts';
+export { askError, type AskFailure, inTimeToAsk, leftToAsk, type Question } from './ask.ts';
 export type { DevicePatch } from './device-change.ts';
 export type { FleetDevice } from './fleet-device.ts';
 export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';
@@ -135,6 +136,8 @@ export interface HubOptions {
   /** How long a dashboard may read nothing of what it is sent (default 20 s). */
   dashboardPatienceMs?: number;
   admission?: AdmissionLimits;
+  /** How often this node looks for work that its devices were not told of (default 10 s, and up to twice that). */
+  overlookedWorkMs?: number;
 }
 
 const MAX_ASKS_A_DEVICE = 8;
@@ -162,6 +165,8 @@ export function createHub(options: HubOptions): Hub {
     log,
     (deviceIds) => notices.devicesChanged(deviceIds),
     (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
+    // Whoever read presence while it could not be written has read what was old, on every node.
+    () => notices.missed(),
   );
   const live =
     options.fleet === undefined
@@ -194,6 +199,13 @@ export function createHub(options: HubOptions): Hub {
     onRefused: (count) => metrics.refusedRecords.inc({ records: 'commands' }, count),
     log,
   });
+  const overlooked = new OverlookedWork({
+    ledger: options.ledger,
+    registry,
+    wake: (deviceId) => desk.wake(deviceId),
+    log,
+    everyMs: options.overlookedWorkMs,
+  });
   const router = new Router({
     registry,
     directory,
@@ -201,12 +213,15 @@ export function createHub(options: HubOptions): Hub {
     log,
     onNotice: (notice) => notices.receive(notice),
   });
+  // A node that died may have taken work for our devices, and told nobody.
+  bus.onNodeLost(() => void overlooked.look());
   const limits: ActorLimits = {
     heartbeatMs: options.heartbeatSeconds * 1000,
     graceMs: options.graceMs ?? 5000,
     maxAsks: MAX_ASKS_A_DEVICE,
   };
   const silentAfterMs = limits.heartbeatMs * MISSED_HEARTBEATS;
+  const silentAfterSweeps = Math.ceil(silentAfterMs / SWEEP_MS);
   const reports = new HttpReports(
     { store, writer, feed, log },
     { heartbeatMs: limits.heartbeatMs, countsForMs: silentAfterMs },
@@ -233,6 +248,10 @@ export function createHub(options: HubOptions): Hub {
     tellHolder: (notice) => router.notify(notice),
     onUntold: () => meters.untold.inc(),
     onTold: options.onTold,
+    onMissed: () => {
+      void overlooked.look();
+      ownFeed.resync();
+    },
   });
   const meters = hubMetrics(metrics, {
     registry,
@@ -267,13 +286,14 @@ export function createHub(options: HubOptions): Hub {
       if (presence.state === 'connected') reports.end(record.deviceId);
       writer.presence(record);
       if (!feed.isHeard) return ownFeed.unwatched(record.deviceId, record);
-      feed.changed(record.deviceId, {
+      const patch = {
         presence,
         isReporting: reports.lastSeenAt(record.deviceId) !== undefined,
         lastSeenAt,
         // As they are now: the actor goes on to change its own.
         ...(measured === null ? {} : { metrics: { ...measured } }),
-      });
+      };
+      feed.changed(record.deviceId, patch, record.epoch);
     },
     facts: (facts) => writer.facts(facts),
     ready: (actor) => desk.wake(actor.deviceId),
@@ -381,14 +401,12 @@ export function createHub(options: HubOptions): Hub {
   const sweep = setInterval(() => {
     sweeps += 1;
     const looksForUnread = sweeps % SWEEPS_BETWEEN_UNREAD === 0;
-    const now = Date.now();
     lostDevices.markStrays();
-    const silentSince = now - silentAfterMs;
     for (const actor of registry.values()) {
-      if (actor.lastHeardAt < silentSince && actor.isConnected) actor.silent();
+      if (actor.passQuietSweep() > silentAfterSweeps && actor.isConnected) actor.silent();
       if (looksForUnread) actor.endIfUnread();
     }
-    reports.sweep(now);
+    reports.sweep();
   }, SWEEP_MS);
 
   return {
@@ -432,6 +450,11 @@ export function createHub(options: HubOptions): Hub {
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     tellAgain() {
       for (const actor of registry.values()) actor.tellAgain();
+      // Redis may have lost the greatest epoch, and others have claimed without it.
+      store
+        .greatestEpoch()
+        .then((epoch) => directory.epochSeen(epoch))
+        .catch((error: unknown) => log.warn({ err: error }, 'hub.epochs_not_read'));
       // Work for them that others could not tell us of; behind the moment in which they hear that we are back.
       setTimeout(() => {
         for (const { deviceId } of registry.values()) desk.wake(deviceId);
@@ -447,12 +470,14 @@ export function createHub(options: HubOptions): Hub {
     async start() {
       // What this node held before it was started anew; of all others, one that is alone can say the same.
       await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
+      // A clock that was ahead when an earlier claim was stored must not make that one newer than those to come.
+      directory.epochSeen(await store.greatestEpoch());
       await reports.start();
     },
     async drain() {
       draining = true;
-      const deadline = Date.now() + DRAIN_ASKS_MS;
-      while (Date.now() < deadline && [...registry.values()].some((actor) => actor.openAsks > 0)) {
+      const deadline = performance.now() + DRAIN_ASKS_MS;
+      while (performance.now() < deadline && [...registry.values()].some((actor) => actor.openAsks > 0)) {
         await pause(50);
       }
       const spreadMs = 1000 + (registry.size / RETURNS_A_SECOND) * 1000;
@@ -470,6 +495,7 @@ export function createHub(options: HubOptions): Hub {
       lostDevices.close();
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
+      await overlooked.close();
       await desk.close();
       jobs.close();
       await io.close();

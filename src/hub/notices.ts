@@ -34,6 +34,8 @@ interface Parts {
   /** Others could not be told. */
   onUntold: () => void;
   onTold: ToldOthers | undefined;
+  /** Called once for all who say that something may have passed this node by. */
+  onMissed: () => void;
 }
 
 /** What nodes tell each other without being asked, and what it means for those who are connected here. */
@@ -126,6 +128,7 @@ export class Notices {
     this.#resyncTimer ??= setTimeout(() => {
       this.#resyncTimer = undefined;
       this.#parts.live?.resync();
+      this.#parts.onMissed();
     }, RESYNC_MS);
   }
 

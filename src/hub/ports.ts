@@ -102,11 +102,13 @@ export interface DeviceStore {
   recordFacts(facts: readonly DeviceFacts[]): Promise<readonly string[]>;
   /**
    * Marks what a node has left behind as connected: of one that is gone, or of all but those that are there. Answers
-   * which devices that were.
+   * which devices that were, and under which claim.
    */
   markLost(
     nodes: { of: string } | { allBut: readonly string[] },
-  ): Promise<{ deviceId: string; presence: Presence }[]>;
+  ): Promise<{ deviceId: string; presence: Presence; epoch: number }[]>;
+  /** The greatest epoch under which presence was ever stored, 0 where none was. */
+  greatestEpoch(): Promise<number>;
   /** Which of the devices the caller may ask at this moment; of the others why not. One round trip. */
   askable(
     caller: Caller,
@@ -175,6 +177,11 @@ export interface CommandLedger {
   }>;
   /** Events of commands that are not this device's, unknown or over change nothing. Answers what has changed. */
   record(events: readonly CommandEvent[]): Promise<JobChange[]>;
+  /**
+   * Devices that have work to be told of: commands that were not sent yet, and commands that are to end. In the order of
+   * their ids, those behind `after`.
+   */
+  undelivered(after: string | undefined, atMost: number): Promise<string[]>;
   /** Ends what waited or took too long. */
   sweep(): Promise<JobChange[]>;
   /**

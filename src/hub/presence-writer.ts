@@ -22,6 +22,7 @@ export class PresenceWriter {
   readonly #log: Logger;
   readonly #onChanged: (deviceIds: readonly string[]) => void;
   readonly #onRefused: (count: number) => void;
+  readonly #onRecovered: () => void;
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
@@ -32,19 +33,22 @@ export class PresenceWriter {
   #isClosing = false;
 
   /**
-   * @param onChanged  devices whose record says something else since
-   * @param onRefused  called when the database has refused single records
+   * @param onChanged    devices whose record says something else since
+   * @param onRefused    called when the database has refused single records
+   * @param onRecovered  what could not be written for a while has been written
    */
   constructor(
     store: DeviceStore,
     log: Logger,
     onChanged: (deviceIds: readonly string[]) => void = () => {},
     onRefused: (count: number) => void = () => {},
+    onRecovered: () => void = () => {},
   ) {
     this.#store = store;
     this.#log = log;
     this.#onChanged = onChanged;
     this.#onRefused = onRefused;
+    this.#onRecovered = onRecovered;
   }
 
   get pending(): number {
@@ -135,8 +139,12 @@ export class PresenceWriter {
         await this.#store.recordReports(batch, passed.reports);
         if (passed.reports.size > 0) for (const { deviceId } of batch) passed.reports.delete(deviceId);
       });
-      if (this.#failing) this.#log.info('hub.presence_written_again');
+      const hasRecovered = this.#failing;
       this.#failing = false;
+      if (hasRecovered) {
+        this.#log.info('hub.presence_written_again');
+        this.#onRecovered();
+      }
     } catch (error) {
       // Agents are answered from memory, so nothing is lost while the database is away: what is newer stays.
       for (const [id, record] of presence) {

@@ -16,6 +16,8 @@ const AskFrame = z.object({
   type: z.enum(COMMAND_TYPES),
   payload: z.unknown(),
   deadline: z.number(),
+  /** What is left until the deadline, for a node whose clock differs. */
+  leftMs: z.number().optional(),
   maxRows: z.number(),
 });
 const Failure = z.union([
@@ -135,6 +137,7 @@ export class Router {
     if (cancelled()) return { ok: false, reason: 'cancelled' };
     if (this.#closed) return { ok: false, reason: 'node_lost' };
     const timeoutMs = timeoutOf(question);
+    const askedAt = performance.now();
     const frame: AskFrame = {
       kind: 'ask',
       id: newId(),
@@ -142,6 +145,7 @@ export class Router {
       type: question.type,
       payload: question.payload,
       deadline: Date.now() + timeoutMs,
+      leftMs: timeoutMs,
       maxRows: question.maxRows ?? NO_ROWS_LIMIT,
     };
     const onRows = (rows: unknown[]) => question.onRows?.(rows as never[]);
@@ -158,6 +162,9 @@ export class Router {
     }
     // The holder was looked up meanwhile; an abort that has been tells no listener.
     if (cancelled()) return { ok: false, reason: 'cancelled' };
+    // Looking up the holder was part of the time.
+    const leftMs = Math.max(0, timeoutMs - (performance.now() - askedAt));
+    frame.leftMs = leftMs;
     return new Promise((resolve) => {
       const cancel = (failure: AskFailure) => {
         if (holder === undefined) this.#registry.get(deviceId)?.cancel(frame.id, failure);
@@ -165,7 +172,7 @@ export class Router {
       };
       const timer = setTimeout(
         () => cancel({ reason: 'timeout' }),
-        holder === undefined ? timeoutMs : timeoutMs + TRAVEL_MS,
+        holder === undefined ? leftMs : leftMs + TRAVEL_MS,
       );
       const onAbort = () => cancel({ reason: 'cancelled' });
       signal?.addEventListener('abort', onAbort, { once: true });
@@ -287,10 +294,12 @@ export class Router {
     }
   }
 
-  #answerFor(asker: string, frame: AskFrame): void {
+  #answerFor(asker: string, asked: AskFrame): void {
+    const leftMs = asked.leftMs ?? Math.max(0, asked.deadline - Date.now());
+    const frame = { ...asked, deadline: Date.now() + leftMs };
     const timer = setTimeout(
       () => this.#registry.get(frame.deviceId)?.cancel(frame.id, { reason: 'timeout' }),
-      Math.max(0, frame.deadline - Date.now()),
+      leftMs,
     );
     const { id } = frame;
     // What came without some of its rows must not pass for the whole answer.

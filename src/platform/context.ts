@@ -47,6 +47,8 @@ interface BaseContext {
   requestId: string;
   log: Logger;
   client: ClientInfo;
+  /** When the request came, by `performance.now()`. */
+  arrivedAt: number;
 }
 
 /** First argument of every service function that works within a caller's tenant. */

@@ -28,10 +28,10 @@ export const EnrollRequest = z.object({
   hostname: reportedText(255),
   osType: OsType,
   osVersion: reportedText(200),
-  osBuild: reportedText(100, 0).optional(),
+  osBuild: reportedText(100, 0).nullish(),
   architecture: Architecture,
   agentVersion: reportedText(50),
-  machineId: text(128).optional().describe('The same machine enrolling again keeps its device.'),
+  machineId: text(128).nullish().describe('The same machine enrolling again keeps its device.'),
   hardware: Hardware.optional(),
   network: Network.optional(),
   capabilities: z.array(reportedText(64)).max(100).optional(),
@@ -44,7 +44,9 @@ export const EnrollResponse = z.object({
   orgId: z.uuid(),
   siteId: z.uuid(),
   token: z.string().describe('Shown once; the server keeps only its hash.'),
-  config: AgentConfig.extend({ hubUrl: z.string() }),
+  config: AgentConfig.extend({
+    hubUrl: z.string().describe('Where the socket of agents is: an absolute URL.'),
+  }),
 });
 export type EnrollResponse = z.infer<typeof EnrollResponse>;
 

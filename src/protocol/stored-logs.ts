@@ -3,10 +3,11 @@ import { atMost, ReportedInstant, ReportedJson, reportedText } from './primitive
 
 /** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
+/** Of diagnostic lines in one request. */
 export const LOG_BATCH_MAX = 500;
 /** Of a batch, unpacked: a small packed body cannot become a large one. */
 export const LOG_BATCH_MAX_BYTES = 2_000_000;
-/** Of characters in one message. */
+/** Of characters in one message. That of an event may be longer when it is sent: the server cuts it. */
 export const LOG_MESSAGE_MAX = 32_768;
 
 export const DiagnosticLevel = z.enum(['debug', 'info', 'warn', 'error']);
@@ -32,23 +33,45 @@ export type EventLevel = z.infer<typeof EventLevel>;
 export const EventCategory = z.enum(['security', 'hardware', 'application', 'system']);
 export type EventCategory = z.infer<typeof EventCategory>;
 
+/** A text of an event, which is refused for no length: the server keeps its first `kept` characters. */
+const cutText = (kept: number, min = 1) =>
+  reportedText(LOG_BATCH_MAX_BYTES, min).describe(`Cut to ${kept} characters.`);
+
+export const EVENT_SOURCE_MAX = 255;
+export const EVENT_ID_MAX = 100;
+
 /** An entry of the machine's logs. */
 export const DeviceEvent = z.object({
   timestamp: ReportedInstant,
   level: EventLevel,
   category: EventCategory,
-  source: reportedText(255),
-  eventId: reportedText(100)
+  source: cutText(EVENT_SOURCE_MAX),
+  eventId: cutText(EVENT_ID_MAX)
     .optional()
     .describe('One event of this source: a second one with the same id is taken for the first, and ignored.'),
-  message: reportedText(LOG_MESSAGE_MAX, 0),
+  message: cutText(LOG_MESSAGE_MAX, 0),
   details: ReportedJson.optional(),
 });
 export type DeviceEvent = z.infer<typeof DeviceEvent>;
 
-export const EventBatch = z.object({ events: atMost(LOG_BATCH_MAX, DeviceEvent) });
+/** More events than fit into a body: what has more entries has none that is an event. */
+const EVENT_BATCH_MAX = 25_000;
+const { $schema: _dialect, ...EVENT_AS_JSON } = z.toJSONSchema(DeviceEvent, {
+  io: 'input',
+  unrepresentable: 'any',
+});
+
+/** Each event is read by itself, with `DeviceEvent`: one that is at fault does not keep the others out. */
+export const EventBatch = z.object({
+  events: atMost(EVENT_BATCH_MAX, z.unknown()).meta({ type: 'array', items: EVENT_AS_JSON }),
+});
 export type EventBatch = z.infer<typeof EventBatch>;
 export const EventReceipt = z.object({
   success: z.literal(true),
   count: z.number().int().describe('How many of them were not known yet.'),
+  refused: z
+    .array(z.object({ path: z.string(), message: z.string() }))
+    .optional()
+    .describe('What is wrong with those that were left out; the first hundred faults.'),
 });
+export type EventReceipt = z.infer<typeof EventReceipt>;

@@ -18,7 +18,7 @@ import {
   type EnrolledDevice,
   type Person,
 } from '../support/factories.ts';
-import { type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
+import { call, type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** What every row of the route table owes, asked of the running server. */
 
@@ -42,6 +42,18 @@ describe('the route table', () => {
   it('has no entry for the audit trail that would never be written: there is one only with a transaction', () => {
     const lost = rows.filter((row) => row.audit !== undefined && !row.transaction);
     expect(lost.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
+  });
+
+  it('takes the ids of a path in capital letters too, and hands them on as the database answers them', () => {
+    const id = newId();
+    for (const row of rows.filter(hasId)) {
+      const names = [...row.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+      const isId = (name: string) => /^(id|deviceId)$/.test(name);
+      const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
+      const parsed = row.params?.safeParse(given);
+      expect(parsed?.success, row.path).to.equal(true);
+      for (const name of names.filter(isId)) expect(parsed?.data, row.path).to.have.property(name, id);
+    }
   });
 
   it('has an entry for each row that may change something, or says in the row why not', () => {
@@ -283,6 +295,21 @@ describe('every route', () => {
   });
 });
 
+interface Operation {
+  responses: Record<string, { content: object }>;
+}
+
+/** SHAPES 2. */
+const BESIDE_THE_TABLE: Record<string, string[]> = {
+  '/health': ['/', '/api/v1'],
+  '/health/live': ['/', '/api/v1'],
+  '/health/ready': ['/', '/api/v1'],
+  '/metrics': ['/'],
+  '/openapi.json': ['/api/v1'],
+  '/docs': ['/'],
+  '/docs/sockets': ['/'],
+};
+
 describe('the OpenAPI document', () => {
   const document = openApi(groups, API_INFO);
 
@@ -294,9 +321,27 @@ describe('the OpenAPI document', () => {
   it('has every route, with an operation id of its own', () => {
     const operations = Object.values(
       document['paths'] as Record<string, Record<string, { operationId: string }>>,
-    ).flatMap((methods) => Object.values(methods));
-    expect(operations).to.have.length(rows.length);
-    expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(rows.length);
+    ).flatMap((methods) => Object.values(methods).filter((method) => 'operationId' in method));
+    expect(operations).to.have.length(rows.length + Object.keys(BESIDE_THE_TABLE).length);
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(operations.length);
+  });
+
+  it('has what is served beside the route table, and where', async () => {
+    const paths = document['paths'] as Record<string, { servers?: { url: string }[]; get?: Operation }>;
+    const app = await createTestApp();
+    try {
+      for (const [path, bases] of Object.entries(BESIDE_THE_TABLE)) {
+        expect(paths[path]?.servers, path).to.deep.equal(bases.map((url) => ({ url })));
+        for (const base of bases) {
+          const { status, headers } = await call(`${app.url}${base.replace(/\/$/, '')}${path}`, 'GET');
+          expect(status, path).to.equal(200);
+          const [media = ''] = (headers.get('content-type') ?? '').split(';');
+          expect(paths[path]?.get?.responses['200']?.content, path).to.have.property(media);
+        }
+      }
+    } finally {
+      await app.close();
+    }
   });
 
   it('refers only to schemas that it holds', () => {

@@ -77,6 +77,7 @@ describe('a cluster of three hubs', () => {
       ledger: {
         take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
         record: async () => [],
+        undelivered: async () => [],
         sweep: async () => [],
         jobs: async () => [],
       },
@@ -90,6 +91,7 @@ describe('a cluster of three hubs', () => {
         recordReports: async () => {},
         reporting: async () => [],
         markLost: async () => [],
+        greatestEpoch: async () => 0,
         askable: async () => new Map(),
         found: async () => [],
         summaries: async () => [],

@@ -48,6 +48,7 @@ describe('the desk between the actors and the ledger', () => {
         recorded.push([...events]);
         return [];
       },
+      undelivered: async () => [],
       sweep: async () => [],
       jobs: async () => [],
     };

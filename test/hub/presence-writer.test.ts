@@ -65,6 +65,7 @@ function fakeStore() {
       return all.map(({ deviceId }) => deviceId);
     },
     markLost: async () => [],
+    greatestEpoch: async () => 0,
     askable: async () => new Map(),
     found: async () => [],
     summaries: async () => [],

@@ -66,6 +66,7 @@ describe('the configuration', () => {
   it('tells of all faults at once, each with its variable and what would be good', () => {
     const found = faults({
       PORT: 'eighty',
+      HOST: 'http://0.0.0.0',
       DATABASE_POOL_SIZE: '0',
       AUTO_MIGRATE: 'perhaps',
       DATABASE_URL: 'mysql://root@localhost/muster',
@@ -83,6 +84,7 @@ describe('the configuration', () => {
     });
     const good: Record<string, string> = {
       PORT: 'such as 3000',
+      HOST: 'such as 127.0.0.1',
       DATABASE_POOL_SIZE: 'such as 10',
       AUTO_MIGRATE: 'true',
       DATABASE_URL: 'postgres://user:password@127.0.0.1:5432/muster',
@@ -125,6 +127,15 @@ describe('the configuration', () => {
       expect(faults({ PORT: port }), port).to.have.lengthOf(1);
     }
     expect([read({ PORT: '0' }).port, read({ PORT: '65535' }).port]).to.deep.equal([0, 65_535]);
+  });
+
+  it('takes addresses and host names to listen on, and nothing else', () => {
+    for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'muster.internal.example']) {
+      expect(read({ HOST: host }).host).to.equal(host);
+    }
+    for (const host of ['http://localhost', 'localhost:3000', '0.0.0.0/0', 'a b', '*', '[::1]']) {
+      expect(faults({ HOST: host }), host).to.have.lengthOf(1);
+    }
   });
 
   it('reads switches in every usual spelling', () => {

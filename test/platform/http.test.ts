@@ -2,8 +2,12 @@ import { expect } from 'chai';
 import express from 'express';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import { addressList, type ProxyTrust } from '../../src/platform/http/client-address.ts';
 import { errorHandler } from '../../src/platform/http/error-body.ts';
+import { createHttpServer } from '../../src/platform/http/http-server.ts';
 import { metricsRoute } from '../../src/platform/http/operations.ts';
+import { AppError, type ErrorCode } from '../../src/platform/errors.ts';
 import { beginRequest } from '../../src/platform/http/request-state.ts';
 import { createMetrics } from '../../src/platform/metrics.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,6 +17,11 @@ import { quietLog } from '../support/quiet-log.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { call, createTestApp, type TestApp } from '../support/test-app.ts';
 import { asOwner, createTestDatabase } from '../support/test-postgres.ts';
+
+interface AskOptions {
+  headers?: Record<string, string>;
+  trust?: ProxyTrust;
+}
 
 describe('the HTTP server', () => {
   let app: TestApp;
@@ -178,24 +187,26 @@ describe('the HTTP server', () => {
     });
 
     it('are for loopback, and elsewhere for the holder of the token only', async () => {
-      const ask = async (token: string | undefined, from: string, bearer?: string) => {
+      const ask = async (
+        token: string | undefined,
+        from: string,
+        bearer?: string,
+        { headers = {}, trust = { proxies: undefined, cfConnectingIp: false } }: AskOptions = {},
+      ) => {
         const metrics = createMetrics();
         const web = express();
         web.use((request, _response, next) => {
           Object.defineProperty(request.socket, 'remoteAddress', { value: from, configurable: true });
           next();
         });
-        web.use(
-          beginRequest(quietLog, metrics, { proxies: undefined, cfConnectingIp: false }),
-          metricsRoute(metrics, token),
-          errorHandler,
-        );
+        web.use(beginRequest(quietLog, metrics, trust), metricsRoute(metrics, token, trust), errorHandler);
         const server = createServer(web);
         await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
         try {
           const { port } = server.address() as AddressInfo;
-          const headers = { connection: 'close', 'x-forwarded-for': '127.0.0.1' };
-          return (await call(`http://127.0.0.1:${port}/metrics`, 'GET', { token: bearer, headers })).status;
+          const sent = { connection: 'close', ...headers };
+          return (await call(`http://127.0.0.1:${port}/metrics`, 'GET', { token: bearer, headers: sent }))
+            .status;
         } finally {
           server.close();
         }
@@ -211,6 +222,23 @@ describe('the HTTP server', () => {
         expect(await ask(token, elsewhere, `${token}x`), elsewhere).to.equal(403);
         expect(await ask(token, elsewhere, token), elsewhere).to.equal(200);
       }
+      // Behind a proxy on the same machine everybody seems to come from loopback.
+      for (const name of [
+        'X-Forwarded-For',
+        'X-Real-IP',
+        'Forwarded',
+        'Via',
+        'CF-Connecting-IP',
+        'X-Forwarded-Proto',
+      ]) {
+        const headers = { [name]: '127.0.0.1' };
+        expect(await ask(undefined, '127.0.0.1', undefined, { headers }), name).to.equal(403);
+        expect(await ask(token, '127.0.0.1', token, { headers }), name).to.equal(200);
+      }
+      const trust = { proxies: addressList(['127.0.0.1']), cfConnectingIp: false };
+      expect(await ask(token, '127.0.0.1', undefined, { trust })).to.equal(403);
+      expect(await ask(token, '127.0.0.1', token, { trust })).to.equal(200);
+      expect(await ask(undefined, '127.0.0.2', undefined, { trust })).to.equal(200);
     });
   });
 
@@ -276,6 +304,105 @@ describe('the HTTP server', () => {
       expect(headers.get('content-security-policy'), path).to.include("frame-ancestors 'none'");
       expect(headers.get('x-content-type-options'), path).to.equal('nosniff');
       expect(headers.get('x-request-id'), path).to.match(/^[\w-]{36}$/);
+    }
+  });
+
+  it('lets nothing be kept that it answers, but for the files of the reference pages', async () => {
+    const { token } = tenant.admin;
+    for (const path of [
+      '/api/v1/devices',
+      '/api/v1/orgs/sites',
+      '/api/v1/auth/me',
+      '/api/v1/nowhere',
+      '/api/v1/openapi.json',
+      '/api/v1/health',
+      '/health/ready',
+      '/metrics',
+    ]) {
+      for (const given of [token, undefined]) {
+        expect((await get(path, given)).headers.get('cache-control'), path).to.equal('no-store');
+      }
+    }
+    const csv = await app.call('POST', '/audit-logs/export', { token, body: { format: 'csv' } });
+    expect([csv.status, csv.headers.get('cache-control')]).to.deep.equal([200, 'no-store']);
+    const asset = await get('/docs/assets/swagger-ui.css');
+    expect(asset.headers.get('cache-control')).to.include('max-age');
+  });
+
+  describe('to what is no request', () => {
+    /** Sends bytes as they are; answers what came back until the connection ended. */
+    const exchange = (port: number, ...parts: string[]) =>
+      new Promise<string>((resolve, reject) => {
+        let answer = '';
+        const socket = connect(port, '127.0.0.1', () => {
+          for (const part of parts) socket.write(part);
+        });
+        socket.on('data', (data) => (answer += data.toString()));
+        socket.on('close', () => resolve(answer));
+        socket.on('error', reject);
+      });
+    const bodyOf = (answer: string) =>
+      JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)) as Record<string, unknown>;
+
+    it('answers with the error body', async () => {
+      const port = Number(new URL(app.url).port);
+      const garbage = await exchange(port, 'this is no HTTP\r\n\r\n');
+      expect(garbage).to.match(/^HTTP\/1\.1 400 /);
+      expect(bodyOf(garbage))
+        .to.include({ code: 'VALIDATION_FAILED' })
+        .and.include.keys('error', 'requestId');
+      const large = await exchange(
+        port,
+        `GET /health HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`,
+      );
+      expect(large).to.match(/^HTTP\/1\.1 431 /);
+      expect(bodyOf(large)).to.include({ code: 'HEADERS_TOO_LARGE' }).and.include.keys('error', 'requestId');
+    });
+
+    it('does not wait for ever for the rest of it', async () => {
+      const server = createHttpServer({ headersMs: 100, requestMs: 200, checkEveryMs: 50 });
+      server.on('request', () => {});
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      try {
+        const { port } = server.address() as AddressInfo;
+        for (const part of [
+          'GET / HTTP/1.1\r\nHost:',
+          'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+        ]) {
+          const late = await exchange(port, part);
+          expect(late, part).to.match(/^HTTP\/1\.1 408 /);
+          expect(bodyOf(late)).to.include({ code: 'REQUEST_TIMEOUT' });
+        }
+      } finally {
+        server.close();
+      }
+    });
+  });
+
+  it('says when to come back with each 429 and 503', async () => {
+    const web = express();
+    web.use(beginRequest(quietLog, createMetrics(), { proxies: undefined, cfConnectingIp: false }));
+    web.get('/:code', ({ params, query }) => {
+      const retryAfterMs = query['ms'] === undefined ? {} : { retryAfterMs: Number(query['ms']) };
+      throw new AppError(params['code'] as ErrorCode, 'No.', retryAfterMs);
+    });
+    web.use(errorHandler);
+    const server = createServer(web);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      for (const [path, expected] of [
+        ['rate_limited?ms=1500', '2'],
+        ['rate_limited?ms=0', '1'],
+        ['device_busy', '1'],
+        ['unavailable', '1'],
+        ['conflict', null],
+      ] as const) {
+        const { headers } = await call(`http://127.0.0.1:${port}/${path}`, 'GET');
+        expect(headers.get('retry-after'), path).to.equal(expected);
+      }
+    } finally {
+      server.close();
     }
   });
 

@@ -7,26 +7,52 @@ export interface TcpProxy {
   /** Cuts every connection and refuses new ones. */
   cut(): Promise<void>;
   mend(): Promise<void>;
-  /** Connections stay open, and nothing gets through them any more. */
+  /** Closes the far end of every connection and leaves the near end open and silent. New connections work. */
+  abandon(): void;
+  /** Loses whatever the open connections carry from now on, while both their ends stay open. New connections work. */
   freeze(): void;
+  /** While it is on, new connections are accepted and lead nowhere. */
+  swallowNew(isOn: boolean): void;
+  /** Delays whatever arrives from now on, in both directions; 0 ends it. */
+  slow(ms: number): void;
+}
+
+interface Pair {
+  near: Socket;
+  far: Socket;
+  isFrozen: boolean;
 }
 
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
-  const open = new Set<Socket>();
+  const pairs = new Set<Pair>();
+  let swallows = false;
+  let delayMs = 0;
+
+  const forward = (pair: Pair, from: Socket, to: Socket) => {
+    const pass = (chunk: Buffer) => {
+      if (pair.isFrozen || to.destroyed) return;
+      if (to.write(chunk)) return;
+      from.pause();
+      to.once('drain', () => from.resume());
+    };
+    // Timers of one length fire in the order in which they were set, so the chunks stay in order.
+    from.on('data', (chunk) => void (delayMs === 0 ? pass(chunk) : setTimeout(() => pass(chunk), delayMs)));
+    const leave = () => {
+      if (!pair.isFrozen) to.destroy();
+      if (from === pair.near) {
+        pairs.delete(pair);
+        pair.far.destroy();
+      }
+    };
+    from.on('error', leave);
+    from.on('end', () => pair.isFrozen || to.end());
+    from.on('close', leave);
+  };
   const server = createServer((near) => {
-    const far = connect(target);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      open.add(socket);
-      socket.on('error', () => other.destroy());
-      socket.on('close', () => {
-        open.delete(socket);
-        other.destroy();
-      });
-    }
-    near.pipe(far).pipe(near);
+    const pair: Pair = { near, far: connect(target), isFrozen: swallows };
+    pairs.add(pair);
+    forward(pair, pair.near, pair.far);
+    forward(pair, pair.far, pair.near);
   });
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   await listen(0);
@@ -36,11 +62,26 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     cut: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const socket of open) socket.destroy();
+        for (const { near, far } of pairs) {
+          near.destroy();
+          far.destroy();
+        }
       }),
     mend: () => listen(port),
+    abandon() {
+      for (const pair of pairs) {
+        pair.isFrozen = true;
+        pair.far.destroy();
+      }
+    },
     freeze() {
-      for (const socket of open) socket.unpipe().pause();
+      for (const pair of pairs) pair.isFrozen = true;
+    },
+    swallowNew(isOn) {
+      swallows = isOn;
+    },
+    slow(ms) {
+      delayMs = ms;
     },
   };
 }

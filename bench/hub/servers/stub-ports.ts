@@ -8,6 +8,7 @@ export const NO_STORE: DeviceStore = {
   reporting: async () => [],
   recordFacts: async () => [],
   markLost: async () => [],
+  greatestEpoch: async () => 0,
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
   found: async () => [],
   summaries: async () => [],
@@ -17,6 +18,7 @@ export const NO_STORE: DeviceStore = {
 export const NO_LEDGER: CommandLedger = {
   take: async () => ({ dispatched: [], cancelled: [], changed: [] }),
   record: async () => [],
+  undelivered: async () => [],
   sweep: async () => [],
   jobs: async () => [],
 };

@@ -48,6 +48,7 @@ export class AlertRounds {
   readonly #log: Logger;
   readonly #timing: RoundTiming;
   readonly #startedAt = new Date();
+  readonly #startedMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -101,7 +102,7 @@ export class AlertRounds {
 
   async #lock(tx: Tx): Promise<Locked | undefined> {
     const { everyMs, wholeEveryMs } = this.#timing;
-    const hasJustStarted = Date.now() - this.#startedAt.getTime() < STARTING_MS;
+    const hasJustStarted = performance.now() - this.#startedMs < STARTING_MS;
     const { rows } = await tx.raw<{ rows: Locked[] }>(
       `with mine as materialized (
         select * from alert_rounds where through <= clock_timestamp() - ? * interval '1 millisecond'

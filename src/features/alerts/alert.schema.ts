@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { instantOrDay, JsonColumn, listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import {
+  Id,
+  instantOrDay,
+  JsonColumn,
+  listOf,
+  noneBefore,
+  nullAsAbsent,
+  text,
+  Timestamp,
+} from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const AlertSeverity = z.enum(['critical', 'high', 'medium', 'low', 'info']);
@@ -67,7 +76,7 @@ export const AlertSummary = z
   .meta({ id: 'AlertSummary' });
 export type AlertSummary = z.infer<typeof AlertSummary>;
 
-const note = text(2000).optional();
+const note = nullAsAbsent(text(2000));
 
 export const AlertNote = z.strictObject({ note });
 export type AlertNote = z.infer<typeof AlertNote>;
@@ -79,8 +88,7 @@ export type AlertAction = z.infer<typeof AlertAction>;
 
 export const AlertBulk = z.strictObject({
   alertIds: z
-    // In lower case, as the database answers ids.
-    .array(z.uuid().toLowerCase())
+    .array(Id)
     .min(1)
     .max(MAX_AT_ONCE)
     .transform((ids) => [...new Set(ids)]),

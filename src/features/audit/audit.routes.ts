@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { PublicKey } from './checkpoint.ts';
 import { exportRoutes } from './export.routes.ts';
@@ -18,10 +18,13 @@ export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
       description:
         'The heads of all chains of audit entries are signed with these. Keep a copy: `muster audit verify --keys` checks against it.',
       access: 'public',
-      response: z.object({ data: z.array(PublicKey) }),
-      handler: async ({ ctx }) => {
+      query: PageQuery,
+      response: pageOf(PublicKey),
+      handler: async ({ ctx, query: { page, limit } }) => {
         const rows = await ctx.withSystem('show the public keys of the audit trail', signingKeyRows);
-        return { data: rows.map(publicPart) };
+        // A key is made once in years: they are few.
+        const data = rows.slice((page - 1) * limit, page * limit).map(publicPart);
+        return { data, pagination: { page, limit, total: rows.length } };
       },
     }),
     ...readingRoutes,

@@ -2,8 +2,11 @@ import type { FullEntry } from './audit.schema.ts';
 
 /** CSV (RFC 4180), for spreadsheets that people open without a thought. */
 
-/** What spreadsheets take for a formula, or may after they have trimmed the cell. */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * What spreadsheets take for a formula, or may once they have trimmed the cell: a sign that begins one, also in full
+ * width, behind whatever cannot be seen; and a tab or line end at the beginning, behind which they look for one.
+ */
+const FORMULA = /^(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u;
 
 export function csvCell(value: string | null): string {
   if (value === null) return '';

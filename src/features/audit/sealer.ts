@@ -58,7 +58,7 @@ export class AuditSealer {
   /** There may be something to seal. */
   wake(): void {
     if (this.#closed || this.#timer !== undefined) return;
-    const wait = Math.max(this.#timing.gatherMs, this.#retryAt - Date.now());
+    const wait = Math.max(this.#timing.gatherMs, this.#retryAt - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.flush();
@@ -94,7 +94,7 @@ export class AuditSealer {
       this.#retryAt = 0;
     } catch (error) {
       this.#delay = longer(this.#delay, this.#timing);
-      this.#retryAt = Date.now() + this.#delay;
+      this.#retryAt = performance.now() + this.#delay;
       this.#options.log.error({ err: error, retryMs: this.#delay }, 'audit.not_sealed');
     }
   }
@@ -158,14 +158,14 @@ export class AuditSealer {
   }
 
   #setAside(): string[] {
-    const now = Date.now();
+    const now = performance.now();
     return [...this.#aside].filter(([, { until }]) => until > now).map(([chain]) => chain);
   }
 
   #putAside(failed: readonly { chainId: string; error: unknown }[]): void {
     for (const { chainId } of failed) {
       const delay = longer(this.#aside.get(chainId)?.delay ?? 0, this.#timing);
-      this.#aside.set(chainId, { until: Date.now() + delay, delay });
+      this.#aside.set(chainId, { until: performance.now() + delay, delay });
     }
     const [first] = failed;
     if (first === undefined) return;

@@ -17,6 +17,9 @@ const SWEEP_AT_ONCE = 1000;
 const JOBS_SHOWN = 200;
 const OPEN = `c.status in ('queued', 'dispatched', 'accepted', 'running')`;
 
+/** Before every id. */
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+
 type Finished = { id: string; deviceId: string } & CommandEnd;
 
 const isUuid = (id: string) => z.uuid().safeParse(id).success;
@@ -56,6 +59,19 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
         const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
         const ended = await recordFinished(tx, finished);
         return [...accepted, ...postponed, ...running, ...ended].map(toJobChange);
+      });
+    },
+
+    async undelivered(after, atMost) {
+      return withSystem(db, 'find devices with work that nobody has told them of', async (tx) => {
+        const { rows } = await tx.raw(
+          `select distinct device_id from commands
+          where (status = 'queued'
+              or cancel_requested_at is not null and status in ('dispatched', 'accepted', 'running'))
+            and device_id > ? order by device_id limit ?`,
+          [after ?? NIL_UUID, atMost],
+        );
+        return (rows as { device_id: string }[]).map((row) => row.device_id);
       });
     },
 

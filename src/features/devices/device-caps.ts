@@ -16,7 +16,9 @@ export async function assertRoomForDevice(tx: Tx, orgId: string, only?: CapRow['
   const { rows } = await tx.raw<{ rows: CapRow[] }>('select * from lock_device_caps(?)', [orgId]);
   for (const { cap_of: of, cap, devices } of rows) {
     if ((only ?? of) === of && devices >= cap) {
-      throw new AppError('limit_reached', `The ${of} may have ${cap} devices and has them.`);
+      throw new AppError('limit_reached', `Device limit of the ${of} reached (${cap}).`, {
+        details: { limitOf: of, limit: cap },
+      });
     }
   }
 }

@@ -153,11 +153,13 @@ export function createDeviceStore({
       const lost = await withSystem(db, 'what a lost node held is not connected', async (tx) => {
         const { rows } = await tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
-          where state = 'connected' and ${condition} returning device_id, since`,
+          where state = 'connected' and ${condition} returning device_id, since, epoch::float8 as epoch`,
           values as string[],
         );
-        return (rows as { device_id: string; since: Date }[]).map(({ device_id: deviceId, since }) => ({
+        const marked = rows as { device_id: string; since: Date; epoch: number }[];
+        return marked.map(({ device_id: deviceId, since, epoch }) => ({
           deviceId,
+          epoch,
           presence: {
             state: 'disconnected' as const,
             since: since.toISOString(),
@@ -167,6 +169,13 @@ export function createDeviceStore({
       });
       if (lost.length > 0) onPresence?.(lost.map(({ deviceId }) => deviceId));
       return lost;
+    },
+
+    async greatestEpoch() {
+      return withSystem(db, 'the greatest epoch of all claims', async (tx) => {
+        const { rows } = await tx.raw('select coalesce(max(epoch), 0)::float8 as epoch from device_presence');
+        return (rows as { epoch: number }[])[0]?.epoch ?? 0;
+      });
     },
 
     async askable(caller, deviceIds) {

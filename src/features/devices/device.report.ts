@@ -1,5 +1,6 @@
 import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import { STATUS_SQL } from '../conditions/index.ts';
 import { BETWEEN_TEXTS } from '../search/index.ts';
@@ -66,8 +67,8 @@ export const NAME_HAS = (query: Query, part: string) =>
   );
 
 export const SORT_SQL: Record<DeviceSort, string> = {
-  hostname: 'lower(d.hostname)',
-  displayName: 'lower(d.display_name)',
+  hostname: nameOrder('d.hostname'),
+  displayName: nameOrder('d.display_name'),
   status: STATUS_SQL,
   lastSeenAt: 'p.last_seen_at',
   enrolledAt: 'd.enrolled_at',

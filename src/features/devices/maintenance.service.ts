@@ -18,7 +18,7 @@ export async function changeMaintenance(ctx: Context, id: string, wanted: Mainte
 /** What else was decided about a device is stronger. */
 export function noMaintenance({ condition }: Pick<DeviceToChange, 'condition'>): string | undefined {
   if (condition === 'normal' || condition === 'maintenance') return undefined;
-  return `The device is ${condition}: that ends first.`;
+  return `Not allowed while the device is ${condition}.`;
 }
 
 export async function setMaintenance(
@@ -31,7 +31,7 @@ export async function setMaintenance(
     .whereRaw('id = any(?::uuid[])', [[...ids]])
     .update({
       condition: enabled ? 'maintenance' : 'normal',
-      maintenance_until: enabled && until !== undefined ? new Date(until) : null,
+      maintenance_until: enabled ? (until ?? null) : null,
       updated_at: new Date(),
     });
 }

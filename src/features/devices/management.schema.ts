@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { JsonInput, text } from '../../platform/http/fields.ts';
-import { Instant } from '../../protocol/index.ts';
+import { futureInstant, Id, JsonInput, nullAsAbsent, text } from '../../platform/http/fields.ts';
 import { Device } from './device.schema.ts';
 
 const MAX_TAGS = 50;
@@ -19,16 +18,13 @@ const customFields = JsonInput.describe(
   'Values by the keys of custom fields: null removes one, what is not named stays.',
 );
 
-/** In lower case, as the database answers ids, so that it can be compared with those. */
-const id = z.uuid().toLowerCase();
-
 export const DevicePatch = z
   .strictObject({
     displayName: text(255).trim().nullable(),
     tags: tags.describe('All tags of the device.'),
     customFields,
     autoUpdate: z.boolean().describe('The agent is told, and keeps it.'),
-    siteId: id.describe('Another site of the organization.'),
+    siteId: Id.describe('Another site of the organization.'),
   })
   .partial();
 export type DevicePatch = z.infer<typeof DevicePatch>;
@@ -37,12 +33,11 @@ const MAINTENANCE_MAX_MS = 366 * 24 * 3_600_000;
 
 const maintenance = {
   enabled: z.boolean(),
-  until: Instant.refine((at) => Date.parse(at) > Date.now(), 'must lie in the future')
-    .refine((at) => Date.parse(at) <= Date.now() + MAINTENANCE_MAX_MS, 'must lie within a year')
-    .optional()
-    .describe('When it ends by itself; left out, somebody has to end it.'),
+  until: nullAsAbsent(
+    futureInstant().refine((at) => at.getTime() <= Date.now() + MAINTENANCE_MAX_MS, 'must lie within a year'),
+  ).describe('When it ends by itself; left out, somebody has to end it.'),
 };
-const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: string | undefined }) =>
+const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: Date | undefined }) =>
   enabled || until === undefined;
 const UNTIL_RULE = { path: ['until'], message: 'belongs to maintenance that begins' };
 
@@ -50,8 +45,8 @@ export const Maintenance = z.strictObject(maintenance).refine(untilWhenEnabled, 
 export type Maintenance = z.infer<typeof Maintenance>;
 
 export const DeviceMove = z.strictObject({
-  orgId: id.optional().describe('Another organization of the same partner; in system scope any.'),
-  siteId: id,
+  orgId: Id.optional().describe('Another organization of the same partner; in system scope any.'),
+  siteId: Id,
 });
 export type DeviceMove = z.infer<typeof DeviceMove>;
 
@@ -77,7 +72,7 @@ const BulkAction = z.discriminatedUnion('type', [
       message: 'must not name what is added',
     }),
   z.strictObject({ type: z.literal('maintenance'), ...maintenance }).refine(untilWhenEnabled, UNTIL_RULE),
-  z.strictObject({ type: z.literal('site'), siteId: id }),
+  z.strictObject({ type: z.literal('site'), siteId: Id }),
   z.strictObject({ type: z.literal('decommission') }),
   z.strictObject({ type: z.literal('customFields'), set: customFields }),
   z.strictObject({ type: z.literal('autoUpdate'), enabled: z.boolean() }),
@@ -86,7 +81,7 @@ export type BulkAction = z.infer<typeof BulkAction>;
 
 export const BulkChange = z.strictObject({
   deviceIds: z
-    .array(id)
+    .array(Id)
     .min(1)
     .max(MAX_BULK_DEVICES)
     .transform((ids) => [...new Set(ids)]),

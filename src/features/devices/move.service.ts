@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { definitionsToStoreBy } from '../custom-fields/index.ts';
 import { assertManageable, assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import { assertRoomForDevice } from './device-caps.ts';
@@ -71,7 +72,7 @@ async function leaveOrganization(
       insert into device_group_changes (org_id, group_id, device_id, hostname, change, reason, changed_by)
       select d.org_id, ended.group_id, d.id, d.hostname, 'left', 'device_moved', ?::uuid
       from ended join devices d on d.org_id = ? and d.id = ?)
-    select g.id, g.name from device_groups g join ended on ended.group_id = g.id order by lower(g.name), g.id`,
+    select g.id, g.name from device_groups g join ended on ended.group_id = g.id order by ${nameOrder('g.name')}, g.id`,
     [orgId, id, ctx.caller.userId, orgId, id],
   );
   // A machine may have stored a great many events, each of which is rewritten.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
-import { PageQuery } from '../../platform/http/pagination.ts';
-import { DiagnosticLevel, Instant } from '../../protocol/index.ts';
+import { instantOrDay, listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import { pageQuery } from '../../platform/http/pagination.ts';
+import { DiagnosticLevel } from '../../protocol/index.ts';
 
 export const DiagnosticLog = z
   .object({
@@ -19,13 +19,15 @@ export const DiagnosticLog = z
   .meta({ id: 'DiagnosticLog' });
 export type DiagnosticLog = z.infer<typeof DiagnosticLog>;
 
-export const DiagnosticLogQuery = PageQuery.extend({
-  level: listOf(DiagnosticLevel),
-  component: text(100).optional().describe('Exact.'),
-  since: Instant.optional().describe('Lines at or after.'),
-  until: Instant.optional().describe('Lines at or before.'),
-  search: text(500).optional().describe('Part of the message, in any case.'),
-}).superRefine(noneBefore('since', 'until'));
+export const DiagnosticLogQuery = pageQuery({ maxLimit: 1000 })
+  .extend({
+    level: listOf(DiagnosticLevel),
+    component: text(100).optional().describe('Exact.'),
+    since: instantOrDay('begin').optional().describe('Lines at or after: an instant, or a day (UTC).'),
+    until: instantOrDay('end').optional().describe('Lines at or before: an instant, or a day (UTC).'),
+    search: text(500).optional().describe('Part of the message, in any case.'),
+  })
+  .superRefine(noneBefore('since', 'until'));
 export type DiagnosticLogQuery = z.infer<typeof DiagnosticLogQuery>;
 
 export const DiagnosticLogPage = z.object({

@@ -38,6 +38,8 @@ const KEY_FAULT = {
 export interface EnrollmentSettings {
   hub: DeviceHub;
   audit: AuditTrail;
+  /** Where agents reach this server, without a slash at the end. */
+  baseUrl: () => string;
   heartbeatSeconds: number;
   forgetTokens: (deviceIds: readonly string[]) => void;
   enrollLimits: EnrollLimits;
@@ -65,7 +67,7 @@ export async function enroll(
     orgId: device.orgId,
     siteId: device.siteId,
     token,
-    config: { heartbeatSeconds: settings.heartbeatSeconds, hubUrl: HUB_PATH },
+    config: { heartbeatSeconds: settings.heartbeatSeconds, hubUrl: `${settings.baseUrl()}${HUB_PATH}` },
   };
 }
 
@@ -119,8 +121,8 @@ async function takeKey(tx: Tx, key: string): Promise<KeyRow> {
   return row;
 }
 
-async function findMachine(tx: Tx, orgId: string, machineId: string | undefined) {
-  if (machineId === undefined) return undefined;
+async function findMachine(tx: Tx, orgId: string, machineId: string | null | undefined) {
+  if (machineId === null || machineId === undefined) return undefined;
   return tx('devices')
     .where({ org_id: orgId, machine_id: machineId })
     .forUpdate()

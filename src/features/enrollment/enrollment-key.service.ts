@@ -28,7 +28,7 @@ export async function createEnrollmentKey(ctx: Context, input: NewEnrollmentKey)
     keyHash: tokenHash(key),
     keyPrefix: key.slice(0, PREFIX_LENGTH),
     maxUsage: input.maxUsage ?? null,
-    expiresAt: input.expiresAt === undefined ? null : new Date(input.expiresAt),
+    expiresAt: input.expiresAt ?? null,
     createdBy: ctx.caller.userId,
   });
   return { ...record.toJSON(), key };

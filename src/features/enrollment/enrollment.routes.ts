@@ -28,7 +28,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
       route({
         method: 'post',
         path: '/agents/enroll',
-        summary: 'Trade an enrollment key for a device and its token',
+        summary: 'Enroll a device with an enrollment key',
         description:
           'Called by the agent. The same `machineId` in the same organization is the same device, with a new token.',
         access: 'public',
@@ -43,7 +43,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         method: 'post',
         path: '/enrollment-keys',
         summary: 'Create an enrollment key',
-        description: 'The key is in this answer and never again.',
+        description: 'The key is returned only once.',
         access: { scopes: SCOPES, permission: 'agents:write' },
         body: NewEnrollmentKey,
         response: CreatedEnrollmentKey,
@@ -76,9 +76,9 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
       route({
         method: 'post',
         path: '/enrollment-keys/:id/rotate',
-        summary: 'Give an enrollment key another value',
+        summary: 'Replace the value of an enrollment key',
         description:
-          'The value of before stops at once. Limits, expiry and the count of uses stay: it is the same key. The new value is in this answer and never again.',
+          'The old value stops working at once. Limits, expiry and the count of uses stay. The new value is returned only once.',
         access: { scopes: SCOPES, permission: 'agents:write' },
         params: IdParams,
         response: CreatedEnrollmentKey,

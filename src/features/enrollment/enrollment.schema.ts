@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { futureInstant, Id, nullAsAbsent, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-import { Instant } from '../../protocol/index.ts';
 
 export const EnrollmentKey = z
   .object({
@@ -20,16 +19,16 @@ export const EnrollmentKey = z
   .meta({ id: 'EnrollmentKey' });
 
 export const NewEnrollmentKey = z.strictObject({
-  orgId: z.uuid(),
-  siteId: z.uuid().optional().describe('Devices go to this site; else to the first of the organization.'),
+  orgId: Id,
+  siteId: nullAsAbsent(Id).describe('Devices go to this site; else to the first of the organization.'),
   name: text(255),
-  maxUsage: z.number().int().min(1).max(1_000_000).optional(),
-  expiresAt: Instant.refine((text) => Date.parse(text) > Date.now(), 'must lie in the future').optional(),
+  maxUsage: nullAsAbsent(z.number().int().min(1).max(1_000_000)),
+  expiresAt: nullAsAbsent(futureInstant()),
 });
 export type NewEnrollmentKey = z.infer<typeof NewEnrollmentKey>;
 
 /** The key itself is shown in this answer only. */
 export const CreatedEnrollmentKey = z.object({ ...EnrollmentKey.shape, key: z.string() });
 
-export const EnrollmentKeyQuery = PageQuery.extend({ orgId: z.uuid().optional() });
+export const EnrollmentKeyQuery = PageQuery.extend({ orgId: Id.optional() });
 export type EnrollmentKeyQuery = z.infer<typeof EnrollmentKeyQuery>;

@@ -1,13 +1,15 @@
 import { z } from 'zod';
-import { wholeNumber } from '../../platform/http/fields.ts';
+import { Id, instantOrDay } from '../../platform/http/fields.ts';
+import { pageQuery } from '../../platform/http/pagination.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogLevel, LogMetadata } from '../../protocol/index.ts';
 
 const LEVELS = LogLevel.options;
 
+/** As it goes to the device. */
+const asText = (time: ReturnType<typeof instantOrDay>) => time.transform((at) => at.toISOString()).optional();
+
 /** The conditions of `LogConditions` as a query string can say them. */
-export const EntriesQuery = z.object({
-  page: wholeNumber(1, 1, 100_000),
-  limit: wholeNumber(50, 1, LOG_PAGE_MAX),
+export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000 }).extend({
   level: z
     .string()
     .transform((text) => text.split(',').map((word) => word.trim().toLowerCase()))
@@ -21,12 +23,12 @@ export const EntriesQuery = z.object({
     .transform(Number)
     .optional(),
   text: LogConditions.shape.text,
-  startTime: LogConditions.shape.startTime,
-  endTime: LogConditions.shape.endTime,
+  startTime: asText(instantOrDay('begin')).describe('Entries at or after: an instant, or a day (UTC).'),
+  endTime: asText(instantOrDay('end')).describe('Entries at or before: an instant, or a day (UTC).'),
 });
 export type EntriesQuery = z.infer<typeof EntriesQuery>;
 
-export const DeviceParams = z.object({ deviceId: z.uuid() });
+export const DeviceParams = z.object({ deviceId: Id });
 /** Compared with what the device lists, never used as a path. */
 export const LogParams = DeviceParams.extend({ name: z.string().min(1).max(255) });
 export const RecordParams = LogParams.extend({

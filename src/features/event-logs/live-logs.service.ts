@@ -1,5 +1,13 @@
 import type { z } from 'zod';
-import { askError, type AskFailure, type DeviceHub, type LogReads, type Question } from '../../hub/index.ts';
+import {
+  askError,
+  type AskFailure,
+  type DeviceHub,
+  inTimeToAsk,
+  leftToAsk,
+  type LogReads,
+  type Question,
+} from '../../hub/index.ts';
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
@@ -17,14 +25,17 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     question: Question<T>,
     { partial, conditions }: { partial?: () => unknown; conditions?: object } = {},
   ): Promise<CommandOutput<T>> {
-    await ctx.withTenant(async (tenant) =>
-      assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId),
+    // One limit from the arrival of the request, which covers waiting for the database as well.
+    await inTimeToAsk(
+      ctx.arrivedAt,
+      ctx.withTenant(async (tenant) => assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId)),
     );
     if (conditions !== undefined) {
       const { caller, client } = ctx;
-      await reads.record({ caller, client, deviceIds: [deviceId], how: 'live', conditions });
+      const read = { caller, client, deviceIds: [deviceId], how: 'live', conditions } as const;
+      await inTimeToAsk(ctx.arrivedAt, reads.record(read));
     }
-    const outcome = await hub.ask(deviceId, question);
+    const outcome = await hub.ask(deviceId, { ...question, timeoutMs: leftToAsk(ctx.arrivedAt) });
     if (outcome.ok) return outcome.output;
     throw failure(outcome, partial);
   }

@@ -1,7 +1,7 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { EventBatch, EventReceipt, LOG_BATCH_MAX, LOG_BATCH_MAX_BYTES } from '../../protocol/index.ts';
 import type { RepeatedReads } from '../audit/index.ts';
+import { EventBatch, EventReceipt, LOG_BATCH_MAX_BYTES } from '../../protocol/index.ts';
 import { StoredEventPage, StoredEventQuery } from './stored-logs.schema.ts';
 import { listStoredEvents, storeEvents } from './stored-logs.service.ts';
 
@@ -13,7 +13,8 @@ export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup
       method: 'put',
       path: '/agents/:id/eventlogs',
       summary: 'Keep events of the machine’s logs',
-      description: `At most ${LOG_BATCH_MAX} at once. Those that are known already, by source and event id, are passed over. All others are kept, or none: the 400 names the event at fault by its place.`,
+      description:
+        'Any number that fits into a body of 2 MB. Those that are known already, by source and event id, are passed over. Texts that are too long are cut, and the details say so (`truncated`). An event at fault is left out and named in `refused`; where nothing is left, the answer is 400.',
       access: 'agent',
       params: IdParams,
       body: EventBatch,
@@ -23,10 +24,10 @@ export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup
       audit: {
         action: 'agent.eventlogs.submit',
         resource: 'device',
-        note: ({ hostname, submitted, count }, { params }) => ({
+        note: ({ hostname, audited }, { params }) => ({
           resourceId: params.id,
           resourceName: hostname,
-          details: { submitted, inserted: count },
+          details: audited,
         }),
       },
     }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { instantOrDay, listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
-import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
+import { pageOf, pageQuery } from '../../platform/http/pagination.ts';
 import { EventCategory, EventLevel } from '../../protocol/index.ts';
 
 export const StoredEvent = z
@@ -20,13 +20,15 @@ export const StoredEvent = z
   .meta({ id: 'StoredEvent' });
 export type StoredEvent = z.infer<typeof StoredEvent>;
 
-export const StoredEventQuery = PageQuery.extend({
-  category: listOf(EventCategory),
-  level: listOf(EventLevel),
-  source: text(255).optional().describe('Exact.'),
-  startDate: instantOrDay('begin').optional().describe('Events at or after: an instant, or a day (UTC).'),
-  endDate: instantOrDay('end').optional().describe('Events at or before: an instant, or a day (UTC).'),
-}).superRefine(noneBefore('startDate', 'endDate'));
+export const StoredEventQuery = pageQuery({ maxLimit: 500 })
+  .extend({
+    category: listOf(EventCategory),
+    level: listOf(EventLevel),
+    source: text(255).optional().describe('Exact.'),
+    startDate: instantOrDay('begin').optional().describe('Events at or after: an instant, or a day (UTC).'),
+    endDate: instantOrDay('end').optional().describe('Events at or before: an instant, or a day (UTC).'),
+  })
+  .superRefine(noneBefore('startDate', 'endDate'));
 export type StoredEventQuery = z.infer<typeof StoredEventQuery>;
 
 export const StoredEventPage = pageOf(StoredEvent);

@@ -5,13 +5,17 @@ import { notFound } from '../../platform/errors.ts';
 import type { AuditNote } from '../../platform/http/route.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
-import type { DeviceEvent } from '../../protocol/index.ts';
 import type { RepeatedReads } from '../audit/index.ts';
+import type { DeviceEvent, EventReceipt } from '../../protocol/index.ts';
 import { readDevice } from '../devices/index.ts';
+import { readEvents } from './event-batch.ts';
 import type { StoredEvent, StoredEventQuery } from './stored-logs.schema.ts';
 
-// The whole batch in one statement, with one plan a connection however large it is. In the order of the unique key:
-// the same events sent twice at once then wait for each other, and never in a circle.
+/** Rows in one statement (SPEC 8). */
+const GROUP = 100;
+
+// In the order in which the events are given: the same ones sent twice at once wait for each other, and never in a
+// circle.
 const STORE = {
   name: 'event-logs-store',
   text: `
@@ -22,21 +26,56 @@ const STORE = {
       select event.id, device.id, device.org_id, event."timestamp", event.level, event.category, event.source,
         event.event_id, event.message, event.details::jsonb
       from device cross join unnest($3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::text[], $10::text[])
-        as event (id, "timestamp", level, category, source, event_id, message, details)
-      order by event.source, event.event_id
+        $9::text[], $10::text[]) with ordinality
+        as event (id, "timestamp", level, category, source, event_id, message, details, place)
+      order by event.place
       on conflict (device_id, source, event_id) do nothing
       returning 1
     )
     select hostname, (select count(*)::int from stored) as stored from device`,
 };
 
-/** Keeps events of a machine's logs that are not known yet: all of them or, where the device is gone, none. */
+/** Keeps events of a machine's logs that are not known yet, and can be kept; none where the device is gone. */
 export async function storeEvents(
-  { tx, agent }: AgentContext,
-  events: readonly DeviceEvent[],
-): Promise<{ success: true; count: number; hostname: string; submitted: number }> {
-  const [told] = await runPrepared<{ hostname: string; stored: number }>(tx, STORE, [
+  ctx: AgentContext,
+  sent: readonly unknown[],
+): Promise<EventReceipt & { audited: Record<string, unknown>; hostname: string }> {
+  const { events, refused, cut, faults } = readEvents(sent);
+  events.sort(byKey);
+  let count = 0;
+  let hostname = '';
+  // Of an empty batch, too, it is seen whether the device is there.
+  for (let from = 0; from === 0 || from < events.length; from += GROUP) {
+    const group = await storeGroup(ctx, events.slice(from, from + GROUP));
+    count += group.stored;
+    hostname = group.hostname;
+  }
+  return {
+    success: true,
+    count,
+    ...(refused === 0 ? {} : { refused: faults }),
+    hostname,
+    audited: {
+      submitted: sent.length,
+      inserted: count,
+      ...(refused === 0 ? {} : { refused }),
+      ...(cut === 0 ? {} : { truncated: cut }),
+    },
+  };
+}
+
+/** In the order of the unique key. */
+function byKey(a: DeviceEvent, b: DeviceEvent): number {
+  const [first, second] = [a, b].map(({ source, eventId = '' }) => `${source}\0${eventId}`) as [
+    string,
+    string,
+  ];
+  if (first === second) return 0;
+  return first < second ? -1 : 1;
+}
+
+async function storeGroup({ tx, agent }: AgentContext, events: readonly DeviceEvent[]) {
+  const [group] = await runPrepared<{ hostname: string; stored: number }>(tx, STORE, [
     agent.orgId,
     agent.deviceId,
     events.map(() => newId()),
@@ -48,8 +87,8 @@ export async function storeEvents(
     events.map(({ message }) => message),
     events.map(({ details }) => (details === undefined ? null : JSON.stringify(details))),
   ]);
-  if (told === undefined) throw notFound('Device');
-  return { success: true, count: told.stored, hostname: told.hostname, submitted: events.length };
+  if (group === undefined) throw notFound('Device');
+  return group;
 }
 
 export async function listStoredEvents(

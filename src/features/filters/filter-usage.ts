@@ -1,4 +1,5 @@
 import type { Context } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Use } from './filter.schema.ts';
@@ -23,7 +24,7 @@ export async function filterUsage(ctx: Context, filterId: string, places = PLACE
         ({ kind, sql }) =>
           `select '${kind}' as kind, used.id, used.name from (${sql}) as used where ${inTenant(ctx.caller, 'used.org_id')}`,
       )
-      .join(' union all ')} order by kind, name, id`,
+      .join(' union all ')} order by kind, ${nameOrder('name')}, id`,
     places.map(() => filterId),
   );
   return rows;

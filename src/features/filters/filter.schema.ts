@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../protocol/index.ts';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { text, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
 import { conditionFaults } from '../conditions/index.ts';
 
 const GROUP = {
@@ -106,14 +106,7 @@ export const PreviewRequest = z.strictObject({
   limit: limit.default(DEFAULT_LIMIT),
 });
 export const PreviewQuery = z.object({
-  limit: z
-    .string()
-    .regex(/^\d+$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(limit)
-    .optional()
-    .transform((wanted) => wanted ?? DEFAULT_LIMIT)
-    .meta({ type: 'string', description: '1 to 100; default 10.' }),
+  limit: wholeNumber(DEFAULT_LIMIT, 1, 100).meta({ type: 'string', description: '1 to 100; default 10.' }),
 });
 
 const PreviewedDevice = z.object({

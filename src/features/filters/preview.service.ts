@@ -1,4 +1,5 @@
 import { type Context, holds } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import {
   askDatabase,
@@ -37,7 +38,7 @@ function assertMaySeeDevices({ caller }: Context): void {
 async function preview({ caller, tx }: Context, conditions: Conditions, limit: number) {
   const now = Date.now();
   const matching = whereMatching(
-    visibleDevices(tx, caller).select('d.id', tx.raw('lower(d.hostname) as by_name')),
+    visibleDevices(tx, caller).select('d.id', tx.raw(`${nameOrder('d.hostname')} as by_name`)),
     conditions,
     { caller, now },
   );

@@ -2,6 +2,7 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -40,7 +41,7 @@ const counted = (ctx: Context) =>
 export async function listGroups(ctx: Context, query: GroupQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
   const groups = counted(ctx)
-    .orderByRaw('lower(device_groups.name), device_groups.id')
+    .orderByRaw(`${nameOrder('device_groups.name')}, device_groups.id`)
     .page(query.page - 1, query.limit);
   if (query.orgId !== undefined) void groups.where('org_id', query.orgId);
   if (query.siteId !== undefined) void groups.where('site_id', query.siteId);

@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { readDevice } from '../devices/index.ts';
@@ -53,7 +54,7 @@ export async function listInstalled(
   const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
   const data = await matching
     .select<InstalledSoftware[]>('t.name', 's.version', 's.publisher', 's.installed_at as installedAt')
-    .orderByRaw('lower(t.name), t.name, s.version')
+    .orderByRaw(`${nameOrder('t.name')}, s.version`)
     .offset((page - 1) * limit)
     .limit(limit);
   return { data, pagination: { page, limit, total: Number(counted?.count ?? 0) } };
@@ -100,7 +101,7 @@ export async function listTitles(
     ), names as materialized (
       select name from titles group by name
     ), shown as materialized (
-      select name from names order by lower(name), name offset :offset limit :limit
+      select name from names order by ${nameOrder('name')} offset :offset limit :limit
     ), installed as materialized (
       select t.name, s.device_id, s.version from shown join titles t using (name)
       join device_software s on s.org_id = t.org_id and s.title_id = t.id
@@ -120,7 +121,7 @@ export async function listTitles(
     )
     select (select count(*)::int from names) as total,
       coalesce((select json_agg(json_build_object('name', name, 'deviceCount', coalesce(h.devices, 0),
-          'versionCount', coalesce(s.kinds, 0), 'versions', coalesce(s.versions, '[]')) order by lower(name), name)
+          'versionCount', coalesce(s.kinds, 0), 'versions', coalesce(s.versions, '[]')) order by ${nameOrder('name')})
         from shown left join holders h using (name) left join spread s using (name)), '[]') as data`,
     { orgId: orgId ?? null, pattern: containing(search ?? ''), offset: (page - 1) * limit, limit },
   );

@@ -1,5 +1,6 @@
 import type { Caller, Context } from '../../platform/context.ts';
 import { rowAsJson } from '../../platform/db/json-rows.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
@@ -70,7 +71,7 @@ function statement(caller: Caller, byPartner: boolean): Statement {
         (select coalesce(json_agg(${rowAsJson(Organization, 'listed', Timestamp)}), '[]')::text from (
           (select organizations.* from organizations
             where ${visible} and (select cardinality(ids) from chosen) = 0
-            order by lower(organizations.name), organizations.id limit $1 offset $2)
+            order by ${nameOrder('organizations.name')}, organizations.id limit $1 offset $2)
           union all
           (select organizations.* from organizations
             left join unnest((select ids from chosen)) with ordinality as place (id, position)

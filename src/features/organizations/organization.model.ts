@@ -17,6 +17,6 @@ export class Organization extends BaseModel {
   declare ssoConfig: Record<string, unknown>;
   declare contractStart: Date | null;
   declare contractEnd: Date | null;
-  declare billingContact: Record<string, unknown> | null;
+  declare billingContact: unknown;
   declare deletedAt: Date | null;
 }

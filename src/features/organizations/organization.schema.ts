@@ -1,7 +1,15 @@
 import { z } from 'zod';
-import { JsonColumn, JsonInput, Slug, text, Timestamp } from '../../platform/http/fields.ts';
+import {
+  AnyJsonInput,
+  Id,
+  instantOrDay,
+  JsonColumn,
+  JsonInput,
+  Slug,
+  text,
+  Timestamp,
+} from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-import { Instant } from '../../protocol/index.ts';
 
 const Type = z.enum(['customer', 'internal']);
 const Status = z.enum(['active', 'suspended', 'trial', 'churned']);
@@ -19,7 +27,7 @@ export const Organization = z
     ssoConfig: JsonColumn,
     contractStart: Timestamp.nullable(),
     contractEnd: Timestamp.nullable(),
-    billingContact: JsonColumn.nullable(),
+    billingContact: z.unknown().describe('Any JSON.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
     deletedAt: Timestamp.nullable(),
@@ -34,30 +42,27 @@ const fields = {
   maxDevices: z.number().int().min(0).max(2_147_483_647).nullable().optional(),
   settings: JsonInput.optional(),
   ssoConfig: JsonInput.optional(),
-  contractStart: Instant.nullable().optional(),
-  contractEnd: Instant.nullable().optional(),
-  billingContact: JsonInput.nullable().optional(),
+  contractStart: instantOrDay().nullable().optional(),
+  contractEnd: instantOrDay().nullable().optional(),
+  billingContact: AnyJsonInput.optional().describe('Any JSON; null clears it.'),
 };
 
 export const NewOrganization = z.strictObject({
   ...fields,
-  partnerId: z
-    .uuid()
-    .optional()
-    .describe('Required in system scope; in partner scope the own partner, if given.'),
+  partnerId: Id.optional().describe('Required in system scope; in partner scope the own partner, if given.'),
 });
 export type NewOrganization = z.infer<typeof NewOrganization>;
 
 export const OrganizationPatch = z
   .strictObject({
     ...fields,
-    partnerId: z.uuid().optional().describe('Cannot be changed: taken only where it is the present one.'),
+    partnerId: Id.optional().describe('Cannot be changed: taken only where it is the present one.'),
   })
   .partial();
 export type OrganizationPatch = z.infer<typeof OrganizationPatch>;
 
-export const OrganizationQuery = PageQuery.extend({ partnerId: z.uuid().optional() });
+export const OrganizationQuery = PageQuery.extend({ partnerId: Id.optional() });
 export type OrganizationQuery = z.infer<typeof OrganizationQuery>;
 
-export const OrganizationOrder = z.object({ organizationOrder: z.array(z.uuid()).max(100_000) });
+export const OrganizationOrder = z.object({ organizationOrder: z.array(Id).max(100_000) });
 export type OrganizationOrder = z.infer<typeof OrganizationOrder>;

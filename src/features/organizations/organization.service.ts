@@ -23,7 +23,7 @@ export async function createOrganization(ctx: Context, input: NewOrganization): 
   await assertRoomForOrganization(ctx, partnerId);
   const id = newId();
   if (ctx.caller.orgAccess === 'listed' && ctx.caller.scope === 'partner') await addToSelection(ctx, id);
-  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...columns(input), id, partnerId }));
+  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...sentFields(input), id, partnerId }));
 }
 
 export async function updateOrganization(
@@ -35,7 +35,7 @@ export async function updateOrganization(
   if (partnerId !== undefined && partnerId !== organization.partnerId) {
     throw invalid('body.partnerId', 'cannot be changed');
   }
-  const changes = columns(patch);
+  const changes = sentFields(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   const updated = await withOwnSlug(patchRecorded(ctx, organization, changes));
@@ -72,8 +72,8 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
 }
 
 /**
- * Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). Who may act
- * in all there are lacks no right: to them it does not exist.
+ * Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). In system
+ * scope, which reaches all that there are, one that it does not find is a 404.
  */
 export async function assertOrganizationAccess(
   ctx: Pick<Context, 'tx' | 'caller'>,
@@ -153,10 +153,7 @@ async function assertRoomForOrganization(ctx: Context, partnerId: string): Promi
     .whereNull('deleted_at')
     .count<{ count: string }[]>('* as count');
   if (Number(counted?.count) >= partner.max_organizations) {
-    throw new AppError(
-      'limit_reached',
-      `This provider may have ${partner.max_organizations} organizations and has them.`,
-    );
+    throw new AppError('limit_reached', `Organization limit reached (${partner.max_organizations}).`);
   }
 }
 
@@ -167,14 +164,6 @@ async function addToSelection(ctx: Context, orgId: string): Promise<void> {
     .tx('partner_users')
     .where({ partner_id: ctx.caller.partnerId, user_id: ctx.caller.userId })
     .update({ org_access: 'selected', org_ids: ctx.tx.raw('array_append(org_ids, ?::uuid)', [orgId]) });
-}
-
-function columns({ contractStart, contractEnd, ...fields }: Omit<OrganizationPatch, 'partnerId'>) {
-  return sentFields({ ...fields, contractStart: asDate(contractStart), contractEnd: asDate(contractEnd) });
-}
-
-function asDate(text: string | null | undefined): Date | null | undefined {
-  return typeof text === 'string' ? new Date(text) : text;
 }
 
 const withOwnSlug = <T>(work: PromiseLike<T>) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, TimeZone } from '../../platform/http/fields.ts';
+import { Id, text, TimeZone } from '../../platform/http/fields.ts';
 
 /** Partner settings (SPEC 2.2). A key that is not known is refused: a typo in a security setting must not pass for one
  * that took effect. `null` takes a key out. */
@@ -36,10 +36,16 @@ export const PartnerSettings = z.strictObject({
     .optional(),
   security: z
     .strictObject({
-      ipAllowlist: z.array(AllowlistEntry).max(1000).optional().describe('Empty: no restriction.'),
+      ipAllowlist: z
+        .array(AllowlistEntry)
+        .max(1000)
+        .optional()
+        .describe(
+          'Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.',
+        ),
     })
     .optional(),
-  organizationOrder: z.array(z.uuid()).max(100_000).optional(),
+  organizationOrder: z.array(Id).max(100_000).optional(),
 });
 export type PartnerSettings = z.infer<typeof PartnerSettings>;
 

@@ -15,6 +15,8 @@ import {
 } from './partner.service.ts';
 
 const SYSTEM = { scopes: ['system'] } as const;
+const SETTINGS =
+  'Settings are merged: only the keys that are sent are overwritten, and `null` removes one. The IP allowlist governs the partner’s own users and API keys, not the users of its customers.';
 
 export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
   name: 'Partners',
@@ -32,7 +34,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       method: 'patch',
       path: '/orgs/partners/me',
       summary: 'Change name, billing address or settings of the own partner',
-      description: 'Settings are merged: only the keys sent are overwritten, `null` takes one out.',
+      description: SETTINGS,
       access: { scopes: ['partner'], permission: 'organizations:write' },
       body: OwnPartnerPatch,
       response: Partner,
@@ -86,6 +88,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       method: 'patch',
       path: '/orgs/partners/:id',
       summary: 'Change a partner',
+      description: SETTINGS,
       access: SYSTEM,
       params: IdParams,
       body: PartnerPatch,

@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
@@ -14,7 +15,7 @@ const present = (ctx: Context) => Partner.query(ctx.tx).whereNull('deleted_at');
 
 export async function listPartners(ctx: Context, query: PageQuery) {
   const result = await present(ctx)
-    .orderByRaw('lower(name), id')
+    .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   return toPage(query, result);
 }

@@ -1,4 +1,5 @@
 import type { Caller, Context } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -25,7 +26,7 @@ export function permissionCatalog() {
 
 export async function listRoles(ctx: Context, query: RoleQuery) {
   const roles = visible(ctx)
-    .orderByRaw('is_system desc, lower(name), id')
+    .orderByRaw(`is_system desc, ${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   if (query.scope !== undefined) void roles.where('scope', query.scope);
   return toPage(query, await roles);

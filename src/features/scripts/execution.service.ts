@@ -54,7 +54,7 @@ async function targeted(
 ): Promise<string[]> {
   if (deviceIds !== undefined && filterId === undefined) return deviceIds;
   if (deviceIds !== undefined || filterId === undefined) {
-    throw invalid('body.filterId', 'must stand in place of deviceIds, where those are left out');
+    throw invalid('body.filterId', 'Provide exactly one of deviceIds or filterId.');
   }
   const found = await devicesFound(ctx, filterId, { atMost: MAX_DEVICES, path: 'body.filterId' });
   if (found.length === 0) throw new AppError('conflict', 'The filter finds no device.', { details: [] });

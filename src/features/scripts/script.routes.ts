@@ -78,7 +78,8 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'delete',
         path: '/scripts/:id',
-        summary: 'Delete a script: what is under way goes on',
+        summary: 'Delete a script',
+        description: 'Running executions continue.',
         access: may('scripts:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
@@ -90,7 +91,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         path: '/scripts/:id/execute',
         summary: 'Run a script on devices',
         description:
-          'Each device runs it once; one that is not connected when it comes back, within a day. How it went is in the commands.',
+          'Each device runs it once. A device that is not connected runs it when it comes back within a day. The commands in the answer show the results.',
         access: may('scripts:execute'),
         cost: 'expensive',
         params: IdParams,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { Id, nullAsAbsent, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   OsType,
@@ -42,7 +42,7 @@ const fields = {
 
 export const NewScript = z.strictObject({
   ...fields,
-  orgId: z.uuid().optional().describe('Left out in partner scope: a script for all organizations.'),
+  orgId: nullAsAbsent(Id).describe('Left out in partner scope: a script for all organizations.'),
 });
 export type NewScript = z.infer<typeof NewScript>;
 
@@ -50,7 +50,7 @@ export const ScriptPatch = z.strictObject(fields).partial();
 export type ScriptPatch = z.infer<typeof ScriptPatch>;
 
 export const ScriptQuery = PageQuery.extend({
-  orgId: z.uuid().optional().describe('Those that can be run in this organization.'),
+  orgId: Id.optional().describe('Those that can be run in this organization.'),
   language: ScriptLanguage.optional(),
   search: text(255)
     .transform((part) => part.trim())
@@ -63,15 +63,14 @@ export const MAX_DEVICES = 500;
 
 export const ScriptExecution = z.strictObject({
   deviceIds: z
-    .array(z.uuid())
+    .array(Id)
     .min(1)
     .max(MAX_DEVICES)
     .transform((ids) => [...new Set(ids)])
     .optional(),
-  filterId: z
-    .uuid()
-    .optional()
-    .describe(`In place of deviceIds: the devices that a saved filter finds, ${MAX_DEVICES} at most.`),
+  filterId: Id.optional().describe(
+    `In place of deviceIds: the devices that a saved filter finds, ${MAX_DEVICES} at most.`,
+  ),
   parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
 });
 export type ScriptExecution = z.infer<typeof ScriptExecution>;

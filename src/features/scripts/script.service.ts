@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
@@ -18,7 +19,7 @@ const visible = (ctx: Context) =>
 export async function listScripts(ctx: Context, query: ScriptQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
   const scripts = visible(ctx)
-    .orderByRaw('lower(name), id')
+    .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   if (query.orgId !== undefined) {
     void scripts.where((of) => void of.where('org_id', query.orgId ?? null).orWhereNotNull('partner_id'));
@@ -77,7 +78,10 @@ async function readScriptToChange(ctx: Context, id: string): Promise<Script> {
   if (script.orgId !== null) await assertManageable(ctx, script.orgId);
   else if (ctx.caller.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
     // It runs in organizations that they may not act in.
-    throw new AppError('forbidden', 'A script of the whole partner is changed by who may act in all of it.');
+    throw new AppError(
+      'forbidden',
+      'Only users with access to all organizations can edit partner-wide scripts.',
+    );
   }
   return script;
 }

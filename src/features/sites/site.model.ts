@@ -5,8 +5,8 @@ export class Site extends BaseModel {
   static override jsonAttributes = ['address', 'contact', 'settings'];
   declare orgId: string;
   declare name: string;
-  declare address: Record<string, unknown> | null;
+  declare address: unknown;
   declare timezone: string;
-  declare contact: Record<string, unknown> | null;
+  declare contact: unknown;
   declare settings: Record<string, unknown>;
 }

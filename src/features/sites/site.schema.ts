@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { JsonColumn, JsonInput, text, TimeZone, Timestamp } from '../../platform/http/fields.ts';
+import {
+  AnyJsonInput,
+  Id,
+  JsonColumn,
+  JsonInput,
+  text,
+  TimeZone,
+  Timestamp,
+} from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const Site = z
@@ -7,9 +15,9 @@ export const Site = z
     id: z.uuid(),
     orgId: z.uuid(),
     name: z.string(),
-    address: JsonColumn.nullable(),
+    address: z.unknown().describe('Any JSON.'),
     timezone: z.string(),
-    contact: JsonColumn.nullable(),
+    contact: z.unknown().describe('Any JSON.'),
     settings: JsonColumn,
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -19,24 +27,24 @@ export const Site = z
 const fields = {
   name: text(255),
   timezone: TimeZone.optional(),
-  address: JsonInput.nullable().optional(),
-  contact: JsonInput.nullable().optional(),
+  address: AnyJsonInput.optional().describe('Any JSON; null clears it.'),
+  contact: AnyJsonInput.optional().describe('Any JSON; null clears it.'),
   settings: JsonInput.optional(),
 };
 
-export const NewSite = z.strictObject({ ...fields, orgId: z.uuid() });
+export const NewSite = z.strictObject({ ...fields, orgId: Id });
 export type NewSite = z.infer<typeof NewSite>;
 
 export const SitePatch = z
   .strictObject({
     ...fields,
-    orgId: z.uuid().describe('Cannot be changed: taken only where it is the present one.'),
+    orgId: Id.describe('Cannot be changed: taken only where it is the present one.'),
   })
   .partial();
 export type SitePatch = z.infer<typeof SitePatch>;
 
 export const SiteQuery = PageQuery.extend({
-  orgId: z.uuid().optional(),
-  organizationId: z.uuid().optional().describe('The same as orgId.'),
+  orgId: Id.optional(),
+  organizationId: Id.optional().describe('The same as orgId.'),
 });
 export type SiteQuery = z.infer<typeof SiteQuery>;

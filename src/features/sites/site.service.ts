@@ -1,4 +1,5 @@
 import type { Context } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
@@ -14,7 +15,7 @@ const accessible = (ctx: Context) => Site.query(ctx.tx).whereRaw(inTenant(ctx.ca
 export async function listSites(ctx: Context, query: SiteQuery) {
   const orgId = query.orgId ?? query.organizationId;
   const sites = accessible(ctx)
-    .orderByRaw('lower(name), id')
+    .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   if (orgId !== undefined) {
     await assertOrganizationAccess(ctx, orgId);

@@ -1,5 +1,6 @@
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
+import { nameOrder } from '../../platform/db/name-order.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
@@ -33,7 +34,7 @@ export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<P
   }
   const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
   const page = matching
-    .orderByRaw('lower(p.name), p.id')
+    .orderByRaw(`${nameOrder('p.name')}, p.id`)
     .offset((query.page - 1) * query.limit)
     .limit(query.limit);
   return {

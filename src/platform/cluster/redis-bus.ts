@@ -106,7 +106,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
 
   /** The nodes that are there, this one among them; `undefined` while others may be there that were not heard of. */
   get nodes(): ReadonlySet<string> | undefined {
-    return this.#isAway || Date.now() < this.#quietUntil ? undefined : this.#alive;
+    return this.#isAway || performance.now() < this.#quietUntil ? undefined : this.#alive;
   }
   /** Frames that could not be read. */
   get refused(): number {
@@ -154,7 +154,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   }
 
   async #assertOwnId(): Promise<void> {
-    const deadline = Date.now() + LEASE_MS + BEAT_MS;
+    const deadline = performance.now() + LEASE_MS + BEAT_MS;
     const isTaken = () =>
       this.#redis.client.eval(ALIVE, 1, NODES, this.nodeId, LEASE_MS).then(
         (answer) => answer === 1,
@@ -162,7 +162,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       );
     // A server that was killed a moment ago may come back under its name: its lease ends soon.
     while (await isTaken()) {
-      if (Date.now() > deadline) throw new NodeIdTakenError(this.nodeId);
+      if (performance.now() > deadline) throw new NodeIdTakenError(this.nodeId);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   }
@@ -278,12 +278,12 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;
     if (hasReturned) {
-      this.#quietUntil = Date.now() + QUIET_MS;
+      this.#quietUntil = performance.now() + QUIET_MS;
       for (const handler of this.#returnHandlers) handler();
     }
     const now = new Set([...there, this.nodeId]);
     const lost = [...this.#alive].filter((nodeId) => !now.has(nodeId));
-    if (lost.length > 0 && Date.now() < this.#quietUntil) {
+    if (lost.length > 0 && performance.now() < this.#quietUntil) {
       // That we did not hear of them may be our own doing.
       for (const nodeId of lost) now.add(nodeId);
       this.#alive = now;

@@ -7,7 +7,7 @@ export interface Claim {
   epoch: number;
 }
 
-// Epochs come from the clock and only grow, also where Redis has lost what it had.
+// Epochs only grow, also where Redis has lost what it had: each node says what is the least that it expects.
 const CLAIM = `
   local epoch = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') + 1, tonumber(ARGV[3]))
   redis.call('SET', KEYS[2], string.format('%.0f', epoch))
@@ -91,16 +91,26 @@ export class RedisClaims {
         this.#epochKey,
         id,
         nodeId,
-        Date.now(),
+        this.#leastEpoch(),
       )) as [string, string | null];
       claimed = { epoch: Number(epoch), previous: before === null ? undefined : parse(before) };
     } catch {
       this.#onUntold();
-      claimed = { epoch: Math.max(this.#lastEpoch + 1, Date.now()), previous: undefined };
+      claimed = { epoch: this.#leastEpoch(), previous: undefined };
     }
     this.#lastEpoch = Math.max(this.#lastEpoch, claimed.epoch);
     this.#own.set(id, claimed.epoch);
     return claimed;
+  }
+
+  /** Every claim from now on gets a greater epoch than this one, which was stored by whichever node. */
+  epochSeen(epoch: number): void {
+    this.#lastEpoch = Math.max(this.#lastEpoch, epoch);
+  }
+
+  /** Mostly the clock, so that of two nodes that claim without Redis the later one wins; never what was there before. */
+  #leastEpoch(): number {
+    return Math.max(this.#lastEpoch + 1, Date.now());
   }
 
   /** While Redis is away it is only forgotten here, and so not claimed again. */

@@ -1,6 +1,8 @@
 import { Model, snakeCaseMappers, type ModelOptions, type Pojo, type QueryContext } from 'objection';
 import { newId } from '../ids.ts';
 
+const columnNames = snakeCaseMappers();
+
 /**
  * Base of every model. It is never bound to a pool (no `Model.knex()`): a query that is not given a transaction
  * throws instead of running without a tenant.
@@ -13,7 +15,7 @@ export class BaseModel extends Model {
   /** Set to false on tables without `updated_at`. */
   static hasUpdatedAt = true;
 
-  static override columnNameMappers = snakeCaseMappers();
+  static override columnNameMappers = columnNames;
   static override useLimitInFirst = true;
 
   override $beforeInsert(_context: QueryContext): void {
@@ -22,6 +24,12 @@ export class BaseModel extends Model {
 
   override $beforeUpdate(_options: ModelOptions, _context: QueryContext): void {
     if ((this.constructor as typeof BaseModel).hasUpdatedAt) this.updatedAt = new Date();
+  }
+
+  /** Columns under their names in code. The driver has parsed JSON already: Objection, which would parse each text in it
+   * once more, must not make a number of the text "123". */
+  override $parseDatabaseJson(json: Pojo): Pojo {
+    return columnNames.parse(json);
   }
 
   /** As answers carry it: times in ISO 8601. */

@@ -6,12 +6,16 @@ interface PostgresError {
 }
 
 /** Objection wraps the driver's error; under row level security its own classes lose the constraint's name. */
+function nativeError(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'nativeError' in error ? error.nativeError : error;
+}
+
 export function postgresError(error: unknown): PostgresError | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  const native: unknown = 'nativeError' in error ? error.nativeError : error;
+  const native = nativeError(error);
   if (typeof native !== 'object' || native === null || !('code' in native)) return undefined;
   const { code } = native;
-  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return undefined;
+  // EPIPE is of the system, although it has five letters.
+  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || code === 'EPIPE') return undefined;
   const constraint =
     'constraint' in native && typeof native.constraint === 'string' ? native.constraint : undefined;
   return constraint === undefined ? { code } : { code, constraint };
@@ -48,28 +52,53 @@ export function databaseAppError(error: unknown): AppError | undefined {
       return new AppError('validation_failed', 'Text must not contain NUL characters.', { cause: error });
     }
     if (['57014', '55P03', '40P01'].includes(known.code)) {
-      return new AppError('unavailable', 'The database took too long. Try again.', {
-        cause: error,
-        retryAfterMs: 1000,
-      });
+      return unavailable('The database took too long. Try again.', error);
     }
-    if (/^(08|53|57P)/.test(known.code)) {
-      return new AppError('unavailable', 'The database is not available. Try again.', {
-        cause: error,
-        retryAfterMs: 1000,
-      });
-    }
+    // 25P03 and 25P04: the server has ended a transaction that was open for too long.
+    if (/^(08|53|57P|25P0[34])/.test(known.code)) return databaseIsAway(error);
     return undefined;
   }
-  const name = error instanceof Error ? error.name : '';
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  if (name === 'KnexTimeoutError' || code === 'ECONNREFUSED' || code === 'ECONNRESET') {
-    return new AppError('unavailable', 'The database is not available. Try again.', {
-      cause: error,
-      retryAfterMs: 1000,
-    });
-  }
-  return undefined;
+  return isLostConnection(nativeError(error)) ? databaseIsAway(error) : undefined;
+}
+
+const databaseIsAway = (cause: unknown) => unavailable('The database is not available. Try again.', cause);
+const unavailable = (message: string, cause: unknown) =>
+  new AppError('unavailable', message, { cause, retryAfterMs: 1000 });
+
+/** What the system calls a connection that was not made or was lost. */
+const SYSTEM_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+]);
+/** What the driver and the pool call it: they give these errors no code. */
+const CODELESS_MESSAGES: readonly string[] = [
+  'Connection terminated',
+  'Connection terminated unexpectedly',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'timeout expired',
+  'Query read timeout',
+  // The pool was closed while somebody waited for a connection, or before.
+  'aborted',
+  'Unable to acquire a connection',
+];
+
+function isLostConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ('code' in error && typeof error.code === 'string') return SYSTEM_CODES.has(error.code);
+  const { name, message } = error;
+  // Knex puts the statement before the message, as in "ROLLBACK - Connection terminated".
+  const isCodeless = CODELESS_MESSAGES.some((known) => message === known || message.endsWith(` - ${known}`));
+  return name === 'KnexTimeoutError' || isCodeless;
 }
 
 /** Turns the violation of one unique constraint into the answer that names its field. */

@@ -1,4 +1,6 @@
 import knexModule, { type Knex } from 'knex';
+import type pg from 'pg';
+import { CONNECT_MS, ConnectionWatch } from './connection-watch.ts';
 
 /** A pool of connections. Only `withTenant` and `withSystem` query through it. */
 export type Db = Knex;
@@ -7,18 +9,28 @@ export type Query<Row = object> = Knex.QueryBuilder<object, Row[]>;
 /** Knex would write to the console what it also throws. */
 const SILENT = { warn() {}, error() {}, deprecate() {}, debug() {} };
 
+/** After this time without traffic the system asks whether the other end is still there. */
+const KEEP_ALIVE_MS = 10_000;
+
+interface PoolOptions {
+  max: number;
+  name: string;
+  acquireMs?: number;
+  /** For tests: after which silence of the server a connection is looked into (default 4 s). */
+  silentMs?: number;
+}
+
 /** Opens a pool. Connections are made when first needed; nobody waits more than `acquireMs` for one. */
-export function openPool(url: string, options: { max: number; name: string; acquireMs?: number }): Knex {
+export function openPool(url: string, options: PoolOptions): Knex {
   return knexModule.knex({
     client: 'pg',
     log: SILENT,
     connection: {
-      connectionString: url,
-      application_name: options.name,
+      ...connectionSettings(url, options.name),
       // A stuck statement must not hold a connection for ever, nor an idle transaction a lock.
       options: '-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s',
     },
-    pool: { min: 0, max: options.max },
+    pool: { min: 0, max: options.max, ...watching(url, options.silentMs) },
     acquireConnectionTimeout: options.acquireMs ?? 10_000,
   });
 }
@@ -30,12 +42,30 @@ export function poolState(db: Knex): { used: number; free: number; waiting: numb
 }
 
 /** A single connection that stays open until it is destroyed: for the steps around start. */
-export function openSession(url: string, name: string): Knex {
+export function openSession(url: string, name: string, { silentMs }: { silentMs?: number } = {}): Knex {
   return knexModule.knex({
     client: 'pg',
     log: SILENT,
-    connection: { connectionString: url, application_name: name },
+    connection: connectionSettings(url, name),
     // Never reaped while idle: a session lock would go with it.
-    pool: { min: 1, max: 1 },
+    pool: { min: 1, max: 1, ...watching(url, silentMs) },
   });
+}
+
+const connectionSettings = (url: string, name: string) => ({
+  connectionString: url,
+  application_name: name,
+  connectionTimeoutMillis: CONNECT_MS,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+});
+
+function watching(url: string, silentMs: number | undefined) {
+  const watch = new ConnectionWatch(url, silentMs);
+  return {
+    afterCreate(connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) {
+      watch.add(connection);
+      done(null, connection);
+    },
+  };
 }

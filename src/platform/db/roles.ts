@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { CONNECT_MS } from './connection-watch.ts';
 
 /** The role that serves requests (SPEC 5.11). */
 export const APP_ROLE = 'svc_app';
@@ -33,7 +34,11 @@ export async function provisionRole(
 }
 
 async function canConnect(url: string): Promise<boolean> {
-  const probe = new pg.Client({ connectionString: url, application_name: 'muster-probe' });
+  const probe = new pg.Client({
+    connectionString: url,
+    application_name: 'muster-probe',
+    connectionTimeoutMillis: CONNECT_MS,
+  });
   try {
     await probe.connect();
     return true;

@@ -116,6 +116,9 @@ function plain(ip: string): string {
 }
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/i;
+/** Of whoever holds the other end of the connection. */
+export const peerAddress = ({ remoteAddress }: { remoteAddress?: string | undefined }): string =>
+  plain(remoteAddress ?? '');
 
 /** A list of addresses and ranges such as 203.0.113.0/24; each entry must be one. */
 export function addressList(entries: readonly string[]): BlockList {

@@ -74,13 +74,17 @@ export const errorHandler: ErrorRequestHandler = (thrown: unknown, request, resp
     next(thrown);
     return;
   }
-  if (error.retryAfterMs !== undefined) {
-    response.setHeader('Retry-After', String(Math.ceil(error.retryAfterMs / 1000)));
+  if (error.retryAfterMs !== undefined || error.status === 429 || error.status === 503) {
+    response.setHeader('Retry-After', String(Math.max(1, Math.ceil((error.retryAfterMs ?? 0) / 1000))));
   }
+  response.status(error.status).json(bodyOfError(error, requestId));
+};
+
+export function bodyOfError(error: AppError, requestId: string): ErrorBody {
   const body: ErrorBody = { error: error.message, code: error.wireCode, requestId };
   if (error.details !== undefined) body.details = error.details;
-  response.status(error.status).json(body);
-};
+  return body;
+}
 
 export const unknownRoute: RequestHandler = (request, _response, next) => {
   next(new AppError('not_found', `No such route: ${request.method} ${request.path}`));

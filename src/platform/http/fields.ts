@@ -8,10 +8,20 @@ export const Timestamp = z.preprocess(
   z.iso.datetime(),
 );
 
-export const IdParams = z.object({ id: z.uuid() });
+/** An id in a request, in lower case, as the database answers ids: so it can be compared with those. */
+export const Id = z.uuid().toLowerCase();
+
+export const IdParams = z.object({ id: Id });
 
 /** Free-form JSON object of a record, as answers carry it. */
 export const JsonColumn = z.record(z.string(), z.unknown());
+
+/** An optional field that may be sent as null as well, which means the same as leaving it out. */
+export const nullAsAbsent = <S extends z.ZodType>(schema: S) =>
+  schema
+    .nullable()
+    .transform((value) => value ?? undefined)
+    .optional();
 
 /** What Postgres cannot store, or would store as something else. */
 const isUnstorable = (value: string) => value.includes('\0') || /\p{Surrogate}/u.test(value);
@@ -35,19 +45,25 @@ export const listOf = <T extends string>(words: z.ZodType<T, T> & { options: rea
     .optional()
     .meta({ type: 'string', description: `Any of ${words.options.join(', ')}, separated by commas.` });
 
-/** A number in a query string, within bounds that are stated and not clamped. */
+/** A number in a query string, within bounds that are stated and not clamped. An empty value counts as absent. */
 export const wholeNumber = (byDefault: number, min: number, max: number) =>
   z
     .string()
-    .regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(byDefault))
-    .transform(Number)
+    .regex(/^\d{0,9}$/, `must be a whole number from ${min} to ${max}`)
+    .optional()
+    .transform((digits = '') => (digits === '' ? byDefault : Number(digits)))
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 
 const DAY_MS = 86_400_000;
+// What both Postgres and four digits of a year can hold.
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** ISO 8601: a time with its zone, or a day of UTC, which begins at midnight and ends a millisecond before the next. */
-export const instantOrDay = (edge: 'begin' | 'end') =>
+/**
+ * A time in a request, in ISO 8601: with its zone, or a day of UTC. A day stands for its midnight; at the end of a range
+ * for the last millisecond of it.
+ */
+export const instantOrDay = (edge: 'begin' | 'end' = 'begin') =>
   z
     .union([z.iso.datetime({ offset: true }), z.iso.date()], {
       error: 'must be a time or a day in ISO 8601, such as 2026-11-21T08:00:00Z or 2026-11-21',
@@ -55,7 +71,12 @@ export const instantOrDay = (edge: 'begin' | 'end') =>
     .transform((value) => {
       const at = Date.parse(value);
       return new Date(edge === 'end' && !value.includes('T') ? at + DAY_MS - 1 : at);
-    });
+    })
+    .refine((at) => at.getTime() >= FIRST_MS && at.getTime() <= LAST_MS, 'must lie in the years 1 to 9999');
+
+/** A time in a request that has not come yet. */
+export const futureInstant = () =>
+  instantOrDay().refine((at) => at.getTime() > Date.now(), 'must lie in the future');
 
 /** Refuses a span of time that ends before it begins, and names its beginning. */
 export const noneBefore =
@@ -67,10 +88,11 @@ export const noneBefore =
   };
 
 const MAX_JSON_DEPTH = 32;
+const MAX_JSON_LENGTH = 65_536;
 
-/** Free-form JSON object in a request: any depth a person would write, every text storable. */
-export const JsonInput = z.record(z.string(), z.unknown()).superRefine((value, context) => {
-  const waiting: { value: unknown; path: (string | number)[] }[] = [{ value, path: [] }];
+/** Refuses JSON that is deeper or longer than a person would write, or has a text that cannot be stored. */
+function isStorableJson(value: unknown, context: z.core.$RefinementCtx): void {
+  const waiting: { value: unknown; path: string[] }[] = [{ value, path: [] }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { value: inner, path } = next;
     const issue = jsonFault(inner, path.length);
@@ -81,7 +103,19 @@ export const JsonInput = z.record(z.string(), z.unknown()).superRefine((value, c
       waiting.push({ value: child, path: [...path, key] });
     }
   }
-});
+  if ((JSON.stringify(value) ?? '').length > MAX_JSON_LENGTH) {
+    context.addIssue({
+      code: 'custom',
+      message: `must not have more than ${MAX_JSON_LENGTH} characters as JSON`,
+    });
+  }
+}
+
+/** Free-form JSON object in a request. */
+export const JsonInput = z.record(z.string(), z.unknown()).superRefine(isStorableJson);
+
+/** Free-form JSON in a request: a value of any type. */
+export const AnyJsonInput = z.unknown().superRefine(isStorableJson);
 
 function jsonFault(value: unknown, depth: number): string | undefined {
   if (depth > MAX_JSON_DEPTH) return `must not be nested deeper than ${MAX_JSON_DEPTH} levels`;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Db } from '../db/pool.ts';
@@ -29,9 +30,9 @@ import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from './download.ts';
 import { validationError } from './error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
+import { jsonTextFault } from './json-text.ts';
 import { isDeepPage } from './pagination.ts';
 import { ReadyJson, ToldJson } from './ready-json.ts';
-import { repeatedKey } from './repeated-keys.ts';
 import { requestState, type RequestState } from './request-state.ts';
 import type { AnyRoute, CookieOptions, Reply, RouteGroup } from './route.ts';
 
@@ -74,7 +75,7 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   };
 }
 
-/** The body as it was sent, until its keys are checked. */
+/** The body as it was sent, until it is checked for what `JSON.parse` does not refuse. */
 const sent = new WeakMap<object, { buffer: Buffer; encoding: string }>();
 
 function bodyOf(row: AnyRoute): RequestHandler {
@@ -86,15 +87,18 @@ function bodyOf(row: AnyRoute): RequestHandler {
   });
 }
 
-function assertNoRepeatedKey(request: Request): void {
+/** Refuses what the parser of JSON would change without a word: bytes that are no UTF-8, keys that stand twice, and
+ * numbers that are too large. */
+function assertSentAsRead(request: Request): void {
   const body = sent.get(request);
   if (body === undefined) return;
   sent.delete(request);
   if (body.encoding !== 'utf-8') {
     throw new AppError('unsupported_media_type', 'The body must be JSON in UTF-8 (RFC 8259).');
   }
-  const repeated = repeatedKey(body.buffer.toString());
-  if (repeated !== undefined) throw invalid(`body.${repeated}`, 'must not stand there twice');
+  if (!isUtf8(body.buffer)) throw invalid('body', 'must be valid UTF-8', 'The body is not valid UTF-8.');
+  const fault = jsonTextFault(body.buffer.toString());
+  if (fault !== undefined) throw invalid(['body', fault.path].filter(Boolean).join('.'), fault.message);
 }
 
 /** A body of another type is refused by name, rather than read as an empty one. */
@@ -155,7 +159,8 @@ async function answerOf(
   pipeline: Pipeline,
 ): Promise<unknown> {
   const { agent, caller } = state;
-  const base = { requestId: state.requestId, log: state.log, client: state.client };
+  const { requestId, log, client, arrivedAt } = state;
+  const base = { requestId, log, client, arrivedAt };
   if (agent !== undefined) {
     const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
     const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
@@ -289,7 +294,7 @@ function names(schema: z.ZodType, body: unknown): boolean {
 
 /** Path, query and body, parsed. A path that cannot be (a malformed id) names nothing: 404. All other issues: 400. */
 function parseInput(row: AnyRoute, request: Request): { params: unknown; query: unknown; body: unknown } {
-  if (row.body !== undefined) assertNoRepeatedKey(request);
+  if (row.body !== undefined) assertSentAsRead(request);
   const params = row.params?.safeParse(request.params);
   if (params?.success === false) throw notFound('Resource');
   const query = row.query?.safeParse(request.query);

@@ -4,10 +4,11 @@ import { ERROR_STATUS, wireCode } from '../errors.ts';
 import { ErrorBody } from './error-body.ts';
 import { refusesKeys } from './authentication.ts';
 import type { Access, AnyRoute, RouteGroup } from './route.ts';
+import { SERVICE_PATHS, type ServicePath } from './service-paths.ts';
 
 type Json = Record<string, unknown>;
 
-/** The OpenAPI 3.1 document of the table. */
+/** The OpenAPI 3.1 document of the table, and of what is served beside it. */
 export function openApi(
   groups: readonly RouteGroup[],
   info: { title: string; version: string; description: string },
@@ -21,11 +22,12 @@ export function openApi(
       (paths[path] ??= {})[row.method] = operation(row, group.name, components, errorSchema);
     }
   }
+  for (const place of SERVICE_PATHS) paths[place.path] = servicePath(place, components, errorSchema);
   return {
     openapi: '3.1.0',
     info,
     servers: [{ url: '/api/v1' }],
-    tags: groups.map(({ name, description }) => ({ name, description })),
+    tags: [...groups.map(({ name, description }) => ({ name, description })), SERVICE_TAG],
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -35,6 +37,7 @@ export function openApi(
           scheme: 'bearer',
           description: 'An access token from POST /auth/login, or an API key (`mstr_…`) from POST /api-keys.',
         },
+        metrics: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN of the server.' },
         agent: {
           type: 'http',
           scheme: 'bearer',
@@ -46,9 +49,41 @@ export function openApi(
   };
 }
 
+const SERVICE_TAG = { name: 'Service', description: 'Health, metrics and documents of the server itself.' };
+
+function servicePath(
+  { path, bases, summary, description, access, answers }: ServicePath,
+  components: Json,
+  errorSchema: Json,
+): Json {
+  const responses = Object.entries(answers).map(([status, answer]) => [
+    status,
+    {
+      description: answer.description,
+      content: { [answer.media]: { schema: schemaOf(answer.schema, 'output', components) } },
+    },
+  ]);
+  const refusal = { description: '`FORBIDDEN`', content: { 'application/json': { schema: errorSchema } } };
+  const isOpen = access === 'public';
+  return {
+    servers: bases.map((url) => ({ url })),
+    get: {
+      operationId: operationId('get', path),
+      summary,
+      tags: [SERVICE_TAG.name],
+      ...(description === undefined ? {} : { description }),
+      security: isOpen ? [] : [{}, { metrics: [] }],
+      responses: { ...Object.fromEntries(responses), ...(isOpen ? {} : { 403: refusal }) },
+    },
+  };
+}
+
+const operationId = (method: string, path: string): string =>
+  `${method}${path.replaceAll(/[^a-zA-Z0-9]+(\w)?/g, (_match, next: string | undefined) => next?.toUpperCase() ?? '')}`;
+
 function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Json): Json {
   const result: Json = {
-    operationId: `${row.method}${row.path.replaceAll(/[^a-zA-Z0-9]+(\w)?/g, (_match, next: string | undefined) => next?.toUpperCase() ?? '')}`,
+    operationId: operationId(row.method, row.path),
     summary: row.summary,
     tags: [tag],
     description: [row.description, accessText(row)].filter(Boolean).join('\n\n'),

@@ -1,8 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
-import { Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { z } from 'zod';
 import type { Metrics } from '../metrics.ts';
 import { AppError } from '../errors.ts';
 import { bearerToken } from './authentication.ts';
+import { contains, peerAddress, type ProxyTrust } from './client-address.ts';
 import { requestState } from './request-state.ts';
 
 /**
@@ -10,7 +12,19 @@ import { requestState } from './request-state.ts';
  * but not needed: without it the node is `ready` all the same, and says `unavailable` of it.
  */
 export type Check = (() => Promise<boolean>) | { spare: () => Promise<boolean> } | 'not_configured';
-type CheckState = 'ok' | 'failed' | 'unavailable' | 'not_configured';
+const CheckState = z.enum(['ok', 'failed', 'unavailable', 'not_configured']);
+type CheckState = z.infer<typeof CheckState>;
+
+export const Health = z.object({
+  status: z.literal('ok'),
+  version: z.string(),
+  uptime: z.number().int().describe('Seconds.'),
+});
+export const Liveness = z.object({ status: z.literal('ok') });
+export const Readiness = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  checks: z.record(z.string(), CheckState),
+});
 
 /** Health for balancers and people: alive, ready, and what is not. Open to everyone, so it names no detail. */
 export function healthRoutes(
@@ -19,24 +33,31 @@ export function healthRoutes(
   isDraining: () => boolean,
 ): Router {
   const router = Router();
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   const probe = sharedProbe(checks);
 
   router.get('/health', (request, response) => {
     requestState(request).route = '/health';
-    response.json({ status: 'ok', version, uptime: Math.round((Date.now() - startedAt) / 1000) });
+    const uptime = Math.round((performance.now() - startedAt) / 1000);
+    send(response, Health, { status: 'ok', version, uptime });
   });
   router.get('/health/live', (request, response) => {
     requestState(request).route = '/health/live';
-    response.json({ status: 'ok' });
+    send(response, Liveness, { status: 'ok' });
   });
   router.get('/health/ready', async (request, response) => {
     requestState(request).route = '/health/ready';
     const results = await probe();
     const ready = !isDraining() && Object.values(results).every((state) => state !== 'failed');
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', checks: results });
+    if (!ready) response.setHeader('Retry-After', '1');
+    response.status(ready ? 200 : 503);
+    send(response, Readiness, { status: ready ? 'ready' : 'not_ready', checks: results });
   });
   return router;
+}
+
+function send<S extends z.ZodType>(response: Response, schema: S, answer: z.input<S>): void {
+  response.json(schema.parse(answer));
 }
 
 const PROBE_MS = 3000;
@@ -72,22 +93,36 @@ async function stateOf(check: Check): Promise<CheckState> {
   }
 }
 
-/** Prometheus text, for loopback or the holder of the token. */
-export function metricsRoute(metrics: Metrics, token: string | undefined): Router {
+/** Answers are for who asked, in that moment: no browser and no proxy keeps one. A route may say otherwise of its own. */
+export const neverStored: RequestHandler = (_request, response, next) => {
+  response.setHeader('Cache-Control', 'no-store');
+  next();
+};
+
+/** Prometheus text, for this machine itself or the holder of the token. */
+export function metricsRoute(metrics: Metrics, token: string | undefined, trust: ProxyTrust): Router {
   const router = Router();
   router.get('/metrics', async (request, response) => {
     requestState(request).route = '/metrics';
-    const { ip } = requestState(request).client;
-    const local = ip === '::1' || ip.startsWith('127.');
-    if (!local && !(token !== undefined && sameText(bearerToken(request) ?? '', token))) {
+    if (!isLocal(request, trust) && !(token !== undefined && sameText(bearerToken(request) ?? '', token))) {
       throw new AppError(
         'forbidden',
-        'Metrics are read from loopback, or with METRICS_TOKEN as bearer token.',
+        'Metrics are read without a proxy from the machine of the server, or with METRICS_TOKEN as bearer token.',
       );
     }
     response.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
   return router;
+}
+
+const FORWARDING_HEADER = /^(forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-forwarded-.+)$/;
+
+/** From loopback, and not through a proxy there, from which everybody would seem to be local. */
+function isLocal({ socket, headers }: Request, { proxies }: ProxyTrust): boolean {
+  const peer = peerAddress(socket);
+  if (peer !== '::1' && !peer.startsWith('127.')) return false;
+  if (proxies !== undefined && contains(proxies, peer)) return false;
+  return !Object.keys(headers).some((name) => FORWARDING_HEADER.test(name));
 }
 
 function sameText(given: string, expected: string): boolean {

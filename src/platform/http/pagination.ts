@@ -1,21 +1,29 @@
 import { z } from 'zod';
 
-/** Page and limit of the lists in SPEC 4.1: what lies outside is clamped, not refused. */
+/** A number in a query string that is clamped to its bounds, not refused (SPEC 4.1); an empty value counts as absent. */
 const clamped = (byDefault: number, min: number, max: number) =>
   z
     .string()
     .optional()
-    .transform((text) => {
-      const value = Math.trunc(Number(text ?? byDefault));
+    .transform((text = '') => {
+      const value = text.trim() === '' ? byDefault : Math.trunc(Number(text));
       return Number.isNaN(value) ? byDefault : Math.min(Math.max(value, min), max);
     });
 
 const MAX_PAGE = 1_000_000;
+const DEFAULT_LIMIT = 50;
 
-export const PageQuery = z.object({
-  page: clamped(1, 1, MAX_PAGE).meta({ type: 'string', description: 'Default 1; lower values count as 1.' }),
-  limit: clamped(50, 1, 100).meta({ type: 'string', description: 'Default 50; clamped to 1–100.' }),
-});
+/** Page and limit of a list. SPEC 8 gives some lists another largest page than the usual 100. */
+export const pageQuery = ({ maxLimit = 100, maxPage = MAX_PAGE } = {}) =>
+  z.object({
+    page: clamped(1, 1, maxPage).meta({ type: 'string', description: 'Default 1; lower values count as 1.' }),
+    limit: clamped(DEFAULT_LIMIT, 1, maxLimit).meta({
+      type: 'string',
+      description: `Default ${DEFAULT_LIMIT}; clamped to 1–${maxLimit}.`,
+    }),
+  });
+
+export const PageQuery = pageQuery();
 export type PageQuery = z.infer<typeof PageQuery>;
 
 /** Rows before the page, which the database reads and nobody is shown. */

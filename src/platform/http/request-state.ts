@@ -10,6 +10,8 @@ export interface RequestState {
   requestId: string;
   log: Logger;
   client: ClientInfo;
+  /** By `performance.now()`. */
+  arrivedAt: number;
   /** The pattern of the route that took it, for metrics; never the raw path. */
   route: string;
   /** Set once the caller is known; stays unset on public routes, and on those of agents. */
@@ -37,6 +39,7 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
     const requestId = offered !== undefined && REQUEST_ID.test(offered) ? offered : randomUUID();
     const state: RequestState = {
       requestId,
+      arrivedAt: startedAt,
       log,
       client: {
         ...clientAddress({ peer: request.socket.remoteAddress, headers: request.headers }, trust),

@@ -69,8 +69,11 @@ describe('heartbeats over HTTP', function () {
     expect(body).to.deep.include({ ok: true, nextInMs: HEARTBEAT_MS, upgrade: [] });
     expect(Math.abs(Date.parse(body.at) - Date.now())).to.be.below(5000);
 
-    const shown = await eventually(read, ({ osVersion }) => osVersion === 'Debian 13');
-    expect(shown).to.include({ status: 'online', lastIp: '203.0.113.9', agentVersion: '1.2.3' });
+    const shown = await eventually(
+      read,
+      ({ osVersion, status: shownStatus }) => osVersion === 'Debian 13' && shownStatus === 'online',
+    );
+    expect(shown).to.include({ lastIp: '203.0.113.9', agentVersion: '1.2.3' });
     expect(shown.metrics).to.include(METRICS);
     expect(shown.presence).to.include({ state: 'disconnected', reason: 'never_seen' });
     expect(shown.lastSeenAt).to.equal(body.at);

@@ -172,6 +172,11 @@ describe('audit entries', () => {
     const { status, body } = await app.call('GET', '/audit-keys');
     expect(status).to.equal(200);
     expect(body.data).to.have.length(1);
+    expect(body.pagination).to.deep.equal({ page: 1, limit: 50, total: 1 });
+    expect((await app.call('GET', '/audit-keys?page=2')).body).to.deep.equal({
+      data: [],
+      pagination: { page: 2, limit: 50, total: 1 },
+    });
     expect(body.data[0]).to.have.all.keys('keyId', 'algorithm', 'publicKey', 'createdAt', 'retiredAt');
     expect(JSON.stringify(body)).not.to.match(/PRIVATE|v1\./);
   });

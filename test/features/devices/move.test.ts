@@ -333,13 +333,15 @@ describe('a device that is moved', () => {
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).to.deep.equal([
       200, 200, 403, 403, 403,
     ]);
-    expect(answers.find(({ status }) => status === 403)?.body.error).to.contain('organization may have 2');
+    expect(answers.find(({ status }) => status === 403)?.body.error).to.equal(
+      'Device limit of the organization reached (2).',
+    );
     const system = await buildPerson(app, { scope: 'system' });
     const full = await buildTenant(app);
     await sql('update partners set max_devices = 0 where id = ?', [full.partnerId]);
     const [stays = ''] = devices.filter((_id, i) => answers[i]?.status === 403);
     const across = await move({ orgId: full.orgId, siteId: full.siteId }, system, stays);
-    expect(across.body.error).to.contain('provider may have 0');
+    expect(across.body.error).to.equal('Device limit of the provider reached (0).');
   });
 
   it('ends in one place, when it is moved to two at once and changed meanwhile', async () => {

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
+import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
@@ -136,7 +137,7 @@ describe('stored event logs', () => {
     const second = await read('?page=2&limit=3');
     expect(second.body.pagination).to.deep.equal({ page: 2, limit: 3, total: 4 });
     expect(second.body.data).to.have.length(1);
-    expect((await read('?page=0&limit=1000')).body.pagination).to.include({ page: 1, limit: 100 });
+    expect((await read('?page=0&limit=1000')).body.pagination).to.include({ page: 1, limit: 500 });
   });
 
   it('are not looked for by conditions that make no sense', async () => {
@@ -154,7 +155,7 @@ describe('stored event logs', () => {
     }
   });
 
-  describe('are refused whole, naming what is wrong,', () => {
+  describe('are left out one by one, naming what is wrong,', () => {
     const refusedAt = async (events: unknown, path: string) => {
       const { status, body } = await submit(events);
       expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
@@ -165,10 +166,7 @@ describe('stored event logs', () => {
       'with a level of another list': [{ level: 'warn' }, 'level'],
       'with a category that is none': [{ category: 'network' }, 'category'],
       'without a source': [{ source: '' }, 'source'],
-      'with a source that is too long': [{ source: 'x'.repeat(256) }, 'source'],
-      'with an event id that is too long': [{ eventId: 'x'.repeat(101) }, 'eventId'],
       'with an event id that is a number': [{ eventId: 7 }, 'eventId'],
-      'with a message that is too long': [{ message: 'x'.repeat(32_769) }, 'message'],
       'with a time without an offset': [{ timestamp: '2026-03-01T08:00:00' }, 'timestamp'],
       'from before there were computers': [{ timestamp: '1969-12-31T23:59:59Z' }, 'timestamp'],
       'from year 0': [{ timestamp: '0000-01-01T00:00:00+23:59' }, 'timestamp'],
@@ -182,20 +180,42 @@ describe('stored event logs', () => {
     };
     for (const [what, [fault, field]] of Object.entries(faults)) {
       it(what, async () => {
-        await refusedAt([event(), event(fault), event()], `body.events.1.${field}`);
+        const { status, body } = await submit([event(), event(fault), event()]);
+        expect([status, body.count]).to.deep.equal([200, 2]);
+        expect(body.refused.map(({ path }: { path: string }) => path)).to.deep.equal([
+          `body.events.1.${field}`,
+        ]);
+        expect(await stored()).to.equal(2);
       });
     }
 
-    it('with more than 500, before anybody looks at each', async () => {
-      await refusedAt(
-        Array.from({ length: 501 }, () => event()),
-        'body.events',
+    it('and all of them with 400 where none is left', async () => {
+      await refusedAt([event({ level: 'warn' }), 'x'], 'body.events.1');
+    });
+
+    it('and are noted so in the audit trail', async () => {
+      await submit([event(), event({ level: 'warn' }), event({ message: 'x'.repeat(40_000) })]);
+      await app.server.auditSealer.flush();
+      const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw(`select details from audit_logs where resource_id = ? and action = 'agent.eventlogs.submit'`, [
+          device.deviceId,
+        ]),
       );
-      const { body } = await app.call('PUT', `/agents/${device.deviceId}/eventlogs`, {
+      expect(rows).to.deep.equal([{ details: { submitted: 3, inserted: 2, refused: 1, truncated: 1 } }]);
+    });
+
+    it('not looked at where there are more than could be events', async () => {
+      const { status, body } = await app.call('PUT', `/agents/${device.deviceId}/eventlogs`, {
         token: device.token,
         rawBody: `{"events":[${Array.from({ length: 400_000 }, () => '{}').join(',')}]}`,
       });
-      expect(body.details).to.have.length(1);
+      expect([status, body.details.length]).to.deep.equal([400, 1]);
+    });
+
+    it('with the first hundred faults where there are more', async () => {
+      const bad = Array.from({ length: 500 }, () => ({}));
+      const { status, body } = await submit([...bad, event()]);
+      expect([status, body.count, body.refused.length]).to.deep.equal([200, 1, 100]);
     });
 
     it('with details of a megabyte that is nothing but depth', async () => {
@@ -208,11 +228,41 @@ describe('stored event logs', () => {
       });
       expect([status, body.details?.[0]?.path]).to.deep.equal([400, 'body.events.0.details']);
     });
+  });
 
-    it('and 500 large ones are taken', async () => {
-      const many = Array.from({ length: 500 }, () => event({ message: 'x'.repeat(3000) }));
-      expect((await submit(many)).body.count).to.equal(500);
+  it('are taken in any number that fits into the body', async () => {
+    const many = Array.from({ length: 5000 }, (_, i) => event({ eventId: `many:${i}`, details: undefined }));
+    expect((await submit(many)).body).to.deep.equal({ success: true, count: 5000 });
+    expect((await submit(many)).body).to.deep.equal({ success: true, count: 0 });
+    expect((await read('?limit=500')).body.data).to.have.length(500);
+    const large = Array.from({ length: 500 }, () => event({ message: 'x'.repeat(3000) }));
+    expect((await submit(large)).body.count).to.equal(500);
+  });
+
+  it('are cut where they are too long, and say so', async () => {
+    const source = 's'.repeat(300);
+    const eventId = 'i'.repeat(120);
+    const message = `${'x'.repeat(32_767)}😀${'y'.repeat(10_000)}`;
+    const sent = [
+      event({ source, eventId: `${eventId}1`, message }),
+      event({ source, eventId: `${eventId}2`, details: undefined }),
+    ];
+    expect((await submit(sent)).body).to.deep.equal({ success: true, count: 2 });
+    // The same again is known, although its id was cut.
+    expect((await submit(sent)).body.count).to.equal(0);
+    const { data } = (await read('?level=error')).body;
+    const cut = data.find((one: { message: string }) => one.message.startsWith('xxx'));
+    expect(cut.message).to.equal('x'.repeat(32_767));
+    expect(cut.source).to.equal('s'.repeat(255));
+    expect(cut.eventId).to.have.length(100);
+    expect(cut.details).to.deep.equal({
+      log: 'System',
+      free: 12,
+      truncated: { source: 300, eventId: 121, message: message.length },
     });
+    const other = data.find((one: { id: string }) => one.id !== cut.id);
+    expect(other.eventId).to.have.length(100).and.not.equal(cut.eventId);
+    expect(other.details).to.deep.equal({ truncated: { source: 300, eventId: 121 } });
   });
 
   describe('in a packed body', () => {
@@ -274,12 +324,15 @@ describe('stored event logs', () => {
     expect((await read('', tenant.admin.token, other.deviceId)).body.pagination.total).to.equal(0);
   });
 
-  it('of a device that is gone meanwhile are answered with 404', async () => {
+  it('of a device that is gone are answered with 404, and with 401 once its token is forgotten', async () => {
     await submit([event()]);
     await withSystem(app.server.database.pool, 'test', async (tx) => {
       await tx('devices').where({ id: device.deviceId }).delete();
     });
-    const { status, body } = await submit([event()]);
-    expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
+    const { status, body } = await eventually(
+      () => submit([event()]),
+      (answer) => answer.status !== 404,
+    );
+    expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
   });
 });

@@ -279,9 +279,9 @@ describe('inventory', () => {
         ],
       });
       expect(told.body.changed.installed).to.equal(3);
-      expect(await software()).to.deep.equal(['Java 8 8.0.411', 'Java 8 8.0.421', 'java 8 -']);
+      expect(await software()).to.deep.equal(['java 8 -', 'Java 8 8.0.411', 'Java 8 8.0.421']);
       expect((await get('/software?search=411')).body.data).to.deep.equal([]);
-      expect((await get('/software')).body.data[0].publisher).to.equal('Oracle');
+      expect((await get('/software')).body.data[1].publisher).to.equal('Oracle');
       expect((await get('/inventory')).body.softwareCount).to.equal(2);
       expect((await tell({ software: [java('8.0.421')] })).body.changed).to.include({
         removed: 2,

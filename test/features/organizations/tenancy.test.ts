@@ -110,8 +110,8 @@ describe('partners, organizations, sites and devices', () => {
     expect(large.body.data.map(({ name }: { name: string }) => name)).to.deep.equal([
       'Alpha',
       'beta',
-      'gamma',
       'Émile',
+      'gamma',
     ]);
     expect((await get('/orgs/organizations?page=2&limit=3', admin)).body.data).to.have.length(1);
   });
@@ -123,6 +123,24 @@ describe('partners, organizations, sites and devices', () => {
       ]);
       const { status, body } = await get(`/orgs/sites?${parameter}=${stranger.orgId}`, tenant.technician);
       expect([status, body.error]).to.deep.equal([403, 'Access to this organization denied']);
+    }
+  });
+
+  it('answers 404 to the system for an organization that does not exist or is deleted', async () => {
+    const system = await buildPerson(app, { scope: 'system' });
+    const partnerId = await buildPartner(app);
+    const deleted = await buildOrganization(app, partnerId);
+    await app.call('DELETE', `/orgs/organizations/${deleted}`, { token: system.token });
+    for (const orgId of [newId(), deleted]) {
+      for (const path of ['/orgs/sites', '/enrollment-keys', '/devices', '/scripts', '/groups']) {
+        const { status, body } = await get(`${path}?orgId=${orgId}`, system);
+        expect([status, body.code], path).to.deep.equal([404, 'NOT_FOUND']);
+      }
+      const made = await app.call('POST', '/orgs/sites', {
+        token: system.token,
+        body: { orgId, name: 'Site' },
+      });
+      expect([made.status, made.body.error]).to.deep.equal([404, 'Organization not found']);
     }
   });
 

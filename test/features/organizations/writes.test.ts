@@ -496,7 +496,7 @@ describe('managing tenants', () => {
         [{ name: ['x'] }, 'body.name'],
         [{ name: 'x', timezone: '+01:00' }, 'body.timezone'],
         [{ name: 'x', timezone: 'Mars/Olympus' }, 'body.timezone'],
-        [{ name: 'x', address: [] }, 'body.address'],
+        [{ name: 'x', settings: [] }, 'body.settings'],
         [{ name: 'x', address: { a: { b: 'c\u0000' } } }, 'body.address.a.b'],
         [
           { name: 'x', address: JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`) },

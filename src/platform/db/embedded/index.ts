@@ -42,7 +42,7 @@ export async function startEmbeddedPostgres(
   { dataDir, log, durable = true }: Options,
   changes: Partial<Surroundings> = {},
 ): Promise<EmbeddedPostgres> {
-  const begun = Date.now();
+  const begun = performance.now();
   const machine = { ...thisMachine(), ...changes };
   const found = await findBinaries(machine);
   const ready = await namingDataDir(resolve(dataDir), async () => {
@@ -83,7 +83,7 @@ export async function startEmbeddedPostgres(
     await end();
     throw error;
   }
-  log.info({ clusterDir, port, pid, adopted, ms: Date.now() - begun }, 'postgres started');
+  log.info({ clusterDir, port, pid, adopted, ms: Math.round(performance.now() - begun) }, 'postgres started');
   let ending: Promise<void> | undefined;
   return {
     ownerUrl: ownerUrl(password, port),

@@ -23,9 +23,9 @@ export async function takeOwnerLock(
   patienceMs: number,
 ): Promise<{ lock: OwnerLock; client: Client } | undefined> {
   const first = await connect(server);
-  const deadline = Date.now() + patienceMs;
+  const deadline = performance.now() + patienceMs;
   while (!(await tryLock(first))) {
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       await first.end();
       return undefined;
     }

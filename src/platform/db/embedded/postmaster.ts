@@ -19,7 +19,7 @@ const immediateShutdownMs = 10_000;
 export async function runningPostmaster(
   clusterDir: string,
 ): Promise<{ pid: number; port: number } | undefined> {
-  const begun = Date.now();
+  const begun = performance.now();
   for (;;) {
     const lines = (await readIfThere(join(clusterDir, 'postmaster.pid')))?.split('\n');
     if (lines === undefined) return undefined;
@@ -29,7 +29,7 @@ export async function runningPostmaster(
     if (state === 'gone') return undefined;
     const ours = state === 'alive' && (await isPostmasterOf(pid, clusterDir));
     if (ours && port > 0) return { pid, port };
-    const waited = Date.now() - begun;
+    const waited = performance.now() - begun;
     // In a container whose pid 1 takes note of nobody, a zombie stays for ever.
     if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
       await disownPidFile(clusterDir, lines);
@@ -145,7 +145,7 @@ export async function shutDown(
   log: Logger,
 ): Promise<void> {
   const { pid, clusterDir, hasEnded } = server;
-  const begun = Date.now();
+  const begun = performance.now();
   // A child of ours is gone when we have taken note of its end; before that its pid is still there as a zombie.
   const gone = async (): Promise<boolean> =>
     hasEnded?.() ?? ((await processState(pid)) !== 'alive' || !(await isPostmasterOf(pid, clusterDir)));
@@ -161,10 +161,10 @@ export async function shutDown(
   ] as const) {
     if (await gone()) return;
     process.kill(pid, signal);
-    const deadline = Date.now() + patience;
-    while (Date.now() < deadline) {
+    const deadline = performance.now() + patience;
+    while (performance.now() < deadline) {
       if (await gone()) {
-        log.info({ clusterDir, signal, ms: Date.now() - begun }, 'postgres stopped');
+        log.info({ clusterDir, signal, ms: Math.round(performance.now() - begun) }, 'postgres stopped');
         return;
       }
       await delay(20);

@@ -80,10 +80,10 @@ async function answers(
   hasEnded: () => boolean | Promise<boolean>,
   log: Logger,
 ): Promise<boolean> {
-  let deadline = Date.now() + answerPatienceMs;
-  let reported = Date.now();
+  let deadline = performance.now() + answerPatienceMs;
+  let reported = performance.now();
   let reason = 'it does not get ready';
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     if (await hasEnded()) return false;
     // Until it says so itself, another program may be the one that listens on this port.
     const status = await postmasterStatus(server);
@@ -97,9 +97,9 @@ async function answers(
       }
     } else if (status !== undefined) {
       // Recovery after a crash takes as long as it takes.
-      deadline = Date.now() + answerPatienceMs;
-      if (Date.now() - reported > 10_000) {
-        reported = Date.now();
+      deadline = performance.now() + answerPatienceMs;
+      if (performance.now() - reported > 10_000) {
+        reported = performance.now();
         log.info({ clusterDir: server.clusterDir, status }, 'waiting for postgres');
       }
     }

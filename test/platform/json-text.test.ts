@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { repeatedKey } from '../../src/platform/http/repeated-keys.ts';
+import { jsonTextFault } from '../../src/platform/http/json-text.ts';
+
+function repeatedKey(json: string): string | undefined {
+  const fault = jsonTextFault(json);
+  if (fault !== undefined) expect(fault.message).to.equal('Duplicate key.');
+  return fault?.path;
+}
 
 describe('a key that stands twice in an object', () => {
   it('is found at any depth, however it is written', () => {
@@ -40,6 +46,37 @@ describe('a key that stands twice in an object', () => {
           expect(repeatedKey(`{${members.join(', ')}}`)).to.equal(again);
         },
       ),
+    );
+  });
+});
+
+describe('a number that is too large', () => {
+  const tooLarge = (json: string) => {
+    const fault = jsonTextFault(json);
+    if (fault !== undefined) expect(fault.message).to.include('1.8e308');
+    return fault?.path;
+  };
+
+  it('is found at any depth', () => {
+    expect(tooLarge('1e309')).to.equal('');
+    expect(tooLarge('[0,-1E+309]')).to.equal('1');
+    expect(tooLarge('{"a":[1.5,{"b":0.1e310 }]}')).to.equal('a.1.b');
+    expect(tooLarge(`{"a":${'9'.repeat(309)}}`)).to.equal('a');
+  });
+
+  it('is told from every other number, and from texts', () => {
+    for (const json of [
+      '1.7976931348623157e308',
+      '1e-999',
+      '{"1e999":"1e999"}',
+      '[0, -0, 1E5, true, null]',
+    ]) {
+      expect(tooLarge(json), json).to.equal(undefined);
+    }
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
+        expect(tooLarge(JSON.stringify({ value }))).to.equal(undefined);
+      }),
     );
   });
 });

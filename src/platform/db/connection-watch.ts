@@ -1,0 +1,149 @@
+import type { Socket } from 'node:net';
+import pg from 'pg';
+
+/** A connection that owes an answer is looked into after this time without a byte in either direction. */
+const SILENT_MS = 4000;
+/** How often the connections are looked at within that time. */
+const LOOKS = 4;
+/** The longest that opening a connection may take. */
+export const CONNECT_MS = 4000;
+
+/** The parts of the driver's client that its types leave out. */
+type WatchedClient = pg.Client & {
+  connection: { stream: Socket };
+  processID: number | null;
+  /** False from the moment in which a query is sent until the server has answered all of it. */
+  readyForQuery?: boolean;
+  _ending: boolean;
+  /** Knex does not hand out a connection that has this, but closes it. */
+  __knex__disposed?: Error;
+};
+
+interface Watched {
+  client: WatchedClient;
+  /** Bytes that had passed in either direction when it was looked at last. */
+  bytes: number;
+  /** Looks in a row that found it owing an answer, and no byte since the one before. */
+  silentLooks: number;
+  /** Whether the server has said that it does not work on the query. */
+  isDoubted: boolean;
+}
+
+/** What a new connection learns about silent ones: which of them the server works for, or that it is not there. */
+type Verdict = { working: ReadonlySet<number> } | 'unreachable' | 'unknown';
+
+/**
+ * Finds connections whose server, or the network to it, has gone without closing them, and destroys them. A query has
+ * no time limit for this: a silent connection is only given up when the server, asked over a new connection, does not
+ * work on its query, or cannot be reached at all. So a statement may take as long as its own limits allow, and a lost
+ * connection is found within seconds.
+ */
+export class ConnectionWatch {
+  readonly #url: string;
+  readonly #silentMs: number;
+  readonly #lookMs: number;
+  readonly #watched = new Set<Watched>();
+  #timer: NodeJS.Timeout | undefined;
+  #isAsking = false;
+
+  constructor(url: string, silentMs = SILENT_MS) {
+    this.#url = url;
+    this.#silentMs = silentMs;
+    this.#lookMs = silentMs / LOOKS;
+  }
+
+  add(connection: pg.Client): void {
+    const client = connection as WatchedClient;
+    const watched: Watched = { client, bytes: bytesOf(client), silentLooks: 0, isDoubted: false };
+    this.#watched.add(watched);
+    this.#timer ??= setInterval(() => this.#look(), this.#lookMs).unref();
+    client.connection.stream.once('close', () => {
+      this.#watched.delete(watched);
+      if (this.#watched.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    });
+  }
+
+  #look(): void {
+    const silent: Watched[] = [];
+    for (const watched of this.#watched) {
+      const { client } = watched;
+      const bytes = bytesOf(client);
+      const owes = client._ending || client.readyForQuery === false;
+      // Whoever reads a large answer slowly has paused the stream: then it is not the server that is silent.
+      const isSilent = owes && bytes === watched.bytes && !client.connection.stream.isPaused();
+      watched.bytes = bytes;
+      watched.silentLooks = isSilent ? watched.silentLooks + 1 : 0;
+      if (!isSilent) watched.isDoubted = false;
+      if (watched.silentLooks < LOOKS) continue;
+      if (client._ending) client.connection.stream.destroy();
+      else silent.push(watched);
+    }
+    if (silent.length > 0 && !this.#isAsking) void this.#lookInto(silent);
+  }
+
+  async #lookInto(silent: readonly Watched[]): Promise<void> {
+    this.#isAsking = true;
+    const verdict = await this.#ask(silent.map(({ client }) => client.processID ?? 0));
+    this.#isAsking = false;
+    if (verdict === 'unknown') return;
+    for (const watched of silent) {
+      const { client } = watched;
+      // The answer may have come meanwhile.
+      if (watched.silentLooks < LOOKS || bytesOf(client) !== watched.bytes) continue;
+      if (verdict !== 'unreachable' && verdict.working.has(client.processID ?? 0)) watched.isDoubted = false;
+      // The last bytes of an answer may be under way: only the second verdict counts.
+      else if (verdict !== 'unreachable' && !watched.isDoubted) watched.isDoubted = true;
+      else this.#giveUp(watched);
+    }
+  }
+
+  #giveUp({ client }: Watched): void {
+    // The others took the same way, and those that are idle would each cost somebody such a wait.
+    for (const { client: other } of this.#watched) other.__knex__disposed ??= new LostConnectionError();
+    client.connection.stream.destroy(new LostConnectionError());
+  }
+
+  async #ask(pids: readonly number[]): Promise<Verdict> {
+    const probe = new pg.Client({
+      connectionString: this.#url,
+      application_name: 'muster-watch',
+      connectionTimeoutMillis: this.#silentMs,
+      query_timeout: this.#silentMs,
+    });
+    probe.on('error', () => undefined);
+    try {
+      await probe.connect();
+      const { rows } = await probe.query<{ own: number; working: number[] }>(
+        // A session that waits for its client has sent its answer, or has not received its query.
+        `select pg_backend_pid() as own, array(select pid from pg_stat_activity where pid = any($1::int[])
+          and state = 'active' and wait_event_type is distinct from 'Client') as working`,
+        [pids],
+      );
+      const [row] = rows;
+      // Behind a connection pooler the process ids that the driver knows are not those of the server.
+      if (row === undefined || row.own !== (probe as WatchedClient).processID) return 'unknown';
+      return { working: new Set(row.working) };
+    } catch (error) {
+      // A refusal comes from a server that is there, and that closes its connections itself when it goes.
+      return error instanceof pg.DatabaseError ? 'unknown' : 'unreachable';
+    } finally {
+      (probe as WatchedClient).connection.stream.destroy();
+    }
+  }
+}
+
+/** What a query ends with whose connection was given up. */
+export class LostConnectionError extends Error {
+  readonly code = 'ETIMEDOUT';
+
+  constructor() {
+    super('The database does not answer on this connection any more.');
+    this.name = 'LostConnectionError';
+  }
+}
+
+function bytesOf({ connection: { stream } }: WatchedClient): number {
+  return stream.bytesRead + stream.bytesWritten;
+}

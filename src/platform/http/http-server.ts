@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { AppError } from '../errors.ts';
+import { bodyOfError } from './error-body.ts';
+
+/** The server below Express: how long it waits for a request, and what it answers to what is none. */
+
+export interface HttpPatience {
+  /** For all headers of a request. */
+  headersMs: number;
+  /** For the whole request: at the body limit of 2 MB, a client of 20 kB a second is in time. */
+  requestMs: number;
+  checkEveryMs: number;
+}
+
+/**
+ * How long an idle connection is kept. Longer than the 60 s of the usual proxies: whichever side closes first, the other
+ * may be sending a request at that moment, and only the proxy can send it again.
+ */
+const KEEP_ALIVE_MS = 75_000;
+
+const PATIENCE: HttpPatience = { headersMs: 20_000, requestMs: 120_000, checkEveryMs: 5000 };
+
+export function createHttpServer({ headersMs, requestMs, checkEveryMs }: HttpPatience = PATIENCE): Server {
+  const server = createServer({
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: checkEveryMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', (request, response) => void responses.set(request.socket, response));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const response = responses.get(socket);
+    const isAnswering = response?.headersSent === true && !response.writableFinished;
+    if (!socket.writable || isAnswering || error.code === 'ECONNRESET') socket.destroy();
+    else refuse(socket, refusalOf(error.code));
+  });
+  return server;
+}
+
+function refusalOf(code: string | undefined): AppError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('headers_too_large', 'The headers of the request are too large.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new AppError('request_timeout', 'The request did not arrive in time.');
+    default:
+      return new AppError('validation_failed', 'This is not a valid HTTP request.');
+  }
+}
+
+/** Without Express, which never saw the request. */
+function refuse(socket: Duplex, error: AppError): void {
+  const body = JSON.stringify(bodyOfError(error, randomUUID()));
+  const head = [
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+}
+
+/** The start failed at the address to listen on, and at nothing else. */
+export class ListenError extends Error {
+  readonly code: string | undefined;
+  readonly host: string;
+  readonly port: number;
+
+  constructor({ host, port }: Address, cause: NodeJS.ErrnoException) {
+    super(cause.message, { cause });
+    this.name = 'ListenError';
+    this.code = cause.code;
+    this.host = host;
+    this.port = port;
+  }
+}
+
+interface Address {
+  host: string;
+  port: number;
+}
+
+/**
+ * Connections that may wait to be accepted, as far as `net.core.somaxconn` allows. Past it the system drops them without
+ * a word and tries again after seconds: a fleet that comes back must not do that to the people behind it.
+ */
+const BACKLOG = 16_384;
+
+/** Answers the URL by which this machine reaches the server. Throws a `ListenError`. */
+export async function listen(server: Server, { host, port }: Address): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => reject(new ListenError({ host, port }, error));
+    server.once('error', failed);
+    server.listen({ port, host, backlog: BACKLOG }, () => {
+      server.off('error', failed);
+      resolve();
+    });
+  });
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
+  return `http://${family === 'IPv6' && shown.includes(':') ? `[${shown}]` : shown}:${taken}`;
+}
