@@ -148,8 +148,9 @@ export class InventoryReports {
       const hash = createHash('sha256').update(JSON.stringify(gathered)).digest('hex');
       const told = this.#sent;
       const isNews = told?.hash !== hash || Date.now() - told.at > DAILY_MS || Date.now() < told.at;
-      // One that waits is replaced even by what the server knows: it may be as it was again.
-      if (!isNews && asker === undefined && this.#waiting === undefined) return;
+      // One that waits is replaced by whatever differs, even by what the server knows: it may be as it was again.
+      const isTold = this.#waiting === undefined ? !isNews : this.#waiting.hash === hash;
+      if (isTold && asker === undefined) return;
       this.#waiting = { gathered, hash, at: performance.now() };
       if (asker !== undefined) this.#askers.push(asker);
     });

@@ -64,7 +64,7 @@ describe('the agent program and durable work', function () {
     eventually(
       async () => (await readFile(effects, 'utf8').catch(() => '')).trim().split('\n').filter(Boolean),
       (lines) => lines.length >= names.length,
-    ).then((lines) => expect(lines).to.deep.equal(names));
+    ).then((lines) => expect(lines).to.have.members(names));
   const resultOf = (id: string) =>
     eventually(
       () => hub.results.find((result) => result.id === id),

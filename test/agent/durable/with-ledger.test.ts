@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -110,8 +110,13 @@ describe('durable commands from the API to the effect', function () {
 
   it('are cancelled while they run', async () => {
     await start();
-    const id = await run('echo started; sleep 100');
+    const begun = path.join(dataDir, 'begun');
+    const id = await run(`echo started; touch ${begun}; sleep 100`);
     await running(id);
+    await eventually(
+      () => stat(begun).catch(() => undefined),
+      (found) => found !== undefined,
+    );
     await app.call('POST', `/commands/${id}/cancel`, { token: tenant.admin.token, body: {} });
     const { status, output } = await ended(id, 5000);
     expect([status, output?.stdout ?? 'started\n']).to.deep.equal(['cancelled', 'started\n']);

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
+import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildSite, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
@@ -525,11 +526,14 @@ describe('inventory', () => {
     ]);
   });
 
-  it('of a device that is gone meanwhile is answered with 404', async () => {
+  it('of a device that is gone is answered with 404, and with 401 once its token is forgotten', async () => {
     await tell({ software: [{ name: 'a' }] });
     await sql('delete from devices where id = ? returning id', [device.deviceId]);
-    const { status, body } = await tell({ software: [] });
-    expect([status, body.code]).to.deep.equal([404, 'NOT_FOUND']);
+    const { status, body } = await eventually(
+      () => tell({ software: [] }),
+      (answer) => answer.status !== 404,
+    );
+    expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
   });
 
   it('moves with its device to another organization, which has titles of its own', async () => {
