@@ -19,12 +19,12 @@ const PLACES: readonly PlaceOfUse[] = [
 export async function filterUsage(ctx: Context, filterId: string, places = PLACES): Promise<Use[]> {
   if (places.length === 0) return [];
   const { rows } = await ctx.tx.raw<{ rows: Use[] }>(
-    `${places
+    `select kind, id, name from (${places
       .map(
         ({ kind, sql }) =>
           `select '${kind}' as kind, used.id, used.name from (${sql}) as used where ${inTenant(ctx.caller, 'used.org_id')}`,
       )
-      .join(' union all ')} order by kind, ${nameOrder('name')}, id`,
+      .join(' union all ')}) as uses order by kind, ${nameOrder('name')}, id`,
     places.map(() => filterId),
   );
   return rows;
