@@ -283,7 +283,7 @@ export async function startServer({
     app.use('/api/v1', api);
     app.use(unknownRoute);
     app.use(errorHandler);
-    // Socket.IO has already taken its path; all else is Express'.
+    // Socket.IO takes upgrades only; every plain request is Express'.
     httpServer.on('request', app);
 
     const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
