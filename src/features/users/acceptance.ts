@@ -3,7 +3,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { displace, type AccountEnding } from './account-ending.ts';
-import { addMembership, belongsSomewhere, type Place } from './membership.ts';
+import { addMembership, belongsSomewhere, leaveUnusablePlaces, type Place } from './membership.ts';
 import { User } from './user.model.ts';
 
 /**
@@ -138,6 +138,7 @@ export async function joinAsHolder(
   const invitation = await take(tx, invitationTokenHash);
   if (invitation.email.toLowerCase() !== user.email.toLowerCase()) throw notFound('Invitation');
   await User.query(tx).findById(user.id).forUpdate();
+  await leaveUnusablePlaces(tx, user.id);
   if (await belongsSomewhere(tx, user.id)) {
     throw new AppError('conflict', 'You already belong to a provider or an organization. Leave it first.');
   }

@@ -117,6 +117,25 @@ export async function belongsSomewhere(tx: Tx, userId: string): Promise<boolean>
   return rows[0]?.belongs === true;
 }
 
+/**
+ * Takes the account out of places where it can do nothing, not even leave: those that are deleted, and those of a
+ * partner that nobody has approved yet or that is churned. For transactions across tenants.
+ */
+export async function leaveUnusablePlaces(tx: Tx, userId: string): Promise<void> {
+  const unusable = `p.deleted_at is not null or p.status in ('pending', 'churned')`;
+  await tx.raw(
+    `delete from partner_users m using partners p
+    where m.user_id = ? and p.id = m.partner_id and (${unusable})`,
+    [userId],
+  );
+  await tx.raw(
+    `delete from organization_users m using organizations o, partners p
+    where m.user_id = ? and o.id = m.org_id and p.id = o.partner_id
+      and (o.deleted_at is not null or ${unusable})`,
+    [userId],
+  );
+}
+
 /** Takes the account out of whatever it is a member of: for transactions across tenants. */
 export async function removeMemberships(tx: Tx, userId: string): Promise<void> {
   for (const table of Object.values(TABLE)) await tx(table).where({ user_id: userId }).delete();

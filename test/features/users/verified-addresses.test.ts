@@ -62,6 +62,15 @@ describe('an address belongs to whoever reads its mail', () => {
   };
   const inDatabase = async (sql: string, values: readonly string[] = []) =>
     (await withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values))).rows;
+  const placesOf = async (email: string) => {
+    const rows = await inDatabase(
+      `select coalesce(m.partner_id, o.org_id) as place from users u
+      left join partner_users m on m.user_id = u.id left join organization_users o on o.user_id = u.id
+      where u.email = ?`,
+      [email],
+    );
+    return rows.map(({ place }: { place: string }) => place);
+  };
 
   describe('somebody who registers the address of another', () => {
     it('cannot sign in, and gains nothing by an invitation of that address', async () => {
@@ -159,6 +168,19 @@ describe('an address belongs to whoever reads its mail', () => {
       );
       expect(row).to.deep.equal({ n: 1, verified: true });
       expect((await login(email, ATTACKER_PASSWORD)).status).to.equal(401);
+    });
+
+    it('does not hold an owner who has set a new password: they accept an invitation to another tenant', async () => {
+      const email = address();
+      const registered = await registerPartner(email);
+      await reset(email, 2);
+      expect((await me(registered.body.tokens.accessToken)).status).to.equal(401);
+      expect((await login(email, OWNER_PASSWORD)).status, 'nobody has approved the provider').to.equal(403);
+      const { inviteUrl } = (await invite(tenant.admin, email)).body;
+      const accepted = await accept(tokenIn(inviteUrl), OWNER_PASSWORD);
+      expect(accepted.status, JSON.stringify(accepted.body)).to.equal(200);
+      expect((await me(accepted.body.tokens.accessToken)).body.partnerId).to.equal(tenant.partnerId);
+      expect(await placesOf(email)).to.deep.equal([tenant.partnerId]);
     });
 
     it('is confirmed by the link of the mail together with the password, and works on', async () => {
@@ -330,6 +352,38 @@ describe('an address belongs to whoever reads its mail', () => {
     expect(whole.status, JSON.stringify(whole.body)).to.equal(200);
     expect((await me(whole.body.tokens.accessToken)).body.partnerId).to.equal(tenant.partnerId);
     expect((await accept(tokenIn(inviteUrl), PASSWORD)).status, 'used up').to.equal(404);
+  });
+
+  describe('a membership that nobody can use does not keep its holder from accepting an invitation', () => {
+    const moves = async (email: string) => {
+      const { inviteUrl } = (await invite(tenant.admin, email)).body;
+      const accepted = await accept(tokenIn(inviteUrl), PASSWORD);
+      expect(accepted.status, JSON.stringify(accepted.body)).to.equal(200);
+      expect(await placesOf(email)).to.deep.equal([tenant.partnerId]);
+    };
+
+    for (const gone of ['deleted_at = now()', "status = 'churned'"]) {
+      it(`of a provider with ${gone}`, async () => {
+        const ended = await buildTenant(app);
+        await inDatabase(`update partners set ${gone} where id = ?`, [ended.partnerId]);
+        await moves(ended.admin.email);
+        await moves(ended.technician.email);
+      });
+    }
+
+    it('of an organization that was deleted', async () => {
+      const ended = await buildTenant(app);
+      await inDatabase(`update organizations set deleted_at = now() where id = ?`, [ended.orgId]);
+      await moves(ended.technician.email);
+    });
+
+    it('but one of a provider that is suspended for a while does', async () => {
+      const suspended = await buildTenant(app);
+      await inDatabase(`update partners set status = 'suspended' where id = ?`, [suspended.partnerId]);
+      const { inviteUrl } = (await invite(tenant.admin, suspended.admin.email)).body;
+      expect((await accept(tokenIn(inviteUrl), PASSWORD)).status).to.equal(409);
+      expect(await placesOf(suspended.admin.email)).to.deep.equal([suspended.partnerId]);
+    });
   });
 
   it('somebody who leaves takes nothing along, and the last administrator stays', async () => {
