@@ -52,8 +52,8 @@ describe('reading logs', () => {
   it('live leaves one entry for each question, with the log and the conditions, and no content', async () => {
     const answering = get(`/devices/${device.deviceId}/eventlogs/System/events?level=error&text=disk`);
     const frame = await agent.nextCommand();
-    // It is there before the device has answered.
-    const [entry] = await reads();
+    // It does not wait for the answer of the device.
+    const [entry] = await eventually(reads, ({ length }) => length > 0);
     expect(entry).to.deep.include({
       org_id: tenant.orgId,
       actor_id: tenant.technician.id,
