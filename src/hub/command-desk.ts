@@ -33,6 +33,8 @@ export class CommandDesk {
   readonly #onRefused: (count: number) => void;
   readonly #sweeper: NodeJS.Timeout;
   #awake = new Set<string>();
+  /** Devices for which the ledger may have marked commands without an answer to us: these were not sent. */
+  readonly #uncertain = new Set<string>();
   /** Devices that had too much to do: they are asked again with the next sweep. */
   readonly #later = new Set<string>();
   #events: Waiting[] = [];
@@ -116,10 +118,12 @@ export class CommandDesk {
     for (const id of deviceIds) this.#awake.delete(id);
     const claims = deviceIds.flatMap((deviceId) => {
       const actor = this.#registry.get(deviceId);
-      return actor?.isConnected === true && actor.state === 'online'
-        ? [{ deviceId, epoch: actor.epoch }]
-        : [];
+      if (actor?.isConnected !== true || actor.state !== 'online') return [];
+      const claim = { deviceId, epoch: actor.epoch };
+      return [this.#uncertain.has(deviceId) ? { ...claim, isUncertain: true } : claim];
     });
+    // A device that is not connected comes back under a later claim, by which it gets what was not sent.
+    for (const id of deviceIds) this.#uncertain.delete(id);
     if (claims.length === 0) return;
     try {
       const { dispatched, cancelled, changed } = await this.#ledger.take(claims);
@@ -134,6 +138,7 @@ export class CommandDesk {
     } catch (error) {
       this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
       for (const id of deviceIds) this.#awake.add(id);
+      for (const { deviceId } of claims) this.#uncertain.add(deviceId);
       clearTimeout(this.#takeTimer);
       this.#takeTimer = undefined;
       if (!this.#closed) this.#takeIn(RETRY_MS);

@@ -168,9 +168,10 @@ export interface CommandLedger {
   /**
    * Takes what the devices may be sent now, in the order it was asked for, and no more than a device works on at once.
    * What was sent under an earlier claim and never acknowledged is among it again. `cancelled` are those on the device
-   * that are to end.
+   * that are to end. After a call that failed the claim is uncertain: the call may have marked commands all the same,
+   * which nobody has sent. Those marked under the same claim are among it again then.
    */
-  take(claims: readonly { deviceId: string; epoch: number }[]): Promise<{
+  take(claims: readonly { deviceId: string; epoch: number; isUncertain?: boolean }[]): Promise<{
     dispatched: DispatchedCommand[];
     cancelled: { id: string; deviceId: string }[];
     changed: JobChange[];

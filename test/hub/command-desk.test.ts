@@ -6,7 +6,7 @@ import type { CommandEvent, CommandLedger, DispatchedCommand } from '../../src/h
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/quiet-log.ts';
 
-type Claims = { deviceId: string; epoch: number }[];
+type Claims = { deviceId: string; epoch: number; isUncertain?: boolean }[];
 
 describe('the desk between the actors and the ledger', () => {
   let registry: ActorRegistry;
@@ -115,6 +115,16 @@ describe('the desk between the actors and the ledger', () => {
       (ids) => ids.includes('late'),
     );
     expect(log.lines.map(({ event }) => event)).to.include('commands.not_taken');
+    desk.wake('one');
+    await eventually(
+      () => taken,
+      ({ length }) => length === 2,
+    );
+    // The call that failed may have marked commands all the same; the one that was answered has settled that.
+    expect(taken).to.deep.equal([
+      [{ deviceId: 'one', epoch: 7, isUncertain: true }],
+      [{ deviceId: 'one', epoch: 7 }],
+    ]);
   });
 
   it('gives the receipt of a result when it is in the ledger, and not before', async () => {

@@ -122,6 +122,36 @@ describe('a command, whatever fails', () => {
     expect(agent.commands).to.deep.equal([]);
   });
 
+  it('is sent where the connection to the database was lost between the commit and its answer', async () => {
+    const agent = await connect();
+    const marked = () =>
+      asOwner<{ status: string }>(
+        database.ownerUrl,
+        `select status from commands where status = 'dispatched'`,
+      );
+    await asOwner(
+      database.ownerUrl,
+      `create function wait_at_commit() returns trigger language plpgsql as $$
+        begin perform pg_sleep(1); return null; end $$;
+      create constraint trigger wait_at_commit after update on commands deferrable initially deferred
+        for each row when (new.status = 'dispatched') execute function wait_at_commit()`,
+    );
+    const id = await order();
+    await eventually(
+      () => asOwner(database.ownerUrl, `select 1 from pg_stat_activity where wait_event = 'PgSleep'`),
+      ({ length }) => length > 0,
+    );
+    await proxy.cut();
+    await eventually(marked, ({ length }) => length === 1);
+    expect(agent.commands, 'nobody has sent it').to.deep.equal([]);
+    await asOwner(database.ownerUrl, 'drop trigger wait_at_commit on commands');
+    await proxy.mend();
+    const frame = await agent.nextCommand();
+    expect([frame.id, frame.attempt]).to.deep.equal([id, 2]);
+    await sendUntilKept(() => agent.succeed(frame, DONE));
+    expect(await ends(id)).to.have.length(1);
+  });
+
   it('is taken by one connection only, however many of one device meet', async () => {
     const ids = [await order(), await order()];
     const many = await Promise.all(Array.from({ length: 6 }, () => connect().catch(() => undefined)));

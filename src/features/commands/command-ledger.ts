@@ -32,6 +32,7 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
         const { rows } = await tx.raw(TAKE, [
           claims.map(({ deviceId }) => deviceId),
           claims.map(({ epoch }) => String(epoch)),
+          claims.map(({ isUncertain = false }) => isUncertain),
           AT_ONCE,
           nodeId,
         ]);
@@ -122,18 +123,22 @@ const ofKind = <K extends CommandEvent['kind']>(events: readonly CommandEvent[],
   events.filter((event): event is Extract<CommandEvent, { kind: K }> => event.kind === kind);
 
 // By device: the oldest that wait, and those sent under an earlier claim of which no receipt came. What is locked is
-// being cancelled at this moment.
+// being cancelled at this moment. What was marked under a claim below `sent_from` was not sent on this connection, or
+// nobody knows whether it was.
 const TAKE = `
-  with claim as (select * from unnest(?::uuid[], ?::bigint[]) as claim (device_id, epoch)),
+  with claim as (
+    select device_id, epoch, case when is_uncertain then epoch + 1 else epoch end as sent_from
+    from unnest(?::uuid[], ?::bigint[], ?::boolean[]) as claim (device_id, epoch, is_uncertain)
+  ),
   chosen as (
     select next.id, claim.epoch from claim cross join lateral (
       select c.id from commands c
       where c.device_id = claim.device_id and c.expires_at > now()
-        and (c.status = 'queued' or c.status = 'dispatched' and c.epoch < claim.epoch)
+        and (c.status = 'queued' or c.status = 'dispatched' and c.epoch < claim.sent_from)
       order by c.created_at, c.id
       limit greatest(0, ? - (
         select count(*) from commands busy where busy.device_id = claim.device_id
-          and (busy.status in ('accepted', 'running') or busy.status = 'dispatched' and busy.epoch >= claim.epoch)))
+          and (busy.status in ('accepted', 'running') or busy.status = 'dispatched' and busy.epoch >= claim.sent_from)))
       for update skip locked
     ) next
   )
