@@ -1,0 +1,58 @@
+import '../support/hooks.ts';
+import { startRedis } from '../support/redis.ts';
+import { startOwnPostgres } from '../e2e/faults/support/own-postgres.ts';
+import { run } from './run.ts';
+import { schedule } from './schedule.ts';
+import { violations } from './violations.ts';
+
+/**
+ * `npm run test:faults`: a cluster of real programs under load while its parts fail, see
+ * docs/decisions/fault-suite.md. FAULTS_SEED repeats a run, FAULTS_MINUTES says how long it lasts.
+ */
+
+const SEED_LIMIT = 2 ** 31;
+
+function numberFrom(name: string, otherwise: number): number {
+  const text = process.env[name];
+  if (text === undefined || text === '') return otherwise;
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw new Error(`${name} must be a number above 0, and is ${JSON.stringify(text)}.`);
+}
+
+const tell = (line: string) => void process.stdout.write(`${line}\n`);
+const seed = numberFrom('FAULTS_SEED', Math.ceil(Math.random() * SEED_LIMIT));
+const minutes = numberFrom('FAULTS_MINUTES', 10);
+tell(`seed ${seed}, ${minutes} minutes of faults; repeat with FAULTS_SEED=${seed} FAULTS_MINUTES=${minutes}`);
+
+const redis = await startRedis();
+const postgres = await startOwnPostgres();
+try {
+  const { record, counts } = await run({
+    rounds: schedule(seed, { totalMs: minutes * 60_000 }),
+    database: postgres,
+    redis,
+    postgres,
+    simulatedAgents: 50,
+    realAgents: 2,
+    commandsPerSecond: 6,
+    queriesPerSecond: 4,
+    churnMs: 700,
+    restMs: 120_000,
+    tell,
+  });
+  const found = violations(record);
+  tell('');
+  for (const [what, count] of counts) tell(`${String(count).padStart(8)}  ${what}`);
+  tell('');
+  for (const { rule, detail } of found) tell(`VIOLATED  ${rule}: ${detail}`);
+  tell(
+    found.length === 0
+      ? `Nothing was violated (seed ${seed}).`
+      : `${found.length} violations (seed ${seed}).`,
+  );
+  process.exitCode = found.length === 0 ? 0 : 1;
+} finally {
+  await postgres.remove();
+  await redis.remove();
+}
