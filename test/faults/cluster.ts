@@ -29,6 +29,7 @@ export interface ClusterOptions {
   /** Of the same database, where it may be stopped. */
   postgres?: OwnPostgres | undefined;
   folder: string;
+  tell: (line: string) => void;
 }
 
 interface Member {
@@ -44,10 +45,13 @@ interface Member {
 const HEARTBEAT_SECONDS = 3;
 const START_TRIES = 5;
 const SLOW_MS = 400;
+const SUPERVISE_MS = 500;
+/** Of the log of a server that has ended by itself. */
+const LAST_LINES = 8;
 const UNCAUGHT = /server\.fault|unhandled/i;
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const { database, redis, postgres, folder } = options;
+  const { database, redis, postgres, folder, tell } = options;
   const members: Member[] = [];
   const problems: string[] = [];
   /** Servers that the balancer knows to be down, as it would by its own checks. */
@@ -87,7 +91,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       postgres: await startTcpProxy(addressOf(database.ownerUrl)),
       clients: await startTcpProxy(address),
     };
-    const member = { name, lives: [], links, address, isKilled: false };
+    const member = { name, lives: [], links, address, isKilled: true };
     members.push(member);
     await start(member);
   };
@@ -101,10 +105,21 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     if (program === undefined) throw new Error(`The server ${name} was never started.`);
     return program;
   };
-  const noteOwnEnd = (member: Member) => {
-    if (!member.isKilled && programOf(member).hasEnded()) problems.push(`${member.name} ended by itself`);
+  /** As a supervisor: a server that has ended by itself is a violation, and is started again. */
+  const superviseAll = () => {
+    for (const member of members) {
+      if (member.isKilled || !programOf(member).hasEnded()) continue;
+      member.isKilled = true;
+      const last = programOf(member).log().slice(-LAST_LINES);
+      const what = `${member.name} ended by itself; its last lines: ${last.map((line) => JSON.stringify(line)).join(' ')}`;
+      problems.push(what);
+      tell(what);
+      startAgain(member).catch((error: unknown) => problems.push(String(error)));
+    }
   };
+  const supervision = setInterval(superviseAll, SUPERVISE_MS);
   const close = async () => {
+    clearInterval(supervision);
     for (const { lives } of members) await lives.at(-1)?.kill();
     for (const { links } of members) for (const link of LINKS) await links[link].cut().catch(() => {});
   };
@@ -122,7 +137,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 
   const beginProcessFault = async (kind: 'kill' | 'freeze', member: Member) => {
-    noteOwnEnd(member);
+    superviseAll();
     shunned.add(member.name);
     const program = programOf(member);
     if (kind === 'freeze') program.freeze();
@@ -183,7 +198,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       return counts;
     },
     serverFaults() {
-      for (const member of members) noteOwnEnd(member);
+      superviseAll();
       const uncaught = members.flatMap(({ name, lives }) =>
         lives
           .flatMap((life) => life.log())

@@ -27,6 +27,10 @@ tell(`seed ${seed}, ${minutes} minutes of faults; repeat with FAULTS_SEED=${seed
 
 const redis = await startRedis();
 const postgres = await startOwnPostgres();
+// The programs end with this one; Postgres does so only where it is told to.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void postgres.remove().finally(() => process.exit(130)));
+}
 try {
   const { record, counts } = await run({
     rounds: schedule(seed, { totalMs: minutes * 60_000 }),

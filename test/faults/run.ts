@@ -69,7 +69,7 @@ async function runIn(
   const since = performance.now();
   const say = (line: string) =>
     tell(`${((performance.now() - since) / 1000).toFixed(1).padStart(6)} s  ${line}`);
-  const cluster = await startCluster({ database, redis, postgres, folder });
+  const cluster = await startCluster({ database, redis, postgres, folder, tell: say });
   onEnd(() => cluster.close());
   const person = await somebody(cluster, database);
   onEnd(person.forget);
@@ -104,6 +104,11 @@ async function runIn(
     views.push(...now.views.map((view) => ({ ...view, moment })));
     overdue.push(...now.overdue.map((what) => `${moment}: ${what}`));
     say(`${moment}: ${now.isAgreed ? 'all agree' : 'NOT all agree'} after ${secondsSince(begun)}`);
+    if (now.isAgreed) return;
+    for (const { reader, online, connected } of now.views) {
+      say(`  ${reader} shows ${online.length} of ${connected.length} as online`);
+    }
+    for (const what of now.overdue) say(`  ${what}`);
   };
   await agree('before the first fault');
   const before = await levelsNow(cluster, ownerUrl);
@@ -205,11 +210,13 @@ async function agreement(options: {
   const isWell = ({ readers, waiting }: Awaited<ReturnType<typeof look>>) =>
     waiting === 0 && readers.every(({ online }) => online?.toSorted().join() === wanted.join());
   const found = await waitFor(look, isWell, restMs);
-  return {
-    isAgreed: isWell(found),
-    views: found.readers.map(({ reader, online = [] }) => ({ reader, online, connected: wanted })),
-    overdue: found.waiting === 0 ? [] : [`${found.waiting} agents have not come back`],
-  };
+  const views: Omit<View, 'moment'>[] = [];
+  const overdue = found.waiting === 0 ? [] : [`${found.waiting} agents have not come back`];
+  for (const { reader, online } of found.readers) {
+    if (online === undefined) overdue.push(`${reader} has no list`);
+    else views.push({ reader, online, connected: wanted });
+  }
+  return { isAgreed: isWell(found), views, overdue };
 }
 
 async function onlineOverRest(cluster: Cluster, token: string): Promise<string[] | undefined> {

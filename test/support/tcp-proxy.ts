@@ -1,5 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** A stretch of network that can fail: what is behind it goes away and comes back, under one address. */
 export interface TcpProxy {
@@ -30,13 +31,23 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
 
   const forward = (pair: Pair, from: Socket, to: Socket) => {
     const pass = (chunk: Buffer) => {
-      if (pair.isFrozen || to.destroyed) return;
+      if (pair.isFrozen || to.destroyed || to.writableEnded) return;
       if (to.write(chunk)) return;
       from.pause();
       to.once('drain', () => from.resume());
     };
-    // Timers of one length fire in the order in which they were set, so the chunks stay in order.
-    from.on('data', (chunk) => void (delayMs === 0 ? pass(chunk) : setTimeout(() => pass(chunk), delayMs)));
+    // What is delayed keeps its order, also when the delay ends: nothing overtakes what came before it.
+    let delayed = 0;
+    let last = Promise.resolve();
+    const inOrder = (act: () => void) => {
+      if (delayMs === 0 && delayed === 0) return act();
+      delayed += 1;
+      last = Promise.all([last, delay(delayMs)]).then(() => {
+        delayed -= 1;
+        act();
+      });
+    };
+    from.on('data', (chunk) => inOrder(() => pass(chunk)));
     const leave = () => {
       if (!pair.isFrozen) to.destroy();
       if (from === pair.near) {
@@ -45,8 +56,8 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       }
     };
     from.on('error', leave);
-    from.on('end', () => pair.isFrozen || to.end());
-    from.on('close', leave);
+    from.on('end', () => inOrder(() => void (pair.isFrozen || to.end())));
+    from.on('close', () => inOrder(leave));
   };
   const server = createServer((near) => {
     const pair: Pair = { near, far: connect(target), isFrozen: swallows };
