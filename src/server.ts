@@ -24,7 +24,7 @@ import { createAgentAuthenticator } from './features/agents/index.ts';
 import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
-import { createLogReads } from './features/event-logs/index.ts';
+import { LogReadRecorder } from './features/event-logs/index.ts';
 import { GroupFollower } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
@@ -143,7 +143,8 @@ export async function startServer({
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
     closing.add('audit sealer', () => sealer.close());
     const audit = createAuditTrail(sealer);
-    const logReads = createLogReads({ db: database.pool, audit, log });
+    const logReads = new LogReadRecorder({ db: database.pool, audit, log });
+    closing.add('records of log reads', () => logReads.close());
     const signInTrail = new SignInTrail(audit);
     closing.add('sign-in trail', () => signInTrail.close());
     const ending: AccountEnding = {

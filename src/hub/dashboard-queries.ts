@@ -140,7 +140,7 @@ export class DashboardQueries {
       query.asked = deviceIds.filter((id) => !refusals.has(id));
       if (logReads !== undefined && query.asked.length > 0) {
         const client = this.#client.client();
-        await inTimeToAsk(arrivedAt, logReads.record({ ...read, client, deviceIds: query.asked }));
+        logReads.record({ ...read, client, deviceIds: query.asked });
       }
       // Behind the answer that tells the client the id.
       setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller, onOver));

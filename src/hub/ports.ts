@@ -85,8 +85,8 @@ export interface LogRead {
 }
 
 export interface LogReads {
-  /** Writes it down. Devices are asked only after that, so nobody reads without an entry in the audit trail. */
-  record(read: LogRead): Promise<void>;
+  /** Puts the read into the audit trail. The entry is written soon after; nobody waits for it. */
+  record(read: LogRead): void;
 }
 
 /** By device, the addresses it came from since its last record was written and before the one in its record, in order. */

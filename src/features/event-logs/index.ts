@@ -1,4 +1,4 @@
-export { createLogReads } from './log-reads.ts';
+export { LogReadRecorder } from './log-reads.ts';
 export { liveLogRoutes } from './live-logs.routes.ts';
 export { liveLogs } from './live-logs.service.ts';
 export { storedLogRoutes } from './stored-logs.routes.ts';

@@ -30,30 +30,18 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
       ctx.arrivedAt,
       ctx.withTenant(async (tenant) => assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId)),
     );
-    // The device answers while the read is written down, and its answer is shown when that stands.
-    const unwritten = new AbortController();
-    const signals = [question.signal, unwritten.signal].filter((signal) => signal !== undefined);
-    const [outcome] = await Promise.all([
-      hub.ask(deviceId, {
-        ...question,
-        signal: AbortSignal.any(signals),
-        timeoutMs: leftToAsk(ctx.arrivedAt),
-      }),
-      conditions === undefined
-        ? undefined
-        : note(ctx, deviceId, conditions).catch((error: unknown) => {
-            unwritten.abort();
-            throw error;
-          }),
-    ]);
+    if (conditions !== undefined) {
+      reads.record({
+        caller: ctx.caller,
+        client: ctx.client,
+        deviceIds: [deviceId],
+        how: 'live',
+        conditions,
+      });
+    }
+    const outcome = await hub.ask(deviceId, { ...question, timeoutMs: leftToAsk(ctx.arrivedAt) });
     if (outcome.ok) return outcome.output;
     throw failure(outcome, partial);
-  }
-
-  async function note(ctx: DetachedContext, deviceId: string, conditions: object): Promise<void> {
-    const { caller, client } = ctx;
-    const read = { caller, client, deviceIds: [deviceId], how: 'live', conditions } as const;
-    await inTimeToAsk(ctx.arrivedAt, reads.record(read));
   }
 
   return {

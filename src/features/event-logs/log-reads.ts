@@ -2,6 +2,7 @@ import type { LogRead, LogReads } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withTenant } from '../../platform/db/transaction.ts';
+import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 
@@ -15,31 +16,113 @@ interface ReadRow {
   partnerId: string;
 }
 
+/** Reads that come within this time are written together. */
+const FLUSH_MS = 200;
+/** More are not held while the database is away: what each costs in memory is bounded, and live reads need the database. */
+const MAX_PENDING = 10_000;
+const BATCH_SIZE = 500;
+
 /**
- * Writes down who reads the logs of which devices, by what conditions and never with what they found: one entry for each
- * organization, in its own chain, so that it also sees the reads of others, such as a system administrator.
+ * Records who reads the logs of which devices, and by what conditions, never what they found. Each organization gets an
+ * entry in its own chain, so that it also sees the reads of others, such as a system administrator.
+ *
+ * Entries are written behind, as SPEC 6 says, so that a person who waits for a device does not wait for the audit trail
+ * as well. An entry that cannot be written because the database is away is kept and written later.
  */
-export function createLogReads({ db, audit, log }: { db: Db; audit: AuditTrail; log: Logger }): LogReads {
-  return {
-    async record({ caller, client, deviceIds, ...asked }) {
-      const isWritten = await withTenant(db, caller, async (tx) => {
-        const { rows } = await tx.raw<{ rows: ReadRow[] }>(
-          `select d.id, d.hostname, d.org_id as "orgId", o.partner_id as "partnerId"
-          from devices d join organizations o on o.id = d.org_id
-          where d.id = any(?::uuid[]) and ${inTenant(caller, 'd.org_id')} order by d.id`,
-          [[...deviceIds]],
-        );
-        const entries = entriesOf(rows, asked).map((entry) => ({
-          ...entry,
-          actor: caller,
-          state: { client, log },
-        }));
-        await audit.recordAll(tx, entries);
-        return entries.length > 0;
+export class LogReadRecorder implements LogReads {
+  readonly #parts: { db: Db; audit: AuditTrail; log: Logger; flushMs: number };
+  #pending: LogRead[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #flushing = Promise.resolve();
+
+  constructor(parts: { db: Db; audit: AuditTrail; log: Logger; flushMs?: number }) {
+    this.#parts = { flushMs: FLUSH_MS, ...parts };
+  }
+
+  record(read: LogRead): void {
+    this.#pending.push(read);
+    this.#flushSoon();
+  }
+
+  /** Writes what is pending. The recorder must not be given more. */
+  async close(): Promise<void> {
+    await this.#flush();
+    clearTimeout(this.#timer);
+  }
+
+  #flushSoon(): void {
+    this.#timer ??= setTimeout(() => void this.#flush(), this.#parts.flushMs).unref();
+  }
+
+  #flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    // One at a time, so that the entries of one organization keep their order.
+    return (this.#flushing = this.#flushing.then(() => this.#writePending()));
+  }
+
+  async #writePending(): Promise<void> {
+    const { log } = this.#parts;
+    const reads = this.#pending;
+    this.#pending = [];
+    const kept: LogRead[] = [];
+    for (const batch of byCaller(reads)) {
+      const { refused, unwritten, failure } = await writeInParts(batch, (part) => this.#write(part));
+      for (const { record, error } of refused) {
+        log.error({ err: error, deviceIds: record.deviceIds }, 'event_logs.read_not_recorded');
+      }
+      if (failure !== undefined) log.warn({ err: failure, reads: unwritten.length }, 'event_logs.reads_kept');
+      kept.push(...unwritten);
+    }
+    if (kept.length === 0) return;
+    this.#pending = [...kept, ...this.#pending];
+    const lost = this.#pending.splice(MAX_PENDING).length;
+    if (lost > 0) log.error({ reads: lost }, 'event_logs.reads_not_recorded');
+    this.#flushSoon();
+  }
+
+  /** Writes the entries of reads by one caller, in one transaction with what that caller may see. */
+  async #write(reads: readonly LogRead[]): Promise<void> {
+    const [first] = reads;
+    if (first === undefined) return;
+    const { db, audit, log } = this.#parts;
+    const { caller } = first;
+    const isWritten = await withTenant(db, caller, async (tx) => {
+      const { rows } = await tx.raw<{ rows: ReadRow[] }>(
+        `select d.id, d.hostname, d.org_id as "orgId", o.partner_id as "partnerId"
+        from devices d join organizations o on o.id = d.org_id
+        where d.id = any(?::uuid[]) and ${inTenant(caller, 'd.org_id')} order by d.id`,
+        [reads.flatMap(({ deviceIds }) => deviceIds)],
+      );
+      const entries = reads.flatMap((read) => {
+        const ids = new Set(read.deviceIds);
+        const devices = rows.filter(({ id }) => ids.has(id));
+        const state = { client: read.client, log };
+        return entriesOf(devices, read).map((entry) => ({ ...entry, actor: caller, state }));
       });
-      if (isWritten) audit.committed();
-    },
-  };
+      await audit.recordAll(tx, entries);
+      return entries.length > 0;
+    });
+    if (isWritten) audit.committed();
+  }
+}
+
+/** Batches of reads by the same caller, in their order. */
+function byCaller(reads: readonly LogRead[]): LogRead[][] {
+  const open = new Map<string, LogRead[]>();
+  const batches: LogRead[][] = [];
+  for (const read of reads) {
+    const { scope, partnerId, orgId, userId, apiKeyId } = read.caller;
+    const key = JSON.stringify([scope, partnerId, orgId, userId, apiKeyId]);
+    const batch = open.get(key);
+    if (batch !== undefined && batch.length < BATCH_SIZE) batch.push(read);
+    else {
+      const next = [read];
+      open.set(key, next);
+      batches.push(next);
+    }
+  }
+  return batches;
 }
 
 function entriesOf(devices: readonly ReadRow[], { how, conditions }: Pick<LogRead, 'how' | 'conditions'>) {

@@ -69,7 +69,7 @@ describe('reading logs', () => {
     const one = get(`/system-tools/devices/${device.deviceId}/eventlogs/System/events/7`);
     await agent.succeed(await agent.nextCommand(), { entry: ROW });
     expect((await one).status).to.equal(200);
-    const entries = await reads();
+    const entries = await eventually(reads, ({ length }) => length > 1);
     expect(entries.map(({ details }) => details)).to.deep.include({
       how: 'live',
       conditions: { name: 'System', recordId: 7 },
@@ -89,7 +89,7 @@ describe('reading logs', () => {
     const answering = get(`/devices/${device.deviceId}/eventlogs/System/events`, system);
     await agent.succeed(await agent.nextCommand(), { scanned: 0, truncated: false });
     await answering;
-    const [entry] = await reads();
+    const [entry] = await eventually(reads, ({ length }) => length > 0);
     expect(entry).to.include({ actor_id: system.id, org_id: tenant.orgId });
     const seen = await get('/audit-logs?action=data.access', tenant.admin);
     expect(seen.body.entries.map(({ id }: { id: string }) => id)).to.include(entry!['id']);
