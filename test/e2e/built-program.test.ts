@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import { execFile } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { copyFile, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { lineWriter } from '../../src/cli/audit/export-to-file.ts';
 import { exportBundle } from '../../src/features/audit/export-bundle.ts';
+import { type BuiltPrograms, BUILT_PROGRAMS_VARIABLE, buildPrograms } from '../support/built-programs.ts';
 import { type AuditBench, createAuditBench } from '../features/audit/audit-support.ts';
 
-const ROOT = path.join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 /** More than are checked without threads. */
 const ENTRIES = 25_000;
@@ -19,27 +19,23 @@ const ENTRIES = 25_000;
 describe('the program as it is built', function () {
   this.timeout(120_000);
   let folder: string;
+  let built: BuiltPrograms | undefined;
   let bench: AuditBench;
 
   before(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'muster-built-'));
-    const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-    await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', path.join(folder, 'dist')], {
-      cwd: ROOT,
-    });
-    await copyFile(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
-    for (const part of ['node_modules', 'migrations']) {
-      await symlink(path.join(ROOT, part), path.join(folder, part));
-    }
+    folder = await mkdtemp(path.join(tmpdir(), 'muster-bundle-'));
+    if (process.env[BUILT_PROGRAMS_VARIABLE] === undefined) built = await buildPrograms();
     bench = await createAuditBench();
   });
   after(async () => {
     await bench?.close();
+    await built?.remove();
     await rm(folder, { recursive: true, force: true });
   });
 
+  const programs = () => built?.folder ?? process.env[BUILT_PROGRAMS_VARIABLE] ?? '';
   const muster = (...args: string[]) =>
-    run(process.execPath, [path.join(folder, 'dist/src/cli/muster.js'), ...args]).then(
+    run(process.execPath, [path.join(programs(), 'dist/src/cli/muster.js'), ...args]).then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
         code,

@@ -1,7 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import path from 'node:path';
-
-const ROOT = path.join(import.meta.dirname, '../..');
+import { programArguments } from './built-programs.ts';
 
 /** One of our programs as a process of its own. */
 export interface Program {
@@ -26,8 +24,12 @@ interface Options {
 
 /** @param entry  below the root of the repository */
 export function runProgram(entry: string, args: string[], { env, through = [] }: Options): Program {
-  const ours = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, entry), ...args];
-  const [command = process.execPath, ...words] = [...through, process.execPath, ...ours];
+  const [command = process.execPath, ...words] = [
+    ...through,
+    process.execPath,
+    ...programArguments(entry),
+    ...args,
+  ];
   const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], env });
   running.add(child);
   child.once('close', () => running.delete(child));

@@ -40,7 +40,9 @@ export async function createTestDatabase(
 ): Promise<TestDatabase> {
   const shared = process.env[TEST_POSTGRES_VARIABLE];
   const server =
-    shared === undefined ? await (own ??= startTestPostgres(options.durable ?? false)) : { ownerUrl: shared };
+    shared === undefined
+      ? await (own ??= startTestPostgres({ durable: options.durable }))
+      : { ownerUrl: shared };
   const name = `muster_test_${process.pid}_${++made}`;
   const template = options.migrated === false ? 'template1' : TEMPLATE;
   await asOwner(server.ownerUrl, `create database ${name} template ${template}`);
@@ -75,8 +77,18 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   }
 }
 
-export async function startTestPostgres(durable = false): Promise<TestPostgres> {
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-test-'));
+/**
+ * @param options.within  the folder to make the data folder in
+ * @param options.durable  writes reach the disk
+ */
+export async function startTestPostgres({
+  within = tmpdir(),
+  durable = false,
+}: {
+  within?: string | undefined;
+  durable?: boolean | undefined;
+}): Promise<TestPostgres> {
+  const dataDir = await mkdtemp(path.join(within, 'muster-test-'));
   // The unprivileged account that Postgres runs under, when we are root, must be able to pass.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable });

@@ -9,6 +9,7 @@ import { BundleReader, type BundleReport, type BundleTrust } from '../../../src/
 import { OldEntries } from '../../../src/features/audit/old-entries.ts';
 import { checkStored } from '../../../src/features/audit/stored-check.ts';
 import type { S3Options } from '../../../src/platform/storage/s3.ts';
+import { programArguments } from '../../support/built-programs.ts';
 import { buildTenant } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../support/s3-server.ts';
@@ -209,7 +210,7 @@ describe('the archive of the audit trail', function () {
     new Promise<{ code: number; out: string; err: string }>((resolve) => {
       execFile(
         process.execPath,
-        ['src/run.mjs', 'src/cli/muster.ts', 'audit', ...args],
+        [...programArguments('src/cli/muster.ts'), 'audit', ...args],
         { cwd: ROOT, env },
         (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       );
@@ -225,7 +226,7 @@ describe('the archive of the audit trail', function () {
       asked();
       return new Promise(() => {});
     };
-    const program = spawn(process.execPath, ['--import', 'tsx', 'src/cli/muster.ts', 'audit', 'prune'], {
+    const program = spawn(process.execPath, [...programArguments('src/cli/muster.ts'), 'audit', 'prune'], {
       cwd: ROOT,
       env: environment(),
       stdio: 'ignore',

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programArguments } from '../../support/built-programs.ts';
 import { type AuditBench, createAuditBench, SECRET } from './audit-support.ts';
 import { publicPart, signingKeyRows } from '../../../src/features/audit/signing-keys.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
@@ -38,7 +39,7 @@ describe('muster audit', () => {
     new Promise((resolve) => {
       execFile(
         process.execPath,
-        ['src/run.mjs', 'src/cli/muster.ts', 'audit', ...args],
+        [...programArguments('src/cli/muster.ts'), 'audit', ...args],
         { cwd: ROOT, env: { PATH: process.env['PATH'], ...env } },
         (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       );

@@ -125,11 +125,9 @@ describe('tampering with the audit trail', () => {
       if (type === 'int8') return 'null';
       return `coalesce(${name}, '') || 'x'`;
     };
+    await tamper('create table kept as select * from audit_logs where chain_id = :org');
     for (const { name, type } of columns) {
       for (const seq of [1, 50, 1130]) {
-        await tamper(
-          'drop table if exists kept; create table kept as select * from audit_logs where chain_id = :org',
-        );
         await tamper(
           `update audit_logs set "${name}" = ${value(name, type)} where chain_id = :org and seq = ${seq}`,
         );
@@ -144,11 +142,12 @@ describe('tampering with the audit trail', () => {
           expect(found?.reason).to.match(/^entry 1130 is missing at the end|^it has no place in the chain/);
         }
         await tamper(
-          `delete from audit_logs where chain_id = :org or org_id = '${other}'; insert into audit_logs (${COLUMNS}) select ${COLUMNS} from kept`,
+          `delete from audit_logs where (chain_id = :org and seq = ${seq}) or id in (select id from kept where seq = ${seq});
+          insert into audit_logs (${COLUMNS}) select ${COLUMNS} from kept where seq = ${seq}`,
         );
       }
     }
-  }).timeout(60_000);
+  });
 
   it('is found where a value becomes null, or a null a value', async () => {
     await tamper(`update audit_logs set user_agent = null where chain_id = :org and seq = 20`);

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { Secret, TOTP } from 'otpauth';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { createSealer, sealContext } from '../../../src/platform/secrets/sealed.ts';
+import { programArguments } from '../../support/built-programs.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
@@ -42,7 +43,7 @@ describe('the second factor', () => {
         JWT_SECRET: 'a-secret-that-only-tests-sign-with',
         ...env,
       };
-      const args = ['src/run.mjs', 'src/cli/rotate-secrets.ts'];
+      const args = programArguments('src/cli/rotate-secrets.ts');
       const child = execFile(process.execPath, args, { env: surroundings }, (_error, stdout, stderr) =>
         resolve({ code: child.exitCode ?? -1, stdout, stderr }),
       );
