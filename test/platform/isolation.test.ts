@@ -373,17 +373,17 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/audit/stored-check.ts': 1,
   // Names of all chains that no entry uses any more.
   'features/audit/unused-names.ts': 4,
-  'features/auth/accept-invitation.ts': 3,
-  'features/auth/auth.service.ts': 4,
-  'features/auth/mfa.service.ts': 2,
-  'features/auth/password.service.ts': 3,
+  'features/auth/sign-in/accept-invitation.service.ts': 3,
+  'features/auth/sign-in/sign-in.service.ts': 4,
+  'features/auth/mfa/mfa.service.ts': 2,
+  'features/auth/password/password.service.ts': 3,
   'features/auth/sign-in-limits.ts': 1,
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 4,
-  'features/devices/agent-credentials.ts': 3,
-  'features/devices/device-store.ts': 7,
+  'features/devices/credentials/agent-credentials.ts': 3,
+  'features/devices/presence/device-store.ts': 7,
   // Wherever maintenance is over; organization by organization where that fails.
-  'features/devices/maintenance-end.ts': 2,
+  'features/devices/management/maintenance-end.ts': 2,
   'features/enrollment/enroll.service.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
   'features/groups/group-follower.ts': 2,
@@ -391,7 +391,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/live-filters/fleet-store.ts': 2,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 6,
-  'features/users/user.service.ts': 2,
+  'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/row-pruner.ts': 2,
   'platform/http/mount.ts': 1,

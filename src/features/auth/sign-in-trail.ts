@@ -2,7 +2,7 @@ import type { Caller, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
-import { loadCaller, type SessionCaller } from './session.service.ts';
+import { loadCaller, type SessionCaller } from './sessions/session.service.ts';
 
 export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
 

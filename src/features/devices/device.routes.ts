@@ -3,10 +3,10 @@ import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { costOfListing, Device, DeviceQuery } from './device.schema.ts';
-import type { BulkParts } from './bulk.service.ts';
-import { decommissionDevice } from './decommission.service.ts';
+import type { BulkParts } from './management/bulk.service.ts';
+import { decommissionDevice } from './management/decommission.service.ts';
 import { listDevices, readDevice } from './device.service.ts';
-import { about, managementRoutes } from './management.routes.ts';
+import { about, managementRoutes } from './management/management.routes.ts';
 
 const SCOPES = ['organization', 'partner', 'system'] as const;
 

@@ -22,7 +22,7 @@ import {
   STATUS_IS,
   toDevice,
   withGroups,
-} from './device.report.ts';
+} from './device.queries.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {

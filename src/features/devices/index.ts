@@ -1,8 +1,8 @@
-export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './agent-credentials.ts';
+export { CachedAgentCredentials, issueAgentToken, stageAgentToken } from './credentials/agent-credentials.ts';
 export { mayBeAble } from './capabilities.ts';
-export { assertRoomForDevice } from './device-caps.ts';
-export { createDeviceStore } from './device-store.ts';
-export type { TellAutoUpdate } from './update.service.ts';
+export { assertRoomForDevice } from './management/device-quota.ts';
+export { createDeviceStore } from './presence/device-store.ts';
+export type { TellAutoUpdate } from './management/update.service.ts';
 export { deviceRoutes } from './device.routes.ts';
 export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
@@ -13,6 +13,6 @@ export {
   positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';
-export { MaintenanceEnd } from './maintenance-end.ts';
-export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.report.ts';
+export { MaintenanceEnd } from './management/maintenance-end.ts';
+export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.queries.ts';
 export { deviceRetention } from './retention.ts';

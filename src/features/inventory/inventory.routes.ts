@@ -12,7 +12,7 @@ import {
   SoftwareTitlePage,
 } from './inventory.schema.ts';
 import { takeInventory } from './inventory.service.ts';
-import { listChanges, listInstalled, listTitles, readInventory } from './reading.service.ts';
+import { listChanges, listInstalled, listTitles, readInventory } from './software.service.ts';
 import { CHANGES_MAX } from './stored-software.ts';
 
 const READERS = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;

@@ -9,7 +9,7 @@ import {
   OrganizationPatch,
   OrganizationQuery,
 } from './organization.schema.ts';
-import { listAllOrganizations, listOrganizations } from './organization.list.ts';
+import { listAllOrganizations, listOrganizations } from './organization.queries.ts';
 import {
   createOrganization,
   deleteOrganization,

@@ -5,7 +5,7 @@ import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
-import { reach } from './organization.list.ts';
+import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
 

@@ -1,15 +1,15 @@
-export { knownPeople, type KnownPerson } from './known-people.ts';
-export { type InvitationLimits, invitationLimits } from './invitation-limits.ts';
-export { joinAsHolder, joinAsNewHolder, openInvitation } from './acceptance.ts';
+export { knownPeople, type KnownPerson } from './members/known-people.ts';
+export { type InvitationLimits, invitationLimits } from './invitations/invitation-limits.ts';
+export { joinAsHolder, joinAsNewHolder, openInvitation } from './invitations/acceptance.service.ts';
 export {
   type AccountEnding,
   displace,
   endCredentials,
   endUnprovedHolding,
   forgetOpenLinks,
-} from './account-ending.ts';
-export { endSessionsOf } from './user-sessions.ts';
-export { createFirstAdmin, findUserByEmail } from './user.service.ts';
-export { SYSTEM_ROLES, User } from './user.model.ts';
+} from './accounts/account-ending.ts';
+export { endSessionsOf } from './accounts/user-sessions.ts';
+export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';
+export { SYSTEM_ROLES, User } from './accounts/user.model.ts';
 export { userRoutes } from './user.routes.ts';
-export { invitationRetention } from './retention.ts';
+export { invitationRetention } from './invitations/retention.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { invite, resendInvitation, type InvitationParts } from './invitation.service.ts';
+import { invite, resendInvitation, type InvitationParts } from './invitations/invitation.service.ts';
 import {
   assignRole,
   changePerson,
@@ -10,8 +10,8 @@ import {
   listPeople,
   readSelf,
   removePerson,
-} from './people.service.ts';
-import { readPerson, type Person } from './person.ts';
+} from './members/member.service.ts';
+import { readPerson, type Person } from './members/member.queries.ts';
 import {
   Invited,
   NewInvitation,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { passwordFault } from '../../../src/features/auth/password-rules.ts';
+import { passwordFault } from '../../../src/features/auth/password/password-rules.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildPerson, buildTenant, PASSWORD, signIn, type Person } from '../../support/factories.ts';

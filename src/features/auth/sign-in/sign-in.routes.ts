@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { AcceptanceParts } from './accept-invitation.service.ts';
+import { LoginRequest, LoginResponse, Me, SignedIn, Tokens } from './sign-in.schema.ts';
+import { describeMe, type AuthService } from './sign-in.service.ts';
+import { MfaVerification } from '../mfa/mfa.schema.ts';
+import { passwordRoutes } from '../password/password.routes.ts';
+import type { PasswordParts } from '../password/password.service.ts';
+import { REFRESH_COOKIE, refreshCookie } from '../sessions/refresh-cookie.ts';
+
+export function authRoutes({
+  auth,
+  secureCookies,
+  ...parts
+}: PasswordParts &
+  Omit<AcceptanceParts, 'auth'> & { auth: AuthService; secureCookies: boolean }): RouteGroup {
+  const cookie = refreshCookie({ secureCookies });
+
+  return {
+    name: 'Sign-in',
+    description: 'Passwords, sessions and tokens of people.',
+    routes: [
+      route({
+        method: 'post',
+        path: '/auth/login',
+        summary: 'Sign in with e-mail address and password',
+        description:
+          'Sets the refresh cookie `svc_refresh`; a person with a second factor gets a token for POST /auth/mfa/verify instead.',
+        access: 'public',
+        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
+        body: LoginRequest,
+        response: LoginResponse,
+        errors: [
+          'unauthenticated',
+          'partner_inactive',
+          'ip_not_allowed_at_sign_in',
+          'rate_limited',
+          'unavailable',
+        ],
+        handler: async ({ ctx, body, reply }) => {
+          const result = await auth.login(ctx, body);
+          if ('refreshToken' in result) cookie.set(reply, result.refreshToken);
+          return result.answer;
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/auth/mfa/verify',
+        summary: 'Finish a sign-in with the second factor',
+        description:
+          'Takes a code of the authenticator app or a recovery code, each of them once. Sets the refresh cookie `svc_refresh`.',
+        access: 'public',
+        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
+        body: MfaVerification,
+        response: SignedIn,
+        errors: ['unauthenticated', 'partner_inactive', 'rate_limited', 'not_found', 'conflict'],
+        handler: async ({ ctx, body, reply }) => {
+          const { answer, refreshToken } = await auth.verifySecondFactor(ctx, body);
+          cookie.set(reply, refreshToken);
+          return answer;
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/auth/refresh',
+        summary: 'Trade the refresh cookie for a new access token',
+        description:
+          'A refresh token that comes back more than 10 seconds after it was used ends its whole session.',
+        access: 'public',
+        unaudited: 'goes on with a session whose sign-in is in the trail',
+        response: z.object({ tokens: Tokens }),
+        errors: ['unauthenticated', 'partner_inactive'],
+        handler: async ({ ctx, cookies, reply }) => {
+          const { answer, refreshToken } = await auth.refresh(ctx, cookies[REFRESH_COOKIE]);
+          cookie.set(reply, refreshToken);
+          return answer;
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/auth/logout',
+        summary: 'Sign out of the session of the cookie or the access token',
+        access: 'public',
+        unaudited: 'writes user.logout itself: whose session it is turns out on the way',
+        response: z.object({ success: z.literal(true) }),
+        handler: async ({ ctx, cookies, bearer, reply }) => {
+          const answer = await auth.logout(ctx, {
+            refreshToken: cookies[REFRESH_COOKIE],
+            accessToken: bearer,
+          });
+          cookie.clear(reply);
+          return answer;
+        },
+      }),
+      route({
+        method: 'get',
+        path: '/auth/me',
+        summary: 'Who is signed in, and what they may do',
+        access: 'signed-in',
+        response: Me,
+        handler: ({ ctx }) => describeMe(ctx),
+      }),
+      ...passwordRoutes({ auth, ...parts }, cookie),
+    ],
+  };
+}

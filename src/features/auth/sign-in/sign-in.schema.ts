@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { SCOPES } from '../../../platform/db/tenant-scope.ts';
+import { text, Timestamp } from '../../../platform/http/fields.ts';
+
+export const LoginRequest = z.object({
+  email: text(255),
+  password: z.string().min(1, 'must not be empty').max(128, 'must have at most 128 characters'),
+});
+export type LoginRequest = z.infer<typeof LoginRequest>;
+
+export const Tokens = z
+  .object({ accessToken: z.string(), expiresInSeconds: z.number().int() })
+  .meta({ id: 'Tokens' });
+export type Tokens = z.infer<typeof Tokens>;
+
+export const SignedIn = z
+  .object({
+    user: z.object({ id: z.uuid(), email: z.string(), name: z.string(), mfaEnabled: z.boolean() }),
+    tokens: Tokens,
+    mfaRequired: z.literal(false),
+  })
+  .meta({ id: 'SignedIn' });
+export type SignedIn = z.infer<typeof SignedIn>;
+
+/** The password was right; POST /auth/mfa/verify takes the token together with a code. */
+export const SecondFactorRequired = z
+  .object({
+    mfaRequired: z.literal(true),
+    tempToken: z.string().describe('Good for 5 minutes and 5 tries.'),
+    user: z.null(),
+    tokens: z.null(),
+  })
+  .meta({ id: 'SecondFactorRequired' });
+export type SecondFactorRequired = z.infer<typeof SecondFactorRequired>;
+
+export const LoginResponse = z.discriminatedUnion('mfaRequired', [SignedIn, SecondFactorRequired]);
+
+export const Me = z.object({
+  user: z.object({ id: z.uuid(), email: z.string(), name: z.string() }),
+  scope: z.enum(SCOPES),
+  partnerId: z.uuid().optional(),
+  orgId: z.uuid().optional(),
+  role: z.object({ id: z.uuid(), name: z.string() }),
+  permissions: z.array(z.string()),
+  accessibleOrgIds: z.array(z.uuid()).nullable().describe('null: all of them.'),
+});
+
+/** How strong a new password must be, the service says, one thing at a time. */
+const NewPassword = z.string();
+const LinkToken = z.string().min(1).max(200);
+
+export const InvitationToken = z.object({ token: LinkToken });
+export const InvitationPreview = z.object({
+  email: z.string(),
+  name: z.string(),
+  partnerName: z.string().optional(),
+  orgName: z.string().optional(),
+});
+export const AcceptInvitation = z.object({ token: LinkToken, password: NewPassword });
+export type AcceptInvitation = z.infer<typeof AcceptInvitation>;
+
+export const ForgottenPassword = z.object({ email: LoginRequest.shape.email });
+export const PasswordReset = z.object({ token: LinkToken, password: NewPassword });
+export type PasswordReset = z.infer<typeof PasswordReset>;
+export const PasswordChange = z.object({
+  currentPassword: LoginRequest.shape.password,
+  newPassword: NewPassword,
+});
+export type PasswordChange = z.infer<typeof PasswordChange>;
+
+export const OwnSession = z.object({
+  id: z.uuid(),
+  createdAt: Timestamp,
+  lastUsedAt: Timestamp,
+  expiresAt: Timestamp,
+  ipAddress: z.string().nullable(),
+  userAgent: z.string().nullable(),
+  current: z.boolean().describe('The session of this very request.'),
+});

@@ -1,0 +1,211 @@
+import type { z } from 'zod';
+import type { Context, PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { AppError } from '../../../platform/errors.ts';
+import { verifyPassword } from '../../../platform/secrets/passwords.ts';
+import { accessibleOrganizationIds } from '../../organizations/index.ts';
+import { type AccountEnding, findUserByEmail, joinAsHolder, User } from '../../users/index.ts';
+import { ACCESS_TOKEN_SECONDS, type AccessTokens } from '../sessions/access-token.ts';
+import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './sign-in.schema.ts';
+import { assertAddressAllowed } from '../sessions/ip-allowlist.ts';
+import type { MfaVerification } from '../mfa/mfa.schema.ts';
+import { wrongCode, type SecondFactor } from '../mfa/mfa.service.ts';
+import type { SignInFailure, SignInTrail } from '../sign-in-trail.ts';
+import type { SignInLimits } from '../sign-in-limits.ts';
+import {
+  endSession,
+  findCaller,
+  loadCaller,
+  openSession,
+  rotateRefreshToken,
+  type SessionCaller,
+  sessionOf,
+} from '../sessions/session.service.ts';
+
+/** An answer that comes with a refresh token, which travels as a cookie and never in the body. */
+interface WithRefreshToken<T> {
+  answer: T;
+  refreshToken: string;
+}
+
+export type AuthService = ReturnType<typeof authService>;
+
+export function authService({
+  accessTokens,
+  secondFactor,
+  limits,
+  trail,
+  ending,
+}: {
+  accessTokens: AccessTokens;
+  secondFactor: SecondFactor;
+  limits: SignInLimits;
+  trail: SignInTrail;
+  ending: Pick<AccountEnding, 'revokeKeysOf'>;
+}) {
+  const tokensFor = (caller: SessionCaller): Tokens => ({
+    accessToken: accessTokens.issue(caller),
+    expiresInSeconds: ACCESS_TOKEN_SECONDS,
+  });
+
+  /** The end of every way to sign in: a session, and the answer that tells of it. */
+  const signIn = async (
+    tx: Tx,
+    ctx: PublicContext,
+    user: User,
+    { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
+  ): Promise<WithRefreshToken<SignedIn>> => {
+    await assertUnchanged(tx, user);
+    if (invitation !== undefined) await joinAsHolder(tx, invitation, user, ending);
+    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
+    await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
+    const caller = await findCaller(tx, sessionId);
+    // Refused here or below, the session is rolled back with all the rest.
+    if (caller === undefined) throw belongsNowhere();
+    assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+    await trail.opened(tx, ctx, caller);
+    const { id, email, name, mfaEnabled } = user;
+    return {
+      answer: { user: { id, email, name, mfaEnabled }, tokens: tokensFor(caller), mfaRequired: false },
+      refreshToken,
+    };
+  };
+
+  /** What comes of the proof of a known person, in the audit trail too. */
+  const noted = async <T>(
+    ctx: PublicContext,
+    userId: string,
+    failure: SignInFailure,
+    proceed: () => Promise<T>,
+  ): Promise<T> => {
+    try {
+      const result = await proceed();
+      trail.committed();
+      return result;
+    } catch (error) {
+      trail.refused(ctx, userId, failure, error);
+      throw error;
+    }
+  };
+
+  return {
+    /**
+     * One generic refusal, and equal work, whether the person is unknown, disabled or mistyped.
+     * @param invitation  hash of the token of one that this sign-in accepts, once all is proved
+     */
+    async login(
+      ctx: PublicContext,
+      { email, password }: LoginRequest,
+      invitation?: string,
+    ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
+      const uncount = await limits.beforeTry(email, ctx.client, ctx.withSystem);
+      const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
+      // Hashing takes a while, so it happens outside of any transaction.
+      const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
+      if (user === undefined || !fits) {
+        ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
+        const refusal = wrongPassword();
+        if (user !== undefined) trail.refused(ctx, user.id, 'password', refusal);
+        throw refusal;
+      }
+      await uncount();
+      return noted(ctx, user.id, 'password', () =>
+        ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
+          if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false, invitation });
+          await assertUnchanged(tx, user);
+          const tempToken = await secondFactor.challenge(tx, user.id, invitation);
+          return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
+        }),
+      );
+    },
+
+    /** The second half of a sign-in. */
+    async verifySecondFactor(
+      ctx: PublicContext,
+      input: MfaVerification,
+    ): Promise<WithRefreshToken<SignedIn>> {
+      const attempt = await secondFactor.attempt(ctx, input);
+      return noted(ctx, attempt.userId, 'second_factor', () =>
+        secondFactor.meet(ctx, attempt, async (tx) => {
+          const user = await User.query(tx).findById(attempt.userId);
+          if (user?.status !== 'active') throw wrongCode();
+          return signIn(tx, ctx, user, { mfa: true, invitation: attempt.invitation });
+        }),
+      );
+    },
+
+    async refresh(
+      ctx: PublicContext,
+      presented: string | undefined,
+    ): Promise<WithRefreshToken<{ tokens: Tokens }>> {
+      const refused = new AppError('unauthenticated', 'The session has ended. Sign in again.');
+      if (presented === undefined) throw refused;
+      const rotation = await ctx.withSystem('trade a refresh token', async (tx) => {
+        const result = await rotateRefreshToken(tx, presented);
+        if (result.outcome !== 'rotated') return result;
+        const caller = await loadCaller(tx, result.sessionId);
+        assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+        return { ...result, caller };
+      });
+      if (rotation.outcome === 'reused') {
+        ctx.log.warn({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.refresh_token_reused');
+      }
+      if (!('caller' in rotation)) throw refused;
+      return { answer: { tokens: tokensFor(rotation.caller) }, refreshToken: rotation.refreshToken };
+    },
+
+    /** Ends the session of the cookie and of the access token. Signing out twice is no error. */
+    async logout(
+      ctx: PublicContext,
+      presented: { refreshToken: string | undefined; accessToken: string | undefined },
+    ): Promise<{ success: true }> {
+      const { refreshToken, accessToken } = presented;
+      await ctx.withSystem('end a session', async (tx) => {
+        const sessions = [
+          refreshToken === undefined ? undefined : await sessionOf(tx, refreshToken),
+          accessToken === undefined ? undefined : accessTokens.sessionOf(accessToken),
+        ];
+        for (const sessionId of sessions) {
+          if (sessionId === undefined) continue;
+          await trail.ending(tx, ctx, sessionId);
+          await endSession(tx, sessionId, 'signed_out');
+        }
+      });
+      trail.committed();
+      return { success: true };
+    },
+  };
+}
+
+const wrongPassword = () => new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+
+/**
+ * Throws where the password that was checked has been replaced meanwhile, and holds it until the transaction ends:
+ * whoever resets it must find every session that was opened with the one before, to end them all.
+ */
+async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void> {
+  const same = await User.query(tx)
+    .where({ id, password_hash: passwordHash, status: 'active' })
+    .forUpdate()
+    .first();
+  if (same === undefined) throw wrongPassword();
+}
+
+const belongsNowhere = () =>
+  new AppError(
+    'unauthenticated',
+    'This account does not belong to a provider or an organization. Ask to be invited.',
+  );
+
+export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
+  const { caller } = ctx;
+  return {
+    user: { id: caller.userId, email: caller.email, name: caller.name },
+    scope: caller.scope,
+    ...(caller.partnerId === null ? {} : { partnerId: caller.partnerId }),
+    ...(caller.orgId === null ? {} : { orgId: caller.orgId }),
+    role: { id: caller.roleId, name: caller.roleName },
+    permissions: [...caller.permissions].sort(),
+    accessibleOrgIds: await accessibleOrganizationIds(ctx),
+  };
+}

@@ -1,0 +1,154 @@
+import type { DeviceHub } from '../../../hub/index.ts';
+import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import { SetAside } from '../../../platform/set-aside.ts';
+
+/** How late maintenance ends at most; to look costs one step into an index that is mostly empty. */
+const EVERY_MS = 2000;
+const AT_ONCE = 1000;
+
+interface Ended {
+  id: string;
+  org_id: string;
+  partner_id: string;
+  hostname: string;
+  until: Date;
+}
+
+// One that is being changed at this moment is left for the next look, as is one that another node is ending.
+const END = `
+  with over as (
+    select d.id, o.partner_id, d.maintenance_until as until
+    from devices d join organizations o on o.id = d.org_id
+    where d.condition = 'maintenance' and d.maintenance_until <= now()
+      and (?::uuid is null or d.org_id = ?::uuid) and not d.org_id = any(?::uuid[])
+    order by d.maintenance_until limit ${AT_ONCE} for no key update of d skip locked
+  )
+  update devices d set condition = 'normal', maintenance_until = null, updated_at = now()
+  from over where d.id = over.id
+  returning d.id, d.org_id, over.partner_id, d.hostname, over.until`;
+
+const WAITING = `select distinct org_id from devices where condition = 'maintenance' and maintenance_until <= now()`;
+
+/** Of which organizations: of one, or of all without some. */
+interface Choice {
+  only?: string;
+  without?: readonly string[];
+}
+
+/** Ends maintenance whose time is over, also what ended while no server ran. Every node looks; one of them finds each. */
+export class MaintenanceEnd {
+  readonly #parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger };
+  readonly #aside = new SetAside();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #isFailing = false;
+  #isClosed = false;
+
+  constructor(parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger }) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.#look().then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    }, EVERY_MS).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  /** Answers of how many devices it has ended. */
+  async endThoseOver(): Promise<number> {
+    const without = this.#aside.notDue();
+    try {
+      const ended = await this.#endAll({ without });
+      this.#aside.keepOnly(new Set(without));
+      return ended;
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      return this.#endOneByOne(without);
+    }
+  }
+
+  /** Organization by organization, where one of them keeps all others from their end. */
+  async #endOneByOne(without: readonly string[]): Promise<number> {
+    const { db, log } = this.#parts;
+    const { rows } = await withSystem(
+      db,
+      'find the organizations with maintenance whose time is over',
+      (tx) => tx.raw<{ rows: { org_id: string }[] }>(WAITING),
+    );
+    let ended = 0;
+    for (const { org_id: orgId } of rows) {
+      if (without.includes(orgId)) continue;
+      try {
+        ended += await this.#endAll({ only: orgId });
+        this.#aside.release(orgId);
+      } catch (error) {
+        if (isDatabaseAway(error)) throw error;
+        const retryMs = this.#aside.put(orgId);
+        log.warn({ err: error, orgId, retryMs }, 'devices.maintenance_of_organization_not_ended');
+      }
+    }
+    return ended;
+  }
+
+  async #endAll(choice: Choice): Promise<number> {
+    let ended = 0;
+    let some = AT_ONCE;
+    while (some === AT_ONCE && !this.#isClosed) {
+      some = await this.#endSome(choice);
+      ended += some;
+    }
+    return ended;
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await this.endThoseOver();
+      this.#isFailing = false;
+    } catch (error) {
+      // Once for each time that the database is away.
+      if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'devices.maintenance_not_ended');
+      this.#isFailing = true;
+    }
+  }
+
+  async #endSome({ only, without = [] }: Choice): Promise<number> {
+    const { db, hub, audit, log } = this.#parts;
+    const ended = await withSystem(db, 'end maintenance whose time is over', async (tx) => {
+      const { rows } = await tx.raw<{ rows: Ended[] }>(END, [
+        only ?? null,
+        only ?? null,
+        [...without],
+      ] as string[]);
+      await audit.recordAll(
+        tx,
+        rows.map(({ id, org_id: orgId, partner_id: partnerId, hostname, until }) => ({
+          action: 'device.maintenance',
+          resourceType: 'device',
+          resourceId: id,
+          resourceName: hostname,
+          details: { enabled: false, until: until.toISOString() },
+          actor: { kind: 'system' as const, orgId, partnerId },
+          state: { client: { ip: null, userAgent: null }, log },
+        })),
+      );
+      return rows.map(({ id }) => id);
+    });
+    if (ended.length > 0) {
+      audit.committed();
+      hub.devicesChanged(ended);
+    }
+    return ended.length;
+  }
+}

@@ -1,0 +1,141 @@
+import type { AuditNote } from '../../../platform/http/route.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { type AnyRoute, route } from '../../../platform/http/route.ts';
+import { type BulkParts, changeInBulk } from './bulk.service.ts';
+import { restoreDevice } from './decommission.service.ts';
+import { Device } from '../device.schema.ts';
+import { changeMaintenance } from './maintenance.service.ts';
+import {
+  type BulkAction,
+  BulkChange,
+  BulkChanged,
+  DeviceMove,
+  DeviceMoved,
+  DevicePatch,
+  Maintenance,
+} from './management.schema.ts';
+import { moveDevice } from './move.service.ts';
+import { updateDevice } from './update.service.ts';
+
+const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
+
+export const about = (device: { id: string; orgId: string; hostname: string }) => ({
+  orgId: device.orgId,
+  resourceId: device.id,
+  resourceName: device.hostname,
+});
+
+/** What people decide about devices. */
+export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
+  route({
+    method: 'post',
+    path: '/devices/bulk',
+    summary: 'Change many devices at once',
+    description:
+      'Each device has an outcome of its own; one that cannot be changed stops no other. To decommission needs `devices:delete`.',
+    access: may('devices:write'),
+    cost: 'expensive',
+    body: BulkChange,
+    response: BulkChanged,
+    idempotent: true,
+    handler: ({ ctx, body }) => changeInBulk(ctx, body, parts),
+    audit: {
+      action: 'device.update',
+      resource: 'device',
+      note: ({ changed }, { body: { action } }) =>
+        changed.map((device) => ({ ...about(device), ...deedOf(action) })),
+    },
+  }),
+  route({
+    method: 'patch',
+    path: '/devices/:id',
+    summary: 'Change a device',
+    access: may('devices:write'),
+    params: IdParams,
+    body: DevicePatch,
+    response: Device,
+    errors: ['conflict', 'tenant_inactive'],
+    handler: ({ ctx, params, body }) => updateDevice(ctx, params.id, body, parts),
+    audit: {
+      action: 'device.update',
+      resource: 'device',
+      note: (device) => ({ ...about(device), details: { changedFields: device.changedFields } }),
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/devices/:id/maintenance',
+    summary: 'Begin or end maintenance',
+    description:
+      'A device in maintenance shows that as its status, whether it is connected or not, until somebody ends it or its time is over.',
+    access: may('devices:write'),
+    params: IdParams,
+    body: Maintenance,
+    response: Device,
+    errors: ['conflict', 'tenant_inactive'],
+    handler: ({ ctx, params, body }) => changeMaintenance(ctx, params.id, body, parts.hub),
+    audit: {
+      action: 'device.maintenance',
+      resource: 'device',
+      note: (device, { body }) => ({ ...about(device), details: body }),
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/devices/:id/restore',
+    summary: 'Put a decommissioned device back in service',
+    description: 'It is as it was, and its token stays dead: its agent has to enroll again.',
+    access: may('devices:delete'),
+    params: IdParams,
+    response: Device,
+    errors: ['conflict', 'limit_reached', 'tenant_inactive'],
+    handler: ({ ctx, params }) => restoreDevice(ctx, params.id, parts.hub),
+    audit: { action: 'device.restore', resource: 'device', note: about },
+  }),
+  route({
+    method: 'post',
+    path: '/devices/:id/move',
+    summary: 'Move a device to another site, also of another organization',
+    description:
+      'All that belongs to the device goes with it; what cannot is named in the answer. Its connection ends, and its agent comes back by itself.',
+    access: may('devices:write'),
+    params: IdParams,
+    body: DeviceMove,
+    response: DeviceMoved,
+    errors: ['conflict', 'limit_reached', 'tenant_inactive'],
+    handler: ({ ctx, params, body }) => moveDevice(ctx, params.id, body, parts.hub),
+    audit: {
+      action: 'device.move',
+      resource: 'device',
+      // Each organization finds it in its trail.
+      note: ({ device, from, groupsLeft, customFieldsDropped }) => {
+        const { orgId, siteId } = device;
+        const groups = groupsLeft.map(({ name }) => name);
+        const details = { from, to: { orgId, siteId }, groupsLeft: groups, customFieldsDropped };
+        return [...new Set([from.orgId, orgId])].map((one) => ({ ...about(device), orgId: one, details }));
+      },
+    },
+  }),
+];
+
+/** What was done to each device, as it would have been noted alone. */
+function deedOf(action: BulkAction): Pick<AuditNote, 'action' | 'details'> {
+  const changed = (...changedFields: string[]) => ({ details: { changedFields, inBulk: true } });
+  switch (action.type) {
+    case 'maintenance': {
+      const { type: _type, ...wanted } = action;
+      return { action: 'device.maintenance', details: { ...wanted, inBulk: true } };
+    }
+    case 'decommission':
+      return { action: 'device.delete', details: { inBulk: true } };
+    case 'site':
+      return changed('siteId');
+    case 'customFields':
+      return changed(...Object.keys(action.set).map((key) => `customFields.${key}`));
+    case 'tags':
+    case 'autoUpdate':
+      return changed(action.type);
+    default:
+      return action satisfies never;
+  }
+}

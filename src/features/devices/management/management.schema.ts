@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { futureInstant, Id, JsonInput, nullAsAbsent, text } from '../../../platform/http/fields.ts';
+import { Device } from '../device.schema.ts';
+
+const MAX_TAGS = 50;
+/** A comma separates tags where they are listed. */
+const tag = text(64)
+  .trim()
+  .refine((value) => !value.includes(','), 'must not have a comma');
+const tags = z
+  .array(tag)
+  .max(MAX_TAGS)
+  .transform((list) => [...new Set(list)]);
+export const TOO_MANY_TAGS = `a device may have ${MAX_TAGS} tags`;
+export const hasTooManyTags = (list: readonly string[]) => list.length > MAX_TAGS;
+
+const customFields = JsonInput.describe(
+  'Values by the keys of custom fields: null removes one, what is not named stays.',
+);
+
+export const DevicePatch = z
+  .strictObject({
+    displayName: text(255).trim().nullable(),
+    tags: tags.describe('All tags of the device.'),
+    customFields,
+    autoUpdate: z.boolean().describe('The agent is told, and keeps it.'),
+    siteId: Id.describe('Another site of the organization.'),
+  })
+  .partial();
+export type DevicePatch = z.infer<typeof DevicePatch>;
+
+const MAINTENANCE_MAX_MS = 366 * 24 * 3_600_000;
+
+const maintenance = {
+  enabled: z.boolean(),
+  until: nullAsAbsent(
+    futureInstant().refine((at) => at.getTime() <= Date.now() + MAINTENANCE_MAX_MS, 'must lie within a year'),
+  ).describe('When it ends by itself; left out, somebody has to end it.'),
+};
+const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: Date | undefined }) =>
+  enabled || until === undefined;
+const UNTIL_RULE = { path: ['until'], message: 'belongs to maintenance that begins' };
+
+export const Maintenance = z.strictObject(maintenance).refine(untilWhenEnabled, UNTIL_RULE);
+export type Maintenance = z.infer<typeof Maintenance>;
+
+export const DeviceMove = z.strictObject({
+  orgId: Id.optional().describe('Another organization of the same partner; in system scope any.'),
+  siteId: Id,
+});
+export type DeviceMove = z.infer<typeof DeviceMove>;
+
+export const DeviceMoved = z.object({
+  device: Device,
+  groupsLeft: z
+    .array(z.object({ id: z.uuid(), name: z.string() }))
+    .describe('Groups of the organization it was in.'),
+  customFieldsDropped: z
+    .array(z.string())
+    .describe('Keys that the organization it is in now does not define, or not with the same type.'),
+});
+export type DeviceMoved = z.input<typeof DeviceMoved>;
+
+export const MAX_BULK_DEVICES = 1000;
+
+const BulkAction = z.discriminatedUnion('type', [
+  z
+    .strictObject({ type: z.literal('tags'), add: tags.optional(), remove: tags.optional() })
+    .refine(({ add = [], remove = [] }) => add.length + remove.length > 0, 'must add or remove a tag')
+    .refine(({ add = [], remove = [] }) => !add.some((tag) => remove.includes(tag)), {
+      path: ['remove'],
+      message: 'must not name what is added',
+    }),
+  z.strictObject({ type: z.literal('maintenance'), ...maintenance }).refine(untilWhenEnabled, UNTIL_RULE),
+  z.strictObject({ type: z.literal('site'), siteId: Id }),
+  z.strictObject({ type: z.literal('decommission') }),
+  z.strictObject({ type: z.literal('customFields'), set: customFields }),
+  z.strictObject({ type: z.literal('autoUpdate'), enabled: z.boolean() }),
+]);
+export type BulkAction = z.infer<typeof BulkAction>;
+
+export const BulkChange = z.strictObject({
+  deviceIds: z
+    .array(Id)
+    .min(1)
+    .max(MAX_BULK_DEVICES)
+    .transform((ids) => [...new Set(ids)]),
+  action: BulkAction,
+});
+export type BulkChange = z.infer<typeof BulkChange>;
+
+export const BulkChanged = z.object({
+  results: z
+    .array(
+      z.object({
+        deviceId: z.uuid(),
+        ok: z.boolean(),
+        code: z.string().optional(),
+        message: z.string().optional(),
+      }),
+    )
+    .describe('In the order of the request, each device once.'),
+  succeeded: z.number().int(),
+  failed: z.number().int(),
+});

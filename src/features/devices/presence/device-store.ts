@@ -1,0 +1,239 @@
+import type { DeviceStore, PassedAddresses, PresenceRecord } from '../../../hub/ports.ts';
+import type { Caller } from '../../../platform/context.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { runPrepared } from '../../../platform/db/prepared.ts';
+import type { Statement } from '../../../platform/db/statement.ts';
+import { ExpensiveWork } from '../../../platform/expensive-work.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import { type Tx, withSystem, withSystemStatement, withTenant } from '../../../platform/db/transaction.ts';
+import { PRESENCE_JOIN, visibleDevices } from '../../conditions/index.ts';
+import { actingStatusSql, assertOrganizationAccess, isManageable } from '../../organizations/index.ts';
+import {
+  type Changed,
+  movesOverPassed,
+  noteMoves,
+  presenceValues,
+  reportValues,
+  WRITE_PRESENCE,
+  WRITE_REPORTS,
+} from './presence-writes.ts';
+import { selectSummaries, type SummaryRow, toSummary } from '../device.queries.ts';
+import { devicesFound } from '../device.service.ts';
+
+const NONE_PASSED: PassedAddresses = new Map();
+
+/** The hub's view of the database. */
+export function createDeviceStore({
+  db,
+  nodeId,
+  audit,
+  log,
+  expensive = new ExpensiveWork({ poolSize: 2 }),
+  onHeard,
+  onPresence,
+}: {
+  db: Db;
+  nodeId: string;
+  audit: AuditTrail;
+  log: Logger;
+  /** Shares out the connections among people who read whole fleets, so that presence always finds one. */
+  expensive?: ExpensiveWork;
+  /** Called with devices that were heard of, once that is in the database. */
+  onHeard?: (deviceIds: readonly string[]) => void;
+  /** And with those of them that have come or gone. */
+  onPresence?: (deviceIds: readonly string[]) => void;
+}): DeviceStore {
+  const write = async (
+    why: string,
+    statement: Statement,
+    records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
+    values: readonly string[],
+    passed: PassedAddresses = NONE_PASSED,
+  ) => {
+    const hasMoved = (device: Changed) => device.hasMoved;
+    // Mostly nobody has. Where somebody comes from another address than before, it is done again with the audit trail.
+    const restless = passed.size === 0 ? [] : records.filter(({ deviceId }) => passed.has(deviceId));
+    const written =
+      restless.length > 0
+        ? undefined
+        : await withSystemStatement<Changed>(
+            db,
+            why,
+            { ...statement, values },
+            (rows) => !rows.some(hasMoved),
+          );
+    const changed =
+      written ??
+      (await withSystem(db, why, async (tx) => {
+        const overPassed = restless.length === 0 ? [] : await movesOverPassed(tx, restless, passed);
+        const rows = await runPrepared<Changed>(tx, statement, values);
+        const direct = rows.filter((row) => row.hasMoved && !passed.has(row.device_id));
+        await noteMoves(tx, [...direct, ...overPassed], { audit, log });
+        return rows;
+      }));
+    if (written === undefined) audit.committed();
+    onHeard?.(records.map(({ deviceId }) => deviceId));
+    const turned = changed.filter(({ hasTurned }) => hasTurned);
+    if (turned.length > 0) onPresence?.(turned.map(({ device_id: deviceId }) => deviceId));
+  };
+
+  // It waits for its turn for as long as it takes: how much a person can ask for at once is limited elsewhere.
+  const ofPerson = <T>(caller: Caller, work: (tx: Tx) => Promise<T>) =>
+    expensive.run(caller, () => withTenant(db, caller, work, { readOnly: true }), { isPatient: true });
+
+  return {
+    recordPresence: (records, passed) =>
+      write(
+        'write presence of many devices',
+        WRITE_PRESENCE,
+        records,
+        presenceValues(nodeId, records),
+        passed,
+      ),
+
+    recordReports: (records, passed) =>
+      write(
+        'write what devices without a connection report',
+        WRITE_REPORTS,
+        records,
+        reportValues(nodeId, records),
+        passed,
+      ),
+
+    async reporting(deviceIds) {
+      const { rows } = await withSystem(db, 'who reports without a connection', (tx) =>
+        deviceIds === undefined
+          ? tx.raw(`select device_id, reports_until from device_presence where reports_until > now()`)
+          : tx.raw(
+              `select device_id, case when state <> 'connected' then reports_until end as reports_until
+              from device_presence where device_id = any(?::uuid[]) and (reports_until > now() or state = 'connected')`,
+              [deviceIds as string[]],
+            ),
+      );
+      return (rows as { device_id: string; reports_until: Date | null }[]).map((row) => ({
+        deviceId: row.device_id,
+        until: row.reports_until?.getTime() ?? null,
+      }));
+    },
+
+    async recordFacts(facts) {
+      const { rows } = await withSystem(db, 'write what agents say of their machines', (tx) =>
+        // Locked in the order of their ids, as by all who change many.
+        tx.raw<{ rows: { id: string }[] }>(
+          `with u as materialized (
+            select * from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[],
+              "osVersion" text, "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean,
+              "autoUpdate" boolean)
+          ), differing as materialized (
+            select d.id from devices d join u on u."deviceId" = d.id
+            where (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version, d.last_user,
+                d.pending_reboot, d.auto_update)
+              is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities),
+                coalesce(u."osVersion", d.os_version), coalesce(u."osBuild", d.os_build),
+                coalesce(u."watchdogVersion", d.watchdog_version), coalesce(u."lastUser", d.last_user),
+                coalesce(u."pendingReboot", d.pending_reboot), coalesce(u."autoUpdate", d.auto_update))
+            order by d.id for no key update of d
+          )
+          update devices d set
+            agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
+            os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
+            watchdog_version = coalesce(u."watchdogVersion", d.watchdog_version),
+            last_user = coalesce(u."lastUser", d.last_user), pending_reboot = coalesce(u."pendingReboot", d.pending_reboot),
+            auto_update = coalesce(u."autoUpdate", d.auto_update), updated_at = now()
+          from differing join u on u."deviceId" = differing.id where d.id = differing.id returning d.id`,
+          [JSON.stringify(facts)],
+        ),
+      );
+      return rows.map(({ id }) => id);
+    },
+
+    async markLost(nodes) {
+      const [condition, values] = heldBy(nodes);
+      const lost = await withSystem(db, 'what a lost node held is not connected', async (tx) => {
+        const { rows } = await tx.raw(
+          `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
+          where state = 'connected' and ${condition} returning device_id, since, epoch::float8 as epoch`,
+          values as string[],
+        );
+        const marked = rows as { device_id: string; since: Date; epoch: number }[];
+        return marked.map(({ device_id: deviceId, since, epoch }) => ({
+          deviceId,
+          epoch,
+          presence: {
+            state: 'disconnected' as const,
+            since: since.toISOString(),
+            reason: 'node_lost' as const,
+          },
+        }));
+      });
+      if (lost.length > 0) onPresence?.(lost.map(({ deviceId }) => deviceId));
+      return lost;
+    },
+
+    async greatestEpoch() {
+      return withSystem(db, 'the greatest epoch of all claims', async (tx) => {
+        const { rows } = await tx.raw('select coalesce(max(epoch), 0)::float8 as epoch from device_presence');
+        return (rows as { epoch: number }[])[0]?.epoch ?? 0;
+      });
+    },
+
+    async askable(caller, deviceIds) {
+      const rows = await withTenant(
+        db,
+        caller,
+        (tx) =>
+          visibleDevices(tx, caller)
+            .join('organizations as o', 'o.id', 'd.org_id')
+            .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+            .select<{ id: string; status: string }[]>('d.id', tx.raw(`${actingStatusSql('o')} as status`)),
+        { readOnly: true },
+      );
+      return new Map(
+        rows.map(({ id, status }) => [
+          id,
+          { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
+        ]),
+      );
+    },
+
+    async found(caller, filterId, atMost) {
+      return ofPerson(caller, (tx) => devicesFound({ tx, caller }, filterId, { atMost, path: 'filterId' }));
+    },
+
+    async summaries(caller, filter, { after, atMost }) {
+      return ofPerson(caller, async (tx) => {
+        if (filter.orgId !== undefined) await assertOrganizationAccess({ tx, caller }, filter.orgId);
+        const query = visibleDevices(tx, caller)
+          .join('organizations as o', 'o.id', 'd.org_id')
+          .whereNull('o.deleted_at');
+        if (filter.orgId !== undefined) void query.where('d.org_id', filter.orgId);
+        if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
+        if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
+        const page = selectSummaries(query).orderByRaw('d.org_id, d.id').limit(atMost);
+        return (await page).map(toSummary);
+      });
+    },
+
+    async summariesOf(deviceIds) {
+      return withSystem(db, 'read devices that have changed, for whoever watches', async (tx) => {
+        const query = tx('devices as d')
+          .join('organizations as o', 'o.id', 'd.org_id')
+          .joinRaw(PRESENCE_JOIN)
+          .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
+          .where('d.condition', '<>', 'decommissioned')
+          .whereNull('o.deleted_at')
+          .select('o.partner_id');
+        const rows = (await selectSummaries(query)) as (SummaryRow & { partner_id: string })[];
+        return rows.map((row) => ({ device: toSummary(row), partnerId: row.partner_id }));
+      });
+    },
+  };
+}
+
+function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, values: unknown[]] {
+  if ('of' in nodes) return ['node_id = ?', [nodes.of]];
+  if (nodes.allBut.length === 0) return ['true', []];
+  // One that has only just come may not be known to whoever asks.
+  return [`not node_id = any(?::text[]) and since < now() - interval '10 seconds'`, [[...nodes.allBut]]];
+}

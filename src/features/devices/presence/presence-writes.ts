@@ -1,0 +1,177 @@
+import type { PassedAddresses, PresenceRecord, ReportRecord } from '../../../hub/ports.ts';
+import { arrayLiteral } from '../../../platform/db/array-literal.ts';
+import { runPrepared } from '../../../platform/db/prepared.ts';
+import type { Statement } from '../../../platform/db/statement.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Logger } from '../../../platform/logger.ts';
+
+/**
+ * How a batch of presence is written, and what is another about its devices than before. A batch goes in as arrays: one
+ * statement, one plan, however many devices.
+ */
+
+export interface Moved {
+  device_id: string;
+  org_id: string;
+  partner_id: string;
+  hostname: string;
+  before: string;
+  after: string;
+}
+
+/** A device that has come, gone, or come from another address. */
+export type Changed = Moved & { hasMoved: boolean; hasTurned: boolean };
+
+/**
+ * A statement that writes presence by `upsert`, and answers who has come, gone, or come from another address by that:
+ * of heartbeats mostly nobody. What was there before is read in the same statement, so it costs no round trip.
+ * @param upsert  in which $1 are the ids of the devices, an array
+ */
+const presenceStatement = (name: string, upsert: string): Statement => ({
+  name,
+  text: `with earlier as materialized (
+      select device_id, last_ip, state, reports_until > now() as reports from device_presence where device_id = any($1::uuid[])
+    ), written as (${upsert} returning device_id, last_ip, state, reports_until > now() as reports),
+    changed as (
+      select w.device_id, e.last_ip as before, w.last_ip as after, coalesce(e.last_ip <> w.last_ip, false) as "hasMoved",
+        (e.state, coalesce(e.reports, false)) is distinct from (w.state, coalesce(w.reports, false)) as "hasTurned"
+      from written w left join earlier e on e.device_id = w.device_id
+    )
+    select d.id as device_id, d.org_id, o.partner_id, d.hostname, c.before, c.after, c."hasMoved", c."hasTurned"
+    from changed c join devices d on d.id = c.device_id join organizations o on o.id = d.org_id
+    where c."hasMoved" or c."hasTurned"`,
+});
+
+/** The connections of devices. An epoch that is older than what is known changes nothing. */
+export const WRITE_PRESENCE = presenceStatement(
+  'write-presence',
+  `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+    cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds)
+  select u.device_id, d.org_id, u.epoch, $2, u.state, u.since, u.reason, u.last_seen_at, u.last_ip,
+    u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime
+  from unnest($1::uuid[], $3::bigint[], $4::text[], $5::timestamptz[], $6::text[], $7::timestamptz[], $8::text[],
+    $9::real[], $10::real[], $11::real[], $12::bigint[])
+    as u (device_id, epoch, state, since, reason, last_seen_at, last_ip, cpu, ram, disk, uptime)
+  join devices d on d.id = u.device_id
+  order by u.device_id
+  on conflict (device_id) do update set
+    epoch = excluded.epoch, node_id = excluded.node_id, state = excluded.state, since = excluded.since,
+    reason = excluded.reason, last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+    last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+    ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+    disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+    metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+    uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+    reports_until = case when excluded.state = 'connected' then null else p.reports_until end
+  where p.epoch <= excluded.epoch`,
+);
+
+/** What `WRITE_PRESENCE` is given. */
+export const presenceValues = (nodeId: string, records: readonly PresenceRecord[]): string[] => [
+  column(records, (r) => r.deviceId),
+  nodeId,
+  column(records, (r) => r.epoch),
+  column(records, (r) => r.presence.state),
+  column(records, (r) => r.presence.since),
+  column(records, (r) => r.presence.reason),
+  ...heardValues(records),
+];
+
+/** Whoever reports without a connection says nothing about the connection: that stays as it is. */
+export const WRITE_REPORTS = presenceStatement(
+  'write-reports',
+  `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
+    cpu_percent, ram_percent, disk_percent, metrics_at, uptime_seconds, reports_until)
+  select u.device_id, d.org_id, 0, $2, 'disconnected', d.enrolled_at, 'never_seen', u.last_seen_at, u.last_ip,
+    u.cpu, u.ram, u.disk, case when u.cpu is not null then u.last_seen_at end, u.uptime, u.until
+  from unnest($1::uuid[], $3::timestamptz[], $4::text[], $5::real[], $6::real[], $7::real[], $8::bigint[],
+    $9::timestamptz[])
+    as u (device_id, last_seen_at, last_ip, cpu, ram, disk, uptime, until)
+  join devices d on d.id = u.device_id
+  order by u.device_id
+  on conflict (device_id) do update set
+    last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at),
+    last_ip = coalesce(excluded.last_ip, p.last_ip), cpu_percent = coalesce(excluded.cpu_percent, p.cpu_percent),
+    ram_percent = coalesce(excluded.ram_percent, p.ram_percent),
+    disk_percent = coalesce(excluded.disk_percent, p.disk_percent),
+    metrics_at = coalesce(excluded.metrics_at, p.metrics_at),
+    uptime_seconds = coalesce(excluded.uptime_seconds, p.uptime_seconds),
+    reports_until = greatest(p.reports_until, excluded.reports_until)`,
+);
+
+/** What `WRITE_REPORTS` is given. */
+export const reportValues = (nodeId: string, records: readonly ReportRecord[]): string[] => [
+  column(records, (r) => r.deviceId),
+  nodeId,
+  ...heardValues(records),
+  column(records, (r) => r.until),
+];
+
+/** What both are given of whoever was heard. */
+const heardValues = (records: readonly (PresenceRecord | ReportRecord)[]): string[] => [
+  column(records, (r) => r.lastSeenAt),
+  column(records, (r) => r.lastIp),
+  column(records, (r) => percent(r.metrics?.cpuPercent)),
+  column(records, (r) => percent(r.metrics?.ramPercent)),
+  column(records, (r) => percent(r.metrics?.diskPercent)),
+  column(records, (r) => (r.uptimeSeconds === null ? null : Math.round(r.uptimeSeconds))),
+];
+
+const column = <T>(records: readonly T[], read: (record: T) => string | number | null) =>
+  arrayLiteral(records.map(read));
+
+/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
+const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);
+
+/**
+ * The moves of devices that came from several addresses since they were last written: from the one that is stored, over
+ * those they passed, to the one that is written now. For before that is written, in its transaction.
+ */
+export async function movesOverPassed(
+  tx: Tx,
+  records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
+  passed: PassedAddresses,
+): Promise<Moved[]> {
+  const stored = await runPrepared<Omit<Moved, 'before' | 'after'> & { last_ip: string | null }>(
+    tx,
+    LAST_ADDRESSES,
+    [records.map(({ deviceId }) => deviceId)],
+  );
+  const lastIps = new Map(records.map(({ deviceId, lastIp }) => [deviceId, lastIp]));
+  return stored.flatMap(({ last_ip: lastIp, ...device }) => {
+    const ways = [lastIp, ...(passed.get(device.device_id) ?? []), lastIps.get(device.device_id) ?? null];
+    const addresses = ways.filter((address) => address !== null);
+    return addresses.slice(1).flatMap((after, index) => {
+      const before = addresses[index] ?? after;
+      return before === after ? [] : [{ ...device, before, after }];
+    });
+  });
+}
+
+const LAST_ADDRESSES: Statement = {
+  name: 'last-addresses',
+  text: `select d.id as device_id, d.org_id, o.partner_id, d.hostname, p.last_ip
+    from devices d join organizations o on o.id = d.org_id left join device_presence p on p.device_id = d.id
+    where d.id = any($1::uuid[])`,
+};
+
+/** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
+export async function noteMoves(
+  tx: Tx,
+  moves: readonly Moved[],
+  { audit, log }: { audit: AuditTrail; log: Logger },
+): Promise<void> {
+  await audit.recordAll(
+    tx,
+    moves.map(({ device_id: deviceId, org_id: orgId, partner_id: partnerId, hostname, before, after }) => ({
+      action: 'agent.source.ip.changed',
+      resourceType: 'device',
+      resourceId: deviceId,
+      resourceName: hostname,
+      details: { before, after },
+      actor: { kind: 'agent', deviceId, orgId, partnerId },
+      state: { client: { ip: after, userAgent: null }, log },
+    })),
+  );
+}

@@ -1,0 +1,8 @@
+import { expiredRows, type RetentionRule } from '../../../platform/db/retention.ts';
+
+/** How long an invitation that has expired can still be seen, and be sent again. */
+const EXPIRED_INVITATION_DAYS = 30;
+
+export const invitationRetention: readonly RetentionRule[] = [
+  expiredRows('membership_invitations', 'id', EXPIRED_INVITATION_DAYS),
+];
