@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { z } from 'zod';
 import { brokenReferences, pageFaults, type Repository } from './doc-links.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -16,7 +17,8 @@ function filesBelow(folder: string): string[] {
 }
 
 const files = FOLDERS.flatMap(filesBelow);
-const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const Manifest = z.object({ scripts: z.record(z.string(), z.string()) });
+const { scripts } = Manifest.parse(JSON.parse(read('package.json')));
 const repository: Repository = {
   exists: (file) => existsSync(path.join(ROOT, file)),
   matches(pattern) {

@@ -70,7 +70,9 @@ export function pageFaults(file: string, text: string, index: string): string[] 
   return [
     ...(title.startsWith('# ') && blank === '' ? [] : ['has no title followed by an empty line']),
     ...(/^[A-Z`].*\.$/.test(summary) ? [] : ['has no sentence with the decision below its title']),
-    ...(required.join() === SECTIONS.join() ? [] : [`needs the sections ${SECTIONS.join(', ')} in this order`]),
+    ...(required.join() === SECTIONS.join()
+      ? []
+      : [`needs the sections ${SECTIONS.join(', ')} in this order`]),
     ...(index.split('\n').includes(line) ? [] : [`needs this line in docs/decisions/README.md: ${line}`]),
   ].map((fault) => `${file} ${fault}`);
 }
