@@ -5,7 +5,7 @@ import { addRotateToken } from './cli/rotate-token.ts';
 import { addRun } from './cli/run.ts';
 import { addSimulate } from './cli/simulate.ts';
 import { addStatus } from './cli/status.ts';
-import { AGENT_VERSION } from './version.ts';
+import { AGENT_VERSION } from './core/version.ts';
 
 /** `muster-agent`: the program on a managed machine. */
 const program = new Command('muster-agent').description(

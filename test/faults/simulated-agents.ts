@@ -1,10 +1,10 @@
-import { CommandRunner } from '../../src/agent/command-runner.ts';
-import { AgentConnection } from '../../src/agent/connection.ts';
-import { CommandStore } from '../../src/agent/durable/command-store.ts';
-import { DurableRunner } from '../../src/agent/durable/durable-runner.ts';
-import { ServerClock } from '../../src/agent/server-clock.ts';
+import { CommandRunner } from '../../src/agent/work/live-runner.ts';
+import { AgentConnection } from '../../src/agent/core/connection/connection.ts';
+import { CommandStore } from '../../src/agent/work/command-store.ts';
+import { DurableRunner } from '../../src/agent/work/durable-runner.ts';
+import { ServerClock } from '../../src/agent/core/server/server-clock.ts';
 import { forgetfulJournal } from '../../src/agent/simulator/synthetic-work.ts';
-import { fixedToken } from '../../src/agent/tokens.ts';
+import { fixedToken } from '../../src/agent/core/enrollment/tokens.ts';
 import type { FleetDevice } from '../e2e/faults/support/fleet.ts';
 
 const AGENT_VERSION = '1.0.0';

@@ -1,5 +1,5 @@
 import type { Refusal } from '../../../src/protocol/index.ts';
-import { askedDelay, reconnectDelay } from '../../../src/agent/back-off.ts';
+import { askedDelay, reconnectDelay } from '../../../src/agent/core/server/back-off.ts';
 import type { ComeBack, ConnectOrder, Latencies } from './commands.ts';
 import { openLoop } from './open-loop.ts';
 import { type AgentEvents, SimulatedAgent } from './simulated-agent.ts';

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { changeCredentials, defaultDataDir } from '../credentials.ts';
-import { enroll } from '../enroll.ts';
-import { describeMachine } from '../machine.ts';
-import { openPrivateFolder } from '../os/private-folder.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../server-address.ts';
-import { EXIT, ServerCallError } from '../server-call.ts';
-import { Settings } from '../settings.ts';
+import { changeCredentials, defaultDataDir } from '../core/enrollment/credentials.ts';
+import { enroll } from '../core/enrollment/enroll.ts';
+import { describeMachine } from '../capabilities/inventory/machine.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
+import { EXIT, ServerCallError } from '../core/server/server-call.ts';
+import { Settings } from '../core/state/settings.ts';
 
 export function addEnroll(program: Command): void {
   program

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
 import { type LogConditions, type LogEntry, LogQuery, LogTail } from '../../protocol/index.ts';
-import { openEventLogs } from '../event-logs/open-event-logs.ts';
+import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 
 /** Exactly what the server would see, here. */
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { defaultDataDir } from '../credentials.ts';
-import { openPrivateFolder } from '../os/private-folder.ts';
-import { rotateToken } from '../rotate-token.ts';
+import { defaultDataDir } from '../core/enrollment/credentials.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { rotateToken } from '../core/enrollment/rotate-token.ts';
 
 export function addRotateToken(program: Command): void {
   program

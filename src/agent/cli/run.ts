@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { ConnectionState } from '../connection.ts';
-import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts';
-import { endWith } from '../life.ts';
-import { openPrivateFolder } from '../os/private-folder.ts';
-import { runAgent } from '../run-agent.ts';
+import type { ConnectionState } from '../core/connection/connection.ts';
+import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { endWith } from '../os/processes/shutdown.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { runAgent } from '../session/run-agent.ts';
 
 export function addRun(program: Command): void {
   program

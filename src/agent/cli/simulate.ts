@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { endWith } from '../life.ts';
-import { openPrivateFolder } from '../os/private-folder.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../server-address.ts';
+import { endWith } from '../os/processes/shutdown.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
 import { Fleet } from '../simulator/fleet.ts';
 import { parseServer } from './enroll.ts';
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../credentials.ts';
-import { runningAgent, type AgentStatus } from '../status-file.ts';
+import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { runningAgent, type AgentStatus } from '../core/state/status-file.ts';
 
 export function addStatus(program: Command): void {
   program

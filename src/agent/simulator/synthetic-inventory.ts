@@ -1,5 +1,5 @@
 import type { EnrollRequest, OsType, SoftwareEntry } from '../../protocol/index.ts';
-import type { Gathered } from '../inventory/fit.ts';
+import type { Gathered } from '../capabilities/inventory/fit.ts';
 import { fraction, mix, pick } from './random.ts';
 import { osOf } from './synthetic-machine.ts';
 

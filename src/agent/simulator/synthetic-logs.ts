@@ -1,7 +1,7 @@
 import type { LogConditions, LogEntry, LogLevel, LogMetadata, OsType } from '../../protocol/index.ts';
-import { logNotFound, recordNotFound } from '../agent-error.ts';
-import type { EventLogReader } from '../event-logs/reader.ts';
-import { entryMatcher } from '../event-logs/conditions.ts';
+import { logNotFound, recordNotFound } from '../core/agent-error.ts';
+import type { EventLogReader } from '../capabilities/event-logs/reader.ts';
+import { entryMatcher } from '../capabilities/event-logs/conditions.ts';
 import { mix, pick } from './random.ts';
 import { hostnameOf, osOf } from './synthetic-machine.ts';
 

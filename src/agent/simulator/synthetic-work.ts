@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentErrorCode } from '../../protocol/index.ts';
-import { AgentError } from '../agent-error.ts';
-import { agentHandlers } from '../durable/agent-handlers.ts';
-import type { Journal } from '../durable/journal-file.ts';
-import type { DurableHandlers } from '../durable/running.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { agentHandlers } from '../capabilities/agent-handlers.ts';
+import type { Journal } from '../work/journal-file.ts';
+import type { DurableHandlers } from '../work/running.ts';
 import { pick } from './random.ts';
 import { hostnameOf } from './synthetic-machine.ts';
 

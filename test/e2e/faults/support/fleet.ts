@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { writePrivateJson } from '../../../../src/agent/private-file.ts';
+import { writePrivateJson } from '../../../../src/agent/os/files/private-file.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { newToken, tokenHash } from '../../../../src/platform/secrets/tokens.ts';
 import { asOwner } from '../../../support/test-postgres.ts';

@@ -1,0 +1,10 @@
+import { logNotFound } from '../../core/agent-error.ts';
+
+/** Finds a log among the listed ones, in any case; a name is never anything but a key to this list. */
+export function findLog<T extends { name: string }>(logs: readonly T[], name: string): T {
+  const wanted = name.toLowerCase();
+  const found =
+    logs.find((log) => log.name === name) ?? logs.find((log) => log.name.toLowerCase() === wanted);
+  if (found === undefined) throw logNotFound(name);
+  return found;
+}

@@ -1,0 +1,137 @@
+import type { LogEntry, LogMetadata } from '../../../../protocol/index.ts';
+import { recordNotFound } from '../../../core/agent-error.ts';
+import { readOutput, streamLines } from '../../../os/processes/child-process.ts';
+import { entryMatcher } from '../conditions.ts';
+import { findLog } from '../find-log.ts';
+import { inBatches, pageOf } from '../page.ts';
+import type { EventLogReader } from '../reader.ts';
+import {
+  bootLog,
+  countArguments,
+  FIXED_LOGS,
+  newestArguments,
+  queryArguments,
+  recordArguments,
+  tailArguments,
+  unitLog,
+  type JournalLog,
+} from './journal-arguments.ts';
+import { parseJournalLine } from './journal-format.ts';
+
+const COUNT_MAX = 20_000;
+const COUNT_BUDGET_MS = 3_000;
+const UNITS_MAX = 500;
+const BOOTS_MAX = 20;
+
+export interface JournaldOptions {
+  command?: string;
+  /** Put before every call, such as `--directory=…` for a journal that lies elsewhere. */
+  prefix?: readonly string[];
+}
+
+/** True where journalctl runs and has at least one entry to show. */
+export async function hasJournal(options: JournaldOptions = {}): Promise<boolean> {
+  const args = [...(options.prefix ?? []), '--no-pager', '--quiet', '--lines=1', '--output=json'];
+  try {
+    return (await readOutput(options.command ?? 'journalctl', args, { timeoutMs: 5_000 })).includes('{');
+  } catch {
+    // No binary, no rights, no journal: all mean that logs have to be read from elsewhere.
+    return false;
+  }
+}
+
+export function journaldReader(options: JournaldOptions = {}): EventLogReader {
+  const command = options.command ?? 'journalctl';
+  const prefix = options.prefix ?? [];
+
+  const lines = (args: readonly string[], signal: AbortSignal) =>
+    streamLines(command, [...prefix, ...args], { signal });
+
+  async function* entries(args: readonly string[], signal: AbortSignal): AsyncGenerator<LogEntry, void> {
+    for await (const line of lines(args, signal)) {
+      const entry = parseJournalLine(line);
+      if (entry !== undefined) yield entry;
+    }
+  }
+
+  async function logs(signal: AbortSignal): Promise<JournalLog[]> {
+    const [units, boots] = await Promise.all([
+      readOutput(command, [...prefix, '--no-pager', '--quiet', '--field=_SYSTEMD_UNIT'], { signal }),
+      // Without a journal of its own boot, journalctl fails here; the other logs are still good.
+      readOutput(command, [...prefix, '--no-pager', '--quiet', '--list-boots'], { signal }).catch(() => ''),
+    ]);
+    return [
+      ...FIXED_LOGS,
+      ...units.split('\n').filter(Boolean).sort().slice(0, UNITS_MAX).map(unitLog),
+      ...boots
+        .split('\n')
+        .flatMap((line) => bootLog(line) ?? [])
+        .reverse()
+        .slice(0, BOOTS_MAX),
+    ];
+  }
+
+  async function describe(log: JournalLog, countUntil: number, signal: AbortSignal): Promise<LogMetadata> {
+    let lastWriteTime = '';
+    for await (const entry of entries(newestArguments(log), signal)) lastWriteTime = entry.timeCreated;
+    let recordCount = 0;
+    let note: string | undefined;
+    if (performance.now() < countUntil) {
+      for await (const _ of lines(countArguments(log, COUNT_MAX), signal)) recordCount += 1;
+      if (recordCount >= COUNT_MAX) note = `recordCount stops at ${COUNT_MAX}; there are more.`;
+    } else {
+      note = 'recordCount was not counted, to answer in time.';
+    }
+    return {
+      name: log.name,
+      displayName: log.displayName,
+      recordCount,
+      maxSize: 0,
+      retentionDays: 0,
+      lastWriteTime,
+      source: 'journald',
+      ...(note !== undefined && { note }),
+    };
+  }
+
+  return {
+    async list(signal) {
+      const until = performance.now() + COUNT_BUDGET_MS;
+      const found = await logs(signal);
+      const described: LogMetadata[] = [];
+      for (let at = 0; at < found.length; at += 4) {
+        const some = found.slice(at, at + 4).map((log) => describe(log, until, signal));
+        described.push(...(await Promise.all(some)));
+      }
+      return described;
+    },
+    async get(name, signal) {
+      return describe(findLog(await logs(signal), name), Infinity, signal);
+    },
+    async *query(query, signal) {
+      const log = findLog(await logs(signal), query.name);
+      return yield* pageOf(inBatches(entries(queryArguments(log, query), signal)), query, signal);
+    },
+    async record(name, recordId, signal) {
+      const log = findLog(await logs(signal), name);
+      // The whole record first, as the raw text to show; journalctl leaves long fields out of it.
+      let full: LogEntry | undefined;
+      for await (const entry of entries(recordArguments(log, recordId, 'all'), signal)) {
+        if (entry.recordId !== recordId) continue;
+        full = entry;
+        break;
+      }
+      if (full === undefined) throw recordNotFound(log.name, recordId);
+      if (full.message !== '') return full;
+      for await (const entry of entries(recordArguments(log, recordId, 'entry'), signal)) {
+        if (entry.recordId === recordId) return { ...full, message: entry.message };
+      }
+      return full;
+    },
+    async *tail(tail, signal) {
+      const log = findLog(await logs(signal), tail.name);
+      const matches = entryMatcher(tail);
+      for await (const entry of entries(tailArguments(log), signal)) if (matches(entry)) yield entry;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import type { LogEntry } from '../../../../protocol/index.ts';
+import { cut } from '../reader.ts';
+import type { RawLine } from './backward-lines.ts';
+import { levelOfText, parseHead, type LineHead } from './line-format.ts';
+
+/** How lines become entries: a line with a time, and those without one after it. */
+
+const LINES_PER_ENTRY = 500;
+const CHARS_PER_ENTRY = 65_536;
+
+export interface PartContext {
+  /** Added to the offset of an entry's first line, it makes the record id. */
+  idBase: number;
+  /** When the file was last written: gives dates without a year one, and entries without a time theirs. */
+  writtenAt: number;
+  source: string;
+  computer: string;
+  /** False where the file tells no times at all: then each line is an entry of its own. */
+  timed: boolean;
+}
+
+export function headOf(line: RawLine, part: PartContext): LineHead | undefined {
+  return part.timed ? parseHead(line.text, part.writtenAt) : { at: part.writtenAt, message: line.text };
+}
+
+/** One entry of its first line and the lines that continue it, in their order in the file. */
+export function buildEntry(
+  first: RawLine,
+  head: LineHead,
+  continued: readonly RawLine[],
+  part: PartContext,
+): LogEntry {
+  let message = head.message;
+  let raw = first.text;
+  for (const line of continued.slice(0, LINES_PER_ENTRY)) {
+    if (raw.length > CHARS_PER_ENTRY) break;
+    message += `\n${line.text}`;
+    raw += `\n${line.text}`;
+  }
+  message = cut(message.trimEnd());
+  return {
+    recordId: part.idBase + first.offset,
+    timeCreated: new Date(head.at).toISOString(),
+    level: head.level ?? levelOfText(message),
+    source: head.source ?? part.source,
+    eventId: 0,
+    message,
+    category: '',
+    user: null,
+    computer: head.computer ?? part.computer,
+    raw: cut(raw.trimEnd()),
+  };
+}
+
+/** Takes lines from the last to the first and gives entries in the same order. */
+export class BackwardEntries {
+  readonly #part: PartContext;
+  #waiting: RawLine[] = [];
+  #newestAt: number | undefined;
+
+  constructor(part: PartContext) {
+    this.#part = part;
+  }
+
+  add(lines: readonly RawLine[]): LogEntry[] {
+    const entries: LogEntry[] = [];
+    for (const line of lines) {
+      if (!this.#part.timed && line.text === '') continue;
+      const head = headOf(line, this.#part);
+      if (head === undefined) {
+        this.#waiting.push(line);
+        // Only what stands next to the first line is shown in the end.
+        if (this.#waiting.length > 2 * LINES_PER_ENTRY) this.#waiting = this.#waiting.slice(-LINES_PER_ENTRY);
+        continue;
+      }
+      entries.push(this.#entry(line, head));
+    }
+    return entries;
+  }
+
+  /** Lines above the first one with a time: an entry with the time of the next. */
+  end(): LogEntry[] {
+    const first = this.#waiting.pop();
+    if (first === undefined) return [];
+    const head = { at: this.#newestAt ?? this.#part.writtenAt, message: first.text };
+    const entry = this.#entry(first, head);
+    return entry.message === '' ? [] : [entry];
+  }
+
+  #entry(first: RawLine, head: LineHead): LogEntry {
+    const continued = this.#waiting.reverse();
+    this.#waiting = [];
+    this.#newestAt = head.at;
+    return buildEntry(first, head, continued, this.#part);
+  }
+}

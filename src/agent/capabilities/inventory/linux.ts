@@ -1,0 +1,79 @@
+import { lastUserOf, type Look, said } from './collector.ts';
+import { linuxSoftware } from './linux-packages.ts';
+import type { Sources } from './sources.ts';
+
+const DMI = '/sys/class/dmi/id';
+
+export const lookAtLinux: Look = async (sources, { software }) => {
+  const dmi = async (name: string) => said(await sources.file(`${DMI}/${name}`));
+  // Boards without DMI have a device tree, whose first word is mostly who made it.
+  const board = said(await sources.file('/proc/device-tree/model'));
+  return {
+    hardware: {
+      manufacturer: (await dmi('sys_vendor')) ?? (await dmi('board_vendor')) ?? board?.split(' ')[0],
+      model: (await dmi('product_name')) ?? (await dmi('board_name')) ?? board,
+      // For root alone, of most machines.
+      serialNumber:
+        (await dmi('product_serial')) ??
+        (await dmi('board_serial')) ??
+        said(await sources.file('/proc/device-tree/serial-number')),
+      gpuModel: graphicsOf((await mayFail(sources.output('lspci', ['-mm']))) ?? ''),
+    },
+    primaryInterface:
+      defaultRoute((await sources.file('/proc/net/route')) ?? '') ??
+      defaultRoute6((await sources.file('/proc/net/ipv6_route')) ?? ''),
+    lastUser: software ? await lastUser(sources) : undefined,
+    software: software ? await linuxSoftware(sources) : undefined,
+  };
+};
+
+/** For what is nice to know. */
+const mayFail = (output: Promise<string | undefined>) => output.catch(() => undefined);
+
+async function lastUser(sources: Sources): Promise<string | undefined> {
+  const last = lastUserOf((await mayFail(sources.output('last', ['-w', '-50']))) ?? '');
+  // Newer systems have no `last` any more; whoever is there now was there last.
+  return last ?? /^\S+/.exec((await mayFail(sources.output('who', []))) ?? '')?.[0];
+}
+
+/** `lspci -mm`: slot, class, maker and device, each in quotes. The graphics card that comes first. */
+export function graphicsOf(output: string): string | undefined {
+  const found = /^\S+ "(?:VGA compatible|3D|Display) controller" "([^"]*)" "([^"]*)"/m.exec(output);
+  if (found === null) return undefined;
+  const maker = found[1]?.replace(/,? (Corporation|Inc\.?)( \[.*\])?$/, '').replace(/^.*\[(.+)\]$/, '$1');
+  // Of a chip that is sold under a name, the name stands in brackets.
+  const model = /\[([^\]]+)\]/.exec(found[2] ?? '')?.[1] ?? found[2];
+  return said([maker, model].filter(Boolean).join(' '));
+}
+
+const UP = 0x1;
+const GATEWAY = 0x2;
+
+/** `/proc/net/route`: the interface of the default route with the lowest metric. */
+export function defaultRoute(table: string): string | undefined {
+  const routes = table
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, destination, , flags = '0', , , , mask]) => {
+      const bits = Number.parseInt(flags, 16);
+      return destination === '00000000' && mask === '00000000' && (bits & UP) !== 0;
+    })
+    .sort((a, b) => Number(a[6]) - Number(b[6]));
+  return routes[0]?.[0];
+}
+
+const NOWHERE = '0'.repeat(32);
+
+/** `/proc/net/ipv6_route`, all of whose numbers are hexadecimal. */
+export function defaultRoute6(table: string): string | undefined {
+  const routes = table
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([destination, prefix, , , , , , , flags = '0', name]) => {
+      const bits = Number.parseInt(flags, 16);
+      return destination === NOWHERE && prefix === '00' && (bits & GATEWAY) !== 0 && name !== 'lo';
+    })
+    .sort((a, b) => Number.parseInt(a[5] ?? '', 16) - Number.parseInt(b[5] ?? '', 16));
+  return routes[0]?.[9];
+}

@@ -1,0 +1,52 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import os from 'node:os';
+import type { OsType } from '../../../protocol/index.ts';
+import { readOutput } from '../../os/processes/child-process.ts';
+import { findProgram } from '../../os/processes/find-program.ts';
+import { osType } from '../../os/machine/os-type.ts';
+
+/** Where an inventory comes from; a port, so that what other systems say can be read on this one. */
+export interface Sources {
+  readonly os: OsType;
+  /** `undefined` where the file is not there, or not for this user. */
+  file(path: string): Promise<string | undefined>;
+  /** When each file of the folder was last written, in ms; none where there is no such folder. */
+  written(folder: string): Promise<ReadonlyMap<string, number>>;
+  /** `undefined` where there is no such program. Throws where it fails: that is not the same as nothing. */
+  output(program: string, args: readonly string[], timeoutMs?: number): Promise<string | undefined>;
+  interfaces(): NodeJS.Dict<os.NetworkInterfaceInfo[]>;
+}
+
+const PROGRAM_MS = 30_000;
+/** Ten thousand packages are about two million characters. */
+const OUTPUT_MAX = 20_000_000;
+
+export function machineSources(signal?: AbortSignal): Sources {
+  return {
+    os: osType(),
+    async file(path) {
+      try {
+        return await readFile(path, 'utf8');
+      } catch {
+        return undefined;
+      }
+    },
+    async written(folder) {
+      const names = await readdir(folder).catch(() => []);
+      const times = await Promise.all(
+        names.map(async (name) => {
+          const found = await stat(`${folder}/${name}`).catch(() => undefined);
+          return found === undefined ? [] : [[name, found.mtimeMs] as const];
+        }),
+      );
+      return new Map(times.flat());
+    },
+    async output(program, args, timeoutMs = PROGRAM_MS) {
+      const command = await findProgram([program]);
+      if (command === undefined) return undefined;
+      const bounds = { timeoutMs, maxLength: OUTPUT_MAX, ...(signal === undefined ? {} : { signal }) };
+      return readOutput(command, args, bounds);
+    },
+    interfaces: () => os.networkInterfaces(),
+  };
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { AgentError } from '../../core/agent-error.ts';
+import { filled, type FoundSoftware, type Look, said } from './collector.ts';
+
+/**
+ * One PowerShell for all of it, since starting it takes longer than what it does. What it writes is told in JSON; a
+ * list that cannot be read is null, and not empty.
+ */
+export const WINDOWS_SCRIPT = String.raw`
+$ErrorActionPreference = 'SilentlyContinue'
+[Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)
+$computer = Get-CimInstance Win32_ComputerSystem
+$bios = Get-CimInstance Win32_BIOS
+$processors = @(Get-CimInstance Win32_Processor)
+$graphics = @(Get-CimInstance Win32_VideoController | Where-Object { $_.PNPDeviceID -like 'PCI*' })
+$route = Get-CimInstance Win32_IP4RouteTable -Filter "Destination='0.0.0.0' AND Mask='0.0.0.0'" | Sort-Object Metric1 | Select-Object -First 1
+$adapter = if ($route) { Get-CimInstance Win32_NetworkAdapter -Filter "InterfaceIndex=$($route.InterfaceIndex)" }
+$logon = Get-ItemProperty 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Authentication\LogonUI'
+$software = $null
+if ($WithSoftware) {
+  $uninstall = 'SOFTWARE\Microsoft\Windows\CurrentVersion\Uninstall'
+  try {
+    $entries = @(Get-ChildItem "HKLM:\$uninstall" -ErrorAction Stop | ForEach-Object { Get-ItemProperty $_.PSPath })
+    $entries += @(Get-ItemProperty "HKLM:\SOFTWARE\WOW6432Node\Microsoft\Windows\CurrentVersion\Uninstall\*")
+    $entries += @(Get-ItemProperty "Registry::HKEY_USERS\*\$uninstall\*")
+    $software = @($entries | Where-Object { $_.DisplayName -and $_.SystemComponent -ne 1 -and -not $_.ParentKeyName } |
+      ForEach-Object { @{ name = "$($_.DisplayName)"; version = "$($_.DisplayVersion)"; publisher = "$($_.Publisher)"; installed = "$($_.InstallDate)" } })
+  } catch { }
+}
+@{
+  manufacturer = $computer.Manufacturer; model = $computer.Model; serial = $bios.SerialNumber
+  processor = $processors[0].Name; graphics = $graphics[0].Name
+  interface = $adapter.NetConnectionID; user = $(if ($computer.UserName) { $computer.UserName } else { $logon.LastLoggedOnSAMUser })
+  software = $software
+} | ConvertTo-Json -Depth 4 -Compress
+`;
+
+/** A cold start of PowerShell with CIM takes some ten seconds. */
+const POWERSHELL_MS = 90_000;
+
+const Text = z.string().nullish();
+const Answer = z.object({
+  manufacturer: Text,
+  model: Text,
+  serial: Text,
+  processor: Text,
+  graphics: Text,
+  interface: Text,
+  user: Text,
+  software: z
+    .array(z.object({ name: z.string(), version: Text, publisher: Text, installed: Text }))
+    .nullish(),
+});
+
+export const lookAtWindows: Look = async (sources, { software }) => {
+  const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
+  const encoded = Buffer.from(script, 'utf16le').toString('base64');
+  const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
+  const output = await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS);
+  const told = parseWindows(output ?? '{}');
+  return {
+    hardware: {
+      manufacturer: said(told.manufacturer),
+      model: said(told.model),
+      serialNumber: said(told.serial),
+      cpuModel: said(told.processor),
+      gpuModel: said(told.graphics),
+    },
+    primaryInterface: filled(told.interface),
+    lastUser: filled(told.user),
+    software: told.software?.map(
+      ({ name, version, publisher, installed }): FoundSoftware => ({
+        name,
+        version: filled(version),
+        publisher: filled(publisher),
+        installedAt: installDate(installed),
+      }),
+    ),
+  };
+};
+
+function parseWindows(output: string): z.infer<typeof Answer> {
+  try {
+    return Answer.parse(JSON.parse(output.replace(/^\uFEFF/, '')));
+  } catch (error) {
+    throw new AgentError('FAILED', `PowerShell told of this machine what cannot be read: ${String(error)}`);
+  }
+}
+
+/** Installers write `20260115`, or whatever else they like: that is left out. */
+function installDate(text: string | null | undefined): number | undefined {
+  const found = /^(\d{4})(\d{2})(\d{2})$/.exec(text ?? '');
+  const at = found === null ? Number.NaN : Date.parse(`${found[1]}-${found[2]}-${found[3]}T00:00:00Z`);
+  return Number.isNaN(at) ? undefined : at;
+}

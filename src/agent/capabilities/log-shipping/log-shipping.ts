@@ -1,0 +1,181 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { ConnectionState } from '../../core/connection/connection.ts';
+import type { EventLogReader } from '../event-logs/reader.ts';
+import { post, put } from '../../core/server/server-call.ts';
+import type { ServerClock } from '../../core/server/server-clock.ts';
+import type { Tokens } from '../../core/enrollment/tokens.ts';
+import { AgentLog } from './agent-log.ts';
+import { MachineEvents, shippedLogs } from './machine-events.ts';
+import { Sender } from './sender.ts';
+import { Spool } from './spool.ts';
+
+export interface LogShippingOptions {
+  server: string;
+  deviceId: string;
+  /** Of this device alone: what one device has seen is not sent as another one that this machine is enrolled as. */
+  folder: string;
+  tokens: Tokens;
+  reader: EventLogReader;
+  clock: ServerClock;
+  /** Not for the agent's own log, which it may be about. */
+  warn: (message: string) => void;
+  /** For tests. */
+  logs?: readonly string[];
+  everyMs?: number;
+  spreadMs?: number;
+  gatherMs?: number;
+  random?: () => number;
+}
+
+const EVERY_MS = 60_000;
+/** After a connection: a fleet that comes back at once does not send all it has at once. */
+const SPREAD_MS = 10_000;
+const EVENTS_MAX_BYTES = 20 * 1024 * 1024;
+const LINES_MAX_BYTES = 5 * 1024 * 1024;
+
+/**
+ * Sends the machine's warnings and errors, and the agent's own log, to the server. What cannot be sent waits on the
+ * disk, within bounds. Nothing waits for any of this, and none of it fails.
+ */
+export class LogShipping {
+  readonly #options: LogShippingOptions;
+  readonly #random: () => number;
+  readonly #folder: string;
+  readonly #spools: { events: Spool; lines: Spool };
+  readonly #senders: { events: Sender; lines: Sender };
+  readonly #machine: MachineEvents;
+  readonly #own: AgentLog;
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #spread: NodeJS.Timeout | undefined;
+  #collecting: Promise<void> = Promise.resolve();
+  #isConnected = false;
+  #lastTold = '';
+
+  constructor(options: LogShippingOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    const { server, deviceId, tokens, clock, reader, warn } = options;
+    this.#folder = options.folder;
+    const spool = (name: string, maxBytes: number) =>
+      new Spool({
+        folder: path.join(this.#folder, name),
+        maxBytes,
+        onLost: (files) =>
+          this.log(
+            'warn',
+            'shipping',
+            `${files} of the oldest batches in ${name} were given up to make room`,
+          ),
+      });
+    this.#spools = { events: spool('events', EVENTS_MAX_BYTES), lines: spool('lines', LINES_MAX_BYTES) };
+    const at = `/agents/${encodeURIComponent(deviceId)}`;
+    const both = { tokens, warn, random: this.#random };
+    this.#senders = {
+      events: new Sender({
+        ...both,
+        what: 'Events of this machine',
+        spool: this.#spools.events,
+        send: async (events, token, signal) =>
+          put(server, `${at}/eventlogs`, { token, body: { events }, signal }),
+      }),
+      lines: new Sender({
+        ...both,
+        what: 'Lines of the agent’s log',
+        spool: this.#spools.lines,
+        send: async (logs, token, signal) => post(server, `${at}/logs`, { token, body: { logs }, signal }),
+      }),
+    };
+    this.#machine = new MachineEvents({
+      reader,
+      logs: options.logs ?? shippedLogs(process.platform),
+      file: path.join(this.#folder, 'marks.json'),
+      serverTime: () => clock.now(),
+      keep: async (events) => {
+        await this.#spools.events.add(events);
+        this.#senders.events.wake();
+      },
+      warn: (message) => {
+        warn(message);
+        this.log('warn', 'shipping', message);
+      },
+    });
+    this.#own = new AgentLog({
+      now: () => clock.now(),
+      ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
+      keep: async (lines) => {
+        await this.#spools.lines.add(lines);
+        this.#senders.lines.wake();
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    try {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await this.#spools.events.open();
+      await this.#spools.lines.open();
+    } catch (error) {
+      this.#options.warn(`Logs are not sent to the server: ${String(error)}.`);
+      this.#stop.abort();
+      return;
+    }
+    this.#collectIn(this.#random() * this.#spreadMs);
+  }
+
+  /** A line of the agent's own log. */
+  log(level: 'info' | 'warn' | 'error', component: string, message: string): void {
+    if (!this.#stop.signal.aborted) this.#own.write(level, component, message);
+  }
+
+  /** Told how the connection stands: sends only while there is one, and writes down what becomes of it. */
+  onState(state: ConnectionState): void {
+    if (this.#stop.signal.aborted) return;
+    this.#tell(state);
+    const isConnected = state.state === 'connected';
+    if (isConnected === this.#isConnected) return;
+    this.#isConnected = isConnected;
+    clearTimeout(this.#spread);
+    if (!isConnected) return this.#allow(false);
+    this.#spread = setTimeout(() => this.#allow(true), this.#random() * this.#spreadMs).unref();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#spread);
+    const wasStarted = !this.#stop.signal.aborted;
+    this.#stop.abort();
+    await this.#collecting;
+    if (wasStarted) await this.#own.flush();
+    await Promise.all([this.#senders.events.stop(), this.#senders.lines.stop()]);
+  }
+
+  get #spreadMs(): number {
+    return this.#options.spreadMs ?? SPREAD_MS;
+  }
+
+  #allow(mayWork: boolean): void {
+    this.#senders.events.allow(mayWork);
+    this.#senders.lines.allow(mayWork);
+  }
+
+  #tell(state: ConnectionState): void {
+    if (state.state !== 'connected' && state.state !== 'waiting') return;
+    const text = state.state === 'connected' ? `connected since ${state.since}` : state.reason;
+    if (text !== this.#lastTold) this.log(state.state === 'connected' ? 'info' : 'warn', 'connection', text);
+    this.#lastTold = text;
+  }
+
+  #collectIn(ms: number): void {
+    this.#timer = setTimeout(() => {
+      this.#collecting = this.#machine
+        .collect(this.#stop.signal)
+        .catch((error: unknown) => this.log('error', 'shipping', String(error)))
+        .then(() => {
+          if (this.#stop.signal.aborted) return;
+          this.#collectIn((this.#options.everyMs ?? EVERY_MS) * (0.9 + this.#random() * 0.2));
+        });
+    }, ms).unref();
+  }
+}

@@ -1,0 +1,169 @@
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { appendPrivate, readPrivateFile } from '../../os/files/private-file.ts';
+
+/**
+ * What waits to be sent, in a folder: files of JSON lines, each as large as one batch, numbered in their order. A file
+ * is sent whole and then deleted, so nothing has to be remembered beside them. When there is too much, the oldest
+ * goes: what happened last is asked for first.
+ */
+export interface SpooledBatch {
+  name: string;
+  records: unknown[];
+}
+
+export interface SpoolOptions {
+  folder: string;
+  maxBytes: number;
+  /** Of records, and of bytes, in one batch. */
+  batchRecords?: number;
+  batchBytes?: number;
+  /** Told how many files were given up to make room. */
+  onLost: (files: number) => void;
+}
+
+interface SpoolFile {
+  name: string;
+  bytes: number;
+  records: number;
+  /** Nothing more is added to it. */
+  isClosed: boolean;
+}
+
+const BATCH_RECORDS = 100;
+const BATCH_BYTES = 256 * 1024;
+const FILE_NAME = /^\d{12}\.jsonl$/;
+
+export class Spool {
+  readonly #options: SpoolOptions;
+  readonly #batchRecords: number;
+  readonly #batchBytes: number;
+  #files: SpoolFile[] = [];
+  #nextNumber = 1;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: SpoolOptions) {
+    this.#options = options;
+    this.#batchRecords = options.batchRecords ?? BATCH_RECORDS;
+    this.#batchBytes = options.batchBytes ?? BATCH_BYTES;
+  }
+
+  /** Finds what an earlier run has left. */
+  async open(): Promise<void> {
+    const { folder } = this.#options;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const names = (await readdir(folder)).filter((name) => FILE_NAME.test(name)).sort();
+    this.#files = await Promise.all(
+      names.map(async (name) => ({
+        name,
+        bytes: (await stat(path.join(folder, name))).size,
+        records: 0,
+        // Its last line may have been cut off with the power.
+        isClosed: true,
+      })),
+    );
+    this.#nextNumber = Number.parseInt(names.at(-1) ?? '0', 10) + 1;
+  }
+
+  get bytes(): number {
+    return this.#files.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Resolves when the records are in their file, which the system writes to the disk when it sees fit. */
+  async add(records: readonly unknown[]): Promise<void> {
+    await this.#next(async () => {
+      let file = this.#openFile();
+      let lines = '';
+      for (const record of records) {
+        const line = `${JSON.stringify(record)}\n`;
+        const bytes = Buffer.byteLength(line);
+        const isFull = file.records >= this.#batchRecords || file.bytes + bytes > this.#batchBytes;
+        if (isFull && file.records > 0) {
+          await this.#write(file, lines);
+          lines = '';
+          file.isClosed = true;
+          file = this.#openFile();
+        }
+        lines += line;
+        file.bytes += bytes;
+        file.records += 1;
+      }
+      await this.#write(file, lines);
+      await this.#makeRoom();
+    });
+  }
+
+  /** The batch that has waited longest. It stays until it is removed. */
+  async oldest(): Promise<SpooledBatch | undefined> {
+    return this.#next(async () => {
+      for (let [file] = this.#files; file !== undefined; [file] = this.#files) {
+        file.isClosed = true;
+        const records = parseLines(await this.#read(file.name));
+        if (records.length > 0) return { name: file.name, records };
+        await this.#delete(file.name);
+      }
+      return undefined;
+    });
+  }
+
+  async remove({ name }: SpooledBatch): Promise<void> {
+    await this.#next(async () => this.#delete(name));
+  }
+
+  #openFile(): SpoolFile {
+    const last = this.#files.at(-1);
+    if (last?.isClosed === false) return last;
+    const name = `${String(this.#nextNumber++).padStart(12, '0')}.jsonl`;
+    const file = { name, bytes: 0, records: 0, isClosed: false };
+    this.#files.push(file);
+    return file;
+  }
+
+  async #write(file: SpoolFile, lines: string): Promise<void> {
+    try {
+      await appendPrivate(path.join(this.#options.folder, file.name), lines);
+    } catch (error) {
+      // A part of a line may be in it now.
+      file.isClosed = true;
+      throw error;
+    }
+  }
+
+  async #read(name: string): Promise<string> {
+    return (await readPrivateFile(path.join(this.#options.folder, name))) ?? '';
+  }
+
+  async #delete(name: string): Promise<void> {
+    await rm(path.join(this.#options.folder, name), { force: true });
+    this.#files = this.#files.filter((file) => file.name !== name);
+  }
+
+  async #makeRoom(): Promise<void> {
+    let lost = 0;
+    for (let [file] = this.#files; this.#files.length > 1 && file !== undefined; [file] = this.#files) {
+      if (this.bytes <= this.#options.maxBytes) break;
+      await this.#delete(file.name);
+      lost += 1;
+    }
+    if (lost > 0) this.#options.onLost(lost);
+  }
+
+  /** One after the other: a file that is read is not written to. */
+  async #next<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}
+
+/** A line that is no JSON was cut off; the others are good. */
+function parseLines(content: string): unknown[] {
+  return content.split('\n').flatMap((line) => {
+    if (line === '') return [];
+    try {
+      return [JSON.parse(line) as unknown];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { OsType } from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { osType } from '../../os/machine/os-type.ts';
+import { systemProgram } from '../../os/processes/system-program.ts';
+
+/** Restarts the machine; a port, for tests and for machines that do not exist. */
+export interface Rebooter {
+  /** Throws `AgentError` where this agent may not. */
+  check(): void;
+  reboot(delaySeconds: number): Promise<void>;
+}
+
+const run = promisify(execFile);
+const COMMAND_MS = 30_000;
+
+/** Linux and macOS count in minutes: what is asked for is rounded up, so that nobody is surprised early. */
+export function rebootCommand(system: OsType, delaySeconds: number): { command: string; args: string[] } {
+  if (system === 'windows') return { command: 'shutdown', args: ['/r', '/t', String(delaySeconds)] };
+  const when = delaySeconds === 0 ? 'now' : `+${Math.ceil(delaySeconds / 60)}`;
+  return { command: 'shutdown', args: ['-r', when] };
+}
+
+export const machineRebooter: Rebooter = {
+  check() {
+    if (process.getuid !== undefined && process.getuid() !== 0) {
+      throw new AgentError('FAILED', 'The agent does not run as root and may not reboot this machine.');
+    }
+  },
+  async reboot(delaySeconds) {
+    const { command, args } = rebootCommand(osType(), delaySeconds);
+    await run(systemProgram(command), args, { timeout: COMMAND_MS });
+  },
+};

@@ -1,0 +1,82 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { processMark } from '../../os/processes/process-mark.ts';
+import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+import type { Interpreter } from './interpreters.ts';
+import { endLeftover } from '../../os/processes/leftover-process.ts';
+
+/** Beside a script while it runs: which process a later agent has to end. */
+const RunningScript = z.object({ pid: z.number().int().positive(), mark: z.string() });
+const PROCESS_FILE = 'process.json';
+
+/** What a script needs to run, and what is to be written down when it does. */
+export interface PreparedScript {
+  file: string;
+  workFolder: string;
+  started: (pid: number) => Promise<void>;
+}
+
+/** Where scripts lie while they run: below the agent's own folder, so that a start finds what a killed agent left. */
+export class ScriptFolder {
+  readonly #root: string;
+  readonly #warn: (message: string) => void;
+
+  constructor(dataDir: string, warn: (message: string) => void) {
+    this.#root = path.join(dataDir, 'scripts');
+    this.#warn = warn;
+  }
+
+  /** Ends the scripts that an agent has left behind, then removes their files. */
+  async clear(): Promise<void> {
+    const names = await readdir(this.#root).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT')) {
+        this.#warn(`The folder ${this.#root} could not be read: ${String(error)}`);
+      }
+      return [];
+    });
+    await Promise.all(names.map(async (name) => this.#endScriptIn(path.join(this.#root, name))));
+    await this.#remove(this.#root);
+  }
+
+  /** Gives `use` the script's file and an empty folder to work in; both are gone afterwards, however it ends. */
+  async with<T>(
+    { extension, head }: Interpreter,
+    content: string,
+    use: (script: PreparedScript) => Promise<T>,
+  ): Promise<T> {
+    await mkdir(this.#root, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(path.join(this.#root, 'run-'));
+    try {
+      const file = path.join(folder, `script${extension}`);
+      const workFolder = path.join(folder, 'work');
+      await writeFile(file, head + content, { mode: 0o600, flag: 'wx' });
+      await mkdir(workFolder, { mode: 0o700 });
+      return await use({
+        file,
+        workFolder,
+        async started(pid) {
+          await writePrivateJson(path.join(folder, PROCESS_FILE), { pid, mark: await processMark(pid) });
+        },
+      });
+    } finally {
+      await this.#remove(folder);
+    }
+  }
+
+  async #endScriptIn(folder: string): Promise<void> {
+    const left = RunningScript.safeParse(
+      await readPrivateJson(path.join(folder, PROCESS_FILE)).catch(() => undefined),
+    );
+    if (!left.success || (await endLeftover(left.data))) return;
+    this.#warn(`A script that the last agent left running (process ${left.data.pid}) could not be ended.`);
+  }
+
+  async #remove(folder: string): Promise<void> {
+    try {
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    } catch (error) {
+      this.#warn(`The folder ${folder} could not be removed; the next start tries again: ${String(error)}`);
+    }
+  }
+}

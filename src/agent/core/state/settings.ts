@@ -1,0 +1,78 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+
+/** What may be set on this machine. All but `autoUpdate` is for its administrator alone: the server cannot change it. */
+const AgentSettings = z.object({
+  autoUpdate: z.boolean().default(true),
+  allowReboot: z.boolean().default(true),
+  /** Whether the warnings and errors of this machine, and what the agent logs, are sent to the server. */
+  shipLogs: z.boolean().default(true),
+  /** Whether what this machine is made of and what is installed on it is told to the server. */
+  sendInventory: z.boolean().default(true),
+  /** Whether a server may be reached without encryption; set by `enroll --insecure-http`. */
+  insecureHttp: z.boolean().default(false),
+});
+type AgentSettings = z.infer<typeof AgentSettings>;
+
+export class Settings {
+  readonly #file: string;
+  #current: AgentSettings;
+
+  private constructor(file: string, current: AgentSettings) {
+    this.#file = file;
+    this.#current = current;
+  }
+
+  static async load(dataDir: string, warn: (message: string) => void): Promise<Settings> {
+    const file = path.join(dataDir, 'settings.json');
+    try {
+      return new Settings(file, AgentSettings.parse((await readPrivateJson(file)) ?? {}));
+    } catch (error) {
+      warn(
+        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine, and nothing of its logs and software is sent.`,
+      );
+      return new Settings(file, {
+        autoUpdate: true,
+        allowReboot: false,
+        shipLogs: false,
+        sendInventory: false,
+        insecureHttp: false,
+      });
+    }
+  }
+
+  get autoUpdate(): boolean {
+    return this.#current.autoUpdate;
+  }
+
+  get allowReboot(): boolean {
+    return this.#current.allowReboot;
+  }
+
+  get shipLogs(): boolean {
+    return this.#current.shipLogs;
+  }
+
+  get sendInventory(): boolean {
+    return this.#current.sendInventory;
+  }
+
+  get insecureHttp(): boolean {
+    return this.#current.insecureHttp;
+  }
+
+  async setAutoUpdate(autoUpdate: boolean): Promise<void> {
+    await this.#set({ autoUpdate });
+  }
+
+  async setInsecureHttp(insecureHttp: boolean): Promise<void> {
+    if (insecureHttp !== this.#current.insecureHttp) await this.#set({ insecureHttp });
+  }
+
+  async #set(change: Partial<AgentSettings>): Promise<void> {
+    const next = { ...this.#current, ...change };
+    await writePrivateJson(this.#file, next);
+    this.#current = next;
+  }
+}

@@ -1,0 +1,78 @@
+import { mkdir, mkdtemp, readdir, rename, rmdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { RunSystemProgram } from '../processes/system-program.ts';
+
+/**
+ * The agent's folder on Windows, where the mode of a file means nothing and folders below ProgramData let every local
+ * user make files. Written after the documentation of `icacls` and of SDDL; not run on Windows yet.
+ */
+
+const SYSTEM = 'S-1-5-18';
+const ADMINISTRATORS = 'S-1-5-32-544';
+/** How SDDL writes them. */
+const ALIASES: Readonly<Record<string, string>> = { SY: SYSTEM, BA: ADMINISTRATORS };
+const READ_SDDL = '(Get-Acl -LiteralPath $env:MUSTER_FOLDER).Sddl';
+
+/** A new folder gets its rights before it gets its name; one that is there already is only judged. */
+export async function openWindowsFolder(folder: string, run: RunSystemProgram): Promise<string> {
+  const trusted = [...new Set([SYSTEM, ADMINISTRATORS, await ownSid(run)])];
+  const content = await readdir(folder).catch(() => undefined);
+  if (content !== undefined) {
+    const fault = faultOf(await sddlOf(folder, run), trusted);
+    if (fault === undefined) return folder;
+    if (content.length > 0) {
+      throw new Error(
+        `The folder ${folder} is not safe for the agent's files: ${fault} Look at what is in it, then remove it and enroll again.`,
+      );
+    }
+    // Nothing in it can be lost; where somebody puts something in it at this moment, this fails.
+    await rmdir(folder);
+  }
+  await mkdir(path.dirname(folder), { recursive: true });
+  const draft = await mkdtemp(`${folder}.`);
+  try {
+    const rights = trusted.flatMap((sid) => ['/grant:r', `*${sid}:(OI)(CI)F`]);
+    await run('icacls', [draft, '/setowner', `*${ADMINISTRATORS}`]).catch(() => {
+      // A user who is no administrator keeps it as his own, which is as good.
+    });
+    await run('icacls', [draft, '/inheritance:r', ...rights]);
+    const fault = faultOf(await sddlOf(draft, run), trusted);
+    if (fault !== undefined) throw new Error(`The rights of the folder ${folder} could not be set: ${fault}`);
+    if ((await readdir(draft)).length > 0) {
+      throw new Error(`Somebody else writes to the new folder ${draft}.`);
+    }
+    await rename(draft, folder);
+  } catch (error) {
+    await rmdir(draft).catch(() => {});
+    throw error;
+  }
+  return folder;
+}
+
+/** Why a folder with these rights is not the agent's alone; `undefined` where it is. */
+export function faultOf(sddl: string, trusted: readonly string[]): string | undefined {
+  const owner = /^O:(S-[\d-]+|[A-Z]{2})/.exec(sddl)?.[1] ?? 'nobody';
+  if (!trusted.includes(sidOf(owner))) return `It belongs to ${owner}.`;
+  const list = /D:([A-Z]*)((?:\([^()]*\))*)/.exec(sddl);
+  if (list === null || list[2] === '') return 'It has no list of rights, which lets everybody in.';
+  if (!list[1]?.includes('P')) return 'It inherits rights from the folder above.';
+  for (const [, entry = ''] of list[2]?.matchAll(/\(([^()]*)\)/g) ?? []) {
+    const [type, , , , , holder = ''] = entry.split(';');
+    // What is denied to somebody harms nobody.
+    if (type !== 'D' && !trusted.includes(sidOf(holder))) return `${holder} has rights in it.`;
+  }
+  return undefined;
+}
+
+const sidOf = (text: string) => ALIASES[text] ?? text;
+
+async function ownSid(run: RunSystemProgram): Promise<string> {
+  const found = /"(S-1-[\d-]+)"/.exec(await run('whoami', ['/user', '/fo', 'csv', '/nh']))?.[1];
+  if (found === undefined) throw new Error('Windows does not say which user the agent runs as.');
+  return found;
+}
+
+async function sddlOf(folder: string, run: RunSystemProgram): Promise<string> {
+  const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-Command', READ_SDDL];
+  return (await run('powershell', args, { MUSTER_FOLDER: folder })).trim();
+}

@@ -1,0 +1,155 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { StringDecoder } from 'node:string_decoder';
+import { AgentError } from '../../core/agent-error.ts';
+
+/** Child processes that end: bounded in time and output, killed with their whole process group when cancelled. */
+
+export interface ChildOptions {
+  signal?: AbortSignal;
+  timeoutMs?: number;
+  /** Longer lines are cut here; what follows up to the line break is dropped. */
+  maxLineLength?: number;
+  env?: NodeJS.ProcessEnv;
+}
+
+const STDERR_MAX = 4_000;
+const KILL_GRACE_MS = 300;
+
+interface RunningChild {
+  child: ChildProcess;
+  stderr(): string;
+  ended: Promise<{ code: number | null; failure: Error | undefined }>;
+  kill(): void;
+}
+
+function start(command: string, args: readonly string[], options: ChildOptions): RunningChild {
+  // Windows has no process groups; there the child alone is killed, and wevtutil starts none of its own.
+  const grouped = process.platform !== 'win32';
+  const child = spawn(command, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: grouped,
+    windowsHide: true,
+    env: options.env ?? { ...process.env, LC_ALL: 'C', SYSTEMD_COLORS: '0' },
+  });
+  let stderr = '';
+  child.stderr?.setEncoding('utf8');
+  child.stderr?.on('data', (text: string) => {
+    if (stderr.length < STDERR_MAX) stderr += text.slice(0, STDERR_MAX - stderr.length);
+  });
+
+  const send = (signal: NodeJS.Signals) => {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    try {
+      if (grouped) process.kill(-child.pid, signal);
+      else child.kill(signal);
+    } catch {
+      // It ended between the check and the signal.
+    }
+  };
+  let force: NodeJS.Timeout | undefined;
+  let over = false;
+  const kill = () => {
+    if (over) return;
+    send('SIGTERM');
+    force ??= setTimeout(() => send('SIGKILL'), KILL_GRACE_MS);
+  };
+  const timeout = options.timeoutMs === undefined ? undefined : setTimeout(kill, options.timeoutMs);
+  options.signal?.addEventListener('abort', kill, { once: true });
+  if (options.signal?.aborted === true) kill();
+
+  const ended = new Promise<{ code: number | null; failure: Error | undefined }>((resolve) => {
+    let failure: Error | undefined;
+    child.once('error', (error) => {
+      failure = error;
+      if (child.pid === undefined) finish(null);
+    });
+    child.once('close', (code) => finish(code));
+    function finish(code: number | null) {
+      over = true;
+      clearTimeout(timeout);
+      clearTimeout(force);
+      options.signal?.removeEventListener('abort', kill);
+      resolve({ code, failure });
+    }
+  });
+  return { child, stderr: () => stderr, ended, kill };
+}
+
+/** Streams text chunks of the child's standard output. Leaving the loop, or aborting, kills the child. */
+export async function* streamText(
+  command: string,
+  args: readonly string[],
+  options: ChildOptions & { decode?: (first: Buffer) => BufferEncoding } = {},
+): AsyncGenerator<string, void> {
+  const running = start(command, args, options);
+  let decoder: StringDecoder | undefined;
+  let complete = false;
+  try {
+    const stdout = running.child.stdout;
+    if (stdout !== null) {
+      for await (const chunk of stdout) {
+        const bytes = chunk as Buffer;
+        decoder ??= new StringDecoder(options.decode?.(bytes) ?? 'utf8');
+        yield decoder.write(bytes);
+      }
+    }
+    complete = true;
+  } catch (error) {
+    // A command that could not start closes its output early; the reason is in its own event.
+    const { code, failure } = await running.ended;
+    if (failure !== undefined) check(command, code, failure, '');
+    throw error;
+  } finally {
+    if (!complete) running.kill();
+    const { code, failure } = await running.ended;
+    if (complete && options.signal?.aborted !== true) check(command, code, failure, running.stderr());
+  }
+}
+
+function check(command: string, code: number | null, failure: Error | undefined, stderr: string): void {
+  if (failure !== undefined) {
+    throw new AgentError('FAILED', `${command} could not be run: ${failure.message}`);
+  }
+  if (code !== 0) {
+    const detail = stderr.trim().split('\n').at(-1) ?? '';
+    throw new AgentError('FAILED', `${command} ended with ${code ?? 'a signal'}${detail && `: ${detail}`}`);
+  }
+}
+
+/** Streams lines of the child's standard output. Leaving the loop, or aborting, kills the child. */
+export async function* streamLines(
+  command: string,
+  args: readonly string[],
+  options: ChildOptions = {},
+): AsyncGenerator<string, void> {
+  const max = options.maxLineLength ?? 1_000_000;
+  let rest = '';
+  for await (const text of streamText(command, args, options)) {
+    const lines = text.split('\n');
+    const last = lines.pop() ?? '';
+    for (const line of lines) {
+      const whole = rest + line;
+      rest = '';
+      yield whole.length > max ? whole.slice(0, max) : whole;
+    }
+    if (rest.length < max) rest += last;
+  }
+  if (rest !== '') yield rest;
+}
+
+/** The child's whole output, refused beyond `maxLength` characters. */
+export async function readOutput(
+  command: string,
+  args: readonly string[],
+  options: ChildOptions & { maxLength?: number; decode?: (first: Buffer) => BufferEncoding } = {},
+): Promise<string> {
+  const max = options.maxLength ?? 4_000_000;
+  const parts: string[] = [];
+  let length = 0;
+  for await (const text of streamText(command, args, { timeoutMs: 10_000, ...options })) {
+    length += text.length;
+    if (length > max) throw new AgentError('FAILED', `${command} answered with more than ${max} characters.`);
+    parts.push(text);
+  }
+  return parts.join('');
+}

@@ -1,0 +1,80 @@
+import { type Credentials, isSameDevice, loadCredentials } from '../core/enrollment/credentials.ts';
+import { type DeviceSession, type SessionOptions, startSession } from './device-session.ts';
+import { LockHeldError, takeLock, type FolderLock } from '../os/files/folder-lock.ts';
+import { removeOldDrafts } from '../os/files/private-file.ts';
+
+export interface RunningAgent {
+  stop(): Promise<void>;
+}
+
+/** How long until a running agent notices that this machine was enrolled as another device. */
+const ENROLLMENT_CHECK_MS = 2000;
+
+/**
+ * The agent of this machine, alone in its folder. Where the machine is enrolled as another device meanwhile, what
+ * belongs to the former one ends in order, and the agent goes on as the new one with a journal of its own.
+ */
+export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
+  const { dataDir, warn } = options;
+  const lock = await aloneIn(dataDir);
+  await removeOldDrafts(dataDir);
+  let credentials = options.credentials;
+  let session: DeviceSession | undefined;
+  try {
+    session = await startSession(options);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let turn: Promise<void> = Promise.resolve();
+
+  async function follow(next: Credentials): Promise<void> {
+    warn(`This machine was enrolled as another device: ${next.deviceId} at ${next.server}.`);
+    await session?.stop();
+    session = undefined;
+    credentials = next;
+    session = await startSession({ ...options, credentials });
+  }
+  function checkLater(): void {
+    timer = setTimeout(() => {
+      turn = loadCredentials(dataDir)
+        .then(async (kept) => {
+          if (stop.signal.aborted || kept === undefined) return;
+          if (session === undefined || !isSameDevice(kept, credentials)) await follow(kept);
+        })
+        .catch((error: unknown) => warnOnce(String(error)))
+        .then(() => {
+          if (!stop.signal.aborted) checkLater();
+        });
+    }, ENROLLMENT_CHECK_MS).unref();
+  }
+  let lastWarning = '';
+  function warnOnce(message: string): void {
+    if (message !== lastWarning) warn(message);
+    lastWarning = message;
+  }
+
+  checkLater();
+  return {
+    async stop() {
+      stop.abort();
+      clearTimeout(timer);
+      await turn;
+      await session?.stop();
+      await lock.release();
+    },
+  };
+}
+
+async function aloneIn(dataDir: string): Promise<FolderLock> {
+  try {
+    return await takeLock(dataDir, 'agent');
+  } catch (error) {
+    if (!(error instanceof LockHeldError)) throw error;
+    const message = `An agent for this folder is already running (process ${error.holder.pid}).`;
+    throw new Error(message, { cause: error });
+  }
+}

@@ -1,0 +1,165 @@
+import {
+  AgentErrorCode,
+  ROWS_PER_FRAME,
+  type CommandFrame,
+  type CommandOutput,
+  type CommandPayload,
+  type CommandResult,
+  type CommandRow,
+  type CommandType,
+  type DurableCommandType,
+} from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import type { AnswerChannel } from '../core/connection/answer-channel.ts';
+import { boundHandler, describeError } from './bound-handler.ts';
+import type { ServerClock } from '../core/server/server-clock.ts';
+
+type LiveCommandType = Exclude<CommandType, DurableCommandType>;
+
+/** What a handler gets beside its payload. */
+export interface HandlerContext<T extends LiveCommandType> {
+  /** Aborted when the server cancels or the connection ends: nobody waits for the answer any more. */
+  signal: AbortSignal;
+  /** Aborted when the time is nearly up: stop reading, and answer with what there is. */
+  timeUp: AbortSignal;
+  /** Sends a row; resolves when the server has taken those before it, so that memory stays flat. */
+  row: (row: CommandRow<T>) => Promise<void>;
+}
+
+export type Handlers = {
+  [T in LiveCommandType]?: (
+    payload: CommandPayload<T>,
+    context: HandlerContext<T>,
+  ) => Promise<CommandOutput<T>>;
+};
+
+const MAX_AT_ONCE = 8;
+const FRAME_BYTES = 250_000;
+/** The answer must be home before the server gives up. */
+const TRAVEL_MS = 1000;
+/** A heartbeat is sent with each new connection; its answer tells the server's time. */
+const CLOCK_KNOWN_MS = 5000;
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Runs the live questions of the server, several at once, each with an end: done, failed, cancelled or out of time. */
+export class CommandRunner {
+  readonly #handlers: Handlers;
+  readonly #clock: ServerClock;
+  readonly #running = new Map<string, AbortController>();
+
+  constructor(handlers: Handlers, clock: ServerClock) {
+    this.#handlers = handlers;
+    this.#clock = clock;
+  }
+
+  get capabilities(): string[] {
+    return Object.keys(this.#handlers);
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  async run(frame: CommandFrame, channel: AnswerChannel): Promise<void> {
+    const startedAt = this.#clock.timestamp();
+    const finish = (end: Pick<CommandResult, 'status' | 'output' | 'error'>) =>
+      channel.result({
+        id: frame.id,
+        epoch: frame.epoch,
+        startedAt,
+        finishedAt: this.#clock.timestamp(),
+        ...end,
+      });
+    const controller = new AbortController();
+    try {
+      if (this.#running.size >= MAX_AT_ONCE) {
+        throw new AgentError(
+          AgentErrorCode.busy,
+          'The agent already answers as many questions as it answers at once; ask again later.',
+        );
+      }
+      this.#running.set(frame.id, controller);
+      const output = await this.#answer(frame, controller.signal, channel);
+      await finish(controller.signal.aborted ? CANCELLED : { status: 'succeeded', output });
+    } catch (error) {
+      await finish(controller.signal.aborted ? CANCELLED : { status: 'failed', error: describeError(error) });
+    } finally {
+      this.#running.delete(frame.id);
+      // Whatever the handler still holds on to ends with it.
+      controller.abort();
+    }
+  }
+
+  cancel(id: string): void {
+    this.#running.get(id)?.abort();
+  }
+
+  cancelAll(): void {
+    for (const controller of this.#running.values()) controller.abort();
+  }
+
+  async #answer(frame: CommandFrame, signal: AbortSignal, channel: AnswerChannel): Promise<unknown> {
+    const handle = boundHandler<HandlerContext<LiveCommandType>>(this.#handlers, frame);
+    const rows = new RowStream(frame.id, channel);
+    const output = await handle({
+      signal,
+      timeUp: this.#timeUp(frame, signal),
+      row: (row) => rows.add(row),
+    });
+    if (!signal.aborted) await rows.end();
+    return output;
+  }
+
+  /** The deadline is told in the server's time. */
+  #timeUp(frame: CommandFrame, over: AbortSignal): AbortSignal {
+    const timeUp = new AbortController();
+    const arm = async () => {
+      await this.#clock.known(CLOCK_KNOWN_MS);
+      if (over.aborted) return;
+      const leftMs = Date.parse(frame.deadline) - this.#clock.now() - TRAVEL_MS;
+      const timer = setTimeout(() => timeUp.abort(), Math.min(Math.max(0, leftMs), TIMER_MAX_MS));
+      over.addEventListener('abort', () => clearTimeout(timer), { once: true });
+    };
+    void arm();
+    return timeUp.signal;
+  }
+}
+
+const CANCELLED = { status: 'cancelled' } as const;
+
+/** Gathers rows into frames of bounded count and size. */
+class RowStream {
+  readonly #id: string;
+  readonly #channel: AnswerChannel;
+  #rows: unknown[] = [];
+  #bytes = 0;
+  #seq = 0;
+  #lastSent = performance.now();
+
+  constructor(id: string, channel: AnswerChannel) {
+    this.#id = id;
+    this.#channel = channel;
+  }
+
+  async add(row: unknown): Promise<void> {
+    this.#rows.push(row);
+    this.#bytes += JSON.stringify(row).length;
+    // A slow trickle is shown as it comes, a flood in full frames.
+    const isWaitedFor = performance.now() - this.#lastSent > 250;
+    if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isWaitedFor) {
+      await this.#send(false);
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#rows.length > 0 || this.#seq > 0) await this.#send(true);
+  }
+
+  async #send(done: boolean): Promise<void> {
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#bytes = 0;
+    this.#lastSent = performance.now();
+    await this.#channel.rows({ id: this.#id, seq: this.#seq++, rows, done });
+  }
+}

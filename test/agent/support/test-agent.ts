@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { CommandRunner, type Handlers } from '../../../src/agent/work/live-runner.ts';
+import { AgentConnection, type ConnectionState } from '../../../src/agent/core/connection/connection.ts';
+import { CommandStore } from '../../../src/agent/work/command-store.ts';
+import { DurableRunner } from '../../../src/agent/work/durable-runner.ts';
+import { JournalFile, type Journal } from '../../../src/agent/work/journal-file.ts';
+import type { DurableHandlers } from '../../../src/agent/work/running.ts';
+import { ServerClock } from '../../../src/agent/core/server/server-clock.ts';
+import { fixedToken, type Tokens } from '../../../src/agent/core/enrollment/tokens.ts';
+import type { Heartbeat } from '../../../src/protocol/index.ts';
+
+/** The agent's parts, put together with what a test wants them to do. */
+export interface TestAgent {
+  connection: AgentConnection;
+  runner: CommandRunner;
+  durable: DurableRunner;
+  states: ConnectionState[];
+  warnings: string[];
+  stop(): Promise<void>;
+}
+
+export async function startTestAgent(options: {
+  server: string;
+  dataDir: string;
+  live?: Handlers;
+  work?: DurableHandlers;
+  journal?: Journal;
+  random?: () => number;
+  tokens?: Tokens;
+  afterResultMs?: number;
+  /** More for the heartbeat. */
+  facts?: () => Partial<Heartbeat>;
+}): Promise<TestAgent> {
+  const {
+    server,
+    dataDir,
+    live = {},
+    work = {},
+    random = () => 0,
+    facts = () => ({}),
+    tokens = fixedToken('t'),
+  } = options;
+  const states: ConnectionState[] = [];
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const clock = new ServerClock();
+  const runner = new CommandRunner(live, clock);
+  const durable = new DurableRunner({
+    store: new CommandStore(options.journal ?? new JournalFile(journalIn(dataDir), warn)),
+    handlers: work,
+    clock,
+    warn,
+    retryMs: 100,
+    ...(options.afterResultMs === undefined ? {} : { afterResultMs: options.afterResultMs }),
+  });
+  const connection = new AgentConnection({
+    server,
+    tokens,
+    handshake: { agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
+    runner,
+    durable,
+    clock,
+    heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
+    onState: (state) => states.push(state),
+    random,
+    ackMs: 1000,
+  });
+  await durable.start();
+  connection.start();
+  return {
+    connection,
+    runner,
+    durable,
+    states,
+    warnings,
+    async stop() {
+      connection.stop();
+      await durable.stop();
+    },
+  };
+}
+
+export const journalIn = (dataDir: string) => path.join(dataDir, 'commands.journal');
+
+/** A folder for one test. */
+export async function temporaryFolder(): Promise<{ folder: string; remove(): Promise<void> }> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'muster-agent-test-'));
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}

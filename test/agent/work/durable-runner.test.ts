@@ -1,0 +1,485 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { DurableHandlers } from '../../../src/agent/work/running.ts';
+import { JournalFile, type Journal } from '../../../src/agent/work/journal-file.ts';
+import type { JournalRecord } from '../../../src/agent/work/journal-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
+import { journalIn, startTestAgent, temporaryFolder, type TestAgent } from '../support/test-agent.ts';
+
+const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
+const OUTPUT = { exitCode: 0, stdout: '', stderr: '', truncated: false };
+
+describe('durable work of the agent', function () {
+  let hub: ScriptedHub;
+  let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
+  let agent: TestAgent;
+  /** What has been begun, in order; each ends when the test lets it. */
+  let begun: string[];
+  let letEnd: Map<string, () => void>;
+
+  beforeEach(async () => {
+    hub = await startScriptedHub();
+    temporary = await temporaryFolder();
+    begun = [];
+    letEnd = new Map();
+  });
+  afterEach(async () => {
+    await agent.stop();
+    await hub.close();
+    await temporary.remove();
+  });
+
+  /** Scripts say by their content who they are. */
+  const held: DurableHandlers = {
+    'script.run': ({ content }, { signal }) =>
+      new Promise((resolve, reject) => {
+        begun.push(content);
+        letEnd.set(content, () => resolve(OUTPUT));
+        signal.addEventListener('abort', () => reject(new Error('aborted')));
+      }),
+  };
+  const instant: DurableHandlers = {
+    async 'script.run'({ content }) {
+      begun.push(content);
+      return OUTPUT;
+    },
+  };
+  async function start(work: DurableHandlers, journal?: Journal): Promise<void> {
+    const connections = hub.sockets.length;
+    agent = await startTestAgent({
+      server: hub.url,
+      dataDir: temporary.folder,
+      work,
+      ...(journal === undefined ? {} : { journal }),
+    });
+    await connected(connections + 1);
+  }
+  const connected = (count: number) =>
+    eventually(
+      () => hub.sockets.length,
+      (length) => length === count,
+    );
+  const send = (name: string, epoch = 7) =>
+    hub.receipt('script.run', { ...SCRIPT, content: name }, { id: name, epoch });
+  const results = (count: number, withinMs = 8000) =>
+    eventually(
+      () => hub.results,
+      (list) => list.length >= count,
+      withinMs,
+    );
+  const begunAre = (names: string[]) =>
+    eventually(
+      () => begun,
+      (list) => list.length >= names.length,
+    ).then((list) => expect(list).to.deep.equal(names));
+  const soon = (ms = 300) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  it('is begun once, however often it is sent', async () => {
+    await start(held);
+    const receipts = await Promise.all([send('a'), send('a'), send('a')]);
+    expect(receipts).to.deep.equal([{ ok: true }, { ok: true }, { ok: true }]);
+    await begunAre(['a']);
+    expect(await send('a')).to.deep.equal({ ok: true });
+    letEnd.get('a')!();
+    await results(1);
+    await soon();
+    expect(await send('a')).to.deep.equal({ ok: true });
+    await soon();
+    expect([begun, hub.results.map(({ id }) => id)]).to.deep.equal([['a'], ['a']]);
+  });
+
+  it('tells the server that it has begun, and what came of it', async () => {
+    await start(held);
+    await send('a', 41);
+    await begunAre(['a']);
+    await eventually(
+      () => hub.progress,
+      (list) => list.length === 1,
+    );
+    expect(hub.progress[0]).to.deep.equal({ id: 'a', seq: 0, phase: 'running' });
+    letEnd.get('a')!();
+    const [result] = await results(1);
+    expect(result).to.deep.include({ id: 'a', epoch: 41, status: 'succeeded', output: OUTPUT });
+    expect(Date.parse(result!.finishedAt)).to.be.at.least(Date.parse(result!.startedAt));
+  });
+
+  it('runs two at a time, in the order accepted, beside live questions', async () => {
+    agent = await startTestAgent({
+      server: hub.url,
+      dataDir: temporary.folder,
+      work: held,
+      live: { 'eventlogs.list': async () => ({ logs: [] }) },
+    });
+    await connected(1);
+    const names = Array.from({ length: 12 }, (_value, index) => `n${index}`);
+    await Promise.all(names.map((name) => send(name)));
+    await begunAre(['n0', 'n1']);
+    await soon();
+    expect(begun).to.have.length(2);
+    const question = await hub.command('eventlogs.list', {});
+    expect((await results(1))[0]!.id).to.equal(question);
+    for (const [index, name] of names.entries()) {
+      letEnd.get(name)!();
+      await begunAre(names.slice(0, Math.min(names.length, index + 3)));
+    }
+    await results(13);
+  });
+
+  it('goes on without a connection, and tells of its end over the next one, under its own epoch', async () => {
+    await start(held);
+    await send('a', 5);
+    await begunAre(['a']);
+    hub.refuse = { code: 'BUSY', retryAfterMs: 300 };
+    hub.sockets[0]!.disconnect(true);
+    await soon();
+    letEnd.get('a')!();
+    await soon();
+    expect(hub.results).to.have.length(0);
+    hub.refuse = undefined;
+    const [result] = await results(1);
+    expect(result).to.deep.include({ id: 'a', epoch: 5, status: 'succeeded' });
+    expect(agent.warnings).to.deep.equal([]);
+    expect(begun).to.deep.equal(['a']);
+  });
+
+  it('says again that it runs to a hub that has just come to know of it', async () => {
+    await start(held);
+    await send('a');
+    await begunAre(['a']);
+    hub.sockets[0]!.disconnect(true);
+    await connected(2);
+    await eventually(
+      () => hub.progress,
+      (list) => list.length === 2,
+    );
+    expect(hub.progress.map(({ seq }) => seq)).to.deep.equal([0, 1]);
+  });
+
+  it('reports how far it is one at a time, the latest of many', async () => {
+    let report = (_percent: number) => {};
+    await start({
+      'script.run': (_script, { progress }) =>
+        new Promise((resolve) => {
+          report = (percent) => progress({ phase: 'copying', percent });
+          letEnd.set('a', () => resolve(OUTPUT));
+          begun.push('a');
+        }),
+    });
+    await send('a');
+    await begunAre(['a']);
+    await soon();
+    for (let percent = 0; percent <= 100; percent++) report(percent);
+    await soon();
+    letEnd.get('a')!();
+    await results(1);
+    expect(hub.progress.map(({ seq, percent }) => [seq, percent])).to.deep.equal([
+      [0, undefined],
+      [1, 0],
+      [2, 100],
+    ]);
+  });
+
+  it('sends a result until it is acknowledged, over as many connections as it takes, and not once more', async () => {
+    await start(instant);
+    hub.forgetAcks = 3;
+    await send('a');
+    for (let count = 1; count <= 3; count++) {
+      await results(count);
+      hub.sockets.at(-1)!.disconnect(true);
+      await connected(count + 1);
+    }
+    await results(4);
+    await soon(1500);
+    expect(hub.results.map(({ id }) => id)).to.deep.equal(['a', 'a', 'a', 'a']);
+    hub.sockets.at(-1)!.disconnect(true);
+    await connected(5);
+    await soon();
+    expect([hub.results.length, begun]).to.deep.equal([4, ['a']]);
+  });
+
+  it('sends the result again to a hub that sends the command again', async () => {
+    await start(instant);
+    hub.refuseResults = 'INTERNAL';
+    await send('a');
+    await results(1);
+    await soon();
+    expect(hub.results).to.have.length(1);
+    hub.refuseResults = undefined;
+    expect(await send('a', 9)).to.deep.equal({ ok: true });
+    await results(2);
+    expect(hub.results.map(({ epoch }) => epoch)).to.deep.equal([7, 9]);
+    expect(begun).to.deep.equal(['a']);
+  });
+
+  it('lets no result that the hub does not take keep the others back', async () => {
+    await start(instant);
+    hub.refuseResults = 'VALIDATION_FAILED';
+    await send('a');
+    await results(1);
+    await soon(100);
+    hub.refuseResults = undefined;
+    await send('b');
+    await results(2);
+    expect(hub.results[1]!.id).to.equal('b');
+    expect(agent.warnings.join()).to.contain('not taken');
+  });
+
+  it('offers a result that was not taken to the hub again over the next connection', async () => {
+    await start(instant);
+    hub.refuseResults = 'INTERNAL';
+    await send('a');
+    await results(1);
+    hub.refuseResults = undefined;
+    hub.sockets[0]!.disconnect(true);
+    await results(2);
+    expect(hub.results[1]!.id).to.equal('a');
+  });
+
+  it('is taken up after a restart: what waited is begun, what ran is not', async () => {
+    await start(held);
+    for (const name of ['a', 'b', 'c', 'd']) await send(name);
+    await begunAre(['a', 'b']);
+    await agent.stop();
+    await soon();
+    expect(hub.results).to.have.length(0);
+    begun = [];
+    await start(instant);
+    await results(4);
+    expect(begun).to.deep.equal(['c', 'd']);
+    expect(hub.results.map(({ id, status, error }) => [id, status, error?.code])).to.have.deep.members([
+      ['a', 'failed', 'INTERRUPTED'],
+      ['b', 'failed', 'INTERRUPTED'],
+      ['c', 'succeeded', undefined],
+      ['d', 'succeeded', undefined],
+    ]);
+    await soon();
+    await agent.stop();
+    await start(instant);
+    for (const name of ['a', 'b', 'c', 'd']) expect(await send(name)).to.deep.equal({ ok: true });
+    await soon();
+    expect([begun, hub.results.length]).to.deep.equal([['c', 'd'], 4]);
+  });
+
+  it('tells after a restart what nobody had acknowledged', async () => {
+    await start(instant);
+    hub.forgetAcks = 1;
+    await send('a', 3);
+    await results(1);
+    await agent.stop();
+    await start(instant);
+    await results(2);
+    expect(hub.results.map(({ id, epoch }) => [id, epoch])).to.deep.equal([
+      ['a', 3],
+      ['a', 3],
+    ]);
+    expect(begun).to.deep.equal(['a']);
+  });
+
+  it('is cancelled while it waits, and never begun, not even by the next start', async () => {
+    await start(held);
+    for (const name of ['a', 'b', 'c']) await send(name);
+    await begunAre(['a', 'b']);
+    expect(await hub.cancel('c')).to.deep.equal({ ok: true });
+    const [result] = await results(1);
+    expect([result!.id, result!.status]).to.deep.equal(['c', 'cancelled']);
+    letEnd.get('a')!();
+    letEnd.get('b')!();
+    await results(3);
+    await agent.stop();
+    await start(instant);
+    await send('c');
+    await soon();
+    expect(begun).to.deep.equal(['a', 'b']);
+  });
+
+  it('is cancelled while it runs', async () => {
+    await start(held);
+    await send('a');
+    await begunAre(['a']);
+    await hub.cancel('a');
+    const [result] = await results(1);
+    expect([result!.id, result!.status]).to.deep.equal(['a', 'cancelled']);
+    await eventually(
+      () => agent.durable.running,
+      (count) => count === 0,
+    );
+  });
+
+  it('is not changed by a cancellation after its end, nor by one of something unknown', async () => {
+    await start(instant);
+    await send('a');
+    await results(1);
+    expect(await hub.cancel('a')).to.deep.equal({ ok: true });
+    expect(await hub.cancel('never-heard-of')).to.deep.equal({ ok: true });
+    await soon();
+    expect(hub.results.map(({ status }) => status)).to.deep.equal(['succeeded']);
+  });
+
+  it('ignores deadlines: it has its own time', async () => {
+    await start(held);
+    await hub.receipt('script.run', { ...SCRIPT, content: 'a' }, { id: 'a', deadlineMs: -3_600_000 });
+    await begunAre(['a']);
+    await soon();
+    letEnd.get('a')!();
+    expect((await results(1))[0]!.status).to.equal('succeeded');
+  });
+
+  it('names what it cannot do and what it cannot read', async () => {
+    await start({ 'script.run': async () => OUTPUT });
+    const cases = [
+      ['agent.reboot', {}, 'CAPABILITY_MISSING'],
+      ['script.run', { language: 'cobol' }, 'INVALID_PAYLOAD'],
+    ] as const;
+    for (const [type, payload, code] of cases) {
+      const id = await hub.command(type, payload);
+      const result = await eventually(
+        () => hub.results.find((candidate) => candidate.id === id),
+        (found) => found !== undefined,
+      );
+      expect([result?.status, result?.error?.code], type).to.deep.equal(['failed', code]);
+    }
+  });
+
+  it('fails with words, not with the connection, where the output is too large for a message', async () => {
+    await start({ 'script.run': async () => ({ ...OUTPUT, stdout: 'x'.repeat(1_500_000) }) });
+    await send('a');
+    const [result] = await results(1);
+    expect([result!.status, result!.error!.message]).to.deep.equal([
+      'failed',
+      'The output was too large to be sent.',
+    ]);
+    expect(hub.sockets).to.have.length(1);
+  });
+
+  it('shows rows to those who watch and drops them while nobody does', async () => {
+    let row = async (_text: string) => {};
+    await start({
+      'script.run': (_script, { rows }) =>
+        new Promise((resolve) => {
+          begun.push('a');
+          letEnd.set('a', () => resolve(OUTPUT));
+          row = (text) => rows([{ stream: 'stdout', text }]);
+        }),
+    });
+    await send('a');
+    await begunAre(['a']);
+    await row('one');
+    hub.refuse = { code: 'BUSY', retryAfterMs: 300 };
+    hub.sockets[0]!.disconnect(true);
+    await soon(100);
+    await row('lost');
+    hub.refuse = undefined;
+    await connected(2);
+    await row('two');
+    letEnd.get('a')!();
+    await results(1);
+    expect(hub.rows.flatMap(({ rows }) => rows)).to.deep.equal([
+      { stream: 'stdout', text: 'one' },
+      { stream: 'stdout', text: 'two' },
+    ]);
+  });
+
+  it('takes on two hundred and says so of the next', async () => {
+    await start(held);
+    const receipts = await Promise.all(Array.from({ length: 201 }, (_value, index) => send(`n${index}`)));
+    expect(receipts.filter(({ ok }) => ok)).to.have.length(200);
+    expect(receipts.at(-1)).to.deep.include({ ok: false });
+  });
+
+  describe('with a disk that fails', () => {
+    /** The real file, and a disk that is full when the test says so. */
+    class FailingJournal extends JournalFile {
+      fails: (record: JournalRecord) => boolean = () => false;
+      override write(record: JournalRecord, written?: () => void): Promise<void> {
+        if (this.fails(record)) return Promise.reject(new Error('ENOSPC: no space left on device'));
+        return super.write(record, written);
+      }
+    }
+    let journal: FailingJournal;
+    beforeEach(() => {
+      journal = new FailingJournal(journalIn(temporary.folder), () => {});
+    });
+
+    it('is refused, and not run', async () => {
+      await start(instant, journal);
+      journal.fails = () => true;
+      const receipt = await send('a');
+      expect(receipt).to.have.nested.property('error.code', 'STORE_UNAVAILABLE');
+      await soon();
+      expect([begun, hub.results]).to.deep.equal([[], []]);
+      journal.fails = () => false;
+      expect(await send('a')).to.deep.equal({ ok: true });
+      await results(1);
+      expect(begun).to.deep.equal(['a']);
+    });
+
+    it('waits where it was accepted and its beginning cannot be written', async () => {
+      await start(instant, journal);
+      journal.fails = ({ kind }) => kind === 'started';
+      expect(await send('a')).to.deep.equal({ ok: true });
+      await soon();
+      expect(begun).to.deep.equal([]);
+      journal.fails = () => false;
+      await begunAre(['a']);
+    });
+
+    it('tells its result also where that cannot be written, and is not begun again by a restart', async () => {
+      await start(instant, journal);
+      journal.fails = ({ kind }) => kind === 'finished';
+      await send('a');
+      expect((await results(1))[0]!.status).to.equal('succeeded');
+      await agent.stop();
+      await start(instant);
+      await soon();
+      expect(begun).to.deep.equal(['a']);
+    });
+
+    it('answers a cancellation that cannot be written with an error, and keeps the work', async () => {
+      await start(held, journal);
+      for (const name of ['a', 'b', 'c']) await send(name);
+      journal.fails = () => true;
+      expect(await hub.cancel('c')).to.have.nested.property('error.code', 'STORE_UNAVAILABLE');
+      journal.fails = () => false;
+      letEnd.get('a')!();
+      await begunAre(['a', 'b', 'c']);
+    });
+
+    it('is not begun while its cancellation is being written', async () => {
+      let written = () => {};
+      class SlowJournal extends JournalFile {
+        override async write(record: JournalRecord, onWritten?: () => void): Promise<void> {
+          if (record.kind === 'finished' && record.result.id === 'c') {
+            await new Promise<void>((resolve) => {
+              written = resolve;
+            });
+          }
+          await super.write(record, onWritten);
+        }
+      }
+      await start(held, new SlowJournal(journalIn(temporary.folder), () => {}));
+      for (const name of ['a', 'b', 'c', 'd']) await send(name);
+      const cancelled = hub.cancel('c');
+      await soon(100);
+      letEnd.get('a')!();
+      await begunAre(['a', 'b', 'd']);
+      written();
+      expect(await cancelled).to.deep.equal({ ok: true });
+      const [, result] = await results(2);
+      expect([result!.id, result!.status]).to.deep.equal(['c', 'cancelled']);
+    });
+
+    it('is refused while the folder cannot be used, and accepted as soon as it can', async () => {
+      const blocked = path.join(temporary.folder, 'blocked');
+      await writeFile(blocked, 'a file where the folder should be');
+      await start(instant, new JournalFile(path.join(blocked, 'commands.journal'), () => {}));
+      expect(agent.warnings.join()).to.contain('could not be opened');
+      expect(await send('a')).to.have.nested.property('error.code', 'STORE_UNAVAILABLE');
+      await rm(blocked);
+      await mkdir(blocked);
+      expect(await send('a')).to.deep.equal({ ok: true });
+      await results(1);
+    });
+  });
+});
