@@ -2,7 +2,7 @@ export * from './version.ts';
 export * from './storable.ts';
 export * from './primitives.ts';
 export * from './event-logs.ts';
-export * from './commands.ts';
+export * from './commands/index.ts';
 export * from './agent-messages.ts';
 export * from './jobs.ts';
 export * from './dashboard-messages.ts';

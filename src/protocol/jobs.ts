@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CommandProgress } from './agent-messages.ts';
-import { CommandStatus, COMMANDS } from './commands.ts';
+import { CommandStatus, ScriptOutputRow } from './commands/index.ts';
 
 /** Long work as people follow it on the dashboard socket (SHAPES 6). */
 
@@ -35,6 +35,6 @@ export type JobsSnapshot = z.infer<typeof JobsSnapshot>;
 export const JobOutput = z.object({
   id: z.uuid(),
   seq: z.number().int().describe('One more than the last; what is between is not shown.'),
-  rows: z.array(COMMANDS['script.run'].row),
+  rows: z.array(ScriptOutputRow),
 });
 export type JobOutput = z.infer<typeof JobOutput>;

@@ -1,0 +1,52 @@
+import type { z } from 'zod';
+import { EVENT_LOG_COMMANDS } from './event-logs.ts';
+import { INVENTORY_COMMANDS } from './inventory.ts';
+import type { Lane } from './lanes.ts';
+import { POWER_COMMANDS } from './power.ts';
+import { SCRIPT_COMMANDS } from './scripts.ts';
+import type { CommandShape, CommandTable } from './shape.ts';
+import { UPDATE_COMMANDS } from './updates.ts';
+
+export * from './lanes.ts';
+export * from './outcome.ts';
+export * from './scripts.ts';
+
+/** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
+export const COMMANDS = {
+  ...EVENT_LOG_COMMANDS,
+  ...SCRIPT_COMMANDS,
+  ...UPDATE_COMMANDS,
+  ...INVENTORY_COMMANDS,
+  ...POWER_COMMANDS,
+} as const satisfies CommandTable;
+
+export type CommandType = keyof typeof COMMANDS;
+export const COMMAND_TYPES = Object.keys(COMMANDS) as CommandType[];
+export type CommandPayload<T extends CommandType> = z.infer<(typeof COMMANDS)[T]['payload']>;
+export type CommandOutput<T extends CommandType> = z.infer<(typeof COMMANDS)[T]['output']>;
+export type CommandRow<T extends CommandType> = (typeof COMMANDS)[T] extends {
+  row: infer R extends z.ZodType;
+}
+  ? z.infer<R>
+  : never;
+
+/** The row schema of a command that streams, `undefined` for one that does not. */
+export function rowSchema(type: CommandType): z.ZodType | undefined {
+  const shape: CommandShape = COMMANDS[type];
+  return shape.row;
+}
+
+/** The commands that the server's ledger carries. */
+export type DurableCommandType = {
+  [T in CommandType]: (typeof COMMANDS)[T] extends { lane: Lane } ? T : never;
+}[CommandType];
+
+export function isDurable(type: string): type is DurableCommandType {
+  return Object.hasOwn(COMMANDS, type) && 'lane' in COMMANDS[type as CommandType];
+}
+export const DURABLE_COMMAND_TYPES = COMMAND_TYPES.filter(isDurable);
+
+/** The lane of a durable command. A type of another release, which this one does not know, runs as `work`. */
+export function laneOf(type: string): Lane {
+  return isDurable(type) ? COMMANDS[type].lane : 'work';
+}
