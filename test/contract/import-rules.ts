@@ -75,6 +75,24 @@ export function aroundTheDoor(graph: Graph): string[] {
   });
 }
 
+/** The rooms of the agent, from the bottom up: a file imports from its own room and from the rooms before it. */
+const agentRooms = ['os', 'core', 'work', 'capabilities', 'simulator', 'session', 'cli', 'main.ts'];
+
+/** Capabilities of the agent do not know each other, and no room imports from a room above it. */
+export function upwardInAgent(graph: Graph): string[] {
+  const placeOf = (path: string) => {
+    const [, room, inside] = path.match(/^src\/agent\/([^/]+)(?:\/([^/]+)\/)?/) ?? [];
+    return room === undefined ? undefined : { level: agentRooms.indexOf(room), room, inside };
+  };
+  return breaches(graph, ({ path }, { target }) => {
+    const from = placeOf(path);
+    const to = placeOf(target ?? '');
+    if (from === undefined || to === undefined) return false;
+    if (from.room === 'capabilities' && to.room === 'capabilities') return from.inside !== to.inside;
+    return from.level === -1 || to.level === -1 || to.level > from.level;
+  });
+}
+
 const packageHomes: Record<string, RegExp> = {
   express: /^src\/(platform\/http\/|server\.ts$)/,
   'socket.io':

@@ -65,6 +65,10 @@ describe('imports', () => {
     none(rules.aroundTheDoor(graph));
   });
 
+  it('go down through the rooms of the agent, and never from one capability to another', () => {
+    none(rules.upwardInAgent(graph));
+  });
+
   it('keep express, socket.io, ioredis and knex each in one place', () => {
     none(rules.awayFromHome(graph));
   });
@@ -169,6 +173,24 @@ describe('import rules', () => {
       'src/features/users/user.routes.ts',
     );
     expect(rules.aroundTheDoor(graph)).to.have.length(1);
+  });
+
+  it('find a way up in the agent, between two of its capabilities, and a file in none of its rooms', () => {
+    const ways = [
+      ['src/agent/os/files/a.ts', `import '../../core/b.ts'`, 'src/agent/core/b.ts'],
+      ['src/agent/work/a.ts', `import '../capabilities/scripts/b.ts'`, 'src/agent/capabilities/scripts/b.ts'],
+      [
+        'src/agent/capabilities/x/a.ts',
+        `import type { B } from '../y/b.ts'`,
+        'src/agent/capabilities/y/b.ts',
+      ],
+      ['src/agent/helpers/a.ts', `import '../os/b.ts'`, 'src/agent/os/b.ts'],
+    ] as const;
+    for (const [from, statement, to] of ways) {
+      expect(rules.upwardInAgent(pair(from, statement, to))).to.deep.equal([`${from} → ${to}`]);
+    }
+    const down = pair('src/agent/cli/a.ts', `import '../os/files/b.ts'`, 'src/agent/os/files/b.ts');
+    expect(rules.upwardInAgent(down)).to.deep.equal([]);
   });
 
   it('find a package away from its home, by a deep path and as a type too', () => {

@@ -1,9 +1,9 @@
-import { CommandRunner } from '../../src/agent/work/live-runner.ts';
+import { LiveRunner } from '../../src/agent/work/live-runner.ts';
 import { AgentConnection } from '../../src/agent/core/connection/connection.ts';
 import { CommandStore } from '../../src/agent/work/command-store.ts';
 import { DurableRunner } from '../../src/agent/work/durable-runner.ts';
 import { ServerClock } from '../../src/agent/core/server/server-clock.ts';
-import { forgetfulJournal } from '../../src/agent/simulator/synthetic-work.ts';
+import { memoryJournal } from '../../src/agent/simulator/synthetic-work.ts';
 import { fixedToken } from '../../src/agent/core/enrollment/tokens.ts';
 import type { FleetDevice } from '../e2e/faults/support/fleet.ts';
 
@@ -34,7 +34,7 @@ export function simulateAgent(
 ): SimulatedAgent {
   const { deviceId, token } = device;
   const clock = new ServerClock();
-  const runner = new CommandRunner(
+  const queries = new LiveRunner(
     {
       async 'eventlogs.query'({ text = '' }, { row }) {
         const rows = expectedRows(deviceId, text);
@@ -58,7 +58,7 @@ export function simulateAgent(
   );
   // It outlives every connection, as the disk of a machine does.
   const durable = new DurableRunner({
-    store: new CommandStore(forgetfulJournal()),
+    store: new CommandStore(memoryJournal()),
     handlers: {
       async 'script.run'({ parameters }) {
         happened(parameters?.['ID'] ?? '');
@@ -76,10 +76,10 @@ export function simulateAgent(
       tokens: fixedToken(token),
       handshake: {
         agentVersion: AGENT_VERSION,
-        capabilities: [...runner.capabilities, ...durable.capabilities],
+        capabilities: [...queries.capabilities, ...durable.capabilities],
         bootId: deviceId,
       },
-      runner,
+      queries,
       durable,
       clock,
       heartbeat: async () => ({ at: clock.timestamp(), agentVersion: AGENT_VERSION }),

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { connect } from 'node:net';
 import { io } from 'socket.io-client';
 import { AGENT_QUERY, HUB_PATH, type Refusal } from '../../src/protocol/index.ts';
-import { onTurnedAway, refusalIn } from '../../src/agent/core/connection/handshake-refusal.ts';
+import { onHandshakeRefusal, refusalIn } from '../../src/agent/core/connection/handshake-refusal.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { connectDashboard } from '../support/dashboard-client.ts';
@@ -54,7 +54,7 @@ describe('the door before the websocket', () => {
       forceNew: true,
       ...options,
     });
-    onTurnedAway(socket, (refusal) => early.push(refusal));
+    onHandshakeRefusal(socket, (refusal) => early.push(refusal));
     const outcome = await new Promise<string>((resolve) => {
       socket.once('connect', () => resolve('connected'));
       socket.once('connect_error', (error: Error & { data?: Refusal }) =>

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { changeCredentials, defaultDataDir } from '../core/enrollment/credentials.ts';
 import { enroll } from '../core/enrollment/enroll.ts';
-import { describeMachine } from '../capabilities/inventory/machine.ts';
+import { describeMachine } from '../capabilities/inventory/describe-machine.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
 import { EXIT, ServerCallError } from '../core/server/server-call.ts';

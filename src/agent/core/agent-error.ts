@@ -1,4 +1,5 @@
 import { AgentErrorCode } from '../../protocol/index.ts';
+import { firstCharacters } from './plain-text.ts';
 
 /** A failure with a code that the hub passes on. */
 export class AgentError extends Error {
@@ -23,4 +24,10 @@ export function recordNotFound(name: string, recordId: number): AgentError {
     AgentErrorCode.recordNotFound,
     `The log '${name}' has no record ${recordId}; it may have been rotated away.`,
   );
+}
+
+/** A failure as a result reports it. An error without a code of its own counts as `FAILED`. */
+export function describeError(error: unknown): { code: string; message: string } {
+  const message = firstCharacters(error instanceof Error ? error.message : String(error), 2000);
+  return { code: error instanceof AgentError ? error.code : AgentErrorCode.failed, message };
 }

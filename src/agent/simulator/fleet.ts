@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
-import { CommandRunner } from '../work/live-runner.ts';
+import { LiveRunner } from '../work/live-runner.ts';
 import { AgentConnection } from '../core/connection/connection.ts';
 import { Credentials } from '../core/enrollment/credentials.ts';
 import { CommandStore } from '../work/command-store.ts';
@@ -18,7 +18,7 @@ import { fraction } from './random.ts';
 import { syntheticInventory } from './synthetic-inventory.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
 import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
-import { forgetfulJournal, syntheticWork } from './synthetic-work.ts';
+import { memoryJournal, syntheticWork } from './synthetic-work.ts';
 
 /** What the fleet tells whoever started it. */
 export type FleetEvent =
@@ -139,9 +139,9 @@ export class Fleet {
     });
     this.#inventories.push(inventory);
     await inventory.start();
-    const runner = new CommandRunner(eventLogHandlers(new SyntheticLogs(index)), clock);
+    const queries = new LiveRunner(eventLogHandlers(new SyntheticLogs(index)), clock);
     const durable = new DurableRunner({
-      store: new CommandStore(forgetfulJournal(), { keepIds: SYNTHETIC_IDS }),
+      store: new CommandStore(memoryJournal(), { keepIds: SYNTHETIC_IDS }),
       handlers: syntheticWork(index, settings, {
         reportNow: () => this.#connections.get(index)?.heartbeatNow(),
         refreshInventory: async (signal) => inventory.refresh(signal),
@@ -156,10 +156,10 @@ export class Fleet {
         tokens,
         handshake: {
           agentVersion,
-          capabilities: [...runner.capabilities, ...durable.capabilities],
+          capabilities: [...queries.capabilities, ...durable.capabilities],
           bootId: `${fleet.fleetId}-${index}`,
         },
-        runner,
+        queries,
         durable,
         clock,
         heartbeat: async () => ({ ...syntheticHeartbeat(index, Date.now()), ...settings }),

@@ -1,15 +1,14 @@
 import { AgentErrorCode, COMMANDS, type CommandFrame, type CommandType } from '../../protocol/index.ts';
 import { AgentError } from '../core/agent-error.ts';
-import { firstCharacters } from '../core/plain-text.ts';
 
-/** The handler of a frame's type, with the frame's payload checked and given to it. Throws `AgentError`. */
+/** The handler of a frame's type, bound to the frame's checked payload. Throws `AgentError`. */
 export function boundHandler<Context>(
   handlers: object,
   { type, payload }: Pick<CommandFrame, 'type' | 'payload'>,
 ): (context: Context) => Promise<unknown> {
   const handler = Object.hasOwn(handlers, type) ? handlers[type as keyof typeof handlers] : undefined;
   if (!isKnown(type) || handler === undefined) {
-    throw new AgentError(AgentErrorCode.capabilityMissing, `This agent cannot do "${type}".`);
+    throw new AgentError(AgentErrorCode.capabilityMissing, `This agent does not support "${type}".`);
   }
   const parsed = COMMANDS[type].payload.safeParse(payload);
   if (!parsed.success) {
@@ -19,14 +18,11 @@ export function boundHandler<Context>(
       `${issue?.path.join('.') || 'payload'}: ${issue?.message ?? 'not valid'}`,
     );
   }
-  // The table pairs each type with the schema that has just parsed its payload.
-  const answer = handler as (payload: unknown, context: Context) => Promise<unknown>;
-  return (context) => answer(parsed.data, context);
-}
-
-export function describeError(error: unknown): { code: string; message: string } {
-  const message = firstCharacters(error instanceof Error ? error.message : String(error), 2000);
-  return { code: error instanceof AgentError ? error.code : AgentErrorCode.failed, message };
+  // The table of handlers pairs each type with the schema that has just parsed its payload.
+  const { run } = (typeof handler === 'function' ? { run: handler } : handler) as {
+    run: (payload: unknown, context: Context) => Promise<unknown>;
+  };
+  return (context) => run(parsed.data, context);
 }
 
 function isKnown(type: string): type is CommandType {

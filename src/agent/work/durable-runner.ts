@@ -1,46 +1,53 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { AgentErrorCode, type CommandFrame, type CommandResult } from '../../protocol/index.ts';
-import { AgentError } from '../core/agent-error.ts';
+import {
+  AgentErrorCode,
+  laneOf,
+  type CommandFrame,
+  type CommandResult,
+  type Lane,
+} from '../../protocol/index.ts';
+import { AgentError, describeError } from '../core/agent-error.ts';
 import { type AnswerChannel, sendable } from '../core/connection/answer-channel.ts';
-import { boundHandler, describeError } from './bound-handler.ts';
+import { boundHandler } from './bound-handler.ts';
 import type { ServerClock } from '../core/server/server-clock.ts';
 import type { CommandStore, Entry } from './command-store.ts';
-import { Running, type AnyDurableContext, type DurableHandlers } from './running.ts';
+import { stopMsOf, type AnyDurableContext, type DurableHandlers } from './durable-handler.ts';
+import { startable } from './lanes.ts';
 import { ResultOutbox } from './result-outbox.ts';
+import { RunningCommand } from './running-command.ts';
 
 export interface DurableRunnerParts {
   store: CommandStore;
   handlers: DurableHandlers;
   clock: ServerClock;
   warn: (message: string) => void;
-  /** For tests: how long until a store that cannot be written is tried again. */
+  /** For tests: how long the runner waits before it writes again to a store that could not be written. */
   retryMs?: number;
-  /** For tests: how long what waits for a result to be home waits at most. */
+  /** For tests: how long the actions after a result wait at most for its delivery. */
   afterResultMs?: number;
+  /** For tests: another assignment of commands to lanes. */
+  laneOf?: (type: string) => Lane;
 }
 
-const AT_ONCE = 2;
-/** Work whose result the hub does not have yet; more would be memory and disk without a bound. */
-const MAX_OPEN = 200;
-/** The largest script, were each of its characters to take six bytes, with room for its parameters. */
+/** How many commands of each lane the agent holds until the hub has their results: this bounds memory and disk. */
+const OPEN_LIMITS: Readonly<Record<Lane, number>> = { interactive: 20, work: 200, bulk: 20 };
+/** Room for the largest script, if each of its characters takes six bytes, and its parameters. */
 const PAYLOAD_MAX_BYTES = 2_000_000;
 const RETRY_MS = 5000;
-const STOP_MS = 3000;
-/** What waits for a result to be home does not wait for ever. */
 const AFTER_RESULT_MS = 10_000;
 
 type End = Pick<CommandResult, 'status' | 'output' | 'error'>;
 
 /**
- * Work that the server's ledger keeps: accepted when it is on the disk, begun once, two at a time in the order it
- * came, whatever becomes of the connection, and its result told until the hub has it.
+ * Carries out the commands of the server's ledger. A command is accepted when it is on disk and is started once, in the
+ * order of its lane, whether or not there is a connection. Its result is sent until the hub has acknowledged it.
  */
 export class DurableRunner {
   readonly #parts: DurableRunnerParts;
   readonly #outbox: ResultOutbox;
-  readonly #accepting = new Map<string, Promise<void>>();
-  readonly #running = new Map<string, Running>();
-  /** Being cancelled before they began. */
+  readonly #accepting = new Map<string, { type: string; kept: Promise<void> }>();
+  readonly #running = new Map<string, RunningCommand>();
+  /** Commands that are being cancelled before they have started. */
   readonly #withdrawn = new Set<string>();
   #channel: AnswerChannel | undefined;
   #opening: Promise<void> | undefined;
@@ -60,28 +67,28 @@ export class DurableRunner {
     return this.#running.size;
   }
 
-  /** Takes up what the last process left. A store that cannot be opened is tried again with the next frame. */
+  /** Resumes what the last process left. If the store cannot be opened, the next frame tries again. */
   async start(): Promise<void> {
     await this.#open().catch((error: unknown) => {
       this.#parts.warn(`The journal of commands could not be opened: ${String(error)}`);
     });
   }
 
-  /** Ends what runs, with its processes; it is told as interrupted after the next start. */
+  /**
+   * Ends the running commands and their processes, and waits for each as long as its handler has declared. What has not
+   * succeeded by then is reported as interrupted after the next start.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     const ending = [...this.#running.values()];
-    for (const running of ending) running.cancel();
-    await Promise.race([
-      Promise.all(ending.map(({ over }) => over)),
-      delay(STOP_MS, undefined, { ref: false }),
-    ]);
+    for (const command of ending) command.cancel();
+    await Promise.all(ending.map(async ({ over, stopMs }) => settledWithin(over, stopMs)));
     if (this.#isOpen) await this.#parts.store.close();
   }
 
   attach(channel: AnswerChannel): void {
     this.#channel = channel;
-    for (const running of this.#running.values()) running.reportRunning();
+    for (const command of this.#running.values()) command.reportRunning();
     this.#outbox.attach(channel);
   }
 
@@ -90,12 +97,12 @@ export class DurableRunner {
     this.#outbox.detach();
   }
 
-  /** Resolves when the work is kept. Rejects with `AgentError` when it is not, and then nothing comes of it. */
+  /** Resolves when the command is on disk. If it rejects (with `AgentError`), the command is never started. */
   async accept(frame: CommandFrame): Promise<void> {
     const { store } = this.#parts;
     await this.#open().catch(unavailable);
-    // Nothing is awaited between this and the entry that the next frame with this id will find.
-    while (this.#accepting.has(frame.id)) await this.#accepting.get(frame.id)?.catch(() => {});
+    while (this.#accepting.has(frame.id)) await this.#written(frame.id);
+    // From the check above to the entry in `#accepting` nothing is awaited, so that another frame with this id finds it.
     if (store.isDone(frame.id)) return;
     const known = store.get(frame.id);
     if (known !== undefined) {
@@ -109,26 +116,26 @@ export class DurableRunner {
         `The payload is larger than ${PAYLOAD_MAX_BYTES} bytes.`,
       );
     }
-    if (this.#stopped || store.openCount + this.#accepting.size >= MAX_OPEN) {
+    if (this.#stopped || this.#isFull(this.#laneOf(frame.type))) {
       throw new AgentError(
         AgentErrorCode.busy,
-        'The agent already has as much work as it takes on; send it again later.',
+        'The agent holds as many commands as it can; send this one again later.',
       );
     }
     const kept = store.accept(frame).catch(unavailable);
-    this.#accepting.set(frame.id, kept);
+    this.#accepting.set(frame.id, { type: frame.type, kept });
     try {
       await kept;
     } finally {
       this.#accepting.delete(frame.id);
     }
-    this.#begin();
+    this.#startNext();
   }
 
-  /** Resolves when the cancellation will last. What is over, or was never kept here, stays as it is. */
+  /** Resolves when the cancellation outlives a restart. A finished or unknown command stays as it is. */
   async cancel(id: string): Promise<void> {
     const { store } = this.#parts;
-    while (this.#accepting.has(id)) await this.#accepting.get(id)?.catch(() => {});
+    while (this.#accepting.has(id)) await this.#written(id);
     const running = this.#running.get(id);
     if (running !== undefined) return running.cancel();
     const entry = store.get(id);
@@ -138,88 +145,106 @@ export class DurableRunner {
       await store.finish(this.#result(entry, { status: 'cancelled' })).catch(unavailable);
     } finally {
       this.#withdrawn.delete(id);
-      this.#begin();
+      this.#startNext();
     }
     this.#outbox.wake();
   }
 
+  #laneOf(type: string): Lane {
+    return (this.#parts.laneOf ?? laneOf)(type);
+  }
+
+  #isFull(lane: Lane): boolean {
+    const open = [...this.#parts.store.entries(), ...this.#accepting.values()];
+    return open.filter(({ type }) => this.#laneOf(type) === lane).length >= OPEN_LIMITS[lane];
+  }
+
+  /** Resolves when the frame that is being accepted under this id is on disk, or has failed. */
+  async #written(id: string): Promise<void> {
+    await this.#accepting.get(id)?.kept.catch(() => {});
+  }
+
   #open(): Promise<void> {
-    this.#opening ??= this.#takeUp().catch((error: unknown) => {
+    this.#opening ??= this.#resume().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
   }
 
-  async #takeUp(): Promise<void> {
+  async #resume(): Promise<void> {
     const { store } = this.#parts;
     const { interrupted } = await store.open();
     this.#isOpen = true;
     const error = {
       code: AgentErrorCode.interrupted,
-      message: 'The agent or its machine ended while the work ran. It is not begun again.',
+      message: 'The agent or its machine stopped while the command ran. It is not started again.',
     };
     for (const entry of interrupted) await this.#finish(entry, { status: 'failed', error });
     await store.compactIfLarge().catch((error: unknown) => {
       this.#parts.warn(`The journal of commands could not be compacted: ${String(error)}`);
     });
     this.#outbox.wake();
-    this.#begin();
+    this.#startNext();
   }
 
-  #begin(): void {
-    const { store, clock } = this.#parts;
-    for (const entry of store.entries()) {
-      if (this.#stopped || this.#running.size >= AT_ONCE) return;
-      const { id, result } = entry;
-      if (result !== undefined || this.#running.has(id) || this.#withdrawn.has(id)) continue;
-      const running = new Running(id, () => this.#channel);
-      this.#running.set(id, running);
-      running.over = this.#run(entry, running, clock).finally(() => {
-        this.#running.delete(id);
-        this.#begin();
-      });
-    }
+  #startNext(): void {
+    if (this.#stopped) return;
+    const unfinished = this.#parts.store.entries().filter(({ result }) => result === undefined);
+    const running = unfinished.filter(({ id }) => this.#running.has(id));
+    const waiting = unfinished.filter(({ id }) => !this.#running.has(id) && !this.#withdrawn.has(id));
+    for (const entry of startable(waiting, running, ({ type }) => this.#laneOf(type))) this.#start(entry);
   }
 
-  async #run(entry: Entry, running: Running, clock: ServerClock): Promise<void> {
-    if (!(await this.#markStarted(entry, running, clock))) {
+  #start(entry: Entry): void {
+    const stopMs = stopMsOf(this.#parts.handlers, entry.type);
+    const command = new RunningCommand(entry.id, stopMs, () => this.#channel);
+    this.#running.set(entry.id, command);
+    command.over = this.#run(entry, command).finally(() => {
+      this.#running.delete(entry.id);
+      this.#startNext();
+    });
+  }
+
+  async #run(entry: Entry, command: RunningCommand): Promise<void> {
+    if (!(await this.#markStarted(entry, command))) {
       if (!this.#stopped) await this.#finish(entry, { status: 'cancelled' });
       return;
     }
-    running.reportRunning();
-    const end = await this.#perform(entry, running);
-    // What the stop has cut off is told as interrupted after the next start.
+    command.reportRunning();
+    const end = await this.#perform(entry, command);
+    // The next start reports what this stop has interrupted.
     if (this.#stopped && end.status !== 'succeeded') return;
-    const isHome = this.#outbox.delivered(entry.id);
+    command.flushProgress();
+    const delivered = this.#outbox.delivered(entry.id);
     await this.#finish(entry, end);
     if (end.status !== 'succeeded') return;
-    for (const act of running.afterwards) void this.#afterResult(isHome, act);
+    for (const act of command.afterResult) void this.#afterResult(delivered, act);
   }
 
-  /** Nothing begins before it is written that it does. `false` when it was cancelled meanwhile. */
-  async #markStarted(entry: Entry, running: Running, clock: ServerClock): Promise<boolean> {
+  /** No command starts before the start is on disk. `false` where it was cancelled meanwhile. */
+  async #markStarted(entry: Entry, command: RunningCommand): Promise<boolean> {
+    const { store, clock, warn, retryMs = RETRY_MS } = this.#parts;
     for (;;) {
-      if (running.signal.aborted) return false;
+      if (command.signal.aborted) return false;
       try {
-        await this.#parts.store.start(entry.id, clock.timestamp());
-        return !running.signal.aborted;
+        await store.start(entry.id, clock.timestamp());
+        return !command.signal.aborted;
       } catch (error) {
-        this.#parts.warn(`Command ${entry.id} waits, for the journal could not be written: ${String(error)}`);
-        const { retryMs = RETRY_MS } = this.#parts;
-        await delay(retryMs, undefined, { signal: running.signal }).catch(() => {});
+        warn(`Command ${entry.id} waits, because the journal could not be written: ${String(error)}`);
+        await delay(retryMs, undefined, { signal: command.signal }).catch(() => {});
       }
     }
   }
 
-  async #perform(entry: Entry, running: Running): Promise<End> {
+  async #perform(entry: Entry, command: RunningCommand): Promise<End> {
     try {
       const handle = boundHandler<AnyDurableContext>(this.#parts.handlers, entry);
-      return { status: 'succeeded', output: await handle(running.context()) };
+      return { status: 'succeeded', output: await handle(command.context()) };
     } catch (error) {
       const output =
         error instanceof AgentError && error.output !== undefined ? { output: error.output } : {};
-      if (running.signal.aborted) return { status: 'cancelled', ...output };
+      if (command.signal.aborted) return { status: 'cancelled', ...output };
       return { status: 'failed', error: describeError(error), ...output };
     }
   }
@@ -239,19 +264,27 @@ export class DurableRunner {
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
     const finishedAt = this.#parts.clock.timestamp();
     const result = { id, epoch, startedAt: startedAt ?? finishedAt, finishedAt, ...end };
-    // Before it is written: what cannot be sent is not kept either.
+    // This comes before the result is written, because a result that cannot be sent must not be kept.
     return sendable(result);
   }
 
-  async #afterResult(isHome: Promise<void>, act: () => Promise<void>): Promise<void> {
+  async #afterResult(delivered: Promise<void>, act: () => Promise<void>): Promise<void> {
     const { afterResultMs = AFTER_RESULT_MS } = this.#parts;
-    await Promise.race([isHome, delay(afterResultMs, undefined, { ref: false })]);
+    await Promise.race([delivered, delay(afterResultMs, undefined, { ref: false })]);
     if (this.#stopped) return;
     await act().catch((error: unknown) => this.#parts.warn(String(error)));
   }
 }
 
+/** Resolves when the promise has settled, or after `ms`. */
+async function settledWithin(promise: Promise<void>, ms: number): Promise<void> {
+  const timer = new AbortController();
+  const late = delay(ms, undefined, { signal: timer.signal }).catch(() => {});
+  await Promise.race([promise.catch(() => {}), late]);
+  timer.abort();
+}
+
 function unavailable(error: unknown): never {
   const reason = error instanceof Error ? error.message : String(error);
-  throw new AgentError('STORE_UNAVAILABLE', `The agent cannot keep work at the moment: ${reason}`);
+  throw new AgentError('STORE_UNAVAILABLE', `The agent cannot store commands at the moment: ${reason}`);
 }

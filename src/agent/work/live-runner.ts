@@ -9,9 +9,9 @@ import {
   type CommandType,
   type DurableCommandType,
 } from '../../protocol/index.ts';
-import { AgentError } from '../core/agent-error.ts';
+import { AgentError, describeError } from '../core/agent-error.ts';
 import type { AnswerChannel } from '../core/connection/answer-channel.ts';
-import { boundHandler, describeError } from './bound-handler.ts';
+import { boundHandler } from './bound-handler.ts';
 import type { ServerClock } from '../core/server/server-clock.ts';
 
 type LiveCommandType = Exclude<CommandType, DurableCommandType>;
@@ -26,7 +26,7 @@ export interface HandlerContext<T extends LiveCommandType> {
   row: (row: CommandRow<T>) => Promise<void>;
 }
 
-export type Handlers = {
+export type LiveHandlers = {
   [T in LiveCommandType]?: (
     payload: CommandPayload<T>,
     context: HandlerContext<T>,
@@ -42,12 +42,12 @@ const CLOCK_KNOWN_MS = 5000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /** Runs the live questions of the server, several at once, each with an end: done, failed, cancelled or out of time. */
-export class CommandRunner {
-  readonly #handlers: Handlers;
+export class LiveRunner {
+  readonly #handlers: LiveHandlers;
   readonly #clock: ServerClock;
   readonly #running = new Map<string, AbortController>();
 
-  constructor(handlers: Handlers, clock: ServerClock) {
+  constructor(handlers: LiveHandlers, clock: ServerClock) {
     this.#handlers = handlers;
     this.#clock = clock;
   }

@@ -2,7 +2,11 @@ import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from 'node
 import path from 'node:path';
 import { expect } from 'chai';
 import { JournalFile } from '../../../src/agent/work/journal-file.ts';
-import { readPrivateJson, removeOldDrafts, writePrivateJson } from '../../../src/agent/os/files/private-file.ts';
+import {
+  readPrivateJson,
+  removeOldDrafts,
+  writePrivateJson,
+} from '../../../src/agent/os/files/private-file.ts';
 import { codeOf, temporaryFolder } from '../support/collect.ts';
 
 describe('agent: private files', () => {

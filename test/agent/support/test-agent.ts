@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { CommandRunner, type Handlers } from '../../../src/agent/work/live-runner.ts';
+import { LiveRunner, type LiveHandlers } from '../../../src/agent/work/live-runner.ts';
 import { AgentConnection, type ConnectionState } from '../../../src/agent/core/connection/connection.ts';
 import { CommandStore } from '../../../src/agent/work/command-store.ts';
 import { DurableRunner } from '../../../src/agent/work/durable-runner.ts';
 import { JournalFile, type Journal } from '../../../src/agent/work/journal-file.ts';
-import type { DurableHandlers } from '../../../src/agent/work/running.ts';
+import type { DurableHandlers } from '../../../src/agent/work/durable-handler.ts';
 import { ServerClock } from '../../../src/agent/core/server/server-clock.ts';
 import { fixedToken, type Tokens } from '../../../src/agent/core/enrollment/tokens.ts';
 import type { Heartbeat } from '../../../src/protocol/index.ts';
@@ -14,7 +14,7 @@ import type { Heartbeat } from '../../../src/protocol/index.ts';
 /** The agent's parts, put together with what a test wants them to do. */
 export interface TestAgent {
   connection: AgentConnection;
-  runner: CommandRunner;
+  queries: LiveRunner;
   durable: DurableRunner;
   states: ConnectionState[];
   warnings: string[];
@@ -24,7 +24,7 @@ export interface TestAgent {
 export async function startTestAgent(options: {
   server: string;
   dataDir: string;
-  live?: Handlers;
+  live?: LiveHandlers;
   work?: DurableHandlers;
   journal?: Journal;
   random?: () => number;
@@ -46,7 +46,7 @@ export async function startTestAgent(options: {
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const clock = new ServerClock();
-  const runner = new CommandRunner(live, clock);
+  const queries = new LiveRunner(live, clock);
   const durable = new DurableRunner({
     store: new CommandStore(options.journal ?? new JournalFile(journalIn(dataDir), warn)),
     handlers: work,
@@ -58,8 +58,8 @@ export async function startTestAgent(options: {
   const connection = new AgentConnection({
     server,
     tokens,
-    handshake: { agentVersion: '1', capabilities: runner.capabilities, bootId: 'b' },
-    runner,
+    handshake: { agentVersion: '1', capabilities: queries.capabilities, bootId: 'b' },
+    queries,
     durable,
     clock,
     heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
@@ -71,7 +71,7 @@ export async function startTestAgent(options: {
   connection.start();
   return {
     connection,
-    runner,
+    queries,
     durable,
     states,
     warnings,

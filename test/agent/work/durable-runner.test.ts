@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { DurableHandlers } from '../../../src/agent/work/running.ts';
+import { DEFAULT_STOP_MS, type DurableHandlers } from '../../../src/agent/work/durable-handler.ts';
 import { JournalFile, type Journal } from '../../../src/agent/work/journal-file.ts';
 import type { JournalRecord } from '../../../src/agent/work/journal-line.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -157,7 +157,7 @@ describe('durable work of the agent', function () {
     expect(hub.progress.map(({ seq }) => seq)).to.deep.equal([0, 1]);
   });
 
-  it('reports how far it is one at a time, the latest of many', async () => {
+  it('reports its progress at most once a second, and the last report before the result', async () => {
     let report = (_percent: number) => {};
     await start({
       'script.run': (_script, { progress }) =>
@@ -169,16 +169,55 @@ describe('durable work of the agent', function () {
     });
     await send('a');
     await begunAre(['a']);
-    await soon();
     for (let percent = 0; percent <= 100; percent++) report(percent);
-    await soon();
     letEnd.get('a')!();
     await results(1);
-    expect(hub.progress.map(({ seq, percent }) => [seq, percent])).to.deep.equal([
-      [0, undefined],
-      [1, 0],
-      [2, 100],
+    expect(hub.progress.map(({ seq, phase, percent }) => [seq, phase, percent])).to.deep.equal([
+      [0, 'running', undefined],
+      [1, 'copying', 100],
     ]);
+  });
+
+  it('runs a reboot while all the places of scripts are taken', async () => {
+    await start({
+      ...held,
+      async 'agent.reboot'() {
+        begun.push('reboot');
+        return {};
+      },
+    });
+    for (const name of ['a', 'b', 'c']) await send(name);
+    await begunAre(['a', 'b']);
+    const id = await hub.command('agent.reboot', {});
+    expect((await results(1))[0]).to.include({ id, status: 'succeeded' });
+    expect(begun).to.deep.equal(['a', 'b', 'reboot']);
+  });
+
+  it('is given the time to stop that its handler has declared', async () => {
+    let stopped = () => {};
+    await start({
+      'script.run': {
+        stopMs: 60_000,
+        run: ({ content }, { signal }) =>
+          new Promise((resolve) => {
+            begun.push(content);
+            stopped = () => resolve(OUTPUT);
+            signal.addEventListener('abort', () => begun.push('stopping'));
+          }),
+      },
+    });
+    await send('a');
+    await begunAre(['a']);
+    let hasStopped = false;
+    const stopping = agent.stop().then(() => (hasStopped = true));
+    await begunAre(['a', 'stopping']);
+    // Longer than the agent waits for a handler that declares nothing.
+    await soon(DEFAULT_STOP_MS + 200);
+    expect(hasStopped).to.equal(false);
+    stopped();
+    await stopping;
+    await start(instant);
+    expect((await results(1))[0]).to.include({ id: 'a', status: 'succeeded' });
   });
 
   it('sends a result until it is acknowledged, over as many connections as it takes, and not once more', async () => {

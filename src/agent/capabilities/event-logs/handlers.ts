@@ -1,8 +1,8 @@
-import type { Handlers } from '../../work/live-runner.ts';
+import type { LiveHandlers } from '../../work/live-runner.ts';
 import type { EventLogReader } from './reader.ts';
 
 /** The event log commands over whatever reads the logs of this machine. */
-export function eventLogHandlers(reader: EventLogReader): Handlers {
+export function eventLogHandlers(reader: EventLogReader): LiveHandlers {
   return {
     'eventlogs.list': async (_payload, { signal }) => ({ logs: await reader.list(signal) }),
     'eventlogs.get': async ({ name }, { signal }) => ({ log: await reader.get(name, signal) }),

@@ -1,12 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConnectionState } from '../../core/connection/connection.ts';
-import type { EventLogReader } from '../event-logs/reader.ts';
 import { post, put } from '../../core/server/server-call.ts';
 import type { ServerClock } from '../../core/server/server-clock.ts';
 import type { Tokens } from '../../core/enrollment/tokens.ts';
 import { AgentLog } from './agent-log.ts';
-import { MachineEvents, shippedLogs } from './machine-events.ts';
+import { type LogSource, MachineEvents, shippedLogs } from './machine-events.ts';
 import { Sender } from './sender.ts';
 import { Spool } from './spool.ts';
 
@@ -16,7 +15,7 @@ export interface LogShippingOptions {
   /** Of this device alone: what one device has seen is not sent as another one that this machine is enrolled as. */
   folder: string;
   tokens: Tokens;
-  reader: EventLogReader;
+  reader: LogSource;
   clock: ServerClock;
   /** Not for the agent's own log, which it may be about. */
   warn: (message: string) => void;

@@ -4,10 +4,11 @@ import {
   type DeviceEvent,
   type LogEntry,
   type LogLevel,
+  type LogQuery,
+  type LogQuerySummary,
   LOG_PAGE_MAX,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
-import type { EventLogReader } from '../event-logs/reader.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import { deviceEvent } from './device-event.ts';
 
@@ -43,8 +44,13 @@ export function shippedLogs(platform: NodeJS.Platform): readonly string[] {
   }
 }
 
+/** Reads the logs of the machine, newest entries first. Throws `LOG_NOT_FOUND` for a log that does not exist. */
+export interface LogSource {
+  query(query: LogQuery, signal: AbortSignal): AsyncGenerator<LogEntry, LogQuerySummary>;
+}
+
 export interface MachineEventsOptions {
-  reader: EventLogReader;
+  reader: LogSource;
   logs: readonly string[];
   /** Where the marks are kept. */
   file: string;

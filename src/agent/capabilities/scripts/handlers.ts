@@ -1,6 +1,6 @@
 import { AgentErrorCode, type CommandOutput, type CommandPayload } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
-import type { DurableContext, DurableHandlers } from '../../work/running.ts';
+import type { DurableContext, DurableHandlers } from '../../work/durable-handler.ts';
 import { CapturedOutput } from './captured-output.ts';
 import type { Interpreters } from './interpreters.ts';
 import { LiveOutput } from './live-output.ts';

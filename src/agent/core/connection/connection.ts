@@ -14,39 +14,53 @@ import {
   type ErrorAck,
   type Heartbeat,
 } from '../../../protocol/index.ts';
-import { channelOver } from './answer-channel.ts';
+import { type AnswerChannel, channelOver } from './answer-channel.ts';
 import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../server/back-off.ts';
-import { describeError } from '../../work/bound-handler.ts';
-import type { CommandRunner } from '../../work/live-runner.ts';
-import type { DurableRunner } from '../../work/durable-runner.ts';
+import { describeError } from '../agent-error.ts';
 import { printable } from '../plain-text.ts';
 import type { ServerClock } from '../server/server-clock.ts';
 import type { Tokens } from '../enrollment/tokens.ts';
-import { onTurnedAway } from './handshake-refusal.ts';
+import { onHandshakeRefusal } from './handshake-refusal.ts';
 
-/** How the agent stands with its server, for people and for the status file. */
+/** The state of the agent's connection, for people and for the status file. */
 export type ConnectionState =
   | { state: 'connecting' }
   | { state: 'connected'; since: string; lastHeartbeatAt: string | null }
   | { state: 'waiting'; nextTryAt: string; reason: string }
   | { state: 'stopped' };
 
+/** Runs the live queries of the server. They end with the connection. */
+export interface LiveQueries {
+  run(frame: CommandFrame, channel: AnswerChannel): Promise<void>;
+  cancel(id: string): void;
+  cancelAll(): void;
+}
+
+/** Carries out the commands of the server's ledger, over however many connections that takes. */
+export interface DurableCommands {
+  /** Resolves when the command is on disk. Rejects with `AgentError` where the agent does not accept it. */
+  accept(frame: CommandFrame): Promise<void>;
+  /** Resolves when the cancellation outlives a restart. */
+  cancel(id: string): Promise<void>;
+  attach(channel: AnswerChannel): void;
+  detach(): void;
+}
+
 export interface ConnectionOptions {
   server: string;
-  /** Where the hub listens there, if not where it always does. */
+  /** The path of the hub on the server, where it is not the default one. */
   hubPath?: string;
   tokens: Tokens;
   handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
-  /** For live questions, which end with the connection. */
-  runner: CommandRunner;
-  /** For the work of the server's ledger, which does not. Started and stopped by whoever made it. */
-  durable: DurableRunner;
+  queries: LiveQueries;
+  /** The connection neither starts nor stops it. */
+  durable: DurableCommands;
   clock: ServerClock;
   heartbeat: () => Promise<Heartbeat>;
   onState: (state: ConnectionState) => void;
-  /** Between 0 and 1, for tests. */
+  /** For tests: a number from 0 to 1. */
   random?: () => number;
-  /** How long the hub may take to acknowledge (default 10 s). */
+  /** How long the hub may take to acknowledge a message (default 10 s). */
   ackMs?: number;
 }
 
@@ -56,7 +70,7 @@ const CONNECT_MS = 15_000;
 const ACK_MS = 10_000;
 const MISSED_HEARTBEATS = 2;
 
-/** Keeps one connection to the hub: comes back after each loss, when it should, and tells of the machine meanwhile. */
+/** Keeps one connection to the hub open: reconnects after each loss, at the right time, and sends heartbeats. */
 export class AgentConnection {
   readonly #options: ConnectionOptions;
   readonly #random: () => number;
@@ -82,19 +96,19 @@ export class AgentConnection {
     this.#connect();
   }
 
-  /** The server is told of a change before the next heartbeat is due. */
+  /** Sends a heartbeat at once, to report a change before the next one is due. */
   heartbeatNow(): void {
     if (this.#socket?.connected !== true) return;
     if (this.#isBeating) this.#beatsAgain = true;
     else this.#heartbeatIn(0, this.#socket);
   }
 
-  /** Cancels live questions, closes the connection and stays away. */
+  /** Cancels live queries, closes the connection and does not reconnect. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#retryTimer);
     clearTimeout(this.#heartbeatTimer);
-    this.#options.runner.cancelAll();
+    this.#options.queries.cancelAll();
     this.#options.durable.detach();
     this.#socket?.disconnect();
     this.#options.onState({ state: 'stopped' });
@@ -104,12 +118,12 @@ export class AgentConnection {
     this.#options.onState({ state: 'connecting' });
     const { tokens, handshake } = this.#options;
     let token = '';
-    let turnedAway: Refusal | undefined;
+    let handshakeRefusal: Refusal | undefined;
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
       path: this.#options.hubPath ?? HUB_PATH,
       transports: ['websocket'],
       query: AGENT_QUERY,
-      // When to come back is decided here: by what the hub said, and with a spread that suits a fleet.
+      // This class decides when to reconnect: as the hub has asked, and with a jitter that suits a fleet.
       reconnection: false,
       forceNew: true,
       timeout: CONNECT_MS,
@@ -120,10 +134,10 @@ export class AgentConnection {
         });
       },
     });
-    onTurnedAway(socket, (refusal) => (turnedAway = refusal));
+    onHandshakeRefusal(socket, (refusal) => (handshakeRefusal = refusal));
     this.#socket = socket;
     this.#notice = undefined;
-    const { runner, durable } = this.#options;
+    const { queries, durable } = this.#options;
     const channel = channelOver(socket, this.#ackMs);
 
     socket.on('connect', () => {
@@ -139,19 +153,22 @@ export class AgentConnection {
     });
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();
-      const refusal = Refusal.safeParse(turnedAway ?? error.data);
+      const refusal = Refusal.safeParse(handshakeRefusal ?? error.data);
       this.#failedTries += 1;
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
-        this.#wait(reconnectDelay(1, this.#random), 'The server refused the token; the other one is tried.');
+        this.#wait(
+          reconnectDelay(1, this.#random),
+          'The server refused the token. The agent tries its other token.',
+        );
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
       else {
-        const reason = `The server was not reached: ${printable(error.message)}.`;
+        const reason = `The server could not be reached: ${printable(error.message)}.`;
         this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
       }
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
-      runner.cancelAll();
+      queries.cancelAll();
       durable.detach();
       if (this.#notice !== undefined) {
         this.#wait(
@@ -163,9 +180,9 @@ export class AgentConnection {
       }
     });
     socket.on('command', (message: unknown, last?: unknown) => {
-      const ack = ackOf(last);
+      const ack = ackIn(last);
       const frame = CommandFrame.safeParse(message);
-      if (!frame.success) return ack(refused('The command does not have the agreed form.'));
+      if (!frame.success) return ack(invalid('The command does not have the agreed form.'));
       if (isDurable(frame.data.type)) {
         durable.accept(frame.data).then(
           () => ack({ ok: true }),
@@ -174,40 +191,40 @@ export class AgentConnection {
         return;
       }
       ack({ ok: true });
-      // Every failure of a question ends in its result; without a connection there is nobody to tell.
-      void runner.run(frame.data, channel).catch(() => {});
+      // Each failure of a query is reported in its result. Without a connection it cannot be reported.
+      void queries.run(frame.data, channel).catch(() => {});
     });
     socket.on('command:cancel', (message: unknown, last?: unknown) => {
-      const ack = ackOf(last);
+      const ack = ackIn(last);
       const cancel = CommandCancel.safeParse(message);
-      if (!cancel.success) return ack(refused('The cancellation does not have the agreed form.'));
+      if (!cancel.success) return ack(invalid('The cancellation does not have the agreed form.'));
       const { id } = cancel.data;
-      runner.cancel(id);
+      queries.cancel(id);
       durable.cancel(id).then(
         () => ack({ ok: true }),
         (error: unknown) => ack({ ok: false, error: describeError(error) }),
       );
     });
     socket.on('hub:reconnect', (message: unknown, last?: unknown) => {
-      const ack = ackOf(last);
+      const ack = ackIn(last);
       const notice = HubReconnect.safeParse(message);
-      if (!notice.success) return ack(refused('The notice does not have the agreed form.'));
+      if (!notice.success) return ack(invalid('The notice does not have the agreed form.'));
       ack({ ok: true });
       this.#notice = notice.data;
-      // The hub closes the connection; if it does not come to that, we do.
+      // The hub closes the connection. This is for a hub that ends before it does so.
       setTimeout(() => socket.disconnect(), 1000).unref();
     });
   }
 
-  #waitAfterRefusal({ code, retryAfterMs }: Refusal, words: string): void {
-    const reason = `The server refused the connection: ${code}: ${printable(words).replace(/\.$/, '')}.`;
-    const onlyPeopleCanMend =
+  #waitAfterRefusal({ code, retryAfterMs }: Refusal, message: string): void {
+    const reason = `The server refused the connection: ${code}: ${printable(message).replace(/\.$/, '')}.`;
+    const needsPeople =
       code === 'UNAUTHENTICATED' ||
       code === 'DECOMMISSIONED' ||
       code === 'PROTOCOL_UNSUPPORTED' ||
       code === 'TENANT_INACTIVE';
     if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), reason);
-    else if (onlyPeopleCanMend) this.#wait(refusedDelay(this.#failedTries, this.#random), reason);
+    else if (needsPeople) this.#wait(refusedDelay(this.#failedTries, this.#random), reason);
     else this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
   }
 
@@ -231,9 +248,9 @@ export class AgentConnection {
 
   async #beat(socket: Socket): Promise<number> {
     const heartbeat = await this.#options.heartbeat();
-    const told = this.#options.clock.ask();
+    const setClock = this.#options.clock.startReading();
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
-    told(answer.at);
+    setClock(answer.at);
     this.#missedHeartbeats = 0;
     const lastHeartbeatAt = this.#options.clock.timestamp();
     this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
@@ -247,7 +264,7 @@ export class AgentConnection {
     this.#beatsAgain = false;
   }
 
-  /** A hub that does not answer twice is not there, whatever the socket says. */
+  /** A hub that misses two heartbeats counts as lost, even where the socket is still open. */
   #heartbeatMissed(socket: Socket): void {
     if (!socket.connected || socket !== this.#socket) return;
     this.#isBeating = false;
@@ -257,10 +274,10 @@ export class AgentConnection {
   }
 }
 
-const refused = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
+const invalid = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
 
-/** A server that wants no answer sends no function; whatever stands in its place is not called. */
-function ackOf(last: unknown): Ack {
+/** A server that wants no acknowledgement sends no function. Anything else in its place is ignored. */
+function ackIn(last: unknown): Ack {
   return isAck(last) ? last : () => {};
 }
 

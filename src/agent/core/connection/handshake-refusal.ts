@@ -3,15 +3,16 @@ import type { Socket } from 'socket.io-client';
 import { REFUSAL_HEADER, Refusal } from '../../../protocol/index.ts';
 
 /**
- * Tells why the server did not make a websocket of the connection that this socket has just begun. Socket.IO's client
- * says only that it was so; its websocket (of the package `ws`) is there from the start, and has read the answer.
+ * Calls `onRefusal` with the reason when the server refuses the websocket that this socket has just begun to open.
+ * Socket.IO's client reports only that the handshake failed. Its websocket (of the package `ws`) exists from the start
+ * and has read the response, so the reason is taken from there.
  */
-export function onTurnedAway(socket: Socket, tell: (refusal: Refusal) => void): void {
+export function onHandshakeRefusal(socket: Socket, onRefusal: (refusal: Refusal) => void): void {
   const { ws } = (socket.io.engine as unknown as { transport?: { ws?: WebSocketOfNode } }).transport ?? {};
   ws?.once('unexpected-response', (_request, { statusCode = 0, headers }) => {
     const refusal = refusalIn(statusCode, headers);
-    if (refusal !== undefined) tell(refusal);
-    // Is told as an error of the connection, as without this listener.
+    if (refusal !== undefined) onRefusal(refusal);
+    // This listener replaces the default one, which reports an error of the connection. Closing does the same.
     ws.terminate();
   });
 }
@@ -26,11 +27,11 @@ interface WebSocketOfNode {
 
 const SERVICE_UNAVAILABLE = 503;
 
-/** What the hub says; or a proxy in front of it that says no more than when to come back. */
+/** The refusal of the hub, or of a proxy in front of it that sends `Retry-After` only. */
 export function refusalIn(status: number, headers: IncomingHttpHeaders): Refusal | undefined {
   if (status !== SERVICE_UNAVAILABLE) return undefined;
-  const said = Refusal.safeParse(jsonIn(headers[REFUSAL_HEADER]));
-  if (said.success) return said.data;
+  const refusal = Refusal.safeParse(jsonIn(headers[REFUSAL_HEADER]));
+  if (refusal.success) return refusal.data;
   const seconds = Number(headers['retry-after']);
   return Number.isFinite(seconds) && seconds >= 0
     ? { code: 'BUSY', retryAfterMs: Math.ceil(seconds * 1000) }

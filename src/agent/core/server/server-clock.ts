@@ -1,47 +1,47 @@
 import { performance } from 'node:perf_hooks';
 
-/** What lies outside is no time that a server can mean, and might not even be one that can be written down. */
+/** A time outside of this range is wrong, and a date far enough outside cannot be formatted. */
 const EARLIEST = 0;
 const LATEST = Date.UTC(2200, 0, 1);
 
 /**
- * The server's time, as its heartbeat answers tell it: this machine's own clock may be wrong by hours, and may be set
- * while the agent runs. Between two answers a clock that only counts goes on.
+ * The server's time, taken from its heartbeat acknowledgements: the clock of this machine may be wrong by hours, and may
+ * be set while the agent runs. Between two heartbeats a monotonic clock is used.
  */
 export class ServerClock {
-  readonly #count: () => number;
-  /** The server's time when the count was 0. */
+  readonly #monotonicMs: () => number;
+  /** The server's time when the monotonic clock was 0. */
   #base: number | undefined;
   #waiting: (() => void)[] = [];
 
-  constructor(count: () => number = () => performance.now()) {
-    this.#count = count;
+  constructor(monotonicMs: () => number = () => performance.now()) {
+    this.#monotonicMs = monotonicMs;
   }
 
-  /** Call it before asking the server; then tell what the answer says. */
-  ask(): (at: string) => void {
-    const askedAt = this.#count();
+  /** Call it before the request, and call the returned function with the time in the answer. */
+  startReading(): (at: string) => void {
+    const askedAt = this.#monotonicMs();
     return (at) => {
       const time = Date.parse(at);
       if (!(time >= EARLIEST && time <= LATEST)) return;
-      // The answer was given at some moment in between; what is known already may say more about when.
+      // The server read its clock at an unknown moment in between. An earlier reading may narrow the range.
       const latest = time - askedAt;
-      const earliest = time - this.#count();
+      const earliest = time - this.#monotonicMs();
       this.#base = Math.min(latest, Math.max(earliest, this.#base ?? (earliest + latest) / 2));
       for (const resolve of this.#waiting.splice(0)) resolve();
     };
   }
 
-  /** Until the server has told the time, this machine's own. */
+  /** The time of this machine until the first reading. */
   now(): number {
-    return this.#base === undefined ? Date.now() : this.#base + this.#count();
+    return this.#base === undefined ? Date.now() : this.#base + this.#monotonicMs();
   }
 
   timestamp(): string {
     return new Date(this.now()).toISOString();
   }
 
-  /** Resolves when the server has told the time, or after `withinMs`. */
+  /** Resolves after the first reading, or after `withinMs`. */
   async known(withinMs: number): Promise<void> {
     if (this.#base !== undefined) return;
     await new Promise<void>((resolve) => {

@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { StringDecoder } from 'node:string_decoder';
-import { AgentError } from '../../core/agent-error.ts';
 
 /** Child processes that end: bounded in time and output, killed with their whole process group when cancelled. */
 
@@ -108,11 +107,11 @@ export async function* streamText(
 
 function check(command: string, code: number | null, failure: Error | undefined, stderr: string): void {
   if (failure !== undefined) {
-    throw new AgentError('FAILED', `${command} could not be run: ${failure.message}`);
+    throw new Error(`${command} could not be started: ${failure.message}`);
   }
   if (code !== 0) {
     const detail = stderr.trim().split('\n').at(-1) ?? '';
-    throw new AgentError('FAILED', `${command} ended with ${code ?? 'a signal'}${detail && `: ${detail}`}`);
+    throw new Error(`${command} ended with ${code ?? 'a signal'}${detail && `: ${detail}`}`);
   }
 }
 
@@ -148,7 +147,7 @@ export async function readOutput(
   let length = 0;
   for await (const text of streamText(command, args, { timeoutMs: 10_000, ...options })) {
     length += text.length;
-    if (length > max) throw new AgentError('FAILED', `${command} answered with more than ${max} characters.`);
+    if (length > max) throw new Error(`${command} printed more than ${max} characters.`);
     parts.push(text);
   }
   return parts.join('');

@@ -1,8 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { Writable } from 'node:stream';
-import { AgentErrorCode } from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
 import { systemProgram } from './system-program.ts';
 
 export interface GroupOptions {
@@ -141,7 +139,7 @@ function openGate({ stdio }: ChildProcess): void {
   if (gate instanceof Writable) gate.end('\n');
 }
 
-function notStarted(command: string, error: unknown): AgentError {
+function notStarted(command: string, error: unknown): Error {
   const reason = error instanceof Error ? error.message : String(error);
-  return new AgentError(AgentErrorCode.failed, `${command} could not be started: ${reason}`);
+  return new Error(`${command} could not be started: ${reason}`, { cause: error });
 }

@@ -9,8 +9,14 @@ import {
   queryArguments,
   unitLog,
 } from '../../../../src/agent/capabilities/event-logs/journald/journal-arguments.ts';
-import { parseJournalLine, priorityRange } from '../../../../src/agent/capabilities/event-logs/journald/journal-format.ts';
-import { hasJournal, journaldReader } from '../../../../src/agent/capabilities/event-logs/journald/journald-reader.ts';
+import {
+  parseJournalLine,
+  priorityRange,
+} from '../../../../src/agent/capabilities/event-logs/journald/journal-format.ts';
+import {
+  hasJournal,
+  journaldReader,
+} from '../../../../src/agent/capabilities/event-logs/journald/journald-reader.ts';
 import { LogEntry } from '../../../../src/protocol/index.ts';
 import { ask, askAllPages, codeOf, never, temporaryFolder, until } from '../../support/collect.ts';
 

@@ -137,7 +137,7 @@ describe('agent: reports of the inventory', () => {
     await looked(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
     // The server's clock is an hour ahead of this machine's; it tells so only now.
-    clock.ask()(new Date(Date.now() + 3_600_000).toISOString());
+    clock.startReading()(new Date(Date.now() + 3_600_000).toISOString());
     late.onState(CONNECTED);
     await received(1);
     expect(sent[0]!.lastUser).to.equal('ben');

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { defaultRoute, defaultRoute6, graphicsOf, lookAtLinux } from '../../../../src/agent/capabilities/inventory/linux.ts';
+import {
+  defaultRoute,
+  defaultRoute6,
+  graphicsOf,
+  lookAtLinux,
+} from '../../../../src/agent/capabilities/inventory/linux.ts';
 import {
   parseApk,
   parseDpkg,

@@ -7,7 +7,10 @@ import { expect } from 'chai';
 import { openDeviceFolder } from '../../../../src/agent/core/state/device-folder.ts';
 import { textReader } from '../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
 import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
-import { LogShipping, type LogShippingOptions } from '../../../../src/agent/capabilities/log-shipping/log-shipping.ts';
+import {
+  LogShipping,
+  type LogShippingOptions,
+} from '../../../../src/agent/capabilities/log-shipping/log-shipping.ts';
 import { fixedToken } from '../../../../src/agent/core/enrollment/tokens.ts';
 import { type DeviceEvent, DiagnosticBatch, EventBatch } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';

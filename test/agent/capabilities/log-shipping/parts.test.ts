@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { logNotFound } from '../../../../src/agent/core/agent-error.ts';
-import type { EventLogReader } from '../../../../src/agent/capabilities/event-logs/reader.ts';
 import { batchVerdict } from '../../../../src/agent/core/server/upload-verdict.ts';
 import { deviceEvent } from '../../../../src/agent/capabilities/log-shipping/device-event.ts';
-import { MachineEvents, markAfter, shippedLogs } from '../../../../src/agent/capabilities/log-shipping/machine-events.ts';
+import {
+  type LogSource,
+  MachineEvents,
+  markAfter,
+  shippedLogs,
+} from '../../../../src/agent/capabilities/log-shipping/machine-events.ts';
 import { Spool } from '../../../../src/agent/capabilities/log-shipping/spool.ts';
 import { DeviceEvent, type LogEntry } from '../../../../src/protocol/index.ts';
 
@@ -142,16 +146,16 @@ describe('the parts of log shipping', () => {
   describe('what is new in a log', () => {
     const events: DeviceEvent[] = [];
     const warnings: string[] = [];
-    const collector = (reader: Pick<EventLogReader, 'query'>, logs: string[]) =>
+    const collector = (reader: LogSource, logs: string[]) =>
       new MachineEvents({
-        reader: reader as EventLogReader,
+        reader,
         logs,
         file: path.join(folder, 'marks.json'),
         serverTime: () => Date.now(),
         keep: async (some) => void events.push(...some),
         warn: (message) => void warnings.push(message),
       });
-    const logOf = (entries: () => LogEntry[], asked: string[] = []): Pick<EventLogReader, 'query'> => ({
+    const logOf = (entries: () => LogEntry[], asked: string[] = []): LogSource => ({
       async *query({ startTime, name }) {
         asked.push(name);
         if (name === 'broken') throw new Error('no rights');
@@ -187,7 +191,7 @@ describe('the parts of log shipping', () => {
         ['System'],
       );
       const full = new MachineEvents({
-        reader: logOf(() => [entry()]) as EventLogReader,
+        reader: logOf(() => [entry()]),
         logs: ['System'],
         file: path.join(folder, 'marks.json'),
         serverTime: () => Date.now(),

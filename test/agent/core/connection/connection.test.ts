@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../../../../src/agent/core/server/back-off.ts';
-import type { CommandRunner, Handlers } from '../../../../src/agent/work/live-runner.ts';
+import {
+  askedDelay,
+  heartbeatDelay,
+  reconnectDelay,
+  refusedDelay,
+} from '../../../../src/agent/core/server/back-off.ts';
+import type { LiveRunner, LiveHandlers } from '../../../../src/agent/work/live-runner.ts';
 import { AgentError } from '../../../../src/agent/core/agent-error.ts';
 import type { LogEntry } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -36,9 +41,9 @@ describe('the agent’s connection', () => {
     await temporary.remove();
   });
 
-  async function connect(live: Handlers = {}): Promise<CommandRunner> {
+  async function connect(live: LiveHandlers = {}): Promise<LiveRunner> {
     agent = await startTestAgent({ server: hub.url, dataDir: temporary.folder, live });
-    return agent.runner;
+    return agent.queries;
   }
   const connected = (count = 1) =>
     eventually(

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import type { AnswerChannel } from '../../../../src/agent/core/connection/answer-channel.ts';
 import { askedDelay, heartbeatDelay } from '../../../../src/agent/core/server/back-off.ts';
-import { CommandRunner } from '../../../../src/agent/work/live-runner.ts';
+import { LiveRunner } from '../../../../src/agent/work/live-runner.ts';
 import { CommandStore } from '../../../../src/agent/work/command-store.ts';
 import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
-import { forgetfulJournal } from '../../../../src/agent/simulator/synthetic-work.ts';
+import { memoryJournal } from '../../../../src/agent/simulator/synthetic-work.ts';
 import type { CommandFrame, CommandRows } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
@@ -122,7 +122,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     ]) {
       let count = 0;
       const clock = new ServerClock(() => (count += 1000));
-      clock.ask()(at);
+      clock.startReading()(at);
       expect(Math.abs(Date.parse(clock.timestamp()) - Date.now()), at).to.be.below(60_000);
     }
   });
@@ -142,7 +142,7 @@ describe('agent: durations while the clock of the machine is set', () => {
       progress: async () => {},
       result: async () => {},
     };
-    const runner = new CommandRunner(
+    const runner = new LiveRunner(
       {
         'eventlogs.tail': async (_query, { row }) => {
           clock.setSystemTime(Date.UTC(2025, 0, 1));
@@ -169,8 +169,8 @@ describe('agent: durations while the clock of the machine is set', () => {
 
   it('what is over is remembered, also where the clock is set ahead by years', async () => {
     const serverClock = new ServerClock();
-    serverClock.ask()(new Date().toISOString());
-    const store = new CommandStore(forgetfulJournal(), { now: () => serverClock.now() });
+    serverClock.startReading()(new Date().toISOString());
+    const store = new CommandStore(memoryJournal(), { now: () => serverClock.now() });
     await store.open();
     const frame = { type: 't', payload: {}, epoch: 1, attempt: 1, deadline: '' };
     for (const id of ['a', 'b']) {

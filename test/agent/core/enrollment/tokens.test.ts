@@ -2,7 +2,11 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { Credentials, loadCredentials, saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
+import {
+  Credentials,
+  loadCredentials,
+  saveCredentials,
+} from '../../../../src/agent/core/enrollment/credentials.ts';
 import { rotateOldToken, rotateToken } from '../../../../src/agent/core/enrollment/rotate-token.ts';
 import { ServerCallError } from '../../../../src/agent/core/server/server-call.ts';
 import { KeptTokens } from '../../../../src/agent/core/enrollment/tokens.ts';

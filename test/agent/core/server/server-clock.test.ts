@@ -10,8 +10,8 @@ describe('the agent’s idea of the server’s time', () => {
     await clock.known(100);
     expect(Date.now() - startedAt).to.be.within(90, 1000);
     const waiting = clock.known(10_000);
-    clock.ask()('no time at all');
-    clock.ask()('2031-01-01T00:00:00.000Z');
+    clock.startReading()('no time at all');
+    clock.startReading()('2031-01-01T00:00:00.000Z');
     await waiting;
     await clock.known(10_000);
     expect(Math.abs(clock.now() - Date.parse('2031-01-01T00:00:00.000Z'))).to.be.below(1000);
@@ -28,7 +28,7 @@ describe('the agent’s idea of the server’s time', () => {
         let quickest = Infinity;
         let before = Infinity;
         for (const [there, back] of list) {
-          const told = clock.ask();
+          const told = clock.startReading();
           count += there;
           const at = new Date(server()).toISOString();
           count += back;

@@ -1,7 +1,11 @@
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { changeCredentials, loadCredentials, saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
+import {
+  changeCredentials,
+  loadCredentials,
+  saveCredentials,
+} from '../../../../src/agent/core/enrollment/credentials.ts';
 import { openDeviceFolder } from '../../../../src/agent/core/state/device-folder.ts';
 import { KeptTokens } from '../../../../src/agent/core/enrollment/tokens.ts';
 import { temporaryFolder } from '../../support/collect.ts';

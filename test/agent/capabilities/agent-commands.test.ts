@@ -1,7 +1,9 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { agentHandlers } from '../../../src/agent/capabilities/agent-handlers.ts';
+import { inventoryHandlers } from '../../../src/agent/capabilities/inventory/handlers.ts';
+import { powerHandlers } from '../../../src/agent/capabilities/power/handlers.ts';
+import { updateHandlers } from '../../../src/agent/capabilities/update/handlers.ts';
 import { AgentError } from '../../../src/agent/core/agent-error.ts';
 import { rebootCommand, type Rebooter } from '../../../src/agent/capabilities/power/reboot.ts';
 import { Settings } from '../../../src/agent/core/state/settings.ts';
@@ -38,18 +40,18 @@ describe('work on the agent itself', function () {
     await temporary.remove();
   });
 
+  const reportNow = () => agent.connection.heartbeatNow();
   const load = () => Settings.load(temporary.folder, (message) => warnings.push(message));
   async function start(afterResultMs?: number): Promise<void> {
     settings = await load();
     agent = await startTestAgent({
       server: hub.url,
       dataDir: temporary.folder,
-      work: agentHandlers({
-        settings,
-        rebooter,
-        reportNow: () => agent.connection.heartbeatNow(),
-        refreshInventory: async (signal) => refreshInventory(signal),
-      }),
+      work: {
+        ...updateHandlers({ settings, reportNow }),
+        ...inventoryHandlers({ reportNow, refreshInventory: async (signal) => refreshInventory(signal) }),
+        ...powerHandlers(settings.allowReboot, rebooter),
+      },
       facts: () => ({ autoUpdate: settings.autoUpdate }),
       ...(afterResultMs === undefined ? {} : { afterResultMs }),
     });
