@@ -1,10 +1,10 @@
 import { parseConditions } from '../src/features/conditions/index.ts';
-import { DashboardFeed } from '../src/hub/dashboard-feed.ts';
-import { DeviceChange, type DevicePatch } from '../src/hub/device-change.ts';
-import { type FleetDevice, summaryOf } from '../src/hub/fleet-device.ts';
+import { DashboardFeed } from '../src/hub/feed/dashboard-feed.ts';
+import { DeviceChange, type DevicePatch } from '../src/hub/subscriptions/device-change.ts';
+import { type FleetDevice, summaryOf } from '../src/hub/filters/fleet-device.ts';
 import type { FleetStore, LiveRules } from '../src/hub/ports.ts';
-import { LiveFilters } from '../src/hub/live-filters.ts';
-import { Subscription } from '../src/hub/subscription.ts';
+import { LiveFilters } from '../src/hub/filters/live-filters.ts';
+import { Subscription } from '../src/hub/subscriptions/subscription.ts';
 import { newId } from '../src/platform/ids.ts';
 import { CALLER } from '../test/support/feed-client.ts';
 import { quietLog } from '../test/support/quiet-log.ts';

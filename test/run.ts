@@ -7,7 +7,7 @@ import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgr
 /**
  * `npm test` runs every test on one Postgres, with our programs built once. Test files run in parallel; those that start
  * whole programs run afterwards, fewer at a time, because each of them keeps several processes busy.
- * With arguments it runs Mocha with those: `npm test -- test/hub/mailbox.test.ts`.
+ * With arguments it runs Mocha with those: `npm test -- test/hub/device/mailbox.test.ts`.
  */
 const ROOT = path.join(import.meta.dirname, '..');
 const MOCHA = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');

@@ -1,11 +1,11 @@
 import type { Metrics } from '../platform/metrics.ts';
-import type { ActorRegistry } from './actor-registry.ts';
-import type { CommandDesk } from './command-desk.ts';
-import type { DashboardFeed } from './dashboard-feed.ts';
-import type { HttpReports } from './http-reports.ts';
-import type { LiveFilters } from './live-filters.ts';
-import type { PresenceWriter } from './presence-writer.ts';
-import type { Router } from './router.ts';
+import type { ActorRegistry } from './device/actor-registry.ts';
+import type { CommandDesk } from './commands/command-dispatcher.ts';
+import type { DashboardFeed } from './feed/dashboard-feed.ts';
+import type { HttpReports } from './presence/http-reports.ts';
+import type { LiveFilters } from './filters/live-filters.ts';
+import type { PresenceWriter } from './presence/presence-writer.ts';
+import type { Router } from './cluster/router.ts';
 
 export function hubMetrics(
   metrics: Metrics,

@@ -7,29 +7,29 @@ import { AppError } from '../platform/errors.ts';
 import { clientAddress, countedNetwork, type ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { AccessChanges } from './access-changes.ts';
-import { AddressAdmission, type AddressLimits } from './address-admission.ts';
-import { Admission, type AdmissionLimits } from './admission.ts';
-import { ActorRegistry } from './actor-registry.ts';
-import { serveAgents } from './agent-transport.ts';
-import type { Ask } from './ask.ts';
-import { DashboardAccess } from './dashboard-access.ts';
-import { DashboardFeed } from './dashboard-feed.ts';
-import { type DashboardLimits, DashboardPlaces } from './dashboard-limits.ts';
-import { type DashboardNamespace, serveDashboards } from './dashboard-transport.ts';
-import { ClusterFeed } from './cluster-feed.ts';
-import { ChangedDevices } from './changed-devices.ts';
-import { CommandDesk } from './command-desk.ts';
-import type { DevicePatch } from './device-change.ts';
-import { DeviceActor, SUPERSEDED, type ActorEvents } from './device-actor.ts';
-import { BUSY, type ActorLimits } from './actor-messages.ts';
-import { InProcessDirectory, type Directory } from './directory.ts';
-import { HttpReports } from './http-reports.ts';
+import { AccessChanges } from './access/access-changes.ts';
+import { AddressAdmission, type AddressLimits } from './sockets/address-admission.ts';
+import { Admission, type AdmissionLimits } from './sockets/admission.ts';
+import { ActorRegistry } from './device/actor-registry.ts';
+import { serveAgents } from './agents/agent-transport.ts';
+import type { Ask } from './device/live-query.ts';
+import { DashboardAccess } from './access/dashboard-access.ts';
+import { DashboardFeed } from './feed/dashboard-feed.ts';
+import { type DashboardLimits, DashboardPlaces } from './dashboard/dashboard-limits.ts';
+import { type DashboardNamespace, serveDashboards } from './dashboard/dashboard-transport.ts';
+import { ClusterFeed } from './feed/cluster-feed.ts';
+import { ChangedDevices } from './feed/changed-devices.ts';
+import { CommandDesk } from './commands/command-dispatcher.ts';
+import type { DevicePatch } from './subscriptions/device-change.ts';
+import { DeviceActor, SUPERSEDED, type ActorEvents } from './device/device-actor.ts';
+import { BUSY, type ActorLimits } from './device/actor-messages.ts';
+import { InProcessDirectory, type Directory } from './cluster/directory.ts';
+import { HttpReports } from './presence/http-reports.ts';
 import { hubMetrics } from './hub-metrics.ts';
-import { JobFeed } from './job-feed.ts';
-import { LiveFilters } from './live-filters.ts';
-import { withLivePresence } from './live-presence.ts';
-import { LostDevices } from './lost-devices.ts';
+import { JobFeed } from './commands/job-feed.ts';
+import { LiveFilters } from './filters/live-filters.ts';
+import { withLivePresence } from './presence/live-presence.ts';
+import { LostDevices } from './presence/lost-devices.ts';
 import { Notices, type ToldOthers } from './notices.ts';
 import type {
   AgentCredentials,
@@ -41,18 +41,18 @@ import type {
   JobChange,
   People,
 } from './ports.ts';
-import { OverlookedWork } from './overlooked-work.ts';
-import { PresenceWriter } from './presence-writer.ts';
-import { Router, type HubMessage } from './router.ts';
-import { SharedLists } from './shared-lists.ts';
-import { createSocketServer } from './socket-server.ts';
-import { UpgradeDoor } from './upgrade-door.ts';
+import { OverlookedWork } from './commands/undelivered-work.ts';
+import { PresenceWriter } from './presence/presence-writer.ts';
+import { Router, type HubMessage } from './cluster/router.ts';
+import { SharedLists } from './agents/capability-sets.ts';
+import { createSocketServer } from './sockets/socket-server.ts';
+import { UpgradeDoor } from './sockets/upgrade-gate.ts';
 
-export { askError, type AskFailure, inTimeToAsk, leftToAsk, type Question } from './ask.ts';
-export type { DevicePatch } from './device-change.ts';
-export type { FleetDevice } from './fleet-device.ts';
+export { askError, type AskFailure, inTimeToAsk, leftToAsk, type Question } from './device/live-query.ts';
+export type { DevicePatch } from './subscriptions/device-change.ts';
+export type { FleetDevice } from './filters/fleet-device.ts';
 export type { FleetStore, JobChange, LogRead, LogReads } from './ports.ts';
-export { ACCESS_CHANNEL } from './access-change.ts';
+export { ACCESS_CHANNEL } from './access/access-change.ts';
 export { type Cluster, joinCluster } from './redis-cluster.ts';
 
 /** The live side, as features see it. */

@@ -1,12 +1,12 @@
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
-import { DECOMMISSIONED } from './access-changes.ts';
-import type { ActorRegistry } from './actor-registry.ts';
-import type { ChangedDevices } from './changed-devices.ts';
-import type { ClusterFeed, FeedEvent } from './cluster-feed.ts';
-import type { CommandDesk } from './command-desk.ts';
-import type { LiveFilters } from './live-filters.ts';
+import { DECOMMISSIONED } from './access/access-changes.ts';
+import type { ActorRegistry } from './device/actor-registry.ts';
+import type { ChangedDevices } from './feed/changed-devices.ts';
+import type { ClusterFeed, FeedEvent } from './feed/cluster-feed.ts';
+import type { CommandDesk } from './commands/command-dispatcher.ts';
+import type { LiveFilters } from './filters/live-filters.ts';
 import type { AgentCredentials } from './ports.ts';
-import type { HubMessage, Notice } from './router.ts';
+import type { HubMessage, Notice } from './cluster/router.ts';
 
 /** Nodes that come back together are one occasion to read everything anew. */
 const RESYNC_MS = 1000;

@@ -10,7 +10,7 @@ import type {
   RefusalCode,
 } from '../protocol/index.ts';
 import type { Caller, ClientInfo } from '../platform/context.ts';
-import type { Aspect, FleetDevice } from './fleet-device.ts';
+import type { Aspect, FleetDevice } from './filters/fleet-device.ts';
 
 /** What the hub needs from the features above it. */
 

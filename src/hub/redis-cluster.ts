@@ -3,10 +3,10 @@ import { RedisNodeBus } from '../platform/cluster/redis-bus.ts';
 import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { joinDashboards } from './dashboard-adapter.ts';
-import type { DashboardNamespace } from './dashboard-transport.ts';
-import type { Directory } from './directory.ts';
-import type { HubMessage } from './router.ts';
+import { joinDashboards } from './dashboard/dashboard-adapter.ts';
+import type { DashboardNamespace } from './dashboard/dashboard-transport.ts';
+import type { Directory } from './cluster/directory.ts';
+import type { HubMessage } from './cluster/router.ts';
 
 /** What makes one hub of several processes: how they speak, who holds which device, and who is there. */
 export interface Cluster {

@@ -96,8 +96,8 @@ export function upwardInAgent(graph: Graph): string[] {
 const packageHomes: Record<string, RegExp> = {
   express: /^src\/(platform\/http\/|server\.ts$)/,
   'socket.io':
-    /^src\/hub\/([^/]+-transport|socket-server|dashboard-adapter|forget-handshake|agent-wire)\.ts$/,
-  '@socket.io/redis-adapter': /^src\/hub\/dashboard-adapter\.ts$/,
+    /^src\/hub\/(sockets\/(socket-server|release-handshake)|agents\/(agent-transport|agent-socket-fast-path)|dashboard\/dashboard-(transport|adapter))\.ts$/,
+  '@socket.io/redis-adapter': /^src\/hub\/dashboard\/dashboard-adapter\.ts$/,
   ioredis: /^src\/platform\/cluster\//,
   knex: /^(src\/platform\/db\/|knexfile\.ts$|seeds\/)/,
 };

@@ -1,7 +1,7 @@
 import { readConfig, type Config } from '../../src/config.ts';
-import type { DashboardLimits } from '../../src/hub/dashboard-limits.ts';
+import type { DashboardLimits } from '../../src/hub/dashboard/dashboard-limits.ts';
 import type { Logger } from '../../src/platform/logger.ts';
-import type { AdmissionLimits } from '../../src/hub/admission.ts';
+import type { AdmissionLimits } from '../../src/hub/sockets/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
 import { recordingLog } from './quiet-log.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';

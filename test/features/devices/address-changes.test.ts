@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { createDeviceStore } from '../../../src/features/devices/index.ts';
-import { PresenceWriter } from '../../../src/hub/presence-writer.ts';
+import { PresenceWriter } from '../../../src/hub/presence/presence-writer.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { buildDevice, buildTenant } from '../../support/factories.ts';

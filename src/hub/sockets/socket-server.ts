@@ -1,0 +1,27 @@
+import type { RequestListener, Server as HttpServer } from 'node:http';
+import { Server } from 'socket.io';
+import { AGENT_MESSAGE_MAX_BYTES, HUB_PATH } from '../../protocol/index.ts';
+
+/**
+ * The Socket.IO server both namespaces live on. Websocket only: polling would need sticky sessions. So it gets upgrades
+ * and no other requests: Engine.IO would answer those to its path, and Express, which listens after it, would answer
+ * them a second time, which throws outside of any handler and ends the process.
+ */
+export function createSocketServer(httpServer: HttpServer): Server {
+  const inherited = httpServer.rawListeners('request') as RequestListener[];
+  const io = new Server(httpServer, {
+    path: HUB_PATH,
+    transports: ['websocket'],
+    serveClient: false,
+    perMessageDeflate: false,
+    httpCompression: false,
+    maxHttpBufferSize: AGENT_MESSAGE_MAX_BYTES,
+    // A socket that joins no namespace is not ours; it does not get to sit.
+    connectTimeout: 8000,
+    pingInterval: 25_000,
+    pingTimeout: 20_000,
+  });
+  httpServer.removeAllListeners('request');
+  for (const listener of inherited) httpServer.on('request', listener);
+  return io;
+}

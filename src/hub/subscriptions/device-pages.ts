@@ -1,0 +1,43 @@
+import type { Caller } from '../../platform/context.ts';
+import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
+import type { DeviceStore } from '../ports.ts';
+
+/** Devices that are read at once, and that the answer to a subscription brings at most; the rest follows in frames. */
+export const PAGE_DEVICES = 1000;
+
+export interface DevicePage {
+  devices: readonly DeviceSummary[];
+  isLast: boolean;
+}
+
+/** Reads a list page by page: each call answers the next one. */
+export type PageReader = () => Promise<DevicePage>;
+
+/**
+ * The devices of a scope, from the database.
+ * @param latest  the device as it was read, with what has been announced of it since
+ */
+export function storedPages(
+  store: Pick<DeviceStore, 'summaries'>,
+  latest: (device: DeviceSummary) => DeviceSummary,
+  { caller, filter }: { caller: Caller; filter: DevicesSubscribe },
+): PageReader {
+  let after: DeviceSummary | undefined;
+  return async () => {
+    const read = await store.summaries(caller, filter, { after, atMost: PAGE_DEVICES });
+    after = read.at(-1);
+    return { devices: read.map(latest).sort(byHostname), isLast: read.length < PAGE_DEVICES };
+  };
+}
+
+/** A list that is read as a whole, as one page. */
+export function onePage(read: () => Promise<readonly DeviceSummary[]>): PageReader {
+  return async () => ({ devices: await read(), isLast: true });
+}
+
+type Named = Pick<DeviceSummary, 'id' | 'hostname'>;
+
+export function byHostname(a: Named, b: Named): number {
+  const [left, right] = [a.hostname.toLowerCase(), b.hostname.toLowerCase()];
+  return left < right ? -1 : left > right ? 1 : a.id < b.id ? -1 : 1;
+}
