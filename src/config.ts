@@ -60,6 +60,12 @@ const Address = z.union(
   'must be an address or a range, such as 10.0.0.0/8',
 );
 
+const addresses = (example: string) =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .pipe(z.array(Address, `must be addresses or ranges, separated by commas, such as ${example}`));
+
 const Environment = z.object({
   PORT: whole(3000, 0, 65_535).describe('Port of REST and sockets; 0 takes a free one.'),
   HOST: z
@@ -165,15 +171,20 @@ const Environment = z.object({
   AGENT_HEARTBEAT_SECONDS: whole(60, 1, 3600).describe('Seconds between the heartbeats of an agent.'),
   ENABLE_REGISTRATION: flag(true).describe('Providers and people may register by themselves.'),
   TRUST_PROXY_HEADERS: flag(false).describe('Take the client address from the headers of trusted proxies.'),
-  TRUSTED_PROXY_CIDRS: z
-    .string()
-    .transform((text) => text.split(',').map((entry) => entry.trim()))
-    .pipe(z.array(Address, 'must be addresses or ranges, separated by commas, such as 127.0.0.1,10.0.0.0/8'))
+  TRUSTED_PROXY_CIDRS: addresses('127.0.0.1,10.0.0.0/8')
     .optional()
     .describe('The proxies in front of this server, addresses or ranges, separated by commas.'),
   TRUST_CF_CONNECTING_IP: flag(false).describe(
     'The proxies stand behind the CDN that sets cf-connecting-ip.',
   ),
+  SSO_ALLOWED_PRIVATE_CIDRS: addresses('10.1.2.3,10.8.0.0/16')
+    .optional()
+    .describe(
+      'Internal addresses or ranges at which identity providers of tenants may be; others are refused.',
+    ),
+  OUTBOUND_DENIED_CIDRS: addresses('192.0.2.10,198.51.100.0/24')
+    .optional()
+    .describe('Public addresses or ranges that URLs of tenants must not lead to.'),
   NODE_ID: z
     .string()
     .regex(/^[\w.-]{1,64}$/, 'must have 1 to 64 letters, digits, dots, dashes or underscores')
@@ -246,6 +257,8 @@ export interface Config {
   /** The proxies whose word counts on where a request comes from; empty: nobody's. */
   trustedProxies: readonly string[];
   trustCfConnectingIp: boolean;
+  /** Where URLs that tenants supply may lead, beyond and within the public Internet (docs/decisions/outbound.md). */
+  outbound: { ssoAllowedPrivate: readonly string[]; denied: readonly string[] };
 }
 
 export class ConfigError extends Error {
@@ -305,6 +318,10 @@ export function readConfig({
     registrationEnabled: env.ENABLE_REGISTRATION,
     trustedProxies: env.TRUST_PROXY_HEADERS ? (env.TRUSTED_PROXY_CIDRS ?? []) : [],
     trustCfConnectingIp: env.TRUST_CF_CONNECTING_IP,
+    outbound: {
+      ssoAllowedPrivate: env.SSO_ALLOWED_PRIVATE_CIDRS ?? [],
+      denied: env.OUTBOUND_DENIED_CIDRS ?? [],
+    },
   });
 }
 

@@ -1,0 +1,59 @@
+import { OutboundError } from './outbound-error.ts';
+
+export interface TimeLimits {
+  /** Until a name is resolved and a secured connection stands. */
+  connectMs: number;
+  /** From there until the head of the answer is read. */
+  headersMs: number;
+  /** For the whole call with all its redirects. */
+  totalMs: number;
+}
+
+/** The time limits of one call: `signal` is aborted with the failure that the caller sees. */
+export class Deadline {
+  readonly #limits: TimeLimits;
+  readonly #controller = new AbortController();
+  readonly #whole: NodeJS.Timeout;
+  readonly #caller: AbortSignal | undefined;
+  readonly #onAbort = () => this.#controller.abort(this.#caller?.reason);
+  #phase: NodeJS.Timeout | undefined;
+
+  constructor(limits: TimeLimits, caller: AbortSignal | undefined) {
+    this.#limits = limits;
+    this.#caller = caller;
+    this.#whole = this.#abortAfter(limits.totalMs, 'timed_out');
+    if (caller?.aborted === true) this.#onAbort();
+    caller?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  connecting(): void {
+    this.#begin(this.#limits.connectMs, 'unreachable');
+  }
+
+  awaitingHead(): void {
+    this.#begin(this.#limits.headersMs, 'timed_out');
+  }
+
+  readingBody(): void {
+    clearTimeout(this.#phase);
+  }
+
+  end(): void {
+    clearTimeout(this.#whole);
+    clearTimeout(this.#phase);
+    this.#caller?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #begin(ms: number, reason: 'unreachable' | 'timed_out'): void {
+    clearTimeout(this.#phase);
+    this.#phase = this.#abortAfter(ms, reason);
+  }
+
+  #abortAfter(ms: number, reason: 'unreachable' | 'timed_out'): NodeJS.Timeout {
+    return setTimeout(() => this.#controller.abort(new OutboundError(reason)), ms);
+  }
+}

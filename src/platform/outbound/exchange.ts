@@ -1,0 +1,98 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import { isIP, type LookupFunction, type TcpNetConnectOpts } from 'node:net';
+import { OutboundError } from './outbound-error.ts';
+import { hostOf } from './target-url.ts';
+
+/** One request and its answer over a connection of its own, which may lead to the checked addresses only. */
+export interface Exchange {
+  url: URL;
+  addresses: readonly string[];
+  method: string;
+  headers: Readonly<Record<string, string>>;
+  body: string | Uint8Array | undefined;
+  ca: string | undefined;
+  signal: AbortSignal;
+  /** The connection is secured, and the answer is awaited from now on. */
+  onConnected: () => void;
+}
+
+/** Resolves with the head of the answer; its body has not been read. */
+export function exchange(call: Exchange): Promise<http.IncomingMessage> {
+  const { url, addresses, method, body, signal } = call;
+  const isSecure = url.protocol === 'https:';
+  // An agent of its own: no connection is shared between tenants, and no proxy of the environment is used.
+  const agent = isSecure ? new https.Agent({ maxCachedSessions: 0 }) : new http.Agent();
+  const options: https.RequestOptions & Pick<TcpNetConnectOpts, 'autoSelectFamily'> = {
+    agent,
+    method,
+    protocol: url.protocol,
+    hostname: hostOf(url),
+    port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      ...call.headers,
+      ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
+    },
+    signal,
+    lookup: pinnedTo(addresses),
+    autoSelectFamily: true,
+    // Said here because the environment (NODE_TLS_REJECT_UNAUTHORIZED, NODE_OPTIONS) could say otherwise.
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+    insecureHTTPParser: false,
+    maxHeaderSize: 16 * 1024,
+    ...(call.ca === undefined ? {} : { ca: call.ca }),
+  };
+  return new Promise((resolve, reject) => {
+    let failure: OutboundError = new OutboundError('unreachable');
+    const request = isSecure ? https.request(options) : http.request(options);
+    request.once('socket', (socket) => {
+      socket.once('connect', () => {
+        // Never expected: the connection is made to one of the addresses that `lookup` gives.
+        if (!addresses.some((address) => isSame(address, socket.remoteAddress))) request.destroy();
+        else if (isSecure) failure = new OutboundError('insecure');
+      });
+      socket.once(isSecure ? 'secureConnect' : 'connect', () => {
+        failure = new OutboundError('invalid_response');
+        call.onConnected();
+      });
+    });
+    // Stays for as long as the request lives: an error without a listener would end the process.
+    request.on('error', (error) => reject(new FailedExchange(failure, error)));
+    // Node closes a request without an error when the answer switches to another protocol.
+    request.once('close', () => reject(new FailedExchange(failure, new Error('The connection was closed.'))));
+    request.once('response', resolve);
+    request.end(body);
+  });
+}
+
+/** What the network said, for the log, beside what the caller may see. */
+export class FailedExchange extends Error {
+  readonly shown: OutboundError;
+
+  constructor(shown: OutboundError, cause: unknown) {
+    super('The exchange failed.', { cause });
+    this.shown = shown;
+  }
+}
+
+/** Answers each look-up with the addresses that were checked, so that a second answer of the DNS has no say. */
+function pinnedTo(addresses: readonly string[]): LookupFunction {
+  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
+  return (_host, { all }, done) => {
+    const [first] = answers;
+    if (first === undefined) return done(new Error('There is no address.'), []);
+    return all === true ? done(null, answers) : done(null, first.address, first.family);
+  };
+}
+
+/** Compares two spellings of an address, of which one may be mapped into IPv6. */
+function isSame(expected: string, actual: string | undefined): boolean {
+  return actual !== undefined && canonical(expected) === canonical(actual);
+}
+
+const canonical = (address: string): string =>
+  isIP(address) === 6 ? new URL(`http://[${address}]`).hostname : `[${mappedForm(address)}]`;
+
+const mappedForm = (ipv4: string): string => new URL(`http://[::ffff:${ipv4}]`).hostname.slice(1, -1);

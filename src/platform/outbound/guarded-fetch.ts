@@ -1,0 +1,176 @@
+import type { IncomingMessage } from 'node:http';
+import type { Logger } from '../logger.ts';
+import { type AddressRules, addressClass, AddressPolicy } from './address-policy.ts';
+import { Deadline, type TimeLimits } from './deadline.ts';
+import { exchange, FailedExchange } from './exchange.ts';
+import { OutboundError } from './outbound-error.ts';
+import { mediaType, readBody } from './read-body.ts';
+import { resolveHost } from './resolve-host.ts';
+import { hostOf, targetUrl } from './target-url.ts';
+
+/** Requests to URLs that a tenant supplied (docs/decisions/outbound.md). */
+
+export interface GuardedFetchOptions {
+  addresses: AddressRules;
+  log: Logger;
+  limits?: Partial<TimeLimits>;
+  /** For tests, whose servers and name servers are local. */
+  testing?: { allowHttp?: boolean; ca?: string; nameServers?: readonly string[] };
+}
+
+export interface GuardedRequest {
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Uint8Array;
+  /**
+   * Media types that the caller can read, such as `application/json`. A successful answer of another type is a failure;
+   * another answer of another type comes without its body. Absent: the body of the answer is never read.
+   */
+  accept?: readonly string[];
+  /** Of the body, in bytes; 1 MiB when absent. */
+  maxBytes?: number;
+  /** How many redirects a GET or HEAD follows; none when absent. Headers of the caller stay with the first origin. */
+  maxRedirects?: number;
+  signal?: AbortSignal;
+}
+
+const LIMITS: TimeLimits = { connectMs: 5000, headersMs: 10_000, totalMs: 15_000 };
+const MAX_BYTES = 1 << 20;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const WITHOUT_BODY = new Set([204, 205, 304]);
+
+export class GuardedFetch {
+  readonly #options: GuardedFetchOptions;
+  readonly #policy: AddressPolicy;
+  readonly #limits: TimeLimits;
+
+  constructor(options: GuardedFetchOptions) {
+    this.#options = options;
+    this.#policy = new AddressPolicy(options.addresses);
+    this.#limits = { ...LIMITS, ...options.limits };
+  }
+
+  /**
+   * Sends one request and returns the answer with its whole body.
+   * @throws OutboundError, of which everything may be shown to a tenant; the reason of `signal` when that ended it.
+   */
+  async fetch(text: string, request: GuardedRequest = {}): Promise<Response> {
+    const deadline = new Deadline(this.#limits, request.signal);
+    let url: URL | undefined;
+    try {
+      url = targetUrl(text, undefined, this.#options.testing);
+      let headers = request.headers ?? {};
+      for (let redirects = 0; ; redirects++) {
+        const message = await this.#send(url, { ...request, headers }, deadline);
+        const next = REDIRECTS.has(message.statusCode ?? 0) ? message.headers.location : undefined;
+        if (next === undefined) return await this.#answer(message, request);
+        message.destroy();
+        if (redirects >= followed(request)) throw new OutboundError('redirected');
+        const before: URL = url;
+        url = this.#redirected(next, before);
+        if (url.origin !== before.origin) headers = {};
+      }
+    } catch (error) {
+      throw this.#failure(error, url, deadline.signal);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async #send(url: URL, request: GuardedRequest, deadline: Deadline): Promise<IncomingMessage> {
+    const { signal } = deadline;
+    const { ca, nameServers } = this.#options.testing ?? {};
+    deadline.connecting();
+    const addresses = await resolveHost(hostOf(url), { signal, servers: nameServers });
+    signal.throwIfAborted();
+    // One bad address among good ones is refused as well: a resolver or a connection might choose it.
+    const refused = addresses.filter((address) => !this.#policy.permits(address));
+    if (addresses.length === 0 || refused.length > 0) {
+      throw new FailedExchange(
+        new OutboundError('unreachable'),
+        new Error(
+          refused.length === 0 ? 'The name has no address.' : `${refused.join(', ')} may not be reached.`,
+        ),
+      );
+    }
+    try {
+      const message = await exchange({
+        url,
+        addresses,
+        method: request.method ?? 'GET',
+        headers: {
+          'user-agent': 'Muster',
+          ...(request.accept === undefined ? {} : { accept: request.accept.join(', ') }),
+          ...request.headers,
+          'accept-encoding': 'identity',
+        },
+        body: request.body,
+        ca,
+        signal,
+        onConnected: () => deadline.awaitingHead(),
+      });
+      deadline.readingBody();
+      return message;
+    } catch (error) {
+      throw withoutHints(error, addresses);
+    }
+  }
+
+  #redirected(location: string, from: URL): URL {
+    const url = targetUrl(location, from, this.#options.testing);
+    if (from.protocol === 'https:' && url.protocol !== 'https:') throw new OutboundError('redirected');
+    return url;
+  }
+
+  async #answer(message: IncomingMessage, { method, accept, maxBytes }: GuardedRequest): Promise<Response> {
+    const status = message.statusCode ?? 0;
+    const isGood = status >= 200 && status < 300;
+    const isReadable = accept?.includes(mediaType(message)) === true;
+    try {
+      const isEmpty = WITHOUT_BODY.has(status) || method === 'HEAD';
+      if (accept !== undefined && !isReadable && isGood && !isEmpty) {
+        throw new OutboundError('unexpected_type');
+      }
+      const body = isReadable && !isEmpty ? await readBody(message, maxBytes ?? MAX_BYTES) : null;
+      return new Response(body, { status, headers: headersOf(message) });
+    } finally {
+      message.destroy();
+    }
+  }
+
+  /** Logs what happened and returns what the caller may know of it. */
+  #failure(error: unknown, url: URL | undefined, signal: AbortSignal): unknown {
+    const aborted: unknown = signal.aborted ? signal.reason : undefined;
+    if (aborted !== undefined && !(aborted instanceof OutboundError)) return aborted;
+    const shown = aborted ?? shownOf(error);
+    const cause = error instanceof Error ? (error.cause ?? error) : error;
+    // The host only: the path of a webhook often is its secret.
+    this.#options.log.warn({ host: url?.host, reason: shown.reason, err: cause }, 'outbound.failed');
+    return shown;
+  }
+}
+
+function followed({ method = 'GET', maxRedirects = 0 }: GuardedRequest): number {
+  return method === 'GET' || method === 'HEAD' ? maxRedirects : 0;
+}
+
+/** Any other failure is that of an answer that Node or `Response` could not make sense of. */
+function shownOf(error: unknown): OutboundError {
+  if (error instanceof OutboundError) return error;
+  return error instanceof FailedExchange ? error.shown : new OutboundError('invalid_response');
+}
+
+/** Inside of an allowed internal range, a closed port must look like one that speaks another protocol. */
+function withoutHints(error: unknown, addresses: readonly string[]): unknown {
+  if (!(error instanceof FailedExchange) || error.shown.reason !== 'insecure') return error;
+  if (addresses.every((address) => addressClass(address) === 'public')) return error;
+  return new FailedExchange(new OutboundError('unreachable'), error.cause);
+}
+
+function headersOf(message: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(message.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  return headers;
+}
