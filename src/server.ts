@@ -64,7 +64,8 @@ import type { Logger } from './platform/logger.ts';
 import { createMailer } from './platform/mail/mailer.ts';
 import { createMetrics, type Metrics } from './platform/metrics.ts';
 import { createSealer, type SecretKeys } from './platform/secrets/sealed.ts';
-import { API_INFO, SOCKET_DOCS, VERSION } from './api-info.ts';
+import { API_INFO, VERSION } from './api-info.ts';
+import { SOCKET_REFERENCE } from './protocol/index.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -278,7 +279,9 @@ export async function startServer({
     app.use(['/api/v1', '/health', '/metrics'], neverStored);
     app.use(health);
     app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
-    app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_DOCS }));
+    app.use(
+      docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_REFERENCE }),
+    );
     app.use('/api/v1', health);
     app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
     app.use('/api/v1', api);

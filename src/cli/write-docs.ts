@@ -4,8 +4,10 @@ import { API_INFO } from '../api-info.ts';
 import { environmentExample } from '../config.ts';
 import { routesAsData } from '../features/index.ts';
 import { openApi } from '../platform/http/open-api.ts';
+import { socketMarkdown } from '../platform/http/socket-reference.ts';
+import { SOCKET_REFERENCE } from '../protocol/index.ts';
 
-/** `npm run docs`: writes what is derived from the code and committed, so that a review sees it change. */
+/** `npm run docs` writes the documents that are derived from the code. They are committed, so that reviews show their changes. */
 
 const root = process.cwd();
 await mkdir(path.join(root, 'docs'), { recursive: true });
@@ -13,4 +15,5 @@ await writeFile(
   path.join(root, 'docs/openapi.json'),
   `${JSON.stringify(openApi(routesAsData(), API_INFO), null, 2)}\n`,
 );
+await writeFile(path.join(root, 'docs/socket-protocol.md'), socketMarkdown(SOCKET_REFERENCE));
 await writeFile(path.join(root, '.env.example'), environmentExample());

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { Instant, reportedText, text } from './primitives.ts';
 import { storableText } from './storable.ts';
 
-/** Socket messages between agent and hub, both ways (namespace `/agents`). */
+/** Socket messages between agents and the hub, in both directions (namespace `/agents`). */
 
 export const AgentHandshake = z.object({
-  token: text(200),
-  protocol: z.number().int(),
+  token: text(200).describe('The token of the device, from its enrollment or from a rotation.'),
+  protocol: z.number().int().describe('The version of the socket protocol that the agent speaks.'),
   agentVersion: reportedText(50),
-  capabilities: z.array(text(64)).max(100),
-  bootId: text(100).describe('Changes with each start of the agent program.'),
+  capabilities: z.array(text(64)).max(100).describe('The command types that the agent supports.'),
+  bootId: text(100).describe('A new value for each start of the agent program.'),
 });
 export type AgentHandshake = z.infer<typeof AgentHandshake>;
 
@@ -23,72 +23,89 @@ export const RefusalCode = z.enum([
 ]);
 export type RefusalCode = z.infer<typeof RefusalCode>;
 
-/** What `connect_error` carries in `data`. */
+/** Why the hub refuses a connection: the `data` of Socket.IO's `connect_error`. */
 export const Refusal = z.object({
   code: RefusalCode,
-  retryAfterMs: z.number().int().nonnegative().optional(),
+  retryAfterMs: z
+    .number()
+    .int()
+    .nonnegative()
+    .optional()
+    .describe('How long to wait before the next attempt. Left out where waiting does not help.'),
 });
 export type Refusal = z.infer<typeof Refusal>;
 
 const Percent = z.number().min(0).max(100);
 
-export const Metrics = z.object({ cpuPercent: Percent, ramPercent: Percent, diskPercent: Percent });
+export const Metrics = z.object({
+  cpuPercent: Percent.describe('The average since the heartbeat before.'),
+  ramPercent: Percent,
+  diskPercent: Percent.describe('The part of the system disk that is in use.'),
+});
 export type Metrics = z.infer<typeof Metrics>;
 
-/** Three centuries: what is stored is a whole number, and must be one that a column holds. */
+/** About three centuries. The database stores the number in an integer column. */
 const MAX_UPTIME_SECONDS = 10_000_000_000;
 
 export const Heartbeat = z.object({
-  at: Instant,
+  at: Instant.describe('The time by the clock of the device.'),
   agentVersion: reportedText(50),
   watchdogVersion: reportedText(50, 0).optional(),
-  osVersion: reportedText(200, 0).optional(),
+  osVersion: reportedText(200, 0)
+    .optional()
+    .describe('The name of the system, such as "Debian GNU/Linux 12 (bookworm)".'),
   osBuild: reportedText(100, 0).optional(),
   uptimeSeconds: z.number().nonnegative().max(MAX_UPTIME_SECONDS).optional(),
   metrics: Metrics.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()]))
     .max(64)
-    .optional(),
-  lastUser: reportedText(255, 0).optional(),
-  pendingReboot: z.boolean().optional(),
-  autoUpdate: z.boolean().optional(),
+    .optional()
+    .describe('The addresses of all external interfaces.'),
+  lastUser: reportedText(255, 0).optional().describe('The user who signed in last.'),
+  pendingReboot: z.boolean().optional().describe('True where the system waits for a restart.'),
+  autoUpdate: z.boolean().optional().describe('Whether the agent installs offered releases by itself.'),
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const Upgrade = z.object({
-  component: z.string(),
+  component: z.string().describe('What to upgrade, such as `agent`.'),
   version: z.string(),
-  url: z.url(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  size: z.number().int().positive().optional(),
+  url: z.url().describe('Where to download it.'),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .describe('The checksum of the download, in lower-case hexadecimal.'),
+  size: z.number().int().positive().optional().describe('In bytes.'),
 });
 
-export const AgentConfig = z.object({ heartbeatSeconds: z.number().int().positive() });
+export const AgentConfig = z.object({
+  heartbeatSeconds: z.number().int().positive().describe('The interval between heartbeats.'),
+});
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
 export const ErrorAck = z.object({
   ok: z.literal(false),
   error: z.object({
-    code: z.string(),
-    message: z.string(),
-    details: z.unknown().optional().describe('What is wrong where, as over HTTP.'),
+    code: z.string().describe('For programs.'),
+    message: z.string().describe('For people.'),
+    details: z.unknown().optional().describe('The invalid fields, as in the HTTP error body.'),
     retryAfterMs: z
       .number()
       .int()
       .nonnegative()
       .optional()
-      .describe('Where it is refused for now only: when to send it again.'),
+      .describe('Present where the refusal is temporary: how long to wait before sending the message again.'),
   }),
 });
 export type ErrorAck = z.infer<typeof ErrorAck>;
 export const OkAck = z.object({ ok: z.literal(true) });
 export type OkAck = z.infer<typeof OkAck>;
 
-/** Of a text without a limit, as much as is kept. */
+/** Text of any length, cut to its first characters. */
 const beginning = (length: number) => z.string().overwrite((value) => storableText(value.slice(0, length)));
 
-/** What an agent acknowledges a command with: it has it, or says why it does not take it. */
+/** The agent's acknowledgement of a command: accepted, or the reason why not. */
 export const CommandReceipt = z.discriminatedUnion('ok', [
   OkAck,
   ErrorAck.extend({ error: z.object({ code: beginning(100), message: beginning(2000) }) }),
@@ -96,57 +113,62 @@ export const CommandReceipt = z.discriminatedUnion('ok', [
 export type CommandReceipt = z.infer<typeof CommandReceipt>;
 
 export const HeartbeatAck = OkAck.extend({
-  at: z.string(),
-  nextInMs: z.number().int().positive(),
-  upgrade: z.array(Upgrade),
-  config: AgentConfig.optional().describe('Present where it changed since the last heartbeat.'),
+  at: z.string().describe('The time of the server.'),
+  nextInMs: z.number().int().positive().describe('When the next heartbeat is due.'),
+  upgrade: z.array(Upgrade).describe('The releases that the device should install; usually none.'),
+  config: AgentConfig.optional().describe('Present where it has changed since the last heartbeat.'),
 });
 export type HeartbeatAck = z.infer<typeof HeartbeatAck>;
 
-const CommandId = text(64);
+const CommandId = text(64).describe('The id of the command.');
 const Epoch = z.number().int().nonnegative();
 
 export const CommandFrame = z.object({
   id: CommandId,
-  type: z.string(),
-  payload: z.unknown(),
-  epoch: Epoch.describe('The claim under which it is sent; an answer under another one is ignored.'),
-  deadline: Instant,
-  attempt: z.number().int().positive(),
+  type: z.string().describe('One of the command types below.'),
+  payload: z.unknown().describe('As the command type defines it.'),
+  epoch: Epoch.describe(
+    'The number of the connection, to be copied into the result. A result with an older one is ignored.',
+  ),
+  deadline: Instant.describe('For live queries: when the server stops waiting.'),
+  attempt: z.number().int().positive().describe('1 for the first delivery of this command.'),
 });
 export type CommandFrame = z.infer<typeof CommandFrame>;
 
 export const CommandProgress = z.object({
   id: CommandId,
-  seq: z.number().int().nonnegative(),
-  phase: reportedText(50, 0),
+  seq: z.number().int().nonnegative().describe('Counts the progress messages of this command from 0.'),
+  phase: reportedText(50, 0).describe('What the command does now, such as `running`.'),
   percent: Percent.optional(),
-  done: z.number().nonnegative().optional(),
-  total: z.number().nonnegative().optional(),
-  rate: z.number().nonnegative().optional(),
-  etaSeconds: z.number().nonnegative().optional(),
-  message: reportedText(1000, 0).optional(),
+  done: z.number().nonnegative().optional().describe('How much is done, in the unit of the command.'),
+  total: z.number().nonnegative().optional().describe('How much there is to do, in the same unit.'),
+  rate: z.number().nonnegative().optional().describe('How much is done in a second.'),
+  etaSeconds: z.number().nonnegative().optional().describe('The estimated time that remains.'),
+  message: reportedText(1000, 0).optional().describe('For people.'),
 });
 export type CommandProgress = z.infer<typeof CommandProgress>;
 
-/** At most this many rows in one frame, so that a frame stays well under the hub's message limit. */
+/** The most rows in one frame, which keeps a frame well below the hub's message limit. */
 export const ROWS_PER_FRAME = 100;
 
 export const CommandRows = z.object({
   id: CommandId,
-  seq: z.number().int().nonnegative(),
-  rows: z.array(z.unknown()).max(ROWS_PER_FRAME),
-  scanned: z.number().int().nonnegative().optional(),
-  done: z.boolean(),
+  seq: z.number().int().nonnegative().describe('Counts the frames of this command from 0.'),
+  rows: z.array(z.unknown()).max(ROWS_PER_FRAME).describe('As the command type defines them.'),
+  scanned: z.number().int().nonnegative().optional().describe('How many records the agent has read so far.'),
+  done: z.boolean().describe('True in the last frame.'),
 });
 export type CommandRows = z.infer<typeof CommandRows>;
 
 export const CommandResult = z.object({
   id: CommandId,
-  epoch: Epoch,
+  epoch: Epoch.describe('The `epoch` of the newest frame of this command.'),
   status: z.enum(['succeeded', 'failed', 'cancelled']),
-  output: z.unknown().optional(),
-  error: z.object({ code: reportedText(100, 0), message: reportedText(2000, 0) }).optional(),
+  output: z.unknown().optional().describe('As the command type defines it.'),
+  error: z
+    .object({ code: reportedText(100, 0), message: reportedText(2000, 0) })
+    .optional()
+    .describe('Present where the command has failed.'),
   startedAt: Instant,
   finishedAt: Instant,
 });
@@ -156,7 +178,7 @@ export const CommandCancel = z.object({ id: CommandId });
 export type CommandCancel = z.infer<typeof CommandCancel>;
 
 export const UpdateStatus = z.object({
-  component: reportedText(50, 0),
+  component: reportedText(50, 0).describe('What is being updated, such as `agent`.'),
   targetVersion: reportedText(50, 0),
   phase: z.enum([
     'downloading',
@@ -167,12 +189,12 @@ export const UpdateStatus = z.object({
     'failed',
     'rolled_back',
   ]),
-  error: reportedText(2000, 0).optional(),
+  error: reportedText(2000, 0).optional().describe('Why the update has failed.'),
 });
 export type UpdateStatus = z.infer<typeof UpdateStatus>;
 
 export const HubReconnect = z.object({
-  afterMs: z.number().int().nonnegative(),
+  afterMs: z.number().int().nonnegative().describe('How long to wait before connecting again.'),
   reason: z.enum([
     'draining',
     'superseded',
@@ -198,7 +220,7 @@ export type AgentEvent = keyof typeof AGENT_EVENTS;
 
 type Ack<T> = (answer: T | ErrorAck) => void;
 
-/** Events an agent sends, as Socket.IO's typed event map. */
+/** The events that an agent sends, as Socket.IO's typed event map. */
 export interface AgentToHub {
   heartbeat: (message: Heartbeat, ack: Ack<HeartbeatAck>) => void;
   'command:progress': (message: CommandProgress, ack: Ack<OkAck>) => void;
@@ -207,7 +229,7 @@ export interface AgentToHub {
   'update:status': (message: UpdateStatus, ack: Ack<OkAck>) => void;
 }
 
-/** Events the hub sends. */
+/** The events that the hub sends to an agent. */
 export interface HubToAgent {
   command: (frame: CommandFrame, ack: Ack<OkAck>) => void;
   'command:cancel': (message: CommandCancel, ack: Ack<OkAck>) => void;

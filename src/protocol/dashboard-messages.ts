@@ -4,9 +4,11 @@ import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly } from './event-logs
 import { type JobOutput, JobsSubscribe, type JobsSnapshot, type JobUpdate } from './jobs.ts';
 import { OsType } from './primitives.ts';
 
-/** Socket messages between a person's client and the hub (namespace `/dashboard`). */
+/** Socket messages between the client of a user and the hub (namespace `/dashboard`). */
 
-export const DashboardHandshake = z.object({ token: z.string().min(1).max(4096) });
+export const DashboardHandshake = z.object({
+  token: z.string().min(1).max(4096).describe('An access token from `POST /auth/login`.'),
+});
 
 export const DeviceStatus = z.enum([
   'online',
@@ -32,7 +34,7 @@ export type PresenceReason = z.infer<typeof PresenceReason>;
 export const Presence = z
   .object({
     state: z.enum(['connected', 'disconnected']),
-    since: z.string(),
+    since: z.string().describe('When this state began.'),
     reason: PresenceReason,
   })
   .meta({ id: 'Presence' });
@@ -43,13 +45,13 @@ export const DeviceSummary = z.object({
   orgId: z.uuid(),
   siteId: z.uuid(),
   hostname: z.string(),
-  displayName: z.string().nullable(),
+  displayName: z.string().nullable().describe('The name that a user has given the device.'),
   osType: OsType,
   agentVersion: z.string(),
   status: DeviceStatus,
   presence: Presence,
   lastSeenAt: z.string().nullable(),
-  metrics: Metrics.nullable(),
+  metrics: Metrics.nullable().describe('Of the last heartbeat.'),
 });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;
 
@@ -59,19 +61,21 @@ export const DeviceCounts = z.object({
 });
 export type DeviceCounts = z.infer<typeof DeviceCounts>;
 
-/** In lower case, as the database answers ids, so that it can be compared with those. */
+/** Converted to lower case, as the database returns ids, so that the two compare. */
 const id = z.uuid().toLowerCase().optional();
 
 export const DevicesSubscribe = z
   .strictObject({
-    orgId: id,
-    siteId: id,
-    filterId: id.describe('A saved filter: devices enter and leave as they come to match it or not.'),
-    // Schemas go into themselves with what they check, and this may be deeper than that goes.
+    orgId: id.describe('Only devices of this organization.'),
+    siteId: id.describe('Only devices of this site.'),
+    filterId: id.describe('Only devices that match this saved filter. They enter and leave as that changes.'),
+    // The filter's own parser checks the conditions, because they may be nested deeper than a schema can follow.
     conditions: z
       .unknown()
       .optional()
-      .describe('The same with conditions as filters have them: { operator, conditions }.'),
+      .describe(
+        'The same for unsaved conditions, in the form that filters have: `{ operator, conditions }`.',
+      ),
   })
   .refine(({ filterId, conditions }) => filterId === undefined || conditions === undefined, {
     path: ['conditions'],
@@ -82,54 +86,71 @@ export type DevicesSubscribe = z.infer<typeof DevicesSubscribe>;
 export const DevicesSnapshot = z.object({
   ok: z.literal(true),
   subscriptionId: z.string(),
-  seq: z.number().int(),
+  seq: z.number().int().describe('The first delta has the next number.'),
   devices: z.array(DeviceSummary),
-  counts: DeviceCounts.describe('Of the devices that the client has been sent so far.'),
+  counts: DeviceCounts.describe('Counts the devices that the client has been sent so far.'),
   complete: z
     .boolean()
     .describe(
-      'False where there are more devices than one answer brings: the rest follows as `entered` in frames, the last of which says `complete`.',
+      'False where there are more devices than fit into one message. The others follow as `entered` in deltas; the last of these has `complete`.',
     ),
 });
 export type DevicesSnapshot = z.infer<typeof DevicesSnapshot>;
 
-/** A subscription that cannot go on, such as one whose filter was deleted. */
-export const DevicesEnded = z.object({ subscriptionId: z.string(), code: z.string(), message: z.string() });
+/** The end of a subscription that cannot continue, such as one whose filter was deleted. */
+export const DevicesEnded = z.object({
+  subscriptionId: z.string(),
+  code: z.string().describe('For programs.'),
+  message: z.string().describe('For people.'),
+});
 export type DevicesEnded = z.infer<typeof DevicesEnded>;
 
 export const DevicesDelta = z.object({
   subscriptionId: z.string(),
-  seq: z.number().int().describe('One more than the last; a gap means subscribe again.'),
-  changed: z.array(DeviceSummary.partial().required({ id: true })),
-  entered: z.array(DeviceSummary),
-  left: z.array(z.uuid()),
-  counts: DeviceCounts,
+  seq: z.number().int().describe('One more than the last one. After a gap, subscribe again.'),
+  changed: z
+    .array(DeviceSummary.partial().required({ id: true }))
+    .describe('The changed fields of devices that the client already has.'),
+  entered: z.array(DeviceSummary).describe('Devices that now belong to the subscription.'),
+  left: z.array(z.uuid()).describe('The ids of devices that no longer belong to it.'),
+  counts: DeviceCounts.describe('Counts all devices of the subscription.'),
   complete: z
     .literal(true)
     .optional()
-    .describe('After a subscription that was not answered in full: the client now has all devices.'),
+    .describe('Present after a snapshot that was incomplete, when the client has all devices.'),
 });
 export type DevicesDelta = z.infer<typeof DevicesDelta>;
 
-/** Devices that one live query may ask. */
+/** The most devices that one live query may ask. */
 export const QUERY_MAX_DEVICES = 500;
 
-/** A live question to many devices at once: those that are named, or those that a saved filter finds. */
+/** A live query to many devices at once: the listed ones, or those that match a saved filter. */
 export const EventLogsQuery = z
   .strictObject({
-    deviceIds: z.array(z.uuid().toLowerCase()).min(1).max(QUERY_MAX_DEVICES).optional(),
-    filterId: z.uuid().toLowerCase().optional(),
+    deviceIds: z
+      .array(z.uuid().toLowerCase())
+      .min(1)
+      .max(QUERY_MAX_DEVICES)
+      .optional()
+      .describe('The devices to ask. Give either these or `filterId`.'),
+    filterId: z.uuid().toLowerCase().optional().describe('Asks the devices that match this saved filter.'),
     ...LogNameOnly.shape,
     ...LogConditions.shape,
-    limit: z.number().int().min(1).max(LOG_PAGE_MAX).default(50).describe('Entries of each device.'),
+    limit: z
+      .number()
+      .int()
+      .min(1)
+      .max(LOG_PAGE_MAX)
+      .default(50)
+      .describe('The most entries from each device.'),
   })
   .refine(({ deviceIds, filterId }) => (deviceIds === undefined) !== (filterId === undefined), {
-    error: 'must stand in place of deviceIds, where those are left out',
+    error: 'must be given where deviceIds are left out, and only there',
     path: ['filterId'],
   });
 export type EventLogsQuery = z.input<typeof EventLogsQuery>;
 
-/** New entries of one device as they are written, until cancelled, an hour at most. */
+/** Follows the new entries of one log until it is cancelled, for an hour at most. */
 export const EventLogsTail = z.strictObject({
   deviceId: z.uuid().toLowerCase(),
   ...LogNameOnly.shape,
@@ -150,8 +171,8 @@ export type EventLogsRows = z.infer<typeof EventLogsRows>;
 export const QueryOutcome = z.object({
   deviceId: z.uuid(),
   outcome: z.enum(['answered', 'no_match', 'offline', 'timed_out', 'error', 'cancelled']),
-  rows: z.number().int().describe('Entries that were sent, also where the outcome is not an answer.'),
-  message: z.string().optional(),
+  rows: z.number().int().describe('How many entries were sent, also where the query ended early.'),
+  message: z.string().optional().describe('The reason, for people.'),
 });
 export type QueryOutcome = z.infer<typeof QueryOutcome>;
 

@@ -1,21 +1,28 @@
 import { z } from 'zod';
 import { Instant } from './primitives.ts';
 
-/** Live event logs: what a device says of its logs and their entries (SPEC 2.18). */
+/** Live event logs: the logs of a device and their entries (SPEC 2.18). */
 
 export const LogMetadata = z
   .object({
     name: z.string(),
     displayName: z.string(),
-    recordCount: z.number().int().nonnegative(),
-    maxSize: z.number().int().nonnegative().describe('Bytes the log may grow to; 0 where it has no limit.'),
-    retentionDays: z.number().nonnegative().describe('0 where the log is bounded by size only.'),
-    lastWriteTime: z.string().describe('ISO 8601; empty where the log was never written.'),
+    recordCount: z.number().int().nonnegative().describe('How many entries the log has.'),
+    maxSize: z
+      .number()
+      .int()
+      .nonnegative()
+      .describe('How many bytes the log may grow to; 0 where it has no limit.'),
+    retentionDays: z
+      .number()
+      .nonnegative()
+      .describe('For how long entries are kept; 0 where only the size limits the log.'),
+    lastWriteTime: z.string().describe('ISO 8601; empty where the log has no entries.'),
     source: z
       .enum(['journald', 'file', 'windows', 'macos'])
       .optional()
-      .describe('Where the device reads it from.'),
-    note: z.string().optional().describe('What a reader should know, such as a fallback to text files.'),
+      .describe('What the device reads the log from.'),
+    note: z.string().optional().describe('A remark for readers, such as that a count is estimated.'),
   })
   .meta({ id: 'EventLogMetadata' });
 export type LogMetadata = z.infer<typeof LogMetadata>;
@@ -38,7 +45,7 @@ export const LogEntry = z
     raw: z
       .string()
       .optional()
-      .describe('The original record where it is not XML: a JSON object or a text line.'),
+      .describe('The original record where it is not XML: a JSON object or lines of text.'),
   })
   .meta({ id: 'EventLogEntry' });
 export type LogEntry = z.infer<typeof LogEntry>;
@@ -46,14 +53,14 @@ export type LogEntry = z.infer<typeof LogEntry>;
 export const LOG_PAGE_MAX = 500;
 const LogName = z.string().min(1).max(255);
 
-/** The conditions a device applies while it reads; all given ones must hold. */
+/** The conditions that a device applies while it reads. An entry must meet all of them. */
 export const LogConditions = z.object({
   level: z.array(LogLevel).min(1).max(5).optional(),
-  source: z.string().min(1).max(255).optional().describe('Exact, in any case.'),
+  source: z.string().min(1).max(255).optional().describe('The whole source, in any case.'),
   eventId: z.number().int().nonnegative().optional(),
-  text: z.string().min(1).max(500).optional().describe('Substring of the message, in any case.'),
-  startTime: Instant.optional().describe('Entries at or after.'),
-  endTime: Instant.optional().describe('Entries at or before.'),
+  text: z.string().min(1).max(500).optional().describe('A part of the message, in any case.'),
+  startTime: Instant.optional().describe('Only entries at or after this time.'),
+  endTime: Instant.optional().describe('Only entries at or before this time.'),
 });
 export type LogConditions = z.infer<typeof LogConditions>;
 
@@ -68,16 +75,14 @@ export const LogTail = LogConditions.extend({ name: LogName });
 export type LogTail = z.infer<typeof LogTail>;
 
 export const LogQuerySummary = z.object({
-  scanned: z.number().int().nonnegative().describe('Records read to answer.'),
-  truncated: z
-    .boolean()
-    .describe('True where the device stopped before it had looked at everything asked for.'),
+  scanned: z.number().int().nonnegative().describe('How many records the device has read.'),
+  truncated: z.boolean().describe('True where the device stopped before it had read everything in question.'),
   total: z
     .number()
     .int()
     .nonnegative()
     .optional()
-    .describe('Matches in the whole log, where the device knows.'),
+    .describe('How many entries of the whole log match, where the device knows.'),
 });
 export type LogQuerySummary = z.infer<typeof LogQuerySummary>;
 export const LogNameOnly = z.object({ name: LogName });

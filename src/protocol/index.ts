@@ -9,3 +9,4 @@ export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
 export * from './stored-logs.ts';
 export * from './inventory.ts';
+export * from './reference/index.ts';

@@ -1,0 +1,119 @@
+import type { z } from 'zod';
+import { fieldsOf, type SchemaField } from './schema-fields.ts';
+
+/** The socket messages of each namespace, as the reference shows them. */
+export type SocketReference = readonly {
+  namespace: string;
+  intro: string;
+  messages: readonly {
+    name: string;
+    direction: string;
+    summary: string;
+    payload: z.ZodType;
+    example: unknown;
+    ack?: z.ZodType;
+    ackExample?: unknown;
+  }[];
+}[];
+
+type Message = SocketReference[number]['messages'][number];
+
+const TITLE = 'Socket messages';
+const INTRO =
+  'An acknowledgement is either the one shown here or `{ "ok": false, "error": { "code", "message" } }`. The error may hold `details`, and `retryAfterMs` where the refusal is temporary. For a command type, the payload is that of `command`, and the result is the `output` of `command:result`.';
+
+/** What a section shows beneath its heading: the payload, then the acknowledgement or the output. */
+function partsOf(message: Message): { title: string; fields: SchemaField[]; example: string }[] {
+  const { payload, example, ack, ackExample, direction } = message;
+  const isCommandType = !direction.includes('→');
+  const answer = {
+    title: isCommandType ? 'Output' : 'Acknowledgement',
+    fields: ack === undefined ? [] : fieldsOf(ack, 'output'),
+    example: pretty(ackExample),
+  };
+  return [
+    { title: 'Payload', fields: fieldsOf(payload, 'input'), example: pretty(example) },
+    ...(ack === undefined ? [] : [answer]),
+  ];
+}
+
+const pretty = (value: unknown) => JSON.stringify(value, null, 2);
+
+/** The reference as a page of Markdown, for readers of the repository. */
+export function socketMarkdown(reference: SocketReference): string {
+  const sections = reference.map(({ namespace, intro, messages }) =>
+    [`## Namespace \`${namespace}\``, intro, ...messages.map(messageMarkdown)].join('\n\n'),
+  );
+  return `${[`# ${TITLE}`, '<!-- Written by `npm run docs`. Do not edit. -->', INTRO, ...sections].join('\n\n')}\n`;
+}
+
+function messageMarkdown(message: Message): string {
+  const parts = partsOf(message).flatMap(({ title, fields, example }) => [
+    `**${title}**`,
+    fields.length === 0 ? 'No fields.' : fieldsMarkdown(fields),
+    `\`\`\`json\n${example}\n\`\`\``,
+  ]);
+  return [`### \`${message.name}\``, `*${message.direction}*. ${message.summary}`, ...parts].join('\n\n');
+}
+
+function fieldsMarkdown(fields: readonly SchemaField[]): string {
+  const cell = (text: string) => text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
+  const rows = fields.map(
+    ({ name, type, isRequired, meaning }) =>
+      `| \`${name}\` | ${cell(type)} | ${isRequired ? 'yes' : 'no'} | ${cell(meaning)} |`,
+  );
+  return ['| Field | Type | Required | Meaning |', '| --- | --- | --- | --- |', ...rows].join('\n');
+}
+
+/** The same reference as the body of an HTML page, with the classes of Swagger UI's style sheet. */
+export function socketHtml(reference: SocketReference): string {
+  const contents = reference.map(
+    ({ namespace, messages }) =>
+      `<h4>${code(namespace)}</h4><ul>${messages.map(({ name }) => `<li><a href="/docs/sockets#${idOf(namespace, name)}">${escapeHtml(name)}</a></li>`).join('')}</ul>`,
+  );
+  const sections = reference.map(
+    ({ namespace, intro, messages }) =>
+      `<section><h2>Namespace ${code(namespace)}</h2><p>${withCode(intro)}</p>${messages.map((message) => messageHtml(namespace, message)).join('\n')}</section>`,
+  );
+  return `<div class="sockets"><nav>${contents.join('')}</nav><main><h1>${TITLE}</h1><p>${withCode(INTRO)}</p>${sections.join('\n')}</main></div>`;
+}
+
+function messageHtml(namespace: string, message: Message): string {
+  const parts = partsOf(message).map(
+    ({ title, fields, example }) =>
+      `<h4>${title}</h4>${fields.length === 0 ? '<p>No fields.</p>' : fieldsHtml(fields)}<pre><code>${escapeHtml(example)}</code></pre>`,
+  );
+  return `<article id="${idOf(namespace, message.name)}"><h3><span class="direction">${escapeHtml(message.direction)}</span> ${code(message.name)}</h3><p>${withCode(message.summary)}</p>${parts.join('')}</article>`;
+}
+
+/** Both namespaces have a handshake; all other names are unique. */
+const idOf = (namespace: string, name: string) =>
+  escapeHtml(name === 'handshake' ? `${namespace.slice(1)}-${name}` : name);
+
+function fieldsHtml(fields: readonly SchemaField[]): string {
+  const rows = fields.map(
+    ({ name, type, isRequired, meaning }) =>
+      `<tr><td>${code(name)}${isRequired ? ' <b title="required">*</b>' : ''}</td><td>${escapeHtml(type)}</td><td>${withCode(meaning)}</td></tr>`,
+  );
+  return `<table><thead><tr><th>Field (* required)</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
+}
+
+export const SOCKET_STYLE = `.sockets{display:flex;gap:2rem;max-width:80rem;margin:0 auto;font:15px/1.5 system-ui,sans-serif;color:#3b4151}
+.sockets nav{position:sticky;top:0;max-height:100vh;overflow:auto;flex:0 0 15rem;padding:1rem}.sockets nav ul{list-style:none;margin:0;padding:0}
+.sockets main{flex:1;min-width:0;padding:1rem}.sockets article{border:1px solid #61affe;border-radius:4px;background:#f5faff;margin:1rem 0;padding:0 1rem 1rem}
+.sockets .direction{background:#61affe;color:#fff;border-radius:3px;padding:.2rem .6rem;font-size:.8rem}.sockets table{width:100%;border-collapse:collapse;background:#fff}
+.sockets th,.sockets td{text-align:left;vertical-align:top;border-bottom:1px solid #e3e6eb;padding:.35rem .5rem}.sockets pre{background:#333;color:#fff;border-radius:4px;padding:.8rem;overflow:auto}
+@media(max-width:50rem){.sockets{display:block}.sockets nav{position:static}}`;
+
+const code = (text: string) => `<code>${escapeHtml(text)}</code>`;
+
+/** Text with `code` in backticks, as the descriptions of schemas have it. */
+const withCode = (text: string) => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
+
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}
