@@ -380,7 +380,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-limits.ts': 1,
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 4,
-  'features/devices/credentials/agent-credentials.ts': 3,
+  'features/devices/credentials/cached-agent-credentials.ts': 3,
   'features/devices/presence/device-store.ts': 7,
   // Wherever maintenance is over; organization by organization where that fails.
   'features/devices/management/maintenance-end.ts': 2,

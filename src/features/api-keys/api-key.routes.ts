@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -11,12 +12,6 @@ import {
   revokeApiKey,
   rotateApiKey,
 } from './api-key.service.ts';
-
-const about = ({ id, name, orgId }: { id: string; name: string; orgId: string | null }) => ({
-  orgId,
-  resourceId: id,
-  resourceName: name,
-});
 
 export const apiKeyRoutes: RouteGroup = {
   name: 'API keys',
@@ -36,7 +31,7 @@ export const apiKeyRoutes: RouteGroup = {
       audit: {
         action: 'api_key.create',
         resource: 'api_key',
-        note: ({ scopes, ...key }) => ({ ...about(key), details: { scopes } }),
+        note: ({ scopes, ...key }) => ({ ...auditSubject(key), details: { scopes } }),
       },
     }),
     route({
@@ -71,7 +66,7 @@ export const apiKeyRoutes: RouteGroup = {
       audit: {
         action: 'api_key.update',
         resource: 'api_key',
-        note: (key, { body }) => ({ ...about(key), details: body }),
+        note: (key, { body }) => ({ ...auditSubject(key), details: body }),
       },
     }),
     route({
@@ -83,7 +78,7 @@ export const apiKeyRoutes: RouteGroup = {
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
       handler: ({ ctx, params }) => revokeApiKey(ctx, params.id),
-      audit: { action: 'api_key.revoke', resource: 'api_key', note: ({ key }) => about(key) },
+      audit: { action: 'api_key.revoke', resource: 'api_key', note: ({ key }) => auditSubject(key) },
     }),
     route({
       method: 'post',
@@ -95,7 +90,7 @@ export const apiKeyRoutes: RouteGroup = {
       response: ApiKeyWithSecret,
       errors: ['conflict'],
       handler: ({ ctx, params }) => rotateApiKey(ctx, params.id),
-      audit: { action: 'api_key.rotate', resource: 'api_key', note: about },
+      audit: { action: 'api_key.rotate', resource: 'api_key', note: auditSubject },
     }),
   ],
 };

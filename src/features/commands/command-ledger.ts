@@ -156,7 +156,7 @@ interface TakenRow extends JobRow {
 
 const toDispatched = (row: TakenRow): DispatchedCommand => ({
   id: row.id,
-  deviceId: row.device_id,
+  deviceId: row.deviceId,
   type: row.type,
   payload: row.payload,
   attempt: row.attempt,

@@ -1,4 +1,5 @@
 import type { DeviceHub } from '../../hub/index.ts';
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -18,8 +19,6 @@ import {
   readCommandWithHistory,
 } from './command.service.ts';
 
-const SCOPES = ['organization', 'partner', 'system'] as const;
-
 const about = ({ id, deviceId, orgId, type }: Command) => ({
   orgId,
   resourceId: deviceId,
@@ -38,7 +37,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         summary: 'Give many devices the same work',
         description:
           'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
-        access: { scopes: SCOPES, permission: 'devices:execute' },
+        access: everyScope('devices:execute'),
         cost: 'expensive',
         body: NewCommands,
         bodyLimit: 500_000,
@@ -59,7 +58,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         summary: 'Give a device work',
         description:
           'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
-        access: { scopes: SCOPES, permission: 'devices:execute' },
+        access: everyScope('devices:execute'),
         params: IdParams,
         body: NewCommand,
         bodyLimit: 500_000,
@@ -74,7 +73,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/devices/:id/commands',
         summary: 'List the work of a device, newest first',
-        access: { scopes: SCOPES, permission: 'devices:read' },
+        access: everyScope('devices:read'),
         params: IdParams,
         query: CommandQuery,
         response: pageOf(Command),
@@ -84,7 +83,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/commands/:id',
         summary: 'Read a command with every step it took',
-        access: { scopes: SCOPES, permission: 'devices:read' },
+        access: everyScope('devices:read'),
         params: IdParams,
         response: CommandWithHistory,
         handler: ({ ctx, params }) => readCommandWithHistory(ctx, params.id, hub),
@@ -95,7 +94,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         summary: 'Cancel a command',
         description:
           'What was not sent is over at once. What the device has, it is asked to stop: the command ends as the device says.',
-        access: { scopes: SCOPES, permission: 'devices:execute' },
+        access: everyScope('devices:execute'),
         params: IdParams,
         response: Command,
         errors: ['conflict', 'tenant_inactive'],

@@ -1,103 +1,89 @@
+import { raw } from 'objection';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { CommandPayload, DurableCommandType } from '../../protocol/index.ts';
 import { holds, type Context } from '../../platform/context.ts';
-import type { Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import type { Page } from '../../platform/http/pagination.ts';
+import { type Page, toPage } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
-import { devicesToManage, type DeviceToManage, mayBeAble, readDevice } from '../devices/index.ts';
+import { commandTargets, type CommandTarget, findDevice, supportsCommand } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
-import { type JobRow, PARTNER_ID, toJobChange } from './job-updates.ts';
+import { Command } from './command.model.ts';
+import { insertCommands, requestCancel } from './command.queries.ts';
 import type {
-  Command,
+  Command as CommandAnswer,
   CommandQuery,
   CommandWithHistory,
   NewCommand,
   NewCommands,
   Refusal,
 } from './command.schema.ts';
+import { toJobChange } from './job-updates.ts';
 
 /** What a device may take for work that names no time of its own. */
 const DEFAULT_TIMEOUT_SECONDS = 120;
 
-interface Row extends JobRow {
-  payload: unknown;
-  reason: string | null;
-  is_connected: boolean;
-  created_by: string | null;
-  attempt: number;
-  cancel_requested_at: Date | null;
-  output: unknown;
-  late_result: unknown;
-  created_at: Date;
-  expires_at: Date;
-  started_at: Date | null;
-  finished_at: Date | null;
-}
+/** The commands that the caller can see, with what their answers and job updates need beside the record. */
+const visibleCommands = (ctx: Context) =>
+  Command.query(ctx.tx)
+    .joinRelated('organization')
+    .leftJoinRelated('presence')
+    .whereRaw(inTenant(ctx.caller, 'commands.org_id'))
+    .select('commands.*', 'organization.partner_id', raw(IS_CONNECTED));
 
-const commandsOf = (ctx: Context): Query =>
-  ctx
-    .tx('commands as c')
-    .leftJoin('device_presence as p', 'p.device_id', 'c.device_id')
-    .whereRaw(inTenant(ctx.caller, 'c.org_id'));
+const IS_CONNECTED = `presence.state is not distinct from 'connected' as is_connected`;
 
-const IS_CONNECTED = `p.state is not distinct from 'connected' as is_connected`;
-
-const select = (ctx: Context, query: ReturnType<typeof commandsOf>): Query<Row> =>
-  query.select('c.*', ctx.tx.raw(IS_CONNECTED), ctx.tx.raw(PARTNER_ID));
-
-function toCommand(row: Row, hub: DeviceHub): Command {
-  const live = hub.live(row.device_id);
+function toCommand(command: Command, hub: DeviceHub): CommandAnswer {
+  const { id, orgId, deviceId, type, status, reason, createdBy, attempt, progress, output, error } = command;
   return {
-    id: row.id,
-    orgId: row.org_id,
-    deviceId: row.device_id,
-    type: row.type,
-    status: row.status,
-    reason: row.reason,
-    waitsForDevice: row.status === 'queued' && !(live?.isThere ?? row.is_connected),
-    createdBy: row.created_by,
-    attempt: row.attempt,
-    cancelRequestedAt: row.cancel_requested_at,
-    progress: row.progress,
-    output: row.output,
-    error: row.error,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
+    id,
+    orgId,
+    deviceId,
+    type,
+    status,
+    reason,
+    waitsForDevice: status === 'queued' && !(hub.live(deviceId)?.isThere ?? command.isConnected),
+    createdBy,
+    attempt,
+    cancelRequestedAt: command.cancelRequestedAt,
+    progress,
+    output,
+    error,
+    createdAt: command.createdAt,
+    expiresAt: command.expiresAt,
+    startedAt: command.startedAt,
+    finishedAt: command.finishedAt,
   };
 }
 
-/** Puts work for one device into the ledger; it is sent when the device is there. */
+/** Adds a command for one device. It is sent at once when the device is connected, else when it returns. */
 export async function createCommand(
   ctx: Context,
   deviceId: string,
   input: NewCommand,
   hub: DeviceHub,
-): Promise<Command> {
+): Promise<CommandAnswer> {
   assertMayStart(ctx, input.type);
-  const [device] = await devicesToManage(ctx, [deviceId]);
+  const [device] = await commandTargets(ctx, [deviceId]);
   if (device === undefined) throw notFound('Device');
   await assertManageable(ctx, device.orgId);
-  if (!mayBeAble(hub, device, input.type)) {
+  if (!supportsCommand(hub, device, input.type)) {
     throw new AppError('capability_missing', `The agent on this device cannot do "${input.type}".`);
   }
   const [command] = await addCommands(ctx, [device], input, hub);
-  if (command === undefined) throw new Error('a command that was made is not there');
+  if (command === undefined) throw new Error('no command was created');
   return command;
 }
 
-/** The same work for many devices; those that cannot have it are told apart. */
+/** Adds the same command for many devices, and lists the devices that cannot take it with the reason. */
 export async function createCommands(
   ctx: Context,
   { deviceIds, ...input }: NewCommands,
   hub: DeviceHub,
-): Promise<{ commands: Command[]; refused: Refusal[] }> {
+): Promise<{ commands: CommandAnswer[]; refused: Refusal[] }> {
   assertMayStart(ctx, input.type);
-  const found = new Map((await devicesToManage(ctx, deviceIds)).map((device) => [device.id, device]));
-  const fit: DeviceToManage[] = [];
+  const found = new Map((await commandTargets(ctx, deviceIds)).map((device) => [device.id, device]));
+  const fit: CommandTarget[] = [];
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
@@ -106,7 +92,7 @@ export async function createCommands(
     else if (device !== undefined) fit.push(device);
   }
   if (fit.length === 0) {
-    throw new AppError('conflict', 'None of these devices can be given this work.', { details: refused });
+    throw new AppError('conflict', 'None of these devices can run this command.', { details: refused });
   }
   return { commands: await addCommands(ctx, fit, input, hub), refused };
 }
@@ -116,12 +102,12 @@ const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 function misfit(
   hub: DeviceHub,
   type: DurableCommandType,
-  device: DeviceToManage,
+  device: CommandTarget,
 ): Omit<Refusal, 'deviceId'> | undefined {
   if (!device.isManageable) {
     return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
   }
-  if (mayBeAble(hub, device, type)) return undefined;
+  if (supportsCommand(hub, device, type)) return undefined;
   return { code: 'CAPABILITY_MISSING', message: `The agent on this device cannot do "${type}".` };
 }
 
@@ -131,7 +117,7 @@ function assertMayStart(ctx: Context, type: DurableCommandType): void {
   }
 }
 
-/** The same work for many devices, which the caller has found to be theirs and fit for it. */
+/** Adds the same command for many devices, whose access and capabilities the caller has checked. */
 export async function addCommands<T extends DurableCommandType>(
   ctx: Context,
   devices: readonly { id: string; orgId: string }[],
@@ -139,71 +125,56 @@ export async function addCommands<T extends DurableCommandType>(
     type: T;
     payload: CommandPayload<T>;
     ttlSeconds: number;
-    /** What it was started as a part of. */
+    /** The script execution that the commands belong to. */
     execution?: { id: string; scriptId: string };
   },
   hub: DeviceHub,
-): Promise<Command[]> {
+): Promise<CommandAnswer[]> {
   const { type, payload, ttlSeconds, execution } = work;
-  const timeout = 'timeoutSeconds' in payload ? payload.timeoutSeconds : DEFAULT_TIMEOUT_SECONDS;
   const ids = devices.map(() => newId());
-  await ctx.tx.raw(
-    `insert into commands (id, org_id, device_id, type, payload, created_by, timeout_seconds, expires_at, execution_id,
-      script_id)
-    select u.id, u.org_id, u.device_id, ?, ?::jsonb, ?::uuid, ?::int, now() + make_interval(secs => ?::int), ?::uuid,
-      ?::uuid
-    from unnest(?::uuid[], ?::uuid[], ?::uuid[]) as u (id, org_id, device_id)`,
-    [
-      type,
-      JSON.stringify(payload),
-      ctx.caller.userId,
-      timeout,
-      ttlSeconds,
-      execution?.id ?? null,
-      execution?.scriptId ?? null,
-      ids,
-      devices.map(({ orgId }) => orgId),
-      devices.map(({ id }) => id),
-    ],
-  );
-  const made = await select(ctx, commandsOf(ctx).whereRaw('c.id = any(?::uuid[])', [ids]).orderBy('c.id'));
+  await insertCommands(ctx.tx, {
+    ids,
+    devices,
+    type,
+    payload,
+    createdBy: ctx.caller.userId,
+    timeoutSeconds: 'timeoutSeconds' in payload ? payload.timeoutSeconds : DEFAULT_TIMEOUT_SECONDS,
+    ttlSeconds,
+    execution,
+  });
+  const made = await visibleCommands(ctx)
+    .whereRaw('commands.id = any(?::uuid[])', [ids])
+    .orderBy('commands.id');
   ctx.afterCommit(() => {
     hub.jobsChanged(made.map(toJobChange));
     for (const { id } of devices) hub.deliver(id);
   });
-  return made.map((row) => toCommand(row, hub));
+  return made.map((command) => toCommand(command, hub));
 }
 
 export async function listCommands(
   ctx: Context,
   deviceId: string,
-  { page, limit, status }: CommandQuery,
+  query: CommandQuery,
   hub: DeviceHub,
-): Promise<Page<Command>> {
-  await readDevice(ctx, deviceId);
-  const matching = commandsOf(ctx).where('c.device_id', deviceId);
-  if (status !== undefined) void matching.where('c.status', status);
-  const [counted] = await matching.clone().count<{ count: string }[]>('* as count');
-  const rows = await select(
-    ctx,
-    matching
-      .orderBy([
-        { column: 'c.created_at', order: 'desc' },
-        { column: 'c.id', order: 'desc' },
-      ])
-      .offset((page - 1) * limit)
-      .limit(limit),
-  );
-  return {
-    data: rows.map((row) => toCommand(row, hub)),
-    pagination: { page, limit, total: Number(counted?.count ?? 0) },
-  };
+): Promise<Page<CommandAnswer>> {
+  await findDevice(ctx, deviceId);
+  const commands = visibleCommands(ctx)
+    .where('commands.device_id', deviceId)
+    .orderBy([
+      { column: 'commands.created_at', order: 'desc' },
+      { column: 'commands.id', order: 'desc' },
+    ])
+    .page(query.page - 1, query.limit);
+  if (query.status !== undefined) void commands.where('commands.status', query.status);
+  const { data, pagination } = toPage(query, await commands);
+  return { data: data.map((command) => toCommand(command, hub)), pagination };
 }
 
-async function findCommand(ctx: Context, id: string): Promise<Row> {
-  const [row] = await select(ctx, commandsOf(ctx).where('c.id', id));
-  if (row === undefined) throw notFound('Command');
-  return row;
+async function findCommand(ctx: Context, id: string): Promise<Command> {
+  const command = await visibleCommands(ctx).findById(id);
+  if (command === undefined) throw notFound('Command');
+  return command;
 }
 
 export async function readCommandWithHistory(
@@ -211,46 +182,35 @@ export async function readCommandWithHistory(
   id: string,
   hub: DeviceHub,
 ): Promise<CommandWithHistory> {
-  const row = await findCommand(ctx, id);
-  const transitions = await ctx
-    .tx('command_transitions')
-    .where({ command_id: id })
-    .orderBy('seq')
-    .select<CommandWithHistory['transitions']>(
-      'from_status as from',
-      'to_status as to',
-      'reason',
-      'attempt',
-      'at',
-    );
-  const payload = holds(ctx.caller.permissions, 'devices:execute') ? row.payload : null;
-  return { ...toCommand(row, hub), payload, lateResult: row.late_result, transitions };
+  const command = await findCommand(ctx, id);
+  const transitions = await command.$relatedQuery('transitions', ctx.tx).orderBy('seq');
+  return {
+    ...toCommand(command, hub),
+    payload: holds(ctx.caller.permissions, 'devices:execute') ? command.payload : null,
+    lateResult: command.lateResult,
+    transitions: transitions.map(({ fromStatus, toStatus, reason, attempt, at }) => ({
+      from: fromStatus,
+      to: toStatus,
+      reason,
+      attempt,
+      at,
+    })),
+  };
 }
 
 /**
- * Ends work. What was not sent yet is over at once; what the device may have, it is asked to stop, and how it then ended
- * is what it says: work that was done in the meantime is done.
+ * Cancels a command. One that was not sent yet ends at once. One that the device may have is stopped by the device, which
+ * reports how it ended: work that was done in the meantime is done.
  */
-export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): Promise<Command> {
-  const { org_id: orgId } = await findCommand(ctx, id);
+export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): Promise<CommandAnswer> {
+  const { orgId, deviceId } = await findCommand(ctx, id);
   await assertManageable(ctx, orgId);
-  const { rows } = await ctx.tx.raw(
-    `update commands set cancel_requested_at = coalesce(cancel_requested_at, now()),
-      status = case when status = 'queued' then 'cancelled' else status end,
-      reason = case when status = 'queued' then 'not_sent' else reason end,
-      finished_at = case when status = 'queued' then now() end
-    where id = ? and status in ('queued', 'dispatched', 'accepted', 'running')
-    returning device_id`,
-    [id],
-  );
+  const wasOpen = await requestCancel(ctx.tx, id);
   const command = await findCommand(ctx, id);
-  const [cancelled] = rows as { device_id: string }[];
-  if (cancelled === undefined) {
-    throw new AppError('conflict', `The command has ended: ${command.status}.`);
-  }
+  if (!wasOpen) throw new AppError('conflict', `The command has already ended: ${command.status}.`);
   ctx.afterCommit(() => {
     if (command.status === 'cancelled') hub.jobsChanged([toJobChange(command)]);
-    else hub.cancelCommand(cancelled.device_id, id);
+    else hub.cancelCommand(deviceId, id);
   });
   return toCommand(command, hub);
 }

@@ -1,32 +1,27 @@
 import type { JobChange } from '../../hub/ports.ts';
-import type { CommandProgress, CommandStatus, JobUpdate } from '../../protocol/index.ts';
+import type { JobUpdate } from '../../protocol/index.ts';
+import type { Command } from './command.model.ts';
 
-export const PARTNER_ID = `(select o.partner_id from organizations o where o.id = c.org_id) as partner_id`;
+/** What a job update is made from: a `Command`, or the columns below. */
+export type JobRow = Pick<
+  Command,
+  'id' | 'orgId' | 'deviceId' | 'type' | 'status' | 'progress' | 'error' | 'partnerId'
+>;
 
-/** What is read of a row of `commands c` to tell it as a job. */
-export const JOB_COLUMNS = `c.id, c.org_id, c.device_id, c.type, c.status, c.progress, c.error, ${PARTNER_ID}`;
+/** The columns of a `JobRow`, of rows of `commands c`. */
+export const JOB_COLUMNS = `c.id, c.org_id as "orgId", c.device_id as "deviceId", c.type, c.status, c.progress, c.error,
+  (select o.partner_id from organizations o where o.id = c.org_id) as "partnerId"`;
 
-export interface JobRow {
-  id: string;
-  org_id: string;
-  device_id: string;
-  type: string;
-  status: CommandStatus;
-  progress: Omit<CommandProgress, 'id' | 'seq'> | null;
-  error: { code: string; message: string } | null;
-  partner_id: string;
-}
-
-export function toJobUpdate(row: JobRow): JobUpdate {
-  const message = row.error?.message ?? row.progress?.message;
+export function toJobUpdate({ id, orgId, deviceId, type, status, progress, error }: JobRow): JobUpdate {
+  const message = error?.message ?? progress?.message;
   return {
-    ...row.progress,
-    id: row.id,
-    kind: row.type,
-    orgId: row.org_id,
-    deviceId: row.device_id,
-    state: row.status,
-    phase: row.status === 'running' ? (row.progress?.phase ?? row.status) : row.status,
+    ...progress,
+    id,
+    kind: type,
+    orgId,
+    deviceId,
+    state: status,
+    phase: status === 'running' ? (progress?.phase ?? status) : status,
     ...(message === undefined ? {} : { message }),
     at: new Date().toISOString(),
   };
@@ -34,5 +29,5 @@ export function toJobUpdate(row: JobRow): JobUpdate {
 
 export const toJobChange = (row: JobRow): JobChange => ({
   update: toJobUpdate(row),
-  partnerId: row.partner_id,
+  partnerId: row.partnerId,
 });

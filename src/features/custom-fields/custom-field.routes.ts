@@ -1,4 +1,6 @@
 import type { DeviceHub } from '../../hub/index.ts';
+import { everyScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -18,14 +20,7 @@ import {
   updateCustomField,
 } from './custom-field.service.ts';
 
-const READ = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
-const WRITE = { scopes: ['organization', 'partner', 'system'], permission: 'devices:write' } as const;
-
-const about = ({ id, orgId, key }: Pick<Field, 'id' | 'orgId' | 'key'>) => ({
-  orgId,
-  resourceId: id,
-  resourceName: key,
-});
+const about = ({ id, orgId, key }: Field) => auditSubject({ id, orgId, name: key });
 
 export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
@@ -36,7 +31,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/custom-fields',
         summary: 'List custom fields of one or of all accessible organizations, by key',
-        access: READ,
+        access: everyScope('devices:read'),
         query: CustomFieldQuery,
         response: pageOf(CustomField),
         handler: ({ ctx, query }) => listCustomFields(ctx, query),
@@ -45,7 +40,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'post',
         path: '/custom-fields',
         summary: 'Define a custom field',
-        access: WRITE,
+        access: everyScope('devices:write'),
         body: NewCustomField,
         response: CustomField,
         status: 201,
@@ -61,7 +56,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/custom-fields/:id',
         summary: 'Read a custom field',
-        access: READ,
+        access: everyScope('devices:read'),
         params: IdParams,
         response: CustomField,
         handler: ({ ctx, params }) => readCustomField(ctx, params.id),
@@ -70,7 +65,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'patch',
         path: '/custom-fields/:id',
         summary: 'Change a custom field',
-        access: WRITE,
+        access: everyScope('devices:write'),
         params: IdParams,
         body: CustomFieldPatch,
         response: CustomField,
@@ -86,7 +81,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'delete',
         path: '/custom-fields/:id',
         summary: 'Delete a custom field, with the values that devices have in it',
-        access: WRITE,
+        access: everyScope('devices:write'),
         params: IdParams,
         response: CustomFieldDeleted,
         errors: ['tenant_inactive'],

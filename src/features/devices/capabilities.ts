@@ -1,13 +1,13 @@
 import type { DeviceHub } from '../../hub/index.ts';
-import type { DeviceToManage } from './device.service.ts';
+import type { CommandTarget } from './device.service.ts';
 
 /**
- * Whether a device may be given work of a type. What its agent has said at the handshake counts from then on, also where
- * it is not in the database yet; of a device that has never connected and named nothing, it shows when it does.
+ * Whether a device supports commands of a type. For a connected device the capabilities of its handshake count, even before
+ * they are stored. A device that has never connected and reported none is given the benefit of the doubt.
  */
-export function mayBeAble(
+export function supportsCommand(
   hub: Pick<DeviceHub, 'live'>,
-  device: Pick<DeviceToManage, 'id' | 'capabilities' | 'hasConnected'>,
+  device: Pick<CommandTarget, 'id' | 'capabilities' | 'hasConnected'>,
   type: string,
 ): boolean {
   const live = hub.live(device.id);

@@ -6,7 +6,7 @@ import { STATUS_SQL } from '../conditions/index.ts';
 import { BETWEEN_TEXTS } from '../search/index.ts';
 import type { Device, DeviceSort } from './device.schema.ts';
 
-/** The read side of a device: its record with its presence beside it, in one query. */
+/** Reads devices as answers show them: the record, its presence and the computed status in one query. */
 
 export interface DeviceRow {
   id: string;
@@ -44,7 +44,7 @@ export interface DeviceRow {
   metrics_at: Date | null;
 }
 
-/** The groups a device is in are shown with its record, and not with the summaries of a whole fleet. */
+/** A record shows the device's groups; a summary does not. */
 export type DeviceInGroups = DeviceRow & { group_ids: string[] };
 
 export const STATUS_IS = (query: Query, status: DeviceStatus) =>
@@ -57,7 +57,7 @@ export const IS_MEMBER = (query: Query, groupId: string) =>
     [groupId],
   );
 
-/** Either name, in any case. Both stand in `search_text`, where only a needle with what is between them could reach across. */
+/** Matches either name, ignoring case. `search_text` holds both; only a search for its separator could span the two. */
 export const NAME_HAS = (query: Query, part: string) =>
   query.whereRaw(
     part.includes(BETWEEN_TEXTS)
@@ -77,7 +77,7 @@ export const SORT_SQL: Record<DeviceSort, string> = {
   osType: 'd.os_type',
   osVersion: 'lower(d.os_version)',
   architecture: 'd.architecture',
-  // By its numbers: 1.10 comes behind 1.9.
+  // By number: 1.10 comes after 1.9.
   agentVersion: `string_to_array(regexp_replace(d.agent_version, '[^0-9]+', '.', 'g'), '.', '')::numeric[]`,
   cpuPercent: 'p.cpu_percent',
   ramPercent: 'p.ram_percent',
@@ -100,7 +100,7 @@ export function selectDevices(query: Query): Query<DeviceRow> {
   );
 }
 
-/** What a summary shows, and none of the JSON of a device: a whole fleet is read so. */
+/** The columns of a summary, without the JSON ones: whole fleets are read this way. */
 export type SummaryRow = Pick<
   DeviceRow,
   | 'id'

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -7,8 +8,6 @@ import type { BulkParts } from './management/bulk.service.ts';
 import { decommissionDevice } from './management/decommission.service.ts';
 import { listDevices, readDevice } from './device.service.ts';
 import { about, managementRoutes } from './management/management.routes.ts';
-
-const SCOPES = ['organization', 'partner', 'system'] as const;
 
 export function deviceRoutes(parts: BulkParts): RouteGroup {
   return {
@@ -19,7 +18,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
         method: 'get',
         path: '/devices',
         summary: 'List devices',
-        access: { scopes: SCOPES, permission: 'devices:read' },
+        access: everyScope('devices:read'),
         cost: costOfListing,
         query: DeviceQuery,
         response: pageOf(Device),
@@ -29,7 +28,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
         method: 'get',
         path: '/devices/:id',
         summary: 'Read a device',
-        access: { scopes: SCOPES, permission: 'devices:read' },
+        access: everyScope('devices:read'),
         params: IdParams,
         response: Device,
         handler: ({ ctx, params }) => readDevice(ctx, params.id),
@@ -38,7 +37,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
         method: 'delete',
         path: '/devices/:id',
         summary: 'Decommission a device: its token dies and its connection ends',
-        access: { scopes: SCOPES, permission: 'devices:delete' },
+        access: everyScope('devices:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         errors: ['tenant_inactive'],

@@ -1,6 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import type { Query } from '../../platform/db/pool.ts';
+import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import {
@@ -23,6 +24,7 @@ import {
   toDevice,
   withGroups,
 } from './device.queries.ts';
+import { Device as DeviceModel } from './device.model.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {
@@ -42,7 +44,7 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
   return askDatabase(ctx.tx, conditions, () => pageOfDevices(ctx.tx, found, query));
 }
 
-/** Counted, cut and read in one statement, which looks at each device once: whole records are of the page alone. */
+/** Counts, pages and reads in one statement that visits each device once and reads whole records for the page only. */
 async function pageOfDevices(tx: Tx, matching: Query, query: DeviceQuery): Promise<Page<Device>> {
   const { page, limit, sort, order } = query;
   const inOrder = (of: string) => `${of}.sort_key ${order} nulls last, ${of}.id`;
@@ -63,18 +65,32 @@ async function pageOfDevices(tx: Tx, matching: Query, query: DeviceQuery): Promi
     .orderByRaw(inOrder('shown'))
     .select('counted.total');
   const rows = (await withGroups(selectDevices(paged))) as (DeviceInGroups & { total: number })[];
-  // Of an empty page there is the count alone.
+  // An empty page has one row, with the count alone.
   const data = rows.filter(({ id }) => id !== null).map(toDevice);
   return { data, pagination: { page, limit, total: rows[0]?.total ?? 0 } };
 }
 
+/** The stored record of a device in service that the caller can see, without its presence. */
+export async function findDevice(ctx: Context, id: string): Promise<DeviceModel> {
+  const device = await DeviceModel.query(ctx.tx)
+    .findById(id)
+    .whereRaw(inTenant(ctx.caller, 'devices.org_id'))
+    .whereNot('condition', 'decommissioned');
+  if (device === undefined) throw notFound('Device');
+  return device;
+}
+
+/** A device as answers show it: with its presence, status and groups. */
 export async function readDevice(ctx: Context, id: string): Promise<Device> {
   const [row] = await withGroups(selectDevices(visibleDevices(ctx.tx, ctx.caller).where('d.id', id)));
   if (row === undefined) throw notFound('Device');
   return toDevice(row);
 }
 
-/** Throws `validation_failed` where the filter finds more than `atMost`, by the name of what asked for it. */
+/**
+ * The ids of the devices that a saved filter matches.
+ * @param path  the field that named the filter, for the error where it matches more than `atMost`
+ */
 export async function devicesFound(
   ctx: Pick<Context, 'tx' | 'caller'>,
   filterId: string,
@@ -90,23 +106,23 @@ export async function devicesFound(
   return ids;
 }
 
-/** What has to be known of a device before it is given work. */
-export interface DeviceToManage {
+/** What decides whether a device can be sent a command. */
+export interface CommandTarget {
   id: string;
   orgId: string;
   osType: Device['osType'];
   capabilities: string[];
-  /** Over a socket, at any time. */
+  /** Whether it has ever connected over a socket. */
   hasConnected: boolean;
   isManageable: boolean;
 }
 
-/** Those of the devices that the caller can see, in one query. */
-export async function devicesToManage(ctx: Context, ids: readonly string[]): Promise<DeviceToManage[]> {
+/** Reads those of the devices that the caller can see, in one query. */
+export async function commandTargets(ctx: Context, ids: readonly string[]): Promise<CommandTarget[]> {
   const rows = await visibleDevices(ctx.tx, ctx.caller)
     .join('organizations as o', 'o.id', 'd.org_id')
     .whereRaw('d.id = any(?::uuid[])', [[...ids]])
-    .select<(Omit<DeviceToManage, 'isManageable'> & { orgStatus: string })[]>(
+    .select<(Omit<CommandTarget, 'isManageable'> & { orgStatus: string })[]>(
       'd.id',
       'd.org_id as orgId',
       'd.os_type as osType',
@@ -117,7 +133,7 @@ export async function devicesToManage(ctx: Context, ids: readonly string[]): Pro
   return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
 }
 
-/** Where in the list, counted from 0, stands what is not a device of the organization, or is out of service. */
+/** The positions in the list, counted from 0, of ids that are not devices of the organization in service. */
 export async function positionsOutsideOrganization(
   ctx: Context,
   orgId: string,

@@ -1,3 +1,4 @@
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import {
@@ -8,7 +9,8 @@ import {
 } from '../../protocol/index.ts';
 import type { RepeatedReads } from '../audit/index.ts';
 import { DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
-import { listDiagnosticLogs, storeDiagnosticLines } from './diagnostic-log.service.ts';
+import { storeDiagnosticLines } from './diagnostic-log.queries.ts';
+import { listDiagnosticLogs } from './diagnostic-log.service.ts';
 
 export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Diagnostic logs',
@@ -32,7 +34,7 @@ export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteG
       method: 'get',
       path: '/devices/:id/diagnostic-logs',
       summary: 'The log of a device’s agent, newest first',
-      access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      access: everyScope('devices:read'),
       cost: 'expensive',
       params: IdParams,
       query: DiagnosticLogQuery,

@@ -1,3 +1,4 @@
+import { raw } from 'objection';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { DeviceSummary, EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
 import { HUB_PATH } from '../../protocol/index.ts';
@@ -8,31 +9,26 @@ import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
 import {
-  assertRoomForDevice,
+  assertDeviceQuota,
+  DeviceModel,
   type DeviceRow,
   issueAgentToken,
   selectDevices,
   toSummary,
 } from '../devices/index.ts';
 import { firstSiteOf } from '../sites/index.ts';
+import { EnrollmentKey } from './enrollment-key.model.ts';
 import type { EnrollLimits } from './enroll-limits.ts';
 
-interface KeyRow {
-  id: string;
-  org_id: string;
-  site_id: string | null;
-  partner_id: string;
-  fault: 'revoked' | 'expired' | 'exhausted' | null;
-  org_status: string;
-  org_deleted: boolean;
-  partner_status: string;
+interface TakenKey extends Pick<EnrollmentKey, 'id' | 'orgId' | 'siteId'> {
+  partnerId: string;
 }
 
 const KEY_FAULT = {
   unknown: 'The enrollment key is not known.',
   revoked: 'The enrollment key has been revoked.',
   expired: 'The enrollment key has expired.',
-  exhausted: 'The enrollment key has been used as often as it may be.',
+  exhausted: 'The enrollment key has reached its usage limit.',
 };
 
 export interface EnrollmentSettings {
@@ -45,7 +41,7 @@ export interface EnrollmentSettings {
   enrollLimits: EnrollLimits;
 }
 
-/** Trades an enrollment key for a device and its token. The key's use and the device stand or fall together. */
+/** Enrolls a device with an enrollment key, and returns its token. The use of the key and the device are committed together. */
 export async function enroll(
   ctx: PublicContext,
   request: EnrollRequest,
@@ -57,8 +53,8 @@ export async function enroll(
 
   settings.audit.committed();
   settings.forgetTokens([device.id]);
-  if (isNew) settings.hub.deviceEntered(device, key.partner_id);
-  // It may be at another site now, or back in service.
+  if (isNew) settings.hub.deviceEntered(device, key.partnerId);
+  // It may have moved to another site, or returned to service.
   else settings.hub.devicesMoved([device.id]);
   ctx.log.info({ deviceId: device.id, orgId: device.orgId }, 'device.enrolled');
   return {
@@ -71,103 +67,109 @@ export async function enroll(
   };
 }
 
-/** The key's use, the device and its token, in one transaction. */
+/** Counts the use of the key, stores the device and issues its token, in one transaction. */
 async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: AuditTrail) {
   if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
     throw new AppError('unauthenticated', KEY_FAULT.unknown);
   }
   return ctx.withSystem('enroll a device, whose tenant only the key knows', async (tx) => {
     const key = await takeKey(tx, request.enrollmentKey);
-    const known = await findMachine(tx, key.org_id, request.machineId);
+    const known = await findMachine(tx, key.orgId, request.machineId);
     if (known?.condition === undefined || known.condition === 'decommissioned') {
-      await assertRoomForDevice(tx, key.org_id);
+      await assertDeviceQuota(tx, key.orgId);
     }
     const deviceId = known?.id ?? newId();
     await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
-    await tx('enrollment_keys').where({ id: key.id }).increment('usage_count', 1);
-    const token = await issueAgentToken(tx, { id: deviceId, orgId: key.org_id });
+    await EnrollmentKey.query(tx).findById(key.id).increment('usage_count', 1);
+    const token = await issueAgentToken(tx, { id: deviceId, orgId: key.orgId });
     await audit.record(tx, {
       action: known === undefined ? 'device.create' : 'device.update',
       resourceType: 'device',
       resourceId: deviceId,
       resourceName: request.hostname,
       details: { enrollmentKeyId: key.id, ...(known === undefined ? {} : { enrolledAgain: true }) },
-      actor: { kind: 'agent', deviceId, orgId: key.org_id, partnerId: key.partner_id },
+      actor: { kind: 'agent', deviceId, orgId: key.orgId, partnerId: key.partnerId },
       state: ctx,
     });
     return { key, device: await readSummary(tx, deviceId), token, isNew: known === undefined };
   });
 }
 
-/** The key's row, locked: two machines cannot both have its last use. */
-async function takeKey(tx: Tx, key: string): Promise<KeyRow> {
-  const { rows } = await tx.raw(
-    `select k.id, k.org_id, k.site_id, o.partner_id, o.status as org_status, o.deleted_at is not null as org_deleted,
-      case when p.deleted_at is not null then 'churned' else p.status end as partner_status,
-      case when k.revoked_at is not null then 'revoked' when k.expires_at <= now() then 'expired'
-        when k.usage_count >= k.max_usage then 'exhausted' end as fault
-    from enrollment_keys k join organizations o on o.id = k.org_id join partners p on p.id = o.partner_id
-    where k.key_hash = ? for update of k`,
-    [tokenHash(key)],
-  );
-  const row = rows[0] as KeyRow | undefined;
-  const fault = row === undefined ? 'unknown' : row.fault;
-  if (row === undefined || fault !== null) {
+/** Locks the key, so that two devices cannot both take its last use. Throws where it cannot be used. */
+async function takeKey(tx: Tx, key: string): Promise<TakenKey> {
+  const found = await EnrollmentKey.query(tx)
+    .findOne({ key_hash: tokenHash(key) })
+    .select('*', raw('coalesce(expires_at <= now(), false) as is_expired'))
+    .forUpdate();
+  const fault = faultOf(found);
+  if (found === undefined || fault !== undefined) {
     throw new AppError('unauthenticated', KEY_FAULT[fault ?? 'unknown']);
   }
-  if (row.partner_status !== 'active' || row.org_deleted || !['active', 'trial'].includes(row.org_status)) {
+  const organization = await found.$relatedQuery('organization', tx).withGraphFetched('partner');
+  const partner = organization?.partner;
+  const isActive =
+    organization?.deletedAt === null &&
+    ['active', 'trial'].includes(organization.status) &&
+    partner?.deletedAt === null &&
+    partner.status === 'active';
+  if (!isActive) {
     throw new AppError('tenant_inactive', 'The organization of this enrollment key is not active.');
   }
-  return row;
+  return { id: found.id, orgId: found.orgId, siteId: found.siteId, partnerId: organization.partnerId };
 }
 
-async function findMachine(tx: Tx, orgId: string, machineId: string | null | undefined) {
+function faultOf(key: EnrollmentKey | undefined): keyof typeof KEY_FAULT | undefined {
+  if (key === undefined) return 'unknown';
+  if (key.revokedAt !== null) return 'revoked';
+  if (key.isExpired) return 'expired';
+  return key.maxUsage !== null && key.usageCount >= key.maxUsage ? 'exhausted' : undefined;
+}
+
+async function findMachine(
+  tx: Tx,
+  orgId: string,
+  machineId: string | null | undefined,
+): Promise<DeviceModel | undefined> {
   if (machineId === null || machineId === undefined) return undefined;
-  return tx('devices')
-    .where({ org_id: orgId, machine_id: machineId })
-    .forUpdate()
-    .first<{ id: string; condition: string } | undefined>('id', 'condition');
+  return DeviceModel.query(tx).where({ org_id: orgId, machine_id: machineId }).forUpdate().first();
 }
 
 async function saveDevice(
   tx: Tx,
   device: { id: string; isNew: boolean },
-  key: KeyRow,
+  key: TakenKey,
   request: EnrollRequest,
 ): Promise<void> {
   const facts = {
     hostname: request.hostname,
-    os_type: request.osType,
-    os_version: request.osVersion,
-    os_build: request.osBuild ?? null,
+    osType: request.osType,
+    osVersion: request.osVersion,
+    osBuild: request.osBuild ?? null,
     architecture: request.architecture,
-    agent_version: request.agentVersion,
-    hardware: JSON.stringify(request.hardware ?? {}),
-    network: JSON.stringify(request.network ?? {}),
+    agentVersion: request.agentVersion,
+    hardware: request.hardware ?? {},
+    network: request.network ?? {},
     capabilities: request.capabilities ?? [],
-    enrolled_at: new Date(),
-    updated_at: new Date(),
+    enrolledAt: new Date(),
   };
   if (device.isNew) {
-    const siteId = key.site_id ?? (await firstSiteOf(tx, key.org_id));
-    await tx('devices').insert({
-      id: device.id,
-      org_id: key.org_id,
-      site_id: siteId,
-      machine_id: request.machineId ?? null,
+    await DeviceModel.query(tx).insert({
       ...facts,
+      id: device.id,
+      orgId: key.orgId,
+      siteId: key.siteId ?? (await firstSiteOf(tx, key.orgId)),
+      machineId: request.machineId ?? null,
     });
     return;
   }
-  // The same machine again: what people have decided about it stays, but a decommissioned one is back in service.
-  const condition = tx.raw(`case when condition = 'decommissioned' then 'normal' else condition end`);
-  await tx('devices')
-    .where({ id: device.id })
-    .update({
+  // The decisions about a known device stay, except that a decommissioned one returns to service.
+  await DeviceModel.query(tx)
+    .findById(device.id)
+    .patch({
       ...facts,
-      condition,
-      decommissioned_from: null,
-      ...(key.site_id === null ? {} : { site_id: key.site_id }),
+      condition: raw(`case when condition = 'decommissioned' then 'normal' else condition end`),
+      decommissionedFrom: null,
+      ...(key.siteId === null ? {} : { siteId: key.siteId }),
     });
 }
 

@@ -1,4 +1,6 @@
+import type { RelationMappings } from 'objection';
 import { BaseModel } from '../../platform/db/base-model.ts';
+import { Organization } from '../organizations/index.ts';
 
 export class EnrollmentKey extends BaseModel {
   static override tableName = 'enrollment_keys';
@@ -13,4 +15,15 @@ export class EnrollmentKey extends BaseModel {
   declare expiresAt: Date | null;
   declare revokedAt: Date | null;
   declare createdBy: string | null;
+  /** No column: by the clock of the database, selected where the key is used. */
+  declare isExpired: boolean;
+  declare organization?: Organization;
+
+  static override relationMappings: RelationMappings = {
+    organization: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Organization,
+      join: { from: 'enrollment_keys.org_id', to: 'organizations.id' },
+    },
+  };
 }

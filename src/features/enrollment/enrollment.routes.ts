@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
+import { everyScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -17,8 +19,6 @@ import {
   NewEnrollmentKey,
 } from './enrollment.schema.ts';
 import { enroll, type EnrollmentSettings } from './enroll.service.ts';
-
-const SCOPES = ['organization', 'partner', 'system'] as const;
 
 export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
   return {
@@ -44,7 +44,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         path: '/enrollment-keys',
         summary: 'Create an enrollment key',
         description: 'The key is returned only once.',
-        access: { scopes: SCOPES, permission: 'agents:write' },
+        access: everyScope('agents:write'),
         body: NewEnrollmentKey,
         response: CreatedEnrollmentKey,
         status: 201,
@@ -52,14 +52,14 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         audit: {
           action: 'enrollment_key.create',
           resource: 'enrollment_key',
-          note: ({ id, name, orgId }) => ({ orgId, resourceId: id, resourceName: name }),
+          note: auditSubject,
         },
       }),
       route({
         method: 'get',
         path: '/enrollment-keys',
         summary: 'List enrollment keys, newest first',
-        access: { scopes: SCOPES, permission: 'agents:read' },
+        access: everyScope('agents:read'),
         query: EnrollmentKeyQuery,
         response: pageOf(EnrollmentKey),
         handler: ({ ctx, query }) => listEnrollmentKeys(ctx, query),
@@ -68,7 +68,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         method: 'get',
         path: '/enrollment-keys/:id',
         summary: 'Read an enrollment key',
-        access: { scopes: SCOPES, permission: 'agents:read' },
+        access: everyScope('agents:read'),
         params: IdParams,
         response: EnrollmentKey,
         handler: ({ ctx, params }) => readEnrollmentKey(ctx, params.id),
@@ -79,7 +79,7 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         summary: 'Replace the value of an enrollment key',
         description:
           'The old value stops working at once. Limits, expiry and the count of uses stay. The new value is returned only once.',
-        access: { scopes: SCOPES, permission: 'agents:write' },
+        access: everyScope('agents:write'),
         params: IdParams,
         response: CreatedEnrollmentKey,
         status: 201,
@@ -88,21 +88,21 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         audit: {
           action: 'enrollment_key.rotate',
           resource: 'enrollment_key',
-          note: ({ id, name, orgId }) => ({ orgId, resourceId: id, resourceName: name }),
+          note: auditSubject,
         },
       }),
       route({
         method: 'delete',
         path: '/enrollment-keys/:id',
         summary: 'Revoke an enrollment key',
-        access: { scopes: SCOPES, permission: 'agents:write' },
+        access: everyScope('agents:write'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         handler: ({ ctx, params }) => revokeEnrollmentKey(ctx, params.id),
         audit: {
           action: 'enrollment_key.revoke',
           resource: 'enrollment_key',
-          note: ({ key }) => ({ orgId: key.orgId, resourceId: key.id, resourceName: key.name }),
+          note: ({ key }) => auditSubject(key),
         },
       }),
     ],

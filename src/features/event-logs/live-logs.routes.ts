@@ -1,3 +1,4 @@
+import { everyScope } from '../../platform/http/access.ts';
 import { route, type AnyRoute, type RouteGroup } from '../../platform/http/route.ts';
 import {
   DeviceParams,
@@ -11,7 +12,7 @@ import {
 } from './event-logs.schema.ts';
 import type { LiveLogs } from './live-logs.service.ts';
 
-const ACCESS = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
+const ACCESS = everyScope('devices:read');
 const ERRORS = [
   'device_offline',
   'capability_missing',

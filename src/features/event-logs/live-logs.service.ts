@@ -11,7 +11,7 @@ import {
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
-import { readDevice } from '../devices/index.ts';
+import { findDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import type { EntriesQuery, EntryPage } from './event-logs.schema.ts';
 
@@ -28,7 +28,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     // One limit from the arrival of the request, which covers waiting for the database as well.
     await inTimeToAsk(
       ctx.arrivedAt,
-      ctx.withTenant(async (tenant) => assertManageable(tenant, (await readDevice(tenant, deviceId)).orgId)),
+      ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
     );
     if (conditions !== undefined) {
       reads.record({

@@ -1,3 +1,4 @@
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import type { RepeatedReads } from '../audit/index.ts';
@@ -35,7 +36,7 @@ export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup
       method: 'get',
       path: '/devices/:id/eventlogs',
       summary: 'The stored events of a device, newest first',
-      access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      access: everyScope('devices:read'),
       cost: 'expensive',
       params: IdParams,
       query: StoredEventQuery,

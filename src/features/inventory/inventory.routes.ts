@@ -1,4 +1,5 @@
 import type { DeviceHub } from '../../hub/index.ts';
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Inventory, INVENTORY_MAX_BYTES, InventoryReceipt, SOFTWARE_MAX } from '../../protocol/index.ts';
@@ -14,8 +15,6 @@ import {
 import { takeInventory } from './inventory.service.ts';
 import { listChanges, listInstalled, listTitles, readInventory } from './software.service.ts';
 import { CHANGES_MAX } from './stored-software.ts';
-
-const READERS = { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' } as const;
 
 export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
@@ -39,7 +38,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/devices/:id/inventory',
         summary: 'Hardware and network of a device, and when it was looked at',
-        access: READERS,
+        access: everyScope('devices:read'),
         params: IdParams,
         response: DeviceInventory,
         handler: ({ ctx, params }) => readInventory(ctx, params.id),
@@ -48,7 +47,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/devices/:id/software',
         summary: 'What is installed on a device, by name',
-        access: READERS,
+        access: everyScope('devices:read'),
         params: IdParams,
         query: SoftwareQuery,
         response: InstalledSoftwarePage,
@@ -59,7 +58,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         path: '/devices/:id/software/changes',
         summary: 'What was installed, updated and removed on a device, newest first',
         description: `From the second inventory on; the newest ${CHANGES_MAX} of a device are kept.`,
-        access: READERS,
+        access: everyScope('devices:read'),
         params: IdParams,
         query: SoftwareChangeQuery,
         response: SoftwareChangePage,
@@ -71,7 +70,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         summary: 'What is installed in the fleet, by name, with how many devices have it in which versions',
         description:
           'Decommissioned devices do not count: a title that only they have is shown with no device.',
-        access: READERS,
+        access: everyScope('devices:read'),
         cost: 'expensive',
         query: FleetSoftwareQuery,
         response: SoftwareTitlePage,

@@ -1,3 +1,4 @@
+import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { LogRetention, LogRetentionChange } from './log-retention.schema.ts';
@@ -15,7 +16,7 @@ export const logRetentionRoutes: RouteGroup = {
       method: 'get',
       path: '/orgs/organizations/:id/log-retention',
       summary: 'Read the retention of logs, commands and alerts',
-      access: { scopes: ['organization', 'partner', 'system'], permission: 'devices:read' },
+      access: everyScope('devices:read'),
       params: IdParams,
       response: LogRetentionAnswer,
       handler: ({ ctx, params }) => readLogRetention(ctx, params.id),

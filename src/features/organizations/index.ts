@@ -1,8 +1,10 @@
+export { Organization } from './organization.model.ts';
 export { organizationRoutes } from './organization.routes.ts';
 export {
   accessibleOrganizationIds,
   actingStatusSql,
   assertManageable,
+  assertManageableStatus,
   assertOrganizationAccess,
   isManageable,
   readOrganization,

@@ -1,5 +1,7 @@
+import type { RelationMappings } from 'objection';
 import type { z } from 'zod';
 import { BaseModel } from '../../platform/db/base-model.ts';
+import { Partner } from '../partners/index.ts';
 import type { Organization as OrganizationSchema } from './organization.schema.ts';
 
 type Fields = z.output<typeof OrganizationSchema>;
@@ -19,4 +21,13 @@ export class Organization extends BaseModel {
   declare contractEnd: Date | null;
   declare billingContact: unknown;
   declare deletedAt: Date | null;
+  declare partner?: Partner;
+
+  static override relationMappings: RelationMappings = {
+    partner: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Partner,
+      join: { from: 'organizations.partner_id', to: 'partners.id' },
+    },
+  };
 }

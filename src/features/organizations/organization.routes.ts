@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -19,6 +20,7 @@ import {
 } from './organization.service.ts';
 
 const SCOPES = ['partner', 'system'] as const;
+const about = ({ id, name }: { id: string; name: string }) => auditSubject({ id, name, orgId: id });
 
 export const organizationRoutes: RouteGroup = {
   name: 'Organizations',
@@ -55,10 +57,7 @@ export const organizationRoutes: RouteGroup = {
         action: 'organization.create',
         resource: 'organization',
         note: ({ id, name, partnerId, status, type }) => ({
-          orgId: id,
-          partnerId,
-          resourceId: id,
-          resourceName: name,
+          ...auditSubject({ id, name, orgId: id, partnerId }),
           details: { partnerId, status, type },
         }),
       },
@@ -104,10 +103,8 @@ export const organizationRoutes: RouteGroup = {
       audit: {
         action: 'organization.update',
         resource: 'organization',
-        note: ({ id, name, changedFields }) => ({
-          orgId: id,
-          resourceId: id,
-          resourceName: name,
+        note: ({ changedFields, ...organization }) => ({
+          ...about(organization),
           details: { changedFields },
         }),
       },
@@ -123,7 +120,7 @@ export const organizationRoutes: RouteGroup = {
       audit: {
         action: 'organization.delete',
         resource: 'organization',
-        note: ({ organization: { id, name } }) => ({ orgId: id, resourceId: id, resourceName: name }),
+        note: ({ organization }) => about(organization),
       },
     }),
   ],

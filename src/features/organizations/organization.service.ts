@@ -1,3 +1,4 @@
+import { raw } from 'objection';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
@@ -5,6 +6,7 @@ import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
+import { Partner } from '../partners/index.ts';
 import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
@@ -20,7 +22,7 @@ export async function readOrganization(ctx: Context, id: string): Promise<Organi
 
 export async function createOrganization(ctx: Context, input: NewOrganization): Promise<Organization> {
   const partnerId = partnerFor(ctx, input.partnerId);
-  await assertRoomForOrganization(ctx, partnerId);
+  await assertOrganizationQuota(ctx, partnerId);
   const id = newId();
   if (ctx.caller.orgAccess === 'listed' && ctx.caller.scope === 'partner') await addToSelection(ctx, id);
   return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...sentFields(input), id, partnerId }));
@@ -72,8 +74,8 @@ export async function orderOrganizations(ctx: Context, wanted: readonly string[]
 }
 
 /**
- * Throws 403 unless the caller may act in the organizations (SPEC 5.6: on creating in one, or listing by it). In system
- * scope, which reaches all that there are, one that it does not find is a 404.
+ * Throws 403 unless the caller may act in the organizations (SPEC 5.6: when creating in one, or listing by one). In system
+ * scope, which reaches all organizations, one that is not found is a 404.
  */
 export async function assertOrganizationAccess(
   ctx: Pick<Context, 'tx' | 'caller'>,
@@ -94,9 +96,9 @@ export async function assertOrganizationAccess(
 export const isManageable = (status: string): boolean => status === 'active' || status === 'trial';
 
 /**
- * The status that decides whether somebody may act in an organization: that of its partner, where it is not active. Only
- * people of the system get so far then, for those of the partner and of the organization cannot sign in.
- * @param organizations  the table, as the query names it
+ * The status that decides whether somebody may act in an organization: the partner's where the partner is not active. Only
+ * system users get this far then, because users of the partner and of the organization cannot sign in.
+ * @param organizations  the alias of the table in the query
  */
 export const actingStatusSql = (organizations: string) => `coalesce(
   (select p.status from partners p where p.id = ${organizations}.partner_id and p.status <> 'active'),
@@ -105,9 +107,13 @@ export const actingStatusSql = (organizations: string) => `coalesce(
 export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
   const organization = await accessible(ctx)
     .findById(orgId)
-    .select(ctx.tx.raw(`${actingStatusSql('organizations')} as status`));
+    .select(raw(`${actingStatusSql('organizations')} as status`));
   if (organization === undefined) throw notFound('Organization');
-  const { status } = organization;
+  assertManageableStatus(organization.status);
+}
+
+/** Throws `tenant_inactive` for a status in which an organization's devices report but cannot be managed. */
+export function assertManageableStatus(status: string): void {
   if (!isManageable(status)) {
     throw new AppError(
       'tenant_inactive',
@@ -116,7 +122,7 @@ export async function assertManageable(ctx: Context, orgId: string): Promise<voi
   }
 }
 
-/** `null`: all of them. */
+/** The ids of the organizations that the caller can access; `null` stands for all. */
 export async function accessibleOrganizationIds(ctx: Context): Promise<string[] | null> {
   if (ctx.caller.scope === 'system') return null;
   return (await accessible(ctx).select('id')).map(({ id }) => id);
@@ -137,27 +143,20 @@ function partnerFor(ctx: Context, given: string | undefined): string {
   return own;
 }
 
-/** The partner's row is locked where it carries a cap, so that the cap holds however many are created at once. */
-async function assertRoomForOrganization(ctx: Context, partnerId: string): Promise<void> {
-  const partner = await ctx
-    .tx('partners')
-    .where({ id: partnerId })
-    .whereNull('deleted_at')
-    .forNoKeyUpdate()
-    .first<{ max_organizations: number | null } | undefined>('max_organizations');
+/** The partner's row stays locked, so that its limit holds however many organizations are created at once. */
+async function assertOrganizationQuota(ctx: Context, partnerId: string): Promise<void> {
+  const partner = await Partner.query(ctx.tx).findById(partnerId).whereNull('deleted_at').forNoKeyUpdate();
   if (partner === undefined) throw notFound('Partner');
-  if (partner.max_organizations === null) return;
-  const [counted] = await ctx
-    .tx('organizations')
-    .where({ partner_id: partnerId })
+  const { maxOrganizations: limit } = partner;
+  if (limit === null) return;
+  const present = await Organization.query(ctx.tx)
+    .where('partner_id', partnerId)
     .whereNull('deleted_at')
-    .count<{ count: string }[]>('* as count');
-  if (Number(counted?.count) >= partner.max_organizations) {
-    throw new AppError('limit_reached', `Organization limit reached (${partner.max_organizations}).`);
-  }
+    .resultSize();
+  if (present >= limit) throw new AppError('limit_reached', `Organization limit reached (${limit}).`);
 }
 
-/** Whoever sees selected organizations only sees the one they have made as well. */
+/** A user with selected organizations gains access to the organization that they create. */
 async function addToSelection(ctx: Context, orgId: string): Promise<void> {
   await extendTenant(ctx.tx, ctx.caller, orgId);
   await ctx

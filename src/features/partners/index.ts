@@ -1,1 +1,2 @@
+export { Partner } from './partner.model.ts';
 export { partnerRoutes } from './partner.routes.ts';

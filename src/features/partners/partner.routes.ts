@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -15,6 +16,7 @@ import {
 } from './partner.service.ts';
 
 const SYSTEM = { scopes: ['system'] } as const;
+const about = ({ id, name }: { id: string; name: string }) => auditSubject({ id, name, partnerId: id });
 const SETTINGS =
   'Settings are merged: only the keys that are sent are overwritten, and `null` removes one. The IP allowlist governs the partner’s own users and API keys, not the users of its customers.';
 
@@ -42,12 +44,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       audit: {
         action: 'partner.settings.update',
         resource: 'partner',
-        note: ({ id, name, changedFields }) => ({
-          partnerId: id,
-          resourceId: id,
-          resourceName: name,
-          details: { changedFields },
-        }),
+        note: ({ changedFields, ...partner }) => ({ ...about(partner), details: { changedFields } }),
       },
     }),
     route({
@@ -72,7 +69,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       audit: {
         action: 'partner.create',
         resource: 'partner',
-        note: ({ id, name }) => ({ partnerId: id, resourceId: id, resourceName: name }),
+        note: about,
       },
     }),
     route({
@@ -98,12 +95,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       audit: {
         action: 'partner.update',
         resource: 'partner',
-        note: ({ id, name, changedFields }) => ({
-          partnerId: id,
-          resourceId: id,
-          resourceName: name,
-          details: { changedFields },
-        }),
+        note: ({ changedFields, ...partner }) => ({ ...about(partner), details: { changedFields } }),
       },
     }),
     route({
@@ -117,11 +109,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       audit: {
         action: 'partner.delete',
         resource: 'partner',
-        note: ({ partner }) => ({
-          partnerId: partner.id,
-          resourceId: partner.id,
-          resourceName: partner.name,
-        }),
+        note: ({ partner }) => about(partner),
       },
     }),
   ],

@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { Role as StoredRole } from './role.model.ts';
 import { NewRole, PermissionCatalog, Role, RoleChange, RoleQuery } from './role.schema.ts';
 import {
   createRole,
@@ -12,25 +15,7 @@ import {
   updateRole,
 } from './role.service.ts';
 
-const READ = { scopes: ['organization', 'partner', 'system'], permission: 'users:read' } as const;
-const WRITE = { scopes: ['organization', 'partner', 'system'], permission: 'users:write' } as const;
-/** A wider role gives rights to everyone who holds it, and what gives people rights is for people. */
-const PERSON_WRITE = { ...WRITE, person: true } as const;
-
-interface NotedRole {
-  id: string;
-  name: string;
-  permissions: string[];
-  orgId: string | null;
-  partnerId: string | null;
-}
-const note = ({ id, name, permissions, orgId, partnerId }: NotedRole) => ({
-  orgId,
-  partnerId,
-  resourceId: id,
-  resourceName: name,
-  details: { permissions },
-});
+const note = (role: StoredRole) => ({ ...auditSubject(role), details: { permissions: role.permissions } });
 
 export const roleRoutes: RouteGroup = {
   name: 'Roles',
@@ -48,7 +33,7 @@ export const roleRoutes: RouteGroup = {
       method: 'get',
       path: '/roles',
       summary: 'List roles, those of the system first',
-      access: READ,
+      access: everyScope('users:read'),
       query: RoleQuery,
       response: pageOf(Role),
       handler: ({ ctx, query }) => listRoles(ctx, query),
@@ -58,7 +43,7 @@ export const roleRoutes: RouteGroup = {
       path: '/roles',
       summary: 'Create a role of the caller’s partner or organization',
       description: 'It can allow what the caller may do, and no more.',
-      access: WRITE,
+      access: everyScope('users:write'),
       body: NewRole,
       response: Role,
       status: 201,
@@ -69,7 +54,7 @@ export const roleRoutes: RouteGroup = {
       method: 'get',
       path: '/roles/:id',
       summary: 'Read a role',
-      access: READ,
+      access: everyScope('users:read'),
       params: IdParams,
       response: Role,
       handler: ({ ctx, params }) => readRole(ctx, params.id),
@@ -79,7 +64,7 @@ export const roleRoutes: RouteGroup = {
       path: '/roles/:id',
       summary: 'Change a role',
       description: 'Counts for everyone who holds it, from their next request on.',
-      access: PERSON_WRITE,
+      access: peopleOfEveryScope('users:write'),
       params: IdParams,
       body: RoleChange,
       response: Role,
@@ -91,7 +76,7 @@ export const roleRoutes: RouteGroup = {
       method: 'delete',
       path: '/roles/:id',
       summary: 'Delete a role that nobody holds',
-      access: WRITE,
+      access: everyScope('users:write'),
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
       errors: ['conflict'],

@@ -3,7 +3,7 @@ import type { Context } from '../../platform/context.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { addCommands, type Command, type Refusal } from '../commands/index.ts';
-import { devicesFound, devicesToManage, type DeviceToManage, mayBeAble } from '../devices/index.ts';
+import { devicesFound, commandTargets, type CommandTarget, supportsCommand } from '../devices/index.ts';
 import type { Script } from './script.model.ts';
 import { MAX_DEVICES, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
@@ -20,8 +20,8 @@ export async function executeScript(
 ) {
   const script = await readScript(ctx, id);
   const deviceIds = await targeted(ctx, targets);
-  const found = new Map((await devicesToManage(ctx, deviceIds)).map((device) => [device.id, device]));
-  const fit: DeviceToManage[] = [];
+  const found = new Map((await commandTargets(ctx, deviceIds)).map((device) => [device.id, device]));
+  const fit: CommandTarget[] = [];
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
@@ -66,7 +66,7 @@ const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 function misfit(
   hub: DeviceHub,
   script: Script,
-  device: DeviceToManage,
+  device: CommandTarget,
 ): Omit<Refusal, 'deviceId'> | undefined {
   if (script.orgId !== null && script.orgId !== device.orgId) {
     return { code: 'FORBIDDEN', message: 'The script belongs to another organization.' };
@@ -77,7 +77,7 @@ function misfit(
   if (script.osTypes.length > 0 && !script.osTypes.includes(device.osType)) {
     return { code: 'CONFLICT', message: `The script is not for ${device.osType}.` };
   }
-  if (!mayBeAble(hub, device, 'script.run')) {
+  if (!supportsCommand(hub, device, 'script.run')) {
     return { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot run scripts.' };
   }
   return undefined;

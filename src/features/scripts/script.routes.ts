@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { DeviceHub } from '../../hub/index.ts';
+import { everyScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -14,15 +16,7 @@ import {
 } from './script.schema.ts';
 import { createScript, deleteScript, listScripts, readScript, updateScript } from './script.service.ts';
 
-const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
 const BODY_LIMIT = 500_000;
-
-const about = (script: { id: string; orgId: string | null; partnerId: string | null; name: string }) => ({
-  orgId: script.orgId,
-  ...(script.partnerId === null ? {} : { partnerId: script.partnerId }),
-  resourceId: script.id,
-  resourceName: script.name,
-});
 
 export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
@@ -33,7 +27,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'get',
         path: '/scripts',
         summary: 'List scripts by name',
-        access: may('scripts:read'),
+        access: everyScope('scripts:read'),
         query: ScriptQuery,
         response: pageOf(Script),
         handler: ({ ctx, query }) => listScripts(ctx, query),
@@ -42,19 +36,19 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'post',
         path: '/scripts',
         summary: 'Create a script',
-        access: may('scripts:write'),
+        access: everyScope('scripts:write'),
         body: NewScript,
         bodyLimit: BODY_LIMIT,
         response: Script,
         status: 201,
         handler: ({ ctx, body }) => createScript(ctx, body),
-        audit: { action: 'script.create', resource: 'script', note: about },
+        audit: { action: 'script.create', resource: 'script', note: auditSubject },
       }),
       route({
         method: 'get',
         path: '/scripts/:id',
         summary: 'Read a script',
-        access: may('scripts:read'),
+        access: everyScope('scripts:read'),
         params: IdParams,
         response: Script,
         handler: ({ ctx, params }) => readScript(ctx, params.id),
@@ -63,7 +57,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         method: 'patch',
         path: '/scripts/:id',
         summary: 'Change a script',
-        access: may('scripts:write'),
+        access: everyScope('scripts:write'),
         params: IdParams,
         body: ScriptPatch,
         bodyLimit: BODY_LIMIT,
@@ -72,7 +66,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         audit: {
           action: 'script.update',
           resource: 'script',
-          note: (script) => ({ ...about(script), details: { changedFields: script.changedFields } }),
+          note: (script) => ({ ...auditSubject(script), details: { changedFields: script.changedFields } }),
         },
       }),
       route({
@@ -80,11 +74,11 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         path: '/scripts/:id',
         summary: 'Delete a script',
         description: 'Running executions continue.',
-        access: may('scripts:delete'),
+        access: everyScope('scripts:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         handler: ({ ctx, params }) => deleteScript(ctx, params.id),
-        audit: { action: 'script.delete', resource: 'script', note: ({ script }) => about(script) },
+        audit: { action: 'script.delete', resource: 'script', note: ({ script }) => auditSubject(script) },
       }),
       route({
         method: 'post',
@@ -92,7 +86,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         summary: 'Run a script on devices',
         description:
           'Each device runs it once. A device that is not connected runs it when it comes back within a day. The commands in the answer show the results.',
-        access: may('scripts:execute'),
+        access: everyScope('scripts:execute'),
         cost: 'expensive',
         params: IdParams,
         body: ScriptExecution,
@@ -107,7 +101,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
           // Each organization finds in its trail what was run on its devices.
           note: ({ executionId, script, commands }) =>
             [...new Set(commands.map(({ orgId }) => orgId))].map((orgId) => ({
-              ...about(script),
+              ...auditSubject(script),
               orgId,
               details: {
                 executionId,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { everyScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { NewSite, Site, SitePatch, SiteQuery } from './site.schema.ts';
 import { createSite, deleteSite, listSites, readSite, updateSite } from './site.service.ts';
-
-const SCOPES = ['organization', 'partner', 'system'] as const;
 
 export const siteRoutes: RouteGroup = {
   name: 'Sites',
@@ -15,7 +15,7 @@ export const siteRoutes: RouteGroup = {
       method: 'get',
       path: '/orgs/sites',
       summary: 'List sites of one or of all accessible organizations',
-      access: { scopes: SCOPES, permission: 'sites:read' },
+      access: everyScope('sites:read'),
       query: SiteQuery,
       response: pageOf(Site),
       handler: ({ ctx, query }) => listSites(ctx, query),
@@ -24,22 +24,18 @@ export const siteRoutes: RouteGroup = {
       method: 'post',
       path: '/orgs/sites',
       summary: 'Create a site',
-      access: { scopes: SCOPES, permission: 'sites:write' },
+      access: everyScope('sites:write'),
       body: NewSite,
       response: Site,
       status: 201,
       handler: ({ ctx, body }) => createSite(ctx, body),
-      audit: {
-        action: 'site.create',
-        resource: 'site',
-        note: ({ id, orgId, name }) => ({ orgId, resourceId: id, resourceName: name }),
-      },
+      audit: { action: 'site.create', resource: 'site', note: auditSubject },
     }),
     route({
       method: 'get',
       path: '/orgs/sites/:id',
       summary: 'Read a site',
-      access: { scopes: SCOPES, permission: 'sites:read' },
+      access: everyScope('sites:read'),
       params: IdParams,
       response: Site,
       handler: ({ ctx, params }) => readSite(ctx, params.id),
@@ -48,7 +44,7 @@ export const siteRoutes: RouteGroup = {
       method: 'patch',
       path: '/orgs/sites/:id',
       summary: 'Change a site',
-      access: { scopes: SCOPES, permission: 'sites:write' },
+      access: everyScope('sites:write'),
       params: IdParams,
       body: SitePatch,
       response: Site,
@@ -56,28 +52,19 @@ export const siteRoutes: RouteGroup = {
       audit: {
         action: 'site.update',
         resource: 'site',
-        note: ({ id, orgId, name, changedFields }) => ({
-          orgId,
-          resourceId: id,
-          resourceName: name,
-          details: { changedFields },
-        }),
+        note: (site) => ({ ...auditSubject(site), details: { changedFields: site.changedFields } }),
       },
     }),
     route({
       method: 'delete',
       path: '/orgs/sites/:id',
       summary: 'Delete a site for good',
-      access: { scopes: SCOPES, permission: 'sites:delete' },
+      access: everyScope('sites:delete'),
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
       errors: ['conflict'],
       handler: ({ ctx, params }) => deleteSite(ctx, params.id),
-      audit: {
-        action: 'site.delete',
-        resource: 'site',
-        note: ({ site: { id, orgId, name } }) => ({ orgId, resourceId: id, resourceName: name }),
-      },
+      audit: { action: 'site.delete', resource: 'site', note: ({ site }) => auditSubject(site) },
     }),
   ],
 };

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/access.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -23,17 +25,7 @@ import {
   UserQuery,
 } from './user.schema.ts';
 
-const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
-
-/** What gives people rights is for people: a leaked key must not leave somebody behind who outlives it. */
-const personMay = (permission: string) => ({ ...may(permission), person: true as const });
-
-const about = ({ id, email, orgId, partnerId }: Person) => ({
-  orgId,
-  partnerId,
-  resourceId: id,
-  resourceName: email,
-});
+const about = (member: Person) => auditSubject({ ...member, name: member.email });
 
 export function userRoutes(parts: InvitationParts): RouteGroup {
   return {
@@ -44,7 +36,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         method: 'get',
         path: '/users',
         summary: 'List people, by name',
-        access: may('users:read'),
+        access: everyScope('users:read'),
         query: UserQuery,
         response: pageOf(User),
         handler: ({ ctx, query }) => listPeople(ctx, query),
@@ -88,7 +80,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         summary: 'Invite someone',
         description:
           'Into the caller’s partner or organization, or into an accessible organization by `orgId` (or by `orgIds` with one entry, where the role is for people of an organization). The invitation takes nothing until it is accepted. The link that is mailed also proves the address; the one in this answer does not.',
-        access: personMay('users:invite'),
+        access: peopleOfEveryScope('users:invite'),
         body: NewInvitation,
         response: Invited,
         status: 201,
@@ -109,7 +101,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/resend-invite',
         summary: 'Send an invitation again',
         description: 'With a new link; the one before stops working.',
-        access: personMay('users:invite'),
+        access: peopleOfEveryScope('users:invite'),
         body: Resend,
         response: Invited,
         errors: ['not_found', 'conflict', 'rate_limited', 'unavailable'],
@@ -121,7 +113,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         method: 'get',
         path: '/users/:id',
         summary: 'Read a person',
-        access: may('users:read'),
+        access: everyScope('users:read'),
         params: IdParams,
         response: User,
         handler: ({ ctx, params }) => readPerson(ctx, params.id),
@@ -132,7 +124,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         summary: 'Rename, disable or enable a person',
         description:
           'Disabling ends their sessions and stops their API keys. The last administrator cannot be disabled. An API key may disable, and not enable.',
-        access: may('users:write'),
+        access: everyScope('users:write'),
         params: IdParams,
         body: UserChange,
         response: User,
@@ -149,7 +141,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/:id',
         summary: 'Remove a person from their partner or organization, or take an invitation back',
         description: 'The account stays. The last administrator cannot be removed.',
-        access: may('users:delete'),
+        access: everyScope('users:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         errors: ['conflict'],
@@ -161,7 +153,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/:id/role',
         summary: 'Give a person another role',
         description: 'Nobody gives more than they hold. Counts from the person’s next request on.',
-        access: personMay('users:write'),
+        access: peopleOfEveryScope('users:write'),
         params: IdParams,
         body: RoleAssignment,
         response: User,

@@ -14,16 +14,28 @@ export class BaseModel extends Model {
 
   /** Set to false on tables without `updated_at`. */
   static hasUpdatedAt = true;
+  /** Set to false on tables whose key is not an id that the application makes. */
+  static hasOwnId = true;
 
   static override columnNameMappers = columnNames;
   static override useLimitInFirst = true;
 
   override $beforeInsert(_context: QueryContext): void {
-    this.id ??= newId();
+    if ((this.constructor as typeof BaseModel).hasOwnId) this.id ??= newId();
   }
 
   override $beforeUpdate(_options: ModelOptions, _context: QueryContext): void {
     if ((this.constructor as typeof BaseModel).hasUpdatedAt) this.updatedAt = new Date();
+  }
+
+  /**
+   * `withGraphJoined` would ask the database for the columns of each table, once a model and process. Relations are
+   * fetched (`withGraphFetched`) or joined with the columns named (`joinRelated`): docs/decisions/objection.md.
+   */
+  static override fetchTableMetadata(): Promise<never> {
+    return Promise.reject(
+      new Error(`${this.name}: use withGraphFetched or joinRelated, not withGraphJoined`),
+    );
   }
 
   /** Columns under their names in code. The driver has parsed JSON already: Objection, which would parse each text in it

@@ -32,3 +32,16 @@ export interface AuditEntry extends AuditNote {
   result?: 'failure' | 'denied';
   errorMessage?: string;
 }
+
+/** The audit note of a record: which one it is, what it is called and whose it is. */
+export const auditSubject = ({
+  id,
+  name,
+  orgId = null,
+  partnerId = null,
+}: {
+  id: string;
+  name: string;
+  orgId?: string | null;
+  partnerId?: string | null;
+}) => ({ orgId, partnerId, resourceId: id, resourceName: name });

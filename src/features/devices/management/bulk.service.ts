@@ -1,13 +1,15 @@
+import { type PartialModelObject, raw } from 'objection';
 import { type Context, holds } from '../../../platform/context.ts';
 import { AppError, notFound, wireCode, type ErrorCode } from '../../../platform/errors.ts';
 import { type Definitions, definitionsToStoreBy, faultsOf } from '../../custom-fields/index.ts';
 import { isManageable } from '../../organizations/index.ts';
 import { readSite } from '../../sites/index.ts';
+import { Device } from '../device.model.ts';
 import { type DecommissionParts, takeOutOfService } from './decommission.service.ts';
-import { type DeviceToChange, lockDevices } from './device-lock.ts';
-import { noMaintenance, setMaintenance } from './maintenance.service.ts';
+import { type LockedDevice, lockDevices } from './device-lock.ts';
+import { maintenanceRefusal, setMaintenance } from './maintenance.service.ts';
 import { type BulkAction, type BulkChange, hasTooManyTags, TOO_MANY_TAGS } from './management.schema.ts';
-import { movedMeanwhile, passOnAutoUpdate, splitValues, type UpdateParts } from './update.service.ts';
+import { movedMeanwhile, sendAutoUpdate, splitValues, type UpdateParts } from './update.service.ts';
 
 export type BulkParts = UpdateParts & DecommissionParts;
 
@@ -19,17 +21,17 @@ const refusal = (code: ErrorCode, message: string): Refusal => ({ code: wireCode
 const MOVED = refusal('conflict', movedMeanwhile().message);
 const GONE = refusal('not_found', notFound('Device').message);
 
-/** One kind of change: what forbids it for a device, and the few statements that make it for all the others. */
+/** One kind of change: why a device refuses it, and the few statements that make it for all others. */
 interface Change {
-  refuses(device: DeviceToChange): Refusal | undefined;
-  make(devices: readonly DeviceToChange[]): Promise<unknown>;
+  refuses(device: LockedDevice): Refusal | undefined;
+  make(devices: readonly LockedDevice[]): Promise<unknown>;
 }
 
-/** Changes each of the devices that can be changed; the others are told apart, and stop nobody. */
+/** Changes each device that can be changed. The results name the others and why; they do not stop the rest. */
 export async function changeInBulk(ctx: Context, { deviceIds, action }: BulkChange, parts: BulkParts) {
   const change = await changeOf(ctx, deviceIds, action, parts);
   const found = new Map((await lockDevices(ctx, deviceIds)).map((device) => [device.id, device]));
-  const changed: DeviceToChange[] = [];
+  const changed: LockedDevice[] = [];
   const results = deviceIds.map((deviceId) => {
     const device = found.get(deviceId);
     const why = device === undefined ? GONE : (inactive(device) ?? change.refuses(device));
@@ -41,7 +43,7 @@ export async function changeInBulk(ctx: Context, { deviceIds, action }: BulkChan
   return { results, succeeded: changed.length, failed: results.length - changed.length, changed };
 }
 
-function inactive({ orgStatus }: DeviceToChange): Refusal | undefined {
+function inactive({ orgStatus }: LockedDevice): Refusal | undefined {
   if (isManageable(orgStatus)) return undefined;
   return refusal('tenant_inactive', `The organization of this device is ${orgStatus}.`);
 }
@@ -53,7 +55,7 @@ async function changeOf(
   parts: BulkParts,
 ): Promise<Change> {
   const { hub } = parts;
-  const tellLater = (devices: readonly DeviceToChange[]) =>
+  const publishLater = (devices: readonly LockedDevice[]) =>
     ctx.afterCommit(() => hub.devicesChanged(idsOf(devices)));
   switch (action.type) {
     case 'tags':
@@ -62,18 +64,18 @@ async function changeOf(
           hasTooManyTags(tagsAfter(tags, action)) ? refusal('conflict', TOO_MANY_TAGS) : undefined,
         make: async (devices) => {
           await setTags(ctx, idsOf(devices), action);
-          tellLater(devices);
+          publishLater(devices);
         },
       };
     case 'maintenance':
       return {
         refuses: (device) => {
-          const why = noMaintenance(device);
+          const why = maintenanceRefusal(device);
           return why === undefined ? undefined : refusal('conflict', why);
         },
         make: async (devices) => {
           await setMaintenance(ctx, idsOf(devices), action);
-          tellLater(devices);
+          publishLater(devices);
         },
       };
     case 'site': {
@@ -84,7 +86,7 @@ async function changeOf(
             ? undefined
             : refusal('conflict', 'The site belongs to another organization than the device.'),
         make: async (devices) => {
-          await update(ctx, idsOf(devices), { site_id: site.id });
+          await update(ctx, idsOf(devices), { siteId: site.id });
           const moved = devices.filter(({ siteId }) => siteId !== site.id);
           ctx.afterCommit(() => hub.devicesMoved(idsOf(moved)));
         },
@@ -92,7 +94,7 @@ async function changeOf(
     }
     case 'decommission':
       if (!holds(ctx.caller.permissions, 'devices:delete')) {
-        throw new AppError('forbidden', 'This needs the permission devices:delete.');
+        throw new AppError('forbidden', 'This requires the permission devices:delete.');
       }
       return {
         refuses: () => undefined,
@@ -105,9 +107,9 @@ async function changeOf(
         make: async (devices) => {
           const { set, remove } = splitValues(action.set);
           await update(ctx, idsOf(devices), {
-            custom_fields: ctx.tx.raw('(custom_fields || ?::jsonb) - ?::text[]', [set, remove]),
+            customFields: raw('(custom_fields || ?::jsonb) - ?::text[]', [set, remove]),
           });
-          tellLater(devices);
+          publishLater(devices);
         },
       };
     }
@@ -115,9 +117,9 @@ async function changeOf(
       return {
         refuses: () => undefined,
         make: async (devices) => {
-          await update(ctx, idsOf(devices), { auto_update: action.enabled });
-          await passOnAutoUpdate(ctx, devices, action.enabled, parts);
-          tellLater(devices);
+          await update(ctx, idsOf(devices), { autoUpdate: action.enabled });
+          await sendAutoUpdate(ctx, devices, action.enabled, parts);
+          publishLater(devices);
         },
       };
     default:
@@ -127,11 +129,14 @@ async function changeOf(
 
 const idsOf = (devices: readonly { id: string }[]) => devices.map(({ id }) => id);
 
-async function update(ctx: Context, ids: readonly string[], columns: object): Promise<void> {
-  await ctx
-    .tx('devices')
+async function update(
+  ctx: Context,
+  ids: readonly string[],
+  changes: PartialModelObject<Device>,
+): Promise<void> {
+  await Device.query(ctx.tx)
     .whereRaw('id = any(?::uuid[])', [[...ids]])
-    .update({ ...columns, updated_at: new Date() });
+    .patch(changes);
 }
 
 function tagsAfter(
@@ -141,14 +146,14 @@ function tagsAfter(
   return [...new Set([...tags, ...add])].filter((tag) => !remove.includes(tag));
 }
 
-/** As `tagsAfter`, for all at once. */
+/** Does what `tagsAfter` does, for all devices in one statement. */
 async function setTags(
   ctx: Context,
   ids: readonly string[],
   { add = [], remove = [] }: { add?: string[] | undefined; remove?: string[] | undefined },
 ): Promise<void> {
   await update(ctx, ids, {
-    tags: ctx.tx.raw(
+    tags: raw(
       `array(select tag from unnest(tags || ?::text[]) with ordinality as t (tag, place)
         where tag <> all(?::text[]) group by tag order by min(place))`,
       [add, remove],
@@ -156,7 +161,10 @@ async function setTags(
   });
 }
 
-/** By organization of the devices why the values are none of it. Read before the devices are locked: see `lockDevices`. */
+/**
+ * Why an organization does not accept the values, by the organizations of the devices. Read before the devices are
+ * locked: see `lockDevices`.
+ */
 async function refusedValues(
   ctx: Context,
   deviceIds: readonly string[],

@@ -1,8 +1,10 @@
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { revokeAgentTokens } from '../credentials/agent-credentials.ts';
-import { assertRoomForDevice } from './device-quota.ts';
+import { raw } from 'objection';
+import { revokeAgentTokens } from '../credentials/agent-token.service.ts';
+import { Device } from '../device.model.ts';
+import { assertDeviceQuota } from './device-quota.ts';
 import { readDevice } from '../device.service.ts';
 import { lockDevice } from './device-lock.ts';
 
@@ -11,7 +13,7 @@ export interface DecommissionParts {
   forgetTokens: (deviceIds: readonly string[]) => void;
 }
 
-/** Takes a device out of service: its token dies and its connection with it. The record stays, and may come back. */
+/** Takes a device out of service: its token is revoked and its connection closed. The record stays and can be restored. */
 export async function decommissionDevice(ctx: Context, id: string, parts: DecommissionParts) {
   const device = await lockDevice(ctx, id);
   await takeOutOfService(ctx, [id], parts);
@@ -23,14 +25,9 @@ export async function takeOutOfService(
   ids: readonly string[],
   { hub, forgetTokens }: DecommissionParts,
 ): Promise<void> {
-  await ctx
-    .tx('devices')
+  await Device.query(ctx.tx)
     .whereRaw('id = any(?::uuid[])', [[...ids]])
-    .update({
-      decommissioned_from: ctx.tx.raw('condition'),
-      condition: 'decommissioned',
-      updated_at: new Date(),
-    });
+    .patch({ decommissionedFrom: raw('condition'), condition: 'decommissioned' });
   await revokeAgentTokens(ctx.tx, ids);
   ctx.afterCommit(() => {
     forgetTokens(ids);
@@ -38,19 +35,14 @@ export async function takeOutOfService(
   });
 }
 
-/** Back in service as it was, with all that was kept of it. Its token stays dead: the agent has to enroll again. */
+/** Puts a device back in service as it was. Its token stays revoked: the agent has to enroll again. */
 export async function restoreDevice(ctx: Context, id: string, hub: DeviceHub) {
   const { orgId, condition } = await lockDevice(ctx, id, { decommissioned: true });
   if (condition !== 'decommissioned') throw new AppError('conflict', 'The device is not decommissioned.');
-  await assertRoomForDevice(ctx.tx, orgId);
-  await ctx
-    .tx('devices')
-    .where({ id })
-    .update({
-      condition: ctx.tx.raw(`coalesce(decommissioned_from, 'normal')`),
-      decommissioned_from: null,
-      updated_at: new Date(),
-    });
+  await assertDeviceQuota(ctx.tx, orgId);
+  await Device.query(ctx.tx)
+    .findById(id)
+    .patch({ condition: raw(`coalesce(decommissioned_from, 'normal')`), decommissionedFrom: null });
   ctx.afterCommit(() => hub.devicesChanged([id]));
   return readDevice(ctx, id);
 }

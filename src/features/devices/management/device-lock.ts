@@ -1,33 +1,34 @@
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { notFound } from '../../../platform/errors.ts';
-import { actingStatusSql, assertManageable } from '../../organizations/index.ts';
+import { actingStatusSql, assertManageableStatus } from '../../organizations/index.ts';
+import type { Device } from '../device.model.ts';
 
-/** What has to be known of a device before it is changed. */
-export interface DeviceToChange {
-  id: string;
-  orgId: string;
-  siteId: string;
-  hostname: string;
-  displayName: string | null;
-  autoUpdate: boolean;
-  condition: string;
-  tags: string[];
-  customFields: Record<string, unknown>;
-  capabilities: string[];
-  orgStatus: string;
-}
+/** A device under a row lock, with the status that decides whether somebody may act in its organization. */
+export type LockedDevice = Pick<
+  Device,
+  | 'id'
+  | 'orgId'
+  | 'siteId'
+  | 'hostname'
+  | 'displayName'
+  | 'autoUpdate'
+  | 'condition'
+  | 'tags'
+  | 'customFields'
+  | 'capabilities'
+> & { orgStatus: string };
 
 /**
- * Those of the devices that the caller can see, in the order of their ids, in which they are also locked, so that no two
- * changes wait for each other. Whoever needs definitions of custom fields reads those before, and caps behind.
+ * Locks those of the devices that the caller can see, in the order of their ids, so that two changes never deadlock.
+ * Definitions of custom fields are locked before the devices, and quotas after them.
  */
 export async function lockDevices(
   ctx: Context,
   ids: readonly string[],
   { decommissioned = false }: { decommissioned?: boolean } = {},
-): Promise<DeviceToChange[]> {
-  // Locked first and joined then: the organization is that of the device as it is under the lock, not as it was before.
+): Promise<LockedDevice[]> {
+  // Locked first and joined afterwards: the organization is the one that the device has under the lock.
   const locked = ctx
     .tx('devices as d')
     .whereRaw(inTenant(ctx.caller, 'd.org_id'))
@@ -42,7 +43,7 @@ export async function lockDevices(
     .join('organizations as o', 'o.id', 'd.org_id')
     .whereNull('o.deleted_at')
     .orderBy('d.id')
-    .select<DeviceToChange[]>(
+    .select<LockedDevice[]>(
       'd.id',
       'd.org_id as orgId',
       'd.site_id as siteId',
@@ -57,14 +58,14 @@ export async function lockDevices(
     );
 }
 
-/** One of them, of an organization in which something may be changed. */
+/** Locks one device. Throws where its organization is not active. */
 export async function lockDevice(
   ctx: Context,
   id: string,
   options?: { decommissioned?: boolean },
-): Promise<DeviceToChange> {
+): Promise<LockedDevice> {
   const [device] = await lockDevices(ctx, [id], options);
   if (device === undefined) throw notFound('Device');
-  await assertManageable(ctx, device.orgId);
+  assertManageableStatus(device.orgStatus);
   return device;
 }

@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { SetAside } from '../../../platform/set-aside.ts';
 
-/** How late maintenance ends at most; to look costs one step into an index that is mostly empty. */
+/** How late maintenance ends at most. A check costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
 const AT_ONCE = 1000;
 
@@ -18,7 +18,7 @@ interface Ended {
   until: Date;
 }
 
-// One that is being changed at this moment is left for the next look, as is one that another node is ending.
+// A device that is being changed, or whose maintenance another node is ending, is left for the next check.
 const END = `
   with over as (
     select d.id, o.partner_id, d.maintenance_until as until
@@ -33,13 +33,13 @@ const END = `
 
 const WAITING = `select distinct org_id from devices where condition = 'maintenance' and maintenance_until <= now()`;
 
-/** Of which organizations: of one, or of all without some. */
+/** Which organizations: one, or all but some. */
 interface Choice {
   only?: string;
   without?: readonly string[];
 }
 
-/** Ends maintenance whose time is over, also what ended while no server ran. Every node looks; one of them finds each. */
+/** Ends maintenance that has expired, also while no server ran. Every node checks; each device is ended by one of them. */
 export class MaintenanceEnd {
   readonly #parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger };
   readonly #aside = new SetAside();
@@ -54,7 +54,7 @@ export class MaintenanceEnd {
 
   start(): void {
     this.#timer = setTimeout(() => {
-      this.#running = this.#look().then(() => {
+      this.#running = this.#check().then(() => {
         if (!this.#isClosed) this.start();
       });
     }, EVERY_MS).unref();
@@ -66,8 +66,8 @@ export class MaintenanceEnd {
     await this.#running;
   }
 
-  /** Answers of how many devices it has ended. */
-  async endThoseOver(): Promise<number> {
+  /** Returns the number of devices whose maintenance it ended. */
+  async endExpired(): Promise<number> {
     const without = this.#aside.notDue();
     try {
       const ended = await this.#endAll({ without });
@@ -79,13 +79,11 @@ export class MaintenanceEnd {
     }
   }
 
-  /** Organization by organization, where one of them keeps all others from their end. */
+  /** Organization by organization, when a failure in one of them blocks all others. */
   async #endOneByOne(without: readonly string[]): Promise<number> {
     const { db, log } = this.#parts;
-    const { rows } = await withSystem(
-      db,
-      'find the organizations with maintenance whose time is over',
-      (tx) => tx.raw<{ rows: { org_id: string }[] }>(WAITING),
+    const { rows } = await withSystem(db, 'find the organizations with expired maintenance', (tx) =>
+      tx.raw<{ rows: { org_id: string }[] }>(WAITING),
     );
     let ended = 0;
     for (const { org_id: orgId } of rows) {
@@ -112,12 +110,12 @@ export class MaintenanceEnd {
     return ended;
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     try {
-      await this.endThoseOver();
+      await this.endExpired();
       this.#isFailing = false;
     } catch (error) {
-      // Once for each time that the database is away.
+      // Logged once for each outage of the database.
       if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'devices.maintenance_not_ended');
       this.#isFailing = true;
     }
@@ -125,7 +123,7 @@ export class MaintenanceEnd {
 
   async #endSome({ only, without = [] }: Choice): Promise<number> {
     const { db, hub, audit, log } = this.#parts;
-    const ended = await withSystem(db, 'end maintenance whose time is over', async (tx) => {
+    const ended = await withSystem(db, 'end expired maintenance', async (tx) => {
       const { rows } = await tx.raw<{ rows: Ended[] }>(END, [
         only ?? null,
         only ?? null,

@@ -1,22 +1,23 @@
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
+import { Device } from '../device.model.ts';
 import { readDevice } from '../device.service.ts';
-import { type DeviceToChange, lockDevice } from './device-lock.ts';
+import { type LockedDevice, lockDevice } from './device-lock.ts';
 import type { Maintenance } from './management.schema.ts';
 
-/** Begins or ends maintenance. To begin it again chooses anew when it ends; to end what is not is no fault. */
+/** Starts or ends maintenance. Starting it again replaces its end; ending it twice is no error. */
 export async function changeMaintenance(ctx: Context, id: string, wanted: Maintenance, hub: DeviceHub) {
   const device = await lockDevice(ctx, id);
-  const why = noMaintenance(device);
+  const why = maintenanceRefusal(device);
   if (why !== undefined) throw new AppError('conflict', why);
   await setMaintenance(ctx, [id], wanted);
   ctx.afterCommit(() => hub.devicesChanged([id]));
   return readDevice(ctx, id);
 }
 
-/** What else was decided about a device is stronger. */
-export function noMaintenance({ condition }: Pick<DeviceToChange, 'condition'>): string | undefined {
+/** Why a device cannot be put into maintenance; `undefined` where it can. Any other condition takes precedence. */
+export function maintenanceRefusal({ condition }: Pick<LockedDevice, 'condition'>): string | undefined {
   if (condition === 'normal' || condition === 'maintenance') return undefined;
   return `Not allowed while the device is ${condition}.`;
 }
@@ -26,12 +27,10 @@ export async function setMaintenance(
   ids: readonly string[],
   { enabled, until }: Maintenance,
 ): Promise<void> {
-  await ctx
-    .tx('devices')
+  await Device.query(ctx.tx)
     .whereRaw('id = any(?::uuid[])', [[...ids]])
-    .update({
+    .patch({
       condition: enabled ? 'maintenance' : 'normal',
-      maintenance_until: enabled ? (until ?? null) : null,
-      updated_at: new Date(),
+      maintenanceUntil: enabled ? (until ?? null) : null,
     });
 }

@@ -1,3 +1,5 @@
+import { everyScope } from '../../../platform/http/access.ts';
+import { auditSubject } from '../../../platform/http/audit.ts';
 import type { AuditNote } from '../../../platform/http/route.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { type AnyRoute, route } from '../../../platform/http/route.ts';
@@ -17,13 +19,8 @@ import {
 import { moveDevice } from './move.service.ts';
 import { updateDevice } from './update.service.ts';
 
-const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
-
-export const about = (device: { id: string; orgId: string; hostname: string }) => ({
-  orgId: device.orgId,
-  resourceId: device.id,
-  resourceName: device.hostname,
-});
+export const about = ({ id, orgId, hostname }: { id: string; orgId: string; hostname: string }) =>
+  auditSubject({ id, orgId, name: hostname });
 
 /** What people decide about devices. */
 export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
@@ -33,7 +30,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     summary: 'Change many devices at once',
     description:
       'Each device has an outcome of its own; one that cannot be changed stops no other. To decommission needs `devices:delete`.',
-    access: may('devices:write'),
+    access: everyScope('devices:write'),
     cost: 'expensive',
     body: BulkChange,
     response: BulkChanged,
@@ -50,7 +47,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     method: 'patch',
     path: '/devices/:id',
     summary: 'Change a device',
-    access: may('devices:write'),
+    access: everyScope('devices:write'),
     params: IdParams,
     body: DevicePatch,
     response: Device,
@@ -68,7 +65,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     summary: 'Begin or end maintenance',
     description:
       'A device in maintenance shows that as its status, whether it is connected or not, until somebody ends it or its time is over.',
-    access: may('devices:write'),
+    access: everyScope('devices:write'),
     params: IdParams,
     body: Maintenance,
     response: Device,
@@ -85,7 +82,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     path: '/devices/:id/restore',
     summary: 'Put a decommissioned device back in service',
     description: 'It is as it was, and its token stays dead: its agent has to enroll again.',
-    access: may('devices:delete'),
+    access: everyScope('devices:delete'),
     params: IdParams,
     response: Device,
     errors: ['conflict', 'limit_reached', 'tenant_inactive'],
@@ -98,7 +95,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     summary: 'Move a device to another site, also of another organization',
     description:
       'All that belongs to the device goes with it; what cannot is named in the answer. Its connection ends, and its agent comes back by itself.',
-    access: may('devices:write'),
+    access: everyScope('devices:write'),
     params: IdParams,
     body: DeviceMove,
     response: DeviceMoved,

@@ -1,20 +1,22 @@
+import { raw } from 'objection';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
 import { definitionsToStoreBy } from '../../custom-fields/index.ts';
 import { assertManageable, assertOrganizationAccess, readOrganization } from '../../organizations/index.ts';
-import { assertRoomForDevice } from './device-quota.ts';
+import { assertDeviceQuota } from './device-quota.ts';
+import { Device } from '../device.model.ts';
 import { readDevice } from '../device.service.ts';
-import { type DeviceToChange, lockDevice } from './device-lock.ts';
+import { type LockedDevice, lockDevice } from './device-lock.ts';
 import type { DeviceMove } from './management.schema.ts';
 import { assertSiteOf, movedMeanwhile } from './update.service.ts';
 
 const MOVE_MINUTES = 5;
 
 /**
- * To another site, and with it to another organization. All that belongs to the device goes with it, by the keys that
- * refer to it; what cannot is named. Its token stays good, and the agent comes back under what the device is now.
+ * Moves a device to another site, which may be one of another organization. The records of the device move with it by
+ * their foreign keys; the answer names what cannot. The token stays valid, and the agent reconnects as the moved device.
  */
 export async function moveDevice(ctx: Context, id: string, { orgId, siteId }: DeviceMove, hub: DeviceHub) {
   const before = await readDevice(ctx, id);
@@ -31,20 +33,17 @@ export async function moveDevice(ctx: Context, id: string, { orgId, siteId }: De
     kept === undefined
       ? { groupsLeft: [], customFieldsDropped: [] }
       : await leaveOrganization(ctx, device, target, kept);
-  const custom = left.customFieldsDropped;
   await namingConflict(
-    ctx
-      .tx('devices')
-      .where({ id })
-      .update({
-        org_id: target,
-        site_id: siteId,
-        custom_fields: ctx.tx.raw('custom_fields - ?::text[]', [custom]),
-        updated_at: new Date(),
+    Device.query(ctx.tx)
+      .findById(id)
+      .patch({
+        orgId: target,
+        siteId,
+        customFields: raw('custom_fields - ?::text[]', [left.customFieldsDropped]),
       }),
     'devices_machine_key',
     'body.orgId',
-    'The organization has this very machine as another device already.',
+    'The organization already has another device with the same machine id.',
   );
   ctx.afterCommit(() => hub.devicesMoved([id]));
   return { device: await readDevice(ctx, id), ...left, from: { orgId: before.orgId, siteId: before.siteId } };
@@ -60,12 +59,12 @@ async function sharedKeys(ctx: Context, from: string, to: string): Promise<Reado
 
 async function leaveOrganization(
   ctx: Context,
-  { id, orgId, customFields }: DeviceToChange,
+  { id, orgId, customFields }: LockedDevice,
   target: string,
   kept: ReadonlySet<string>,
 ) {
   const [from, to] = [await readOrganization(ctx, orgId), await readOrganization(ctx, target)];
-  await assertRoomForDevice(ctx.tx, target, from.partnerId === to.partnerId ? 'organization' : undefined);
+  await assertDeviceQuota(ctx.tx, target, from.partnerId === to.partnerId ? 'organization' : undefined);
   const { rows } = await ctx.tx.raw<{ rows: { id: string; name: string }[] }>(
     `with ended as (delete from device_group_members where org_id = ? and device_id = ? returning group_id),
     noted as (
@@ -75,7 +74,7 @@ async function leaveOrganization(
     select g.id, g.name from device_groups g join ended on ended.group_id = g.id order by ${nameOrder('g.name')}, g.id`,
     [orgId, id, ctx.caller.userId, orgId, id],
   );
-  // A machine may have stored a great many events, each of which is rewritten.
+  // A device may have stored many events, and each of them is rewritten.
   await ctx.tx.raw(`set local statement_timeout = '${MOVE_MINUTES}min'`);
   const customFieldsDropped = Object.keys(customFields).filter((key) => !kept.has(key));
   return { groupsLeft: rows, customFieldsDropped };

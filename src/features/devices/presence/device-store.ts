@@ -23,7 +23,7 @@ import { devicesFound } from '../device.service.ts';
 
 const NONE_PASSED: PassedAddresses = new Map();
 
-/** The hub's view of the database. */
+/** What the hub reads and writes of devices. */
 export function createDeviceStore({
   db,
   nodeId,
@@ -37,11 +37,11 @@ export function createDeviceStore({
   nodeId: string;
   audit: AuditTrail;
   log: Logger;
-  /** Shares out the connections among people who read whole fleets, so that presence always finds one. */
+  /** Limits how many connections reads of whole fleets may hold, so that presence always finds one. */
   expensive?: ExpensiveWork;
-  /** Called with devices that were heard of, once that is in the database. */
+  /** Called with the devices of a batch once it is written. */
   onHeard?: (deviceIds: readonly string[]) => void;
-  /** And with those of them that have come or gone. */
+  /** Called with those of them that connected or disconnected. */
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   const write = async (
@@ -52,7 +52,7 @@ export function createDeviceStore({
     passed: PassedAddresses = NONE_PASSED,
   ) => {
     const hasMoved = (device: Changed) => device.hasMoved;
-    // Mostly nobody has. Where somebody comes from another address than before, it is done again with the audit trail.
+    // Addresses rarely change. Where one did, the write is repeated in a transaction that also audits the change.
     const restless = passed.size === 0 ? [] : records.filter(({ deviceId }) => passed.has(deviceId));
     const written =
       restless.length > 0
@@ -78,7 +78,7 @@ export function createDeviceStore({
     if (turned.length > 0) onPresence?.(turned.map(({ device_id: deviceId }) => deviceId));
   };
 
-  // It waits for its turn for as long as it takes: how much a person can ask for at once is limited elsewhere.
+  // It waits for its turn without a limit: how much a caller can ask for at once is limited elsewhere.
   const ofPerson = <T>(caller: Caller, work: (tx: Tx) => Promise<T>) =>
     expensive.run(caller, () => withTenant(db, caller, work, { readOnly: true }), { isPatient: true });
 
@@ -102,7 +102,7 @@ export function createDeviceStore({
       ),
 
     async reporting(deviceIds) {
-      const { rows } = await withSystem(db, 'who reports without a connection', (tx) =>
+      const { rows } = await withSystem(db, 'which devices report without a connection', (tx) =>
         deviceIds === undefined
           ? tx.raw(`select device_id, reports_until from device_presence where reports_until > now()`)
           : tx.raw(
@@ -118,8 +118,8 @@ export function createDeviceStore({
     },
 
     async recordFacts(facts) {
-      const { rows } = await withSystem(db, 'write what agents say of their machines', (tx) =>
-        // Locked in the order of their ids, as by all who change many.
+      const { rows } = await withSystem(db, 'write what agents report about their machines', (tx) =>
+        // Locked in the order of their ids, as every change of many devices does.
         tx.raw<{ rows: { id: string }[] }>(
           `with u as materialized (
             select * from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[],
@@ -150,7 +150,7 @@ export function createDeviceStore({
 
     async markLost(nodes) {
       const [condition, values] = heldBy(nodes);
-      const lost = await withSystem(db, 'what a lost node held is not connected', async (tx) => {
+      const lost = await withSystem(db, 'mark the devices of lost nodes as disconnected', async (tx) => {
         const { rows } = await tx.raw(
           `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
           where state = 'connected' and ${condition} returning device_id, since, epoch::float8 as epoch`,
@@ -216,7 +216,7 @@ export function createDeviceStore({
     },
 
     async summariesOf(deviceIds) {
-      return withSystem(db, 'read devices that have changed, for whoever watches', async (tx) => {
+      return withSystem(db, 'read changed devices for their watchers', async (tx) => {
         const query = tx('devices as d')
           .join('organizations as o', 'o.id', 'd.org_id')
           .joinRaw(PRESENCE_JOIN)
@@ -234,6 +234,6 @@ export function createDeviceStore({
 function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, values: unknown[]] {
   if ('of' in nodes) return ['node_id = ?', [nodes.of]];
   if (nodes.allBut.length === 0) return ['true', []];
-  // One that has only just come may not be known to whoever asks.
+  // A node that has just started may not be known to this one yet.
   return [`not node_id = any(?::text[]) and since < now() - interval '10 seconds'`, [[...nodes.allBut]]];
 }

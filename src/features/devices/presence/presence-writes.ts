@@ -7,8 +7,8 @@ import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Logger } from '../../../platform/logger.ts';
 
 /**
- * How a batch of presence is written, and what is another about its devices than before. A batch goes in as arrays: one
- * statement, one plan, however many devices.
+ * Writes batches of presence and reports what changed by them. A batch is passed as arrays: one statement and one plan for
+ * any number of devices.
  */
 
 export interface Moved {
@@ -20,13 +20,13 @@ export interface Moved {
   after: string;
 }
 
-/** A device that has come, gone, or come from another address. */
+/** A device that connected, disconnected, or changed its address. */
 export type Changed = Moved & { hasMoved: boolean; hasTurned: boolean };
 
 /**
- * A statement that writes presence by `upsert`, and answers who has come, gone, or come from another address by that:
- * of heartbeats mostly nobody. What was there before is read in the same statement, so it costs no round trip.
- * @param upsert  in which $1 are the ids of the devices, an array
+ * A statement that writes presence by `upsert` and returns the devices that connected, disconnected or changed their
+ * address by it; for heartbeats mostly none. The earlier values are read in the same statement, without another round trip.
+ * @param upsert  in which $1 is the array of device ids
  */
 const presenceStatement = (name: string, upsert: string): Statement => ({
   name,
@@ -43,7 +43,7 @@ const presenceStatement = (name: string, upsert: string): Statement => ({
     where c."hasMoved" or c."hasTurned"`,
 });
 
-/** The connections of devices. An epoch that is older than what is known changes nothing. */
+/** Writes connections. An epoch older than the stored one changes nothing. */
 export const WRITE_PRESENCE = presenceStatement(
   'write-presence',
   `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
@@ -67,7 +67,7 @@ export const WRITE_PRESENCE = presenceStatement(
   where p.epoch <= excluded.epoch`,
 );
 
-/** What `WRITE_PRESENCE` is given. */
+/** The parameters of `WRITE_PRESENCE`. */
 export const presenceValues = (nodeId: string, records: readonly PresenceRecord[]): string[] => [
   column(records, (r) => r.deviceId),
   nodeId,
@@ -78,7 +78,7 @@ export const presenceValues = (nodeId: string, records: readonly PresenceRecord[
   ...heardValues(records),
 ];
 
-/** Whoever reports without a connection says nothing about the connection: that stays as it is. */
+/** Writes reports over HTTP, which leave the state of the connection as it is. */
 export const WRITE_REPORTS = presenceStatement(
   'write-reports',
   `insert into device_presence as p (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, last_ip,
@@ -100,7 +100,7 @@ export const WRITE_REPORTS = presenceStatement(
     reports_until = greatest(p.reports_until, excluded.reports_until)`,
 );
 
-/** What `WRITE_REPORTS` is given. */
+/** The parameters of `WRITE_REPORTS`. */
 export const reportValues = (nodeId: string, records: readonly ReportRecord[]): string[] => [
   column(records, (r) => r.deviceId),
   nodeId,
@@ -108,7 +108,7 @@ export const reportValues = (nodeId: string, records: readonly ReportRecord[]): 
   column(records, (r) => r.until),
 ];
 
-/** What both are given of whoever was heard. */
+/** The parameters that both statements share. */
 const heardValues = (records: readonly (PresenceRecord | ReportRecord)[]): string[] => [
   column(records, (r) => r.lastSeenAt),
   column(records, (r) => r.lastIp),
@@ -121,12 +121,12 @@ const heardValues = (records: readonly (PresenceRecord | ReportRecord)[]): strin
 const column = <T>(records: readonly T[], read: (record: T) => string | number | null) =>
   arrayLiteral(records.map(read));
 
-/** Hundredths are enough; a number that is too small for single precision would fail the batch of all devices. */
+/** Rounded to hundredths: a number too small for single precision would fail the whole batch. */
 const percent = (value: number | undefined) => (value === undefined ? null : Math.round(value * 100) / 100);
 
 /**
- * The moves of devices that came from several addresses since they were last written: from the one that is stored, over
- * those they passed, to the one that is written now. For before that is written, in its transaction.
+ * The address changes of devices that used several addresses since they were last written: from the stored one, through
+ * those in between, to the one about to be written. Call it before that write, in its transaction.
  */
 export async function movesOverPassed(
   tx: Tx,
@@ -156,7 +156,7 @@ const LAST_ADDRESSES: Statement = {
     where d.id = any($1::uuid[])`,
 };
 
-/** In the transaction that writes the new address, a whole fleet that comes by another proxy at once. */
+/** Audits address changes in the transaction that writes them, which may be those of a whole fleet behind a new proxy. */
 export async function noteMoves(
   tx: Tx,
   moves: readonly Moved[],
