@@ -1,5 +1,5 @@
 import { AlertRounds } from '../src/features/alerts/index.ts';
-import { raiseOffline, resolveOffline } from '../src/features/alerts/watched.ts';
+import { raiseOffline, resolveOffline } from '../src/features/alerts/alert-rules.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
-import { CHAIN_START, seal, type ChainEnd } from '../src/features/audit/chain.ts';
-import { checkStored } from '../src/features/audit/stored-check.ts';
+import { CHAIN_START, seal, type ChainEnd } from '../src/features/audit/chain/chain.ts';
+import { checkStored } from '../src/features/audit/verification/stored-check.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { runPrepared } from '../src/platform/db/prepared.ts';
 import { withSystem } from '../src/platform/db/transaction.ts';

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { lineWriter } from '../../src/cli/audit/export-to-file.ts';
-import { exportBundle } from '../../src/features/audit/export-bundle.ts';
+import { exportBundle } from '../../src/features/audit/export/export-bundle.ts';
 import { type BuiltPrograms, BUILT_PROGRAMS_VARIABLE, buildPrograms } from '../support/built-programs.ts';
 import { type AuditBench, createAuditBench } from '../features/audit/audit-support.ts';
 

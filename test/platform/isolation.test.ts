@@ -356,23 +356,23 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/api-keys/api-key-callers.ts': 1,
   'features/api-keys/key-usage.ts': 1,
   // Chains of all tenants are sealed in one batch, and checked and exported by the command line.
-  'features/audit/archive.ts': 2,
+  'features/audit/retention/archive.ts': 2,
   'features/audit/audit.routes.ts': 1,
-  'features/audit/export-bundle.ts': 1,
+  'features/audit/export/export-bundle.ts': 1,
   // Names of all chains are put on sheets in one round.
-  'features/audit/name-sheets.ts': 2,
+  'features/audit/name-index/name-index-compactor.ts': 2,
   // The names in what waits behind a batch, of whichever chains.
-  'features/audit/note-ahead.ts': 1,
+  'features/audit/sealing/prefetch-name-index.ts': 1,
   // An operator's export of a whole chain, noted in that chain.
-  'features/audit/note-export.ts': 1,
+  'features/audit/export/record-bundle-export.ts': 1,
   // Whose entries have had their time, and their check before they go.
-  'features/audit/old-entries.ts': 2,
-  'features/audit/prune-chain.ts': 1,
-  'features/audit/seal-batch.ts': 2,
-  'features/audit/signing-keys.ts': 2,
-  'features/audit/stored-check.ts': 1,
+  'features/audit/retention/audit-pruner.ts': 2,
+  'features/audit/retention/prune-chain.ts': 1,
+  'features/audit/sealing/seal-batch.ts': 2,
+  'features/audit/storage/signing-keys.ts': 2,
+  'features/audit/verification/stored-check.ts': 1,
   // Names of all chains that no entry uses any more.
-  'features/audit/unused-names.ts': 4,
+  'features/audit/name-index/unused-names.ts': 4,
   'features/auth/sign-in/accept-invitation.service.ts': 3,
   'features/auth/sign-in/sign-in.service.ts': 4,
   'features/auth/mfa/mfa.service.ts': 2,
@@ -386,7 +386,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/devices/management/maintenance-end.ts': 2,
   'features/enrollment/enroll.service.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
-  'features/groups/group-follower.ts': 2,
+  'features/groups/dynamic-group-sync.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
   'features/live-filters/fleet-store.ts': 2,
   // What public routes are given, as `ctx.withSystem`.

@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { BundleReader, type BundleReport, type BundleTrust } from '../../features/audit/bundle.ts';
-import { LINE_END, linesIn } from '../../features/audit/line-chunk.ts';
-import { ParallelCheck } from '../../features/audit/parallel-check.ts';
-import { RunWorkers } from '../../features/audit/run-workers.ts';
-import { PublicKey } from '../../features/audit/checkpoint.ts';
+import { BundleReader, type BundleReport, type BundleTrust } from '../../features/audit/chain/bundle.ts';
+import { LINE_END, linesIn } from '../../features/audit/verification/line-chunk.ts';
+import { ParallelCheck } from '../../features/audit/verification/parallel-check.ts';
+import { RunWorkers } from '../../features/audit/verification/verify-worker-pool.ts';
+import { PublicKey } from '../../features/audit/chain/checkpoint.ts';
 
 /** Reads a bundle from a file, with memory that does not grow with it. */
 export async function checkBundleFile(file: string, trust: BundleTrust = {}): Promise<BundleReport> {

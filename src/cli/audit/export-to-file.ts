@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
-import { exportBundle } from '../../features/audit/export-bundle.ts';
-import { noteBundleExport } from '../../features/audit/note-export.ts';
+import { exportBundle } from '../../features/audit/export/export-bundle.ts';
+import { noteBundleExport } from '../../features/audit/export/record-bundle-export.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Writes lines to a stream; the promise is there while the stream has more than it likes to hold. */

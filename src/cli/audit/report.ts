@@ -1,5 +1,5 @@
-import type { Fault } from '../../features/audit/chain-check.ts';
-import { fingerprintOf, type PublicKey } from '../../features/audit/checkpoint.ts';
+import type { Fault } from '../../features/audit/chain/chain-check.ts';
+import { fingerprintOf, type PublicKey } from '../../features/audit/chain/checkpoint.ts';
 
 /** What a check found, in the words of the command line. */
 export interface Report {

@@ -1,5 +1,5 @@
 import { SigningKeys } from '../../features/audit/index.ts';
-import { checkStored, type StoredReport } from '../../features/audit/stored-check.ts';
+import { checkStored, type StoredReport } from '../../features/audit/verification/stored-check.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { openSession } from '../../platform/db/pool.ts';
 import { startFailureText } from '../../start-failure.ts';

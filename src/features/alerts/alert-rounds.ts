@@ -8,7 +8,7 @@ import {
   RESOLVE_DISK,
   RESOLVE_UNWATCHED,
   resolveOffline,
-} from './watched.ts';
+} from './alert-rules.ts';
 
 export interface RoundTiming {
   everyMs: number;

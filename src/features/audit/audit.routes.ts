@@ -1,11 +1,11 @@
 import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { PublicKey } from './checkpoint.ts';
-import { exportRoutes } from './export.routes.ts';
-import { readingRoutes } from './reading.routes.ts';
-import { retentionRoutes } from './retention.routes.ts';
-import type { RetentionMeans } from './retention.service.ts';
-import { publicPart, signingKeyRows } from './signing-keys.ts';
+import { PublicKey } from './chain/checkpoint.ts';
+import { exportRoutes } from './export/export.routes.ts';
+import { readingRoutes } from './reading/reading.routes.ts';
+import { retentionRoutes } from './retention/retention.routes.ts';
+import type { RetentionMeans } from './retention/retention.service.ts';
+import { publicPart, signingKeyRows } from './storage/signing-keys.ts';
 
 export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
   name: 'Audit trail',

@@ -1,9 +1,9 @@
-export { createEntryArchive } from './archive.ts';
-export { createAuditTrail } from './audit-trail.ts';
+export { createEntryArchive } from './retention/archive.ts';
+export { createAuditTrail } from './recording/audit-trail.ts';
 export { auditRoutes } from './audit.routes.ts';
-export { NameSheets } from './name-sheets.ts';
-export { OldEntries } from './old-entries.ts';
-export { RepeatedReads } from './repeated-reads.ts';
-export type { RetentionMeans } from './retention.service.ts';
-export { AuditSealer } from './sealer.ts';
-export { SEALED_SIGNING_KEY, SigningKeys } from './signing-keys.ts';
+export { NameSheets } from './name-index/name-index-compactor.ts';
+export { OldEntries } from './retention/audit-pruner.ts';
+export { RepeatedReads } from './recording/repeated-reads.ts';
+export type { RetentionMeans } from './retention/retention.service.ts';
+export { AuditSealer } from './sealing/sealer.ts';
+export { SEALED_SIGNING_KEY, SigningKeys } from './storage/signing-keys.ts';

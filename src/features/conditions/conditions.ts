@@ -1,13 +1,13 @@
 import { invalid, AppError } from '../../platform/errors.ts';
-import { customKey } from './custom-field.ts';
-import type { CustomKinds, Dependency, Value } from './field.ts';
-import type { Fault } from './faults.ts';
-import { asker, type Ask, toProgram } from './in-memory.ts';
-import { instantText } from './instants.ts';
-import type { MatchableDevice } from './matchable-device.ts';
-import { parseRule } from './parse.ts';
-import { type Leaf, pathOf, type Rule } from './rule.ts';
-import { type SqlCondition, toSql } from './to-sql.ts';
+import { customKey } from './fields/custom-field.ts';
+import type { CustomKinds, Dependency, Value } from './fields/field.ts';
+import type { Fault } from './language/faults.ts';
+import { asker, type Ask, toProgram } from './memory/compile-predicate.ts';
+import { instantText } from './fields/instants.ts';
+import type { MatchableDevice } from './fields/matchable-device.ts';
+import { parseRule } from './language/parse.ts';
+import { type Leaf, pathOf, type Rule } from './language/rule.ts';
+import { type SqlCondition, toSql } from './sql/to-sql.ts';
 
 /** Conditions that were checked, ready to be asked: of the database, or of one device in memory. */
 export class Conditions {

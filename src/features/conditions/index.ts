@@ -1,4 +1,4 @@
-export { askDatabase, tryPatterns } from './ask-database.ts';
+export { askDatabase, tryPatterns } from './sql/pattern-timeout.ts';
 export {
   conditionFaults,
   Conditions,
@@ -6,11 +6,11 @@ export {
   parseConditions,
   type Reference,
 } from './conditions.ts';
-export { conditionsText } from './conditions-text.ts';
-export { customKey } from './custom-field.ts';
-export { decommissionedDevices, PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './device-source.ts';
-export type { Fault } from './faults.ts';
-export type { CustomKind, CustomKinds } from './field.ts';
-export type { MatchableDevice } from './matchable-device.ts';
-export { selectMatchable, toMatchable } from './matchable-row.ts';
-export { whereMatching } from './where-matching.ts';
+export { conditionsText } from './language/conditions-text.ts';
+export { customKey } from './fields/custom-field.ts';
+export { decommissionedDevices, PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './fields/device-source.ts';
+export type { Fault } from './language/faults.ts';
+export type { CustomKind, CustomKinds } from './fields/field.ts';
+export type { MatchableDevice } from './fields/matchable-device.ts';
+export { selectMatchable, toMatchable } from './memory/matchable-row.ts';
+export { whereMatching } from './sql/where-matching.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AuditSealer, SigningKeys } from '../../../src/features/audit/index.ts';
-import type { SealerTiming } from '../../../src/features/audit/sealer.ts';
+import type { SealerTiming } from '../../../src/features/audit/sealing/sealer.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
 import type { Logger } from '../../../src/platform/logger.ts';
 import { createSealer } from '../../../src/platform/secrets/sealed.ts';

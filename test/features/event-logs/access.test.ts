@@ -10,7 +10,7 @@ import {
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { entriesOf } from '../audit/reading-support.ts';
+import { entriesOf } from '../audit/reading/reading-support.ts';
 
 /** Who reads what machines and their agents have logged is in the audit trail; what they found there is not. */
 describe('reading logs', () => {

@@ -8,7 +8,7 @@ import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/fac
 import { CALLER } from '../../support/feed-client.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { entriesOf } from '../audit/reading-support.ts';
+import { entriesOf } from '../audit/reading/reading-support.ts';
 
 describe('the recorder of log reads', () => {
   let app: TestApp;

@@ -1,0 +1,182 @@
+import { z } from 'zod';
+import { instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { CATEGORIES } from './categories.ts';
+
+const range = { from: instantOrDay('begin').optional(), to: instantOrDay('end').optional() };
+
+interface Range {
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+const inOrder = noneBefore('from', 'to');
+
+const texts = {
+  user: text(255).optional().describe('Part of the e-mail address or the name of who did it, in any case.'),
+  action: text(100).optional().describe('Such as `site.create`.'),
+  resource: text(255).optional().describe('The type of the resource, or part of its name, in any case.'),
+};
+
+/** What narrows a list down. */
+export interface EntryFilter extends Range {
+  user?: string | undefined;
+  action?: string | undefined;
+  resource?: string | undefined;
+  userId?: string | undefined;
+  /** A text anywhere in an entry. */
+  q?: string | undefined;
+}
+
+const listFields = {
+  ...PageQuery.shape,
+  ...texts,
+  ...range,
+  skipCount: z
+    .enum(['true', 'false'])
+    .optional()
+    .transform((value) => value === 'true')
+    .meta({ type: 'string', description: 'With `true` nothing is counted: the answer has no total.' }),
+};
+
+export const EntryQuery = z.object(listFields).superRefine(inOrder);
+export type EntryQuery = z.infer<typeof EntryQuery>;
+
+export const EntrySearch = z
+  .object({
+    q: text(255).describe('Part of the action, e-mail address, resource or details.'),
+    ...listFields,
+  })
+  .superRefine(inOrder);
+
+export const ReportQuery = z.object(range).superRefine(inOrder);
+export type ReportQuery = z.infer<typeof ReportQuery>;
+
+export const ExportQuery = z.object({ userId: z.uuid().optional(), ...texts, ...range }).superRefine(inOrder);
+
+export const ExportRequest = z.strictObject({
+  format: z.enum(['csv', 'json']).default('json'),
+  filters: z.strictObject(texts).default({}),
+  dateRange: z.strictObject(range).superRefine(inOrder).default({}),
+});
+export type ExportRequest = z.infer<typeof ExportRequest>;
+
+const Pages = z
+  .object({
+    page: z.number().int(),
+    limit: z.number().int(),
+    total: z.number().int().optional(),
+    totalPages: z.number().int().optional(),
+    totalIsMinimum: z
+      .literal(true)
+      .optional()
+      .describe(
+        'A filter leaves more entries than are counted for a list: `total` is how many there are at the least.',
+      ),
+  })
+  .meta({ id: 'AuditPagination' });
+export type Pages = z.infer<typeof Pages>;
+
+/** As the list for people shows it. */
+const ShownEntry = z
+  .object({
+    id: z.guid(),
+    timestamp: Timestamp,
+    action: z.string(),
+    resource: z.string(),
+    resourceType: z.string(),
+    details: z.string().describe('JSON.'),
+    ipAddress: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    sessionId: z.string().nullable(),
+    user: z.object({
+      name: z.string().nullable(),
+      email: z.string().nullable(),
+      role: z.string().nullable(),
+      department: z.string().nullable(),
+    }),
+    changes: z.object({ before: z.unknown(), after: z.unknown() }),
+  })
+  .meta({ id: 'AuditEntry' });
+export type ShownEntry = z.infer<typeof ShownEntry>;
+export const ShownEntries = z.object({ entries: z.array(ShownEntry), pagination: Pages });
+
+export const LogEntry = z
+  .object({
+    id: z.guid(),
+    timestamp: Timestamp,
+    user: z.object({
+      id: z.guid(),
+      name: z.string().nullable(),
+      email: z.string().nullable(),
+      role: z.string().nullable(),
+    }),
+    action: z.string(),
+    resource: z.object({ type: z.string(), id: z.guid().nullable(), name: z.string().nullable() }),
+    category: z.enum(CATEGORIES),
+    result: z.enum(['success', 'failure', 'denied']),
+    ipAddress: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    details: JsonColumn,
+  })
+  .meta({ id: 'AuditLog' });
+export type LogEntry = z.infer<typeof LogEntry>;
+export const LogEntries = z.object({ data: z.array(LogEntry), pagination: Pages });
+
+/** All that is stored of an entry, with its place in the chain. */
+export const FullEntry = LogEntry.extend({
+  orgId: z.guid().nullable(),
+  partnerId: z.guid().nullable(),
+  actorType: z.enum(['user', 'api_key', 'agent', 'system']),
+  actorId: z.guid(),
+  errorMessage: z.string().nullable(),
+  seq: z.number().int(),
+  checksum: z.string(),
+  prevChecksum: z.string().nullable(),
+}).meta({ id: 'FullAuditLog' });
+export type FullEntry = z.infer<typeof FullEntry>;
+
+const Actions = z.array(z.object({ action: z.string(), count: z.number().int() }));
+const Recent = z.array(LogEntry);
+
+const UserActivity = z.object({
+  userId: z.guid(),
+  userName: z.string().nullable(),
+  userEmail: z.string().nullable(),
+  actionCount: z.number().int(),
+  lastActiveAt: Timestamp,
+});
+
+export const UserActivityReport = z.object({
+  totalUsers: z.number().int(),
+  totalEvents: z.number().int(),
+  actionsPerUser: z.array(UserActivity),
+  topUsers: z.array(UserActivity),
+  recentActivity: Recent,
+});
+
+export const SecurityReport = z.object({
+  totalEvents: z.number().int(),
+  loginAttempts: z.number().int(),
+  failedLogins: z.number().int(),
+  permissionChanges: z.number().int(),
+  byAction: Actions,
+  recentEvents: Recent,
+});
+
+export const ComplianceReport = z.object({
+  totalEvents: z.number().int(),
+  dataAccess: z.number().int(),
+  dataChanges: z.number().int(),
+  exports: z.number().int(),
+  byAction: Actions,
+  recentEvents: Recent,
+});
+
+export const Stats = z.object({
+  totalEvents: z.number().int(),
+  byCategory: z.array(z.object({ category: z.enum(CATEGORIES), count: z.number().int() })),
+  byUser: z.array(
+    z.object({ userId: z.guid(), userName: z.string().nullable(), actionCount: z.number().int() }),
+  ),
+  range: z.object({ from: Timestamp.nullable(), to: Timestamp.nullable() }),
+});

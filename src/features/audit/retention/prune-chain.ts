@@ -1,0 +1,202 @@
+import type { Db } from '../../../platform/db/pool.ts';
+import { withAuditAdmin, withSystem, type Tx } from '../../../platform/db/transaction.ts';
+import type { SealedEntry } from '../chain/chain.ts';
+import { ChainCheck, trustedKeys } from '../chain/chain-check.ts';
+import { type Checkpoint, checkpointHash, signCheckpoint, type SigningKey } from '../chain/checkpoint.ts';
+import { chainLock } from '../sealing/seal-batch.ts';
+import type { SigningKeys } from '../storage/signing-keys.ts';
+import {
+  readCheckpointsOf,
+  readConsistently,
+  readEntries,
+  readHead,
+  readLastCheckpoint,
+} from '../storage/stored-chains.ts';
+import { sortedKeys } from '../verification/stored-check.ts';
+
+/**
+ * Removes the oldest entries of a chain (docs/decisions/audit-chain.md), a portion at a time, and each portion in
+ * steps, so that neither memory nor the lock on the chain is held for long.
+ */
+
+/** Something that keeps entries from being removed, in words for the organization's administrators. */
+export class RetentionFailure extends Error {}
+
+interface Place {
+  seq: number;
+  checksum: string;
+}
+
+/** The oldest entries of a chain, all of them past their time, and checked. */
+export interface Portion {
+  chainId: string;
+  first: number;
+  /** Where it may be cut, the end of it last. */
+  steps: Place[];
+  last: Place;
+  /** The signed cut before it: what its first entry follows. Absent where nothing was pruned yet. */
+  anchor: Checkpoint | undefined;
+  /** The newest checkpoint of the chain, behind which the next one stands. */
+  newest: Checkpoint | undefined;
+  key: SigningKey;
+}
+
+export interface PruneSizes {
+  portion: number;
+  step: number;
+}
+
+/**
+ * The next portion whose entries are all older than `before`; none where the oldest entry is not. An entry that is
+ * younger keeps those behind it, whatever their time: what is left of a chain has no gap.
+ */
+export async function nextPortion(
+  db: Db,
+  own: SigningKeys,
+  { chainId, before }: { chainId: string; before: Date },
+  sizes: PruneSizes,
+): Promise<Portion | undefined> {
+  return withSystem(db, 'find and check the audit entries whose time is over', async (tx) => {
+    await readConsistently(tx);
+    const old = await oldest(tx, chainId, before, sizes.portion);
+    if (old === undefined) return undefined;
+    const head = await readHead(tx, chainId);
+    if (head === undefined) throw new RetentionFailure('The signed head of the chain is missing.');
+    const until = await nextSigned(tx, chainId, old.through, head);
+    const checkpoints = await readCheckpointsOf(tx, chainId, { from: old.first, through: until });
+    const { trusted } = await sortedKeys(tx, { own });
+
+    const check = new ChainCheck({ chainId, head, checkpoints, someCheckpoints: true }, trustedKeys(trusted));
+    const steps: Place[] = [];
+    let end = 0;
+    const onEntry = (entry: SealedEntry) => {
+      check.add(entry);
+      end = entry.seq;
+      const isStep = entry.seq === old.through || (entry.seq - old.first + 1) % sizes.step === 0;
+      if (isStep && entry.seq <= old.through) steps.push({ seq: entry.seq, checksum: entry.checksum });
+    };
+    await readEntries(tx, chainId, onEntry, { from: old.first, through: until });
+
+    const last = steps.at(-1);
+    const { fault } = check;
+    if (fault !== undefined) throw notIntact(`entry ${fault.seq ?? '?'}: ${fault.reason}`);
+    if (end !== until || last?.seq !== old.through) throw notIntact(`entries up to ${until} are missing`);
+    const current = await tx('audit_signing_keys').whereNull('retired_at').first('id');
+    return {
+      chainId,
+      first: old.first,
+      steps,
+      last,
+      anchor: checkpoints.findLast(({ kind }) => kind === 'cut'),
+      newest: await readLastCheckpoint(tx, chainId),
+      key: await own.privateKey(tx, current.id as string),
+    };
+  });
+}
+
+/** Whoever removed what is not intact would remove the proof of it. */
+const notIntact = (what: string) =>
+  new RetentionFailure(
+    `The chain is not intact, and nothing of it is removed until that is settled: ${what}`,
+  );
+
+async function oldest(
+  tx: Tx,
+  chainId: string,
+  before: Date,
+  limit: number,
+): Promise<{ first: number; through: number } | undefined> {
+  const { rows } = await tx.raw<{ rows: { first: string | null; through: string | null }[] }>(
+    `select min(seq) as first, max(seq) as through from (
+      select seq, bool_and("timestamp" < ?) over (order by seq) as is_old
+      from (select seq, "timestamp" from audit_logs where chain_id = ? order by seq limit ?) oldest
+    ) walked where is_old`,
+    [before, chainId, limit],
+  );
+  const { first, through } = rows[0] ?? {};
+  return first == null || through == null ? undefined : { first: Number(first), through: Number(through) };
+}
+
+/**
+ * The first signed place at or behind `through`. The check goes on to there: what comes before a signature is what was
+ * sealed, and what comes after it could have been rewritten.
+ */
+async function nextSigned(tx: Tx, chainId: string, through: number, head: Checkpoint): Promise<number> {
+  const kept = await tx('audit_checkpoints')
+    .where({ chain_id: chainId, kind: 'head' })
+    .where('seq', '>=', through)
+    .min<{ seq: string | null }>('seq as seq')
+    .first();
+  return Math.min(head.seq, kept?.seq == null ? head.seq : Number(kept.seq));
+}
+
+/** What is signed for the last entry that goes. */
+export const cutOf = (
+  { chainId, key }: Pick<Portion, 'chainId' | 'key'>,
+  place: Place,
+  newest: Checkpoint | undefined,
+): Checkpoint =>
+  signCheckpoint(
+    {
+      chainId,
+      kind: 'cut',
+      number: (newest?.number ?? 0) + 1,
+      ...place,
+      previous: newest === undefined ? null : checkpointHash(newest),
+      at: new Date().toISOString(),
+    },
+    key,
+  );
+
+export interface Removed {
+  entries: number;
+  cut: Checkpoint;
+}
+
+/**
+ * Removes the entries up to `place`, in one transaction in which nobody else writes to the chain. Answers nothing where
+ * somebody else has done so meanwhile.
+ */
+export async function cutChain(session: Db, portion: Portion, place: Place): Promise<Removed | undefined> {
+  const { chainId, key } = portion;
+  return withAuditAdmin(session, async (tx) => {
+    await tx.raw(`select pg_advisory_xact_lock(${chainLock('?::text')})`, [chainId]);
+    const row = await tx('audit_logs').where({ chain_id: chainId, seq: place.seq }).first('checksum');
+    if (row === undefined) return undefined;
+    const head = await readHead(tx, chainId);
+    if (row.checksum !== place.checksum || head === undefined) throw notIntact('it was changed just now');
+
+    const cut = cutOf(portion, place, await readLastCheckpoint(tx, chainId));
+    const { seq, checksum } = head;
+    const next = signCheckpoint(
+      {
+        chainId,
+        kind: 'head',
+        number: cut.number + 1,
+        seq,
+        checksum,
+        previous: checkpointHash(cut),
+        at: cut.at,
+      },
+      key,
+    );
+    await tx('audit_checkpoints').insert({ chain_id: chainId, kind: 'cut', seq: cut.seq, ...signed(cut) });
+    const entries = await tx('audit_logs').where('chain_id', chainId).where('seq', '<=', cut.seq).delete();
+    await tx('audit_logs')
+      .where({ chain_id: chainId, seq: cut.seq + 1 })
+      .update({ prev_checksum: null });
+    await tx('audit_chain_heads')
+      .where('chain_id', chainId)
+      .update({ seq, ...signed(next) });
+    return { entries, cut };
+  });
+}
+
+const signed = ({ number, checksum, previous, at, keyId, signature }: Checkpoint) => ({
+  number,
+  checksum,
+  previous,
+  at,
+  key_id: keyId,
+  signature,
+});

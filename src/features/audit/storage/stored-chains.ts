@@ -1,0 +1,115 @@
+import pg from 'pg';
+import { copyOut } from '../../../platform/db/copy-out.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import type { SealedEntry } from '../chain/chain.ts';
+import type { Checkpoint } from '../chain/checkpoint.ts';
+import { COPIED_COLUMNS, copiedEntry } from './copy-row.ts';
+
+/** Reads chains as they lie in the database, in the form in which they were sealed. */
+
+/** Fixes what this transaction sees, and the form in which times come. First thing in it. */
+export async function readConsistently(tx: Tx): Promise<void> {
+  await tx.raw(
+    `set transaction isolation level repeatable read, read only;
+    set local timezone = 'UTC'; set local datestyle = 'ISO'; set local statement_timeout = 0;
+    set local idle_in_transaction_session_timeout = 0`,
+  );
+}
+
+/** Places in a chain, the first and the last of them included. */
+export interface Span {
+  from: number;
+  through: number;
+}
+
+/** The entries of a chain, or some of them, in the order of `seq`. */
+export async function readEntries(
+  tx: Tx,
+  chainId: string,
+  onEntry: (entry: SealedEntry) => void | Promise<void>,
+  span?: Span,
+): Promise<void> {
+  await readEntryLines(tx, chainId, (line) => onEntry(copiedEntry(line)), span);
+}
+
+/** The same, each as `copiedEntry` takes it. */
+export async function readEntryLines(
+  tx: Tx,
+  chainId: string,
+  onLine: (line: Buffer) => void | Promise<void>,
+  span?: Span,
+): Promise<void> {
+  // COPY takes no bindings.
+  const some = span === undefined ? '' : `and seq between ${BigInt(span.from)} and ${BigInt(span.through)}`;
+  const literal = pg.escapeLiteral(chainId);
+  await copyOut(
+    tx,
+    `select ${COPIED_COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
+    onLine,
+  );
+}
+
+interface SignedRow {
+  chain_id: string;
+  kind?: Checkpoint['kind'];
+  number: string;
+  seq: string;
+  checksum: string;
+  previous: string | null;
+  at: Date;
+  key_id: string;
+  signature: string;
+}
+
+const checkpointOf = (row: SignedRow): Checkpoint => ({
+  chainId: row.chain_id,
+  kind: row.kind ?? 'head',
+  number: Number(row.number),
+  seq: Number(row.seq),
+  checksum: row.checksum,
+  previous: row.previous,
+  at: row.at.toISOString(),
+  keyId: row.key_id,
+  signature: row.signature,
+});
+
+export async function readHead(tx: Tx, chainId: string): Promise<Checkpoint | undefined> {
+  const row: SignedRow | undefined = await tx('audit_chain_heads').where('chain_id', chainId).first();
+  return row === undefined ? undefined : checkpointOf(row);
+}
+
+export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoint[]> {
+  const rows: SignedRow[] = await tx('audit_checkpoints').where('chain_id', chainId).orderBy('number');
+  return rows.map(checkpointOf);
+}
+
+/** The last that was kept. */
+export async function readLastCheckpoint(tx: Tx, chainId: string): Promise<Checkpoint | undefined> {
+  const row: SignedRow | undefined = await tx('audit_checkpoints')
+    .where('chain_id', chainId)
+    .orderBy('number', 'desc')
+    .first();
+  return row === undefined ? undefined : checkpointOf(row);
+}
+
+/** The latest cut, and what else was kept about entries of the span: what it takes to check these alone. */
+export async function readCheckpointsOf(tx: Tx, chainId: string, span: Span): Promise<Checkpoint[]> {
+  const rows: SignedRow[] = await tx('audit_checkpoints')
+    .where('chain_id', chainId)
+    .whereRaw(
+      `(seq between ? and ?
+        or number = (select max(number) from audit_checkpoints where chain_id = ? and kind = 'cut'))`,
+      [span.from, span.through, chainId],
+    )
+    .orderBy('number');
+  return rows.map(checkpointOf);
+}
+
+/** Every chain of which anything is there, one after the other. */
+export async function readChainIds(tx: Tx): Promise<string[]> {
+  const { rows } = await tx.raw(
+    `select chain_id from audit_chain_heads union select chain_id from audit_checkpoints
+    union select chain_id from audit_logs order by 1`,
+  );
+  return (rows as { chain_id: string }[]).map((row) => row.chain_id);
+}

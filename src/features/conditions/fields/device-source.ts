@@ -1,0 +1,23 @@
+import type { Query } from '../../../platform/db/pool.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import type { TenantScope } from '../../../platform/db/tenant-scope.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+
+/** Devices as queries see them: `d` is the device and `p` its presence. The SQL of all fields speaks of these. */
+
+/** What the device shows as its status: a decision about it where there is one, else whether it is connected, or
+ * reports without a connection. */
+export const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
+  when p.state = 'connected' or p.reports_until > now() then 'online' else 'offline' end`;
+
+export const PRESENCE_JOIN = 'left join device_presence p on p.device_id = d.id and p.org_id = d.org_id';
+
+/** The devices a caller can see that are not decommissioned; add conditions, order and limit. */
+export const visibleDevices = (tx: Tx, caller: TenantScope): Query =>
+  allDevices(tx, caller).where('d.condition', '<>', 'decommissioned');
+
+export const decommissionedDevices = (tx: Tx, caller: TenantScope): Query =>
+  allDevices(tx, caller).where('d.condition', 'decommissioned');
+
+const allDevices = (tx: Tx, caller: TenantScope): Query =>
+  tx('devices as d').joinRaw(PRESENCE_JOIN).whereRaw(inTenant(caller, 'd.org_id'));

@@ -1,0 +1,173 @@
+import { customKey } from '../fields/custom-field.ts';
+import type { CustomKinds, Field } from '../fields/field.ts';
+import { fieldNamed } from '../fields/fields.ts';
+import { Faults, type Fault } from './faults.ts';
+import { ConditionBudget, CONDITIONS_MAX } from './limits.ts';
+import { operatorOf, operatorsOf } from './operators.ts';
+import { type Group, type Leaf, pathOf, type Place, type Rule, type Test } from './rule.ts';
+
+export type Parsed = { ok: true; rule: Rule } | { ok: false; faults: Fault[] };
+
+/**
+ * Checks conditions and brings them into the form that the backends work with. Goes from group to group and never
+ * deeper into itself, so that any depth is fine.
+ * @param root  how the paths of faults begin
+ * @param customKinds  left out where the definitions are not known yet: what is asked of custom fields is not checked
+ */
+export function parseRule(
+  value: unknown,
+  { root = 'conditions', customKinds }: { root?: string; customKinds: CustomKinds | undefined },
+): Parsed {
+  const faults = new Faults();
+  const budget = new ConditionBudget();
+  const fieldOf = fieldsByName(customKinds ?? new Map());
+  const top: Group = { operator: 'and', children: [] };
+  // A group goes into the one around it where that says the same: a single child needs no operator.
+  const open: { items: readonly unknown[]; next: number; into: Group; place: Place | undefined }[] = [];
+
+  const enter = (raw: object, into: Group, place: Place | undefined): void => {
+    const group = readGroup(raw, (message, key) => faults.add(() => at(place, key), message));
+    if (group === undefined) return;
+    const { operator, items } = group;
+    let target = into;
+    if (items.length > 1 && operator !== into.operator) {
+      target = { operator, children: [] };
+      into.children.push(target);
+    }
+    open.push({ items, next: 0, into: target, place });
+  };
+  const at = (place: Place | undefined, ...more: readonly (string | number)[]) =>
+    [pathOf(root, place), ...more].join('.');
+
+  if (isObject(value) && !Object.hasOwn(value, 'field')) enter(value, top, undefined);
+  else faults.add(() => root, 'must be a group { operator, conditions }');
+  for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
+    if (frame.next === frame.items.length) {
+      open.pop();
+      continue;
+    }
+    const place: Place = { group: frame.place, index: frame.next };
+    const item = frame.items[frame.next];
+    frame.next += 1;
+    if (!isObject(item)) faults.add(() => at(place), NEITHER);
+    else if (Object.hasOwn(item, 'conditions')) enter(item, frame.into, place);
+    else if (!budget.takeCondition()) {
+      faults.add(() => root, `must have at most ${CONDITIONS_MAX} conditions, groups not counted`);
+      break;
+    } else {
+      const complain = (message: string, ...within: readonly (string | number)[]) =>
+        faults.add(() => at(place, ...within), message);
+      const leaf = readCondition(item, { place, customKinds, budget, fieldOf }, complain);
+      if (leaf !== undefined) frame.into.children.push(leaf);
+    }
+  }
+  if (faults.found) return { ok: false, faults: faults.list(root) };
+  const [first, ...others] = top.children;
+  return { ok: true, rule: first !== undefined && others.length === 0 ? first : top };
+}
+
+const NEITHER = 'must be a condition { field, operator, value } or a group { operator, conditions }';
+
+type Json = Record<string, unknown>;
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const shown = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text).toWellFormed();
+
+function refuseUnknownKeys(
+  raw: object,
+  known: readonly string[],
+  complain: (message: string, key: string) => void,
+): void {
+  for (const key of Object.keys(raw)) if (!known.includes(key)) complain('is not known here', shown(key));
+}
+
+function readGroup(
+  raw: object,
+  complain: (message: string, key: string) => void,
+): { operator: 'and' | 'or'; items: readonly unknown[] } | undefined {
+  const { operator, conditions } = raw as Json;
+  refuseUnknownKeys(raw, ['operator', 'conditions'], complain);
+  if (operator !== 'AND' && operator !== 'OR') complain('must be AND or OR', 'operator');
+  if (!Array.isArray(conditions) || conditions.length === 0) {
+    complain('must be a list with at least one condition', 'conditions');
+    return undefined;
+  }
+  return { operator: operator === 'OR' ? 'or' : 'and', items: conditions };
+}
+
+/** Thousands of conditions may ask for one custom field, which is made once for all of them. */
+function fieldsByName(customKinds: CustomKinds): (name: string) => Field | undefined {
+  const known = new Map<string, Field | undefined>();
+  return (name) => {
+    if (!known.has(name)) known.set(name, fieldNamed(name, customKinds));
+    return known.get(name);
+  };
+}
+
+type Complain = (message: string, ...within: readonly (string | number)[]) => void;
+
+function readCondition(
+  raw: Json,
+  {
+    place,
+    customKinds,
+    budget,
+    fieldOf,
+  }: {
+    place: Place;
+    customKinds: CustomKinds | undefined;
+    budget: ConditionBudget;
+    fieldOf: (name: string) => Field | undefined;
+  },
+  complain: Complain,
+): Leaf | undefined {
+  refuseUnknownKeys(raw, ['field', 'operator', 'value'], complain);
+  const { field: name, operator } = raw;
+  if (typeof operator !== 'string') complain('must be a string', 'operator');
+  if (typeof name !== 'string') {
+    complain('must be a string', 'field');
+    return undefined;
+  }
+  const field = fieldOf(name);
+  if (field === undefined || !name.isWellFormed() || name.includes('\0')) {
+    complain(`Unknown field "${shown(name).replaceAll('\0', '')}"`, 'field');
+    return undefined;
+  }
+  if (typeof operator !== 'string') return undefined;
+  if (customKinds === undefined && customKey(name) !== undefined) return undefined;
+  const test = readTest(raw, operator, { field, budget }, complain);
+  return test === undefined ? undefined : { field, operator, test, place };
+}
+
+function readTest(
+  raw: Json,
+  name: string,
+  { field, budget }: { field: Field; budget: ConditionBudget },
+  complain: Complain,
+): Test | undefined {
+  const operator = operatorOf(field.kind, name);
+  if (operator === undefined) {
+    const fit = operatorsOf(field.kind).join(', ');
+    complain(`"${shown(name)}" cannot be asked of ${shown(field.key)}; one of ${fit} can`, 'operator');
+    return undefined;
+  }
+  const hasValue = Object.hasOwn(raw, 'value');
+  if (hasValue !== operator.takesValue) {
+    complain(hasValue ? `must be left out with ${name}` : `is required with ${name}`, 'value');
+    return undefined;
+  }
+  const tooMany = name === 'matches' ? budget.takePattern(raw['value']) : undefined;
+  if (tooMany !== undefined) {
+    complain(tooMany, 'value');
+    return undefined;
+  }
+  const test = operator.read(
+    raw['value'],
+    (message, ...within) => complain(message, 'value', ...within),
+    field,
+  );
+  const tooMuch = test === undefined ? undefined : budget.takeTest(field, test);
+  if (tooMuch !== undefined) complain(tooMuch, 'value');
+  return test;
+}

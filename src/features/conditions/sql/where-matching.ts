@@ -1,0 +1,27 @@
+import type { Caller } from '../../../platform/context.ts';
+import type { Query } from '../../../platform/db/pool.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import type { TenantScope } from '../../../platform/db/tenant-scope.ts';
+import type { Conditions } from '../conditions.ts';
+import type { SqlValue } from '../fields/sql-fragment.ts';
+
+/** Narrows a query on `visibleDevices` to those that match. `now` in milliseconds. */
+export function whereMatching<Row extends object>(
+  query: Query<Row>,
+  conditions: Conditions,
+  {
+    caller,
+    now = Date.now(),
+    prefix = 'matching',
+  }: { caller: Caller | TenantScope; now?: number; prefix?: string },
+): Query<Row> {
+  const { text, values, named } = conditions.toSql({ now, tenant: inTenant(caller, 'd.org_id'), prefix });
+  for (const one of named) {
+    void query.withMaterialized(one.name, query.client.raw(one.text, bindings(one.values)));
+  }
+  return query.whereRaw(text, bindings(values));
+}
+
+/** Knex takes no list that must not be written to. */
+const bindings = (values: readonly SqlValue[]) =>
+  values.map((value) => (typeof value === 'object' ? [...value] : value));

@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { setTimeout as delay } from 'node:timers/promises';
+import { NameSheets } from '../../../../src/features/audit/index.ts';
+import { HOLD_NAMES } from '../../../../src/features/audit/name-index/name-index-cache.ts';
+import { runPrepared } from '../../../../src/platform/db/prepared.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { type AuditBench, createAuditBench } from '../audit-support.ts';
+
+describe('sheets of names', () => {
+  let bench: AuditBench;
+  let sheets: NameSheets;
+  before(async () => {
+    bench = await createAuditBench();
+    sheets = new NameSheets({ db: bench.db, log: quietLog });
+  });
+  after(async () => {
+    await sheets.close();
+    await bench.close();
+  });
+
+  it('pass over no name that is being noted while others are', async () => {
+    await bench.add(1, { name: 'first ' });
+    await bench.sealer.flush();
+    const note = (name: string, meanwhile: () => Promise<void>) =>
+      withSystem(bench.db, 'note a name', async (tx) => {
+        await runPrepared(tx, HOLD_NAMES, []);
+        await tx.raw(
+          `insert into audit_resources (chain_id, resource_type, resource_name) values (?, 'site', ?)`,
+          [bench.orgId, name],
+        );
+        await meanwhile();
+      });
+    let isGathered = false;
+    let gathering: Promise<number> | undefined;
+    await note('slow', async () => {
+      await note('quick', async () => {});
+      gathering = sheets.gather().finally(() => (isGathered = true));
+      await delay(300);
+      expect(isGathered).to.equal(false);
+    });
+    await gathering;
+    const [{ names } = { names: [] }] = await bench.owner<{ names: string[] }>(
+      `select array_agg(name order by name) as names from audit_name_sheets, unnest(names) as name`,
+    );
+    expect(names).to.include.members(['quick', 'slow']);
+    expect(await sheets.gather()).to.equal(0);
+  });
+});
