@@ -7,8 +7,8 @@ import {
   AuditSealer,
   createAuditTrail,
   createEntryArchive,
-  NameSheets,
-  OldEntries,
+  NameIndexCompactor,
+  AuditPruner,
   SigningKeys,
 } from './features/audit/index.ts';
 import { createApiKeyCallers, revokeKeysOf } from './features/api-keys/index.ts';
@@ -25,7 +25,7 @@ import { createCommandLedger } from './features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore, MaintenanceEnd } from './features/devices/index.ts';
 import { enrollLimits } from './features/enrollment/index.ts';
 import { LogReadRecorder } from './features/event-logs/index.ts';
-import { GroupFollower } from './features/groups/index.ts';
+import { DynamicGroupSync } from './features/groups/index.ts';
 import { routeTable } from './features/index.ts';
 import { createFleetStore } from './features/live-filters/index.ts';
 import { createRegistration } from './features/registration/index.ts';
@@ -122,7 +122,7 @@ export async function startServer({
   const expensiveLive = new ExpensiveWork({ poolSize: hubPoolSize(config.databasePoolSize) });
   let hub: Hub | undefined;
   let cluster: Cluster | undefined;
-  let groups: GroupFollower | undefined;
+  let groups: DynamicGroupSync | undefined;
   try {
     const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
     closing.add('mailer', () => mailer.close());
@@ -221,7 +221,7 @@ export async function startServer({
       await live.close();
       await ended;
     });
-    const follower = (groups = new GroupFollower({ db: database.hubPool, hub, log }));
+    const follower = (groups = new DynamicGroupSync({ db: database.hubPool, hub, log }));
     closing.add('groups', () => follower.close());
     metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
       follower.failing(),
@@ -293,10 +293,10 @@ export async function startServer({
     const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
     rowPruner.start();
     closing.add('row pruner', () => rowPruner.close());
-    const nameSheets = new NameSheets({ db: database.hubPool, log });
+    const nameSheets = new NameIndexCompactor({ db: database.hubPool, log });
     nameSheets.start();
     closing.add('name sheets', () => nameSheets.close());
-    const oldEntries = new OldEntries({
+    const oldEntries = new AuditPruner({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
       keys: auditKeys,

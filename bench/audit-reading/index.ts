@@ -1,6 +1,6 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { NameSheets } from '../../src/features/audit/index.ts';
+import { NameIndexCompactor } from '../../src/features/audit/index.ts';
 import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
 import { buildOrganization, buildPartner, buildPerson, signIn } from '../../test/support/factories.ts';
 import { quietLog } from '../../test/support/quiet-log.ts';
@@ -223,7 +223,7 @@ async function prepared(): Promise<Ground> {
     },
   };
   await seedEntries(postgres.ownerUrl, ground, ENTRIES);
-  await new NameSheets({ db: app.server.database.hubPool, log: quietLog }).gather();
+  await new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog }).gather();
   await writeFile(file, JSON.stringify(ground));
   return ground;
 }

@@ -77,10 +77,10 @@ export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
   'diagnostic-logs': byRules(diagnosticLogRetention),
   'log-retention': [bounded('log_retention', ONE_PER_ORGANIZATION)],
   audit: [
-    { table: 'audit_logs', ends: 'retention', worker: 'OldEntries' },
-    { table: 'audit_actors', ends: 'retention', worker: 'OldEntries' },
-    { table: 'audit_resources', ends: 'retention', worker: 'OldEntries' },
-    { table: 'audit_name_sheets', ends: 'retention', worker: 'OldEntries' },
+    { table: 'audit_logs', ends: 'retention', worker: 'AuditPruner' },
+    { table: 'audit_actors', ends: 'retention', worker: 'AuditPruner' },
+    { table: 'audit_resources', ends: 'retention', worker: 'AuditPruner' },
+    { table: 'audit_name_sheets', ends: 'retention', worker: 'AuditPruner' },
     bounded('audit_outbox', 'the sealer empties it within a second'),
     bounded('audit_chain_heads', 'a chain has one row'),
     bounded(

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { BundleReader, type BundleReport, type BundleTrust } from '../../features/audit/chain/bundle.ts';
 import { LINE_END, linesIn } from '../../features/audit/verification/line-chunk.ts';
 import { ParallelCheck } from '../../features/audit/verification/parallel-check.ts';
-import { RunWorkers } from '../../features/audit/verification/verify-worker-pool.ts';
+import { VerifyWorkerPool } from '../../features/audit/verification/verify-worker-pool.ts';
 import { PublicKey } from '../../features/audit/chain/checkpoint.ts';
 
 /** Reads a bundle from a file, with memory that does not grow with it. */
 export async function checkBundleFile(file: string, trust: BundleTrust = {}): Promise<BundleReport> {
   const reader = new BundleReader(trust);
-  const workers = new RunWorkers();
+  const workers = new VerifyWorkerPool();
   const lines = new ParallelCheck(
     { form: 'bundled', line: (line) => reader.line(line.toString()), run: (run) => reader.run(run) },
     workers,

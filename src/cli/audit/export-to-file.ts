@@ -3,7 +3,7 @@ import { createWriteStream, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import { exportBundle } from '../../features/audit/export/export-bundle.ts';
-import { noteBundleExport } from '../../features/audit/export/record-bundle-export.ts';
+import { recordBundleExport } from '../../features/audit/export/record-bundle-export.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Writes lines to a stream; the promise is there while the stream has more than it likes to hold. */
@@ -29,7 +29,7 @@ export async function exportToFile(chainId: string, file: string): Promise<void>
   try {
     const { entries } = await withInstallation({ migrates: false }, async (installation) => {
       const exported = await exportBundle(installation.db, chainId, lineWriter(output));
-      await noteBundleExport(installation, chainId, exported);
+      await recordBundleExport(installation, chainId, exported);
       return exported;
     });
     output.end();

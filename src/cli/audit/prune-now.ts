@@ -1,4 +1,4 @@
-import { createEntryArchive, NameSheets, OldEntries, SigningKeys } from '../../features/audit/index.ts';
+import { createEntryArchive, NameIndexCompactor, AuditPruner, SigningKeys } from '../../features/audit/index.ts';
 import { startFailureText } from '../../start-failure.ts';
 import { type Installation, withInstallation } from '../with-installation.ts';
 
@@ -17,9 +17,9 @@ export async function pruneNow(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function cleanupOf({ db, auditAdminUrl: adminUrl, secrets, log, config }: Installation): OldEntries {
+function cleanupOf({ db, auditAdminUrl: adminUrl, secrets, log, config }: Installation): AuditPruner {
   const keys = new SigningKeys(secrets);
   const { auditArchive } = config;
   const archive = auditArchive === undefined ? undefined : createEntryArchive(db, keys, auditArchive);
-  return new OldEntries({ db, adminUrl, keys, archive, sheets: new NameSheets({ db, log }), log });
+  return new AuditPruner({ db, adminUrl, keys, archive, sheets: new NameIndexCompactor({ db, log }), log });
 }

@@ -14,7 +14,7 @@ export interface Report {
   isArchive?: boolean;
   head?: { seq: number } | undefined;
   /** The keys came with what was checked: their fingerprints are for a person to compare. */
-  keysUntold?: boolean;
+  keysFromBundle?: boolean;
 }
 
 const isWell = ({ faults, foreignKeys }: Report) => faults.length === 0 && foreignKeys.length === 0;
@@ -34,7 +34,7 @@ export function tell(report: Report, milliseconds: number, asJson: boolean): num
     ...(report.isArchive === true
       ? [`An archive: what was removed from the chain, up to entry ${report.head?.seq}.`]
       : []),
-    ...(report.keysUntold === true
+    ...(report.keysFromBundle === true
       ? ['These keys came with the bundle. Compare them with GET /api/v1/audit-keys, or give --keys.']
       : []),
     `${isWell(report) ? 'OK ' : 'NOT INTACT'} ${report.entries} entries, ${report.checkpoints} checkpoints in ${report.chains} chains; ${(milliseconds / 1000).toFixed(1)} s, ${rate} entries/s`,

@@ -24,7 +24,7 @@ export async function verifyBundle(file: string, options: VerifyOptions): Promis
       chains: 1,
       faults: report.fault === undefined ? [] : [report.fault],
       foreignKeys: [],
-      keysUntold: keys === undefined,
+      keysFromBundle: keys === undefined,
     },
     performance.now() - since,
     options.json === true,

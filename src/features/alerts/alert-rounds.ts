@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import {
-  AT_ONCE,
+  BATCH_SIZE,
   RAISE_DISK,
   raiseOffline,
   RESOLVE_DISK,
@@ -131,8 +131,8 @@ async function affected(tx: Tx, sql: string): Promise<number> {
 
 async function inPortions(tx: Tx, sql: string): Promise<number> {
   let all = 0;
-  let some = AT_ONCE;
-  while (some === AT_ONCE) {
+  let some = BATCH_SIZE;
+  while (some === BATCH_SIZE) {
     some = await affected(tx, sql);
     all += some;
   }

@@ -11,7 +11,7 @@ export const OFFLINE = 'device_offline';
 export const DISK = 'disk_full';
 
 /** Raised at once at most; the rest of them follows in the next statement. */
-export const AT_ONCE = 10_000;
+export const BATCH_SIZE = 10_000;
 
 /** A device that has only just come may go again; until then its alert stands. */
 const STAYS = `interval '2 minutes'`;
@@ -55,25 +55,25 @@ const PRESENCE = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at f
 
 // The few thresholds that there are, of each the devices that have passed it since: a range of the index.
 const JUST_PASSED = `
-  (select distinct minutes from organizations_told where minutes is not null) as threshold
+  (select distinct minutes from monitored where minutes is not null) as threshold
   cross join ${lookedUp(`select ${PRESENCE} where p.state = 'disconnected' and ${isGoneFor('threshold.minutes')}
     and ${GONE_AT} > ${LAST_ROUND} - make_interval(mins => threshold.minutes)`)} p`;
 const ALL_PASSED = `
   (select ${PRESENCE}
-    where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from organizations_told)')}) p`;
+    where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from monitored)')}) p`;
 
 /** Devices that are gone for longer than their organization's threshold, and of whom that was not told yet. */
 export const raiseOffline = (isWhole: boolean): string =>
   raiseSql(`
-    with organizations_told as materialized (${ORGANIZATIONS}),
-    untold as materialized (
+    with monitored as materialized (${ORGANIZATIONS}),
+    unreported as materialized (
       select p.*, ${isWhole ? 'null::integer' : 'threshold.minutes'} as passed from ${isWhole ? ALL_PASSED : JUST_PASSED}
       left join ${lookedUp(`select a.last_at from alerts a
         where a.subject_id = p.device_id and a.kind = '${OFFLINE}' and ${STANDS('a')}`)} a on true
       where (a.last_at is null or a.last_at < p.gone_at)
         and (p.reason <> 'node_lost' or p.gone_at <= now() - make_interval(mins => ${LOST_NODE_MINUTES}))
     ), in_service as materialized (
-      select p.*, d.org_id, d.name from untold p
+      select p.*, d.org_id, d.name from unreported p
       cross join ${IN_SERVICE_DEVICE} d
     )
     select p.org_id, p.device_id, '${OFFLINE}' as kind, 'high' as severity, p.name || ' is offline' as title,
@@ -83,9 +83,9 @@ export const raiseOffline = (isWhole: boolean): string =>
       jsonb_build_object('since', ${iso('p.gone_at')}, 'reason', p.reason, 'lastSeenAt', ${iso('p.last_seen_at')},
         'thresholdMinutes', o.minutes) as details, true as cause_lasts
     from in_service p
-    join organizations_told o on o.org_id = p.org_id and coalesce(p.passed = o.minutes, true)
+    join monitored o on o.org_id = p.org_id and coalesce(p.passed = o.minutes, true)
       and p.gone_at <= now() - make_interval(mins => o.minutes)
-    limit ${AT_ONCE}`);
+    limit ${BATCH_SIZE}`);
 
 const JUST_BACK = `
   select a.id from (
@@ -108,22 +108,22 @@ export const resolveOffline = (isWhole: boolean): string => `
 
 /** Disks above their organization's threshold, as devices that are there have measured them lately. */
 export const RAISE_DISK = raiseSql(`
-  with organizations_told as materialized (${ORGANIZATIONS}),
-  untold as materialized (
+  with monitored as materialized (${ORGANIZATIONS}),
+  unreported as materialized (
     select p.device_id, p.disk_over, p.disk_percent, p.metrics_at from device_presence p
     left join ${lookedUp(`select a.id from alerts a
       where a.subject_id = p.device_id and a.kind = '${DISK}' and ${STANDS('a')}`)} a on true
-    where p.disk_over is not null and p.disk_over >= (select min(disk_percent) from organizations_told)
+    where p.disk_over is not null and p.disk_over >= (select min(disk_percent) from monitored)
       and p.metrics_at > now() - ${FRESH} and a.id is null
   ), in_service as materialized (
-    select p.*, d.org_id, d.name from untold p cross join ${IN_SERVICE_DEVICE} d
+    select p.*, d.org_id, d.name from unreported p cross join ${IN_SERVICE_DEVICE} d
   )
   select p.org_id, p.device_id, '${DISK}' as kind, 'high' as severity, 'Disk of ' || p.name || ' is almost full' as title,
     format('The disk of %s is %s %% full; the threshold is %s %%.', p.name, p.disk_over, o.disk_percent) as message,
     jsonb_build_object('diskPercent', p.disk_percent, 'thresholdPercent', o.disk_percent, 'at', ${iso('p.metrics_at')}) as details,
     true as cause_lasts
-  from in_service p join organizations_told o on o.org_id = p.org_id and p.disk_over >= o.disk_percent
-  limit ${AT_ONCE}`);
+  from in_service p join monitored o on o.org_id = p.org_id and p.disk_over >= o.disk_percent
+  limit ${BATCH_SIZE}`);
 
 export const RESOLVE_DISK = `
   update alerts a set ${causeEndedSql(`'The disk is ' || round(well.disk_percent::numeric) || ' % full.'`)}

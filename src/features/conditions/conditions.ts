@@ -2,7 +2,7 @@ import { invalid, AppError } from '../../platform/errors.ts';
 import { customKey } from './fields/custom-field.ts';
 import type { CustomKinds, Dependency, Value } from './fields/field.ts';
 import type { Fault } from './language/faults.ts';
-import { asker, type Ask, toProgram } from './memory/compile-predicate.ts';
+import { compileTest, type Predicate, compilePredicate } from './memory/compile-predicate.ts';
 import { instantText } from './fields/instants.ts';
 import type { MatchableDevice } from './fields/matchable-device.ts';
 import { parseRule } from './language/parse.ts';
@@ -13,7 +13,7 @@ import { type SqlCondition, toSql } from './sql/to-sql.ts';
 export class Conditions {
   readonly #rule: Rule;
   readonly #leaves: readonly Leaf[];
-  #program: Ask | undefined;
+  #predicate: Predicate | undefined;
 
   /** What of a device they look at: where none of it has changed, the answer is the one of before. */
   readonly reads: ReadonlySet<Dependency>;
@@ -40,8 +40,8 @@ export class Conditions {
 
   /** @param now  in milliseconds */
   matches(device: MatchableDevice, now: number): boolean {
-    this.#program ??= toProgram(this.#rule);
-    return this.#program(device, now);
+    this.#predicate ??= compilePredicate(this.#rule);
+    return this.#predicate(device, now);
   }
 
   /** Each condition by itself, in the order in which they stand; not more than `atMost`. */
@@ -54,7 +54,7 @@ export class Conditions {
       path: pathOf(root, leaf.place),
       field: leaf.field.key,
       operator: leaf.operator,
-      matched: asker(leaf)(device, now),
+      matched: compileTest(leaf)(device, now),
       value: shownValue(leaf, device, now),
     }));
   }
@@ -123,7 +123,7 @@ export function conditionFaults(value: unknown, root: string): Fault[] {
 }
 
 /** All faults in one answer. An unknown field is called so at its beginning (SPEC 2.8). */
-export function faultyConditions(faults: readonly Fault[]): AppError {
+export function invalidConditions(faults: readonly Fault[]): AppError {
   const [first] = faults;
   if (first === undefined) return invalid('conditions', 'is not valid');
   const sentence = first.message.startsWith('Unknown field')

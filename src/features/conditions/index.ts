@@ -1,8 +1,8 @@
-export { askDatabase, tryPatterns } from './sql/pattern-timeout.ts';
+export { withPatternTimeout, assertPatternsCompile } from './sql/pattern-timeout.ts';
 export {
   conditionFaults,
   Conditions,
-  faultyConditions,
+  invalidConditions,
   parseConditions,
   type Reference,
 } from './conditions.ts';

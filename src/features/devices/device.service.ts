@@ -5,7 +5,7 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import {
-  askDatabase,
+  withPatternTimeout,
   type Conditions,
   decommissionedDevices,
   PRESENCE_JOIN,
@@ -41,7 +41,7 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
   if (query.filterId === undefined) return pageOfDevices(ctx.tx, matching, query);
   const conditions = await conditionsOf(ctx, query.filterId);
   const found = whereMatching(matching, conditions, { caller: ctx.caller });
-  return askDatabase(ctx.tx, conditions, () => pageOfDevices(ctx.tx, found, query));
+  return withPatternTimeout(ctx.tx, conditions, () => pageOfDevices(ctx.tx, found, query));
 }
 
 /** Counts, pages and reads in one statement that visits each device once and reads whole records for the page only. */
@@ -101,7 +101,7 @@ export async function devicesFound(
     .select<{ id: string }[]>('d.id')
     .orderBy('d.id')
     .limit(atMost + 1);
-  const ids = (await askDatabase(ctx.tx, conditions, () => found)).map(({ id }) => id);
+  const ids = (await withPatternTimeout(ctx.tx, conditions, () => found)).map(({ id }) => id);
   if (ids.length > atMost) throw invalid(path, `finds more than ${atMost} devices`);
   return ids;
 }

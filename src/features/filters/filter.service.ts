@@ -6,11 +6,11 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, invalid, noFields } from '../../platform/errors.ts';
 import { ReadyJson, ToldJson } from '../../platform/http/ready-json.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
-import { conditionsText, type Fault, tryPatterns } from '../conditions/index.ts';
+import { conditionsText, type Fault, assertPatternsCompile } from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { assertUnused } from './filter-usage.ts';
 import { SavedFilter } from './filter.model.ts';
-import { assertGroupsHaveOrder } from './group-filters.ts';
+import { assertNoGroupCycle } from './group-filters.ts';
 import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
 import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
 
@@ -81,7 +81,7 @@ export async function updateFilter(
   if (changedFields.length === 0) throw noFields();
   const updated = await patchRecorded(ctx, filter, changes);
   if (conditions !== undefined) {
-    await assertGroupsHaveOrder(ctx.tx, filter.orgId);
+    await assertNoGroupCycle(ctx.tx, filter.orgId);
     ctx.afterCommit(() => hub.filterChanged(id));
   }
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
@@ -129,7 +129,7 @@ async function assertRoom(ctx: Context, orgId: string): Promise<void> {
 }
 
 async function asStored(ctx: Context, given: unknown): Promise<string> {
-  await tryPatterns(ctx.tx, await checkedConditions(ctx, given, 'body.conditions'));
+  await assertPatternsCompile(ctx.tx, await checkedConditions(ctx, given, 'body.conditions'));
   return conditionsText(given);
 }
 

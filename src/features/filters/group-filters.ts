@@ -31,7 +31,7 @@ interface DynamicGroup {
  * Who is in a dynamic group must not follow from who is in it. Throws `conflict`, naming the groups, where the devices
  * of one would, with a filter as it is now in this transaction.
  */
-export async function assertGroupsHaveOrder(tx: Tx, orgId: string): Promise<void> {
+export async function assertNoGroupCycle(tx: Tx, orgId: string): Promise<void> {
   // Two that are each fine alone may make a circle together.
   await tx.raw(`select pg_advisory_xact_lock(hashtextextended('filters of dynamic groups ' || ?::text, 0))`, [
     orgId,

@@ -2,7 +2,7 @@ import { type Context, holds } from '../../platform/context.ts';
 import { nameOrder } from '../../platform/db/name-order.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import {
-  askDatabase,
+  withPatternTimeout,
   type Conditions,
   selectMatchable,
   STATUS_SQL,
@@ -55,7 +55,7 @@ async function preview({ caller, tx }: Context, conditions: Conditions, limit: n
       tx.raw(`${STATUS_SQL} as status`),
       'p.last_seen_at as lastSeenAt',
     );
-  const [found] = await askDatabase(tx, conditions, () =>
+  const [found] = await withPatternTimeout(tx, conditions, () =>
     tx
       .withMaterialized('found', matching)
       .select<{ total: number; devices: PreviewedDevice[] }[]>(

@@ -9,7 +9,7 @@ import {
   customKey,
   type CustomKinds,
   type Fault,
-  faultyConditions,
+  invalidConditions,
   parseConditions,
   type Reference,
 } from '../conditions/index.ts';
@@ -61,7 +61,7 @@ export async function checkedConditions(ctx: Reader, given: unknown, root: strin
 }
 
 function conditionsOrThrow(checked: Conditions | Fault[]): Conditions {
-  if (Array.isArray(checked)) throw faultyConditions(checked);
+  if (Array.isArray(checked)) throw invalidConditions(checked);
   return checked;
 }
 

@@ -5,8 +5,8 @@ import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { SetAside } from '../../platform/set-aside.ts';
 import { conditionsWithin } from '../filters/index.ts';
-import { FilterReads, type Occasion } from './filter-dependencies.ts';
-import { settle } from './membership.ts';
+import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
+import { reconcile } from './membership.ts';
 import { organizationScope } from './organization-scope.ts';
 
 /** What is changed together is looked at together. */
@@ -56,9 +56,9 @@ interface Change {
  * settled is set aside and compared as a whole later, and the time that one organization takes of a round is bounded: no
  * filter keeps other groups from being right.
  */
-export class GroupFollower {
+export class DynamicGroupSync {
   readonly #parts: Parts;
-  readonly #reads: FilterReads;
+  readonly #reads: FilterDependencies;
   #touched = new Map<Occasion, Set<string>>();
   readonly #filters = new Set<string>();
   readonly #customFieldsOf = new Set<string>();
@@ -68,13 +68,13 @@ export class GroupFollower {
   #timer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
-  #isTelling = false;
+  #isPublishing = false;
   #isClosed = false;
   readonly #startedAt = new Date();
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#reads = new FilterReads(parts.db);
+    this.#reads = new FilterDependencies(parts.db);
     this.#aside = new SetAside(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
   }
 
@@ -89,7 +89,7 @@ export class GroupFollower {
 
   /** Something of the devices is another than before, and in the database. */
   touched(deviceIds: readonly string[], occasion: Occasion): void {
-    const touched = this.#touchedOn(this.#isTelling ? 'grouped' : occasion);
+    const touched = this.#touchedOn(this.#isPublishing ? 'grouped' : occasion);
     for (const id of deviceIds) touched.add(id);
     this.#schedule(this.#parts.gatherMs ?? GATHER_MS);
   }
@@ -142,7 +142,7 @@ export class GroupFollower {
         this.#spentMs = new Map();
         return this.#isClosed ? undefined : work();
       })
-      .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'groups.not_followed'));
+      .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'groups.sync_failed'));
   }
 
   async #follow(): Promise<void> {
@@ -159,8 +159,8 @@ export class GroupFollower {
       await this.#reads.learn(groups);
       for (const group of groups) {
         const isReadOtherwise = customFieldsOf.has(group.orgId) && this.#reads.readsCustomFields(group);
-        if (filters.has(group.filterId)) await this.#settleAlone(group, { reason: 'filter_changed' });
-        else if (isReadOtherwise) await this.#settleAlone(group, { reason: 'filter_match' });
+        if (filters.has(group.filterId)) await this.#reconcileIsolated(group, { reason: 'filter_changed' });
+        else if (isReadOtherwise) await this.#reconcileIsolated(group, { reason: 'filter_match' });
       }
       await this.#followDevices(groups, touched);
     } catch (error) {
@@ -180,17 +180,17 @@ export class GroupFollower {
     touched: ReadonlyMap<Occasion, ReadonlySet<string>>,
   ): Promise<void> {
     const heeded = [...touched].filter(([occasion]) =>
-      groups.some((group) => this.#reads.heeds(group, occasion)),
+      groups.some((group) => this.#reads.isAffectedBy(group, occasion)),
     );
     const mattering = [...new Set(heeded.flatMap(([, ids]) => [...ids]))];
     for (let start = 0; start < mattering.length; start += AT_ONCE) {
       const byOrganization = await this.#organizationsOf(mattering.slice(start, start + AT_ONCE), groups);
       for (const group of groups) {
-        const mine = heeded.filter(([occasion]) => this.#reads.heeds(group, occasion));
+        const mine = heeded.filter(([occasion]) => this.#reads.isAffectedBy(group, occasion));
         const only = (byOrganization.get(group.orgId) ?? []).filter((id) =>
           mine.some(([, ids]) => ids.has(id)),
         );
-        if (only.length > 0) await this.#settleAlone(group, { reason: 'filter_match', only });
+        if (only.length > 0) await this.#reconcileIsolated(group, { reason: 'filter_match', only });
       }
     }
   }
@@ -204,19 +204,19 @@ export class GroupFollower {
       if (this.#isClosed) return;
       if (this.#aside.has(group.id)) {
         // Compared as a whole, whatever it has missed meanwhile.
-        if (this.#aside.isDue(group.id)) await this.#settleAlone(group, { reason: 'filter_match' });
+        if (this.#aside.isDue(group.id)) await this.#reconcileIsolated(group, { reason: 'filter_match' });
         continue;
       }
       const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
       const due = Math.max(Date.now() - seconds * 1000, this.#startedAt.getTime());
       if (group.evaluatedAt !== null && group.evaluatedAt.getTime() >= due) continue;
       const isMine = await this.#isolated(group, () => this.#claim(group));
-      if (isMine === true) await this.#settleAlone(group, { reason: 'filter_match' });
+      if (isMine === true) await this.#reconcileIsolated(group, { reason: 'filter_match' });
     }
   }
 
   /** Settles the group unless it is set aside. */
-  async #settleAlone(group: DynamicGroup, change: Change): Promise<void> {
+  async #reconcileIsolated(group: DynamicGroup, change: Change): Promise<void> {
     if (this.#aside.has(group.id) && !this.#aside.isDue(group.id)) return;
     const isWhole = this.#aside.has(group.id);
     const spentMs = this.#spentMs.get(group.orgId) ?? 0;
@@ -226,7 +226,7 @@ export class GroupFollower {
     }
     const begunAt = performance.now();
     const { reason } = change;
-    const done = await this.#isolated(group, () => this.#settle(group, isWhole ? { reason } : change));
+    const done = await this.#isolated(group, () => this.#reconcile(group, isWhole ? { reason } : change));
     this.#spentMs.set(group.orgId, spentMs + performance.now() - begunAt);
     if (done !== undefined) this.#aside.release(group.id);
   }
@@ -238,7 +238,7 @@ export class GroupFollower {
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       const retryMs = this.#aside.put(id);
-      this.#parts.log.warn({ err: error, groupId: id, orgId, retryMs }, 'groups.not_settled');
+      this.#parts.log.warn({ err: error, groupId: id, orgId, retryMs }, 'groups.not_reconciled');
       return undefined;
     }
   }
@@ -262,7 +262,7 @@ export class GroupFollower {
   }
 
   /** Answers how many devices have joined or left. */
-  async #settle({ id, orgId }: DynamicGroup, { reason, only }: Change): Promise<number> {
+  async #reconcile({ id, orgId }: DynamicGroup, { reason, only }: Change): Promise<number> {
     const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
       const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
         'select filter_id from device_groups where org_id = ? and id = ? for no key update',
@@ -273,14 +273,14 @@ export class GroupFollower {
       const conditions = await conditionsWithin(tx, { orgId, filterId });
       // One that does not fit any more finds nothing that could be relied on: its group stays as it is until it is mended.
       if (conditions === undefined) return [];
-      return settle(tx, { id, orgId }, { conditions, reason, only });
+      return reconcile(tx, { id, orgId }, { conditions, reason, only });
     });
     if (changed.length === 0) return 0;
-    this.#isTelling = true;
+    this.#isPublishing = true;
     try {
       this.#parts.hub.devicesChanged(changed);
     } finally {
-      this.#isTelling = false;
+      this.#isPublishing = false;
     }
     return changed.length;
   }

@@ -36,7 +36,7 @@ interface Known {
  * What the filters of dynamic groups look at, read once for each state of a filter. It follows from the names of fields:
  * a filter that fits its custom fields reads the same however else they come to be defined.
  */
-export class FilterReads {
+export class FilterDependencies {
   readonly #db: Db;
   readonly #known = new Map<string, Known>();
 
@@ -72,7 +72,7 @@ export class FilterReads {
   }
 
   /** Whether it may find other devices then. */
-  heeds(filter: Filter, occasion: Occasion): boolean {
+  isAffectedBy(filter: Filter, occasion: Occasion): boolean {
     return this.#some(filter, MAY_CHANGE[occasion]);
   }
 

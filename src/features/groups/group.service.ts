@@ -8,7 +8,7 @@ import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts'
 import { toPage } from '../../platform/http/pagination.ts';
 import { sentFields } from '../../platform/sent-fields.ts';
 import { listDevices, positionsOutsideOrganization } from '../devices/index.ts';
-import { assertGroupsHaveOrder, conditionsOf, conditionsWithin } from '../filters/index.ts';
+import { assertNoGroupCycle, conditionsOf, conditionsWithin } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { readSite } from '../sites/index.ts';
 import { Group } from './group.model.ts';
@@ -20,7 +20,7 @@ import type {
   GroupQuery,
   NewGroup,
 } from './group.schema.ts';
-import { assertByHand, join, leave, settle } from './membership.ts';
+import { assertStatic, join, leave, reconcile } from './membership.ts';
 
 /** Of an organization. */
 const GROUPS_MAX = 1000;
@@ -73,7 +73,7 @@ export async function createGroup(
   if (type === 'dynamic' && deviceIds !== undefined) {
     throw invalid('body.deviceIds', 'must be left out of a dynamic group');
   }
-  await assertRoom(ctx, fields.orgId);
+  await assertGroupQuota(ctx, fields.orgId);
   if (filterId !== null) await assertFilter(ctx, fields.orgId, filterId);
   const group = await withOwnName(
     Group.query(ctx.tx).insertAndFetch({
@@ -87,8 +87,8 @@ export async function createGroup(
   const joined =
     filterId === null
       ? await insertMembers(ctx, group, deviceIds ?? [], why)
-      : await settleNow(ctx, { ...why, group, filterId });
-  tellOf(ctx, hub, joined);
+      : await reconcileNow(ctx, { ...why, group, filterId });
+  publishChanges(ctx, hub, joined);
   return readGroup(ctx, group.id);
 }
 
@@ -108,9 +108,9 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   if (isAnother) await assertFilter(ctx, group.orgId, filterId);
   await withOwnName(group.$query(ctx.tx).patch({ ...changes, type, filterId }));
   if (isAnother) {
-    await assertGroupsHaveOrder(ctx.tx, group.orgId);
+    await assertNoGroupCycle(ctx.tx, group.orgId);
     const why = { reason: 'filter_changed', by: ctx.caller.userId } as const;
-    tellOf(ctx, hub, await settleNow(ctx, { ...why, group, filterId }));
+    publishChanges(ctx, hub, await reconcileNow(ctx, { ...why, group, filterId }));
   }
   const updated = await readGroup(ctx, id);
   ctx.recordChange(before, changeable(updated));
@@ -134,25 +134,25 @@ export async function deleteGroup(ctx: Context, id: string, hub: Hub) {
     .where({ org_id: group.orgId, group_id: id })
     .pluck('device_id');
   await group.$query(ctx.tx).delete();
-  tellOf(ctx, hub, members as string[]);
+  publishChanges(ctx, hub, members as string[]);
   return { success: true as const, group };
 }
 
 /** Those that are in the group already are passed over. */
 export async function addMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
-  assertByHand(group);
+  assertStatic(group);
   const joined = await insertMembers(ctx, group, deviceIds, { reason: 'manual', by: ctx.caller.userId });
-  tellOf(ctx, hub, joined);
+  publishChanges(ctx, hub, joined);
   return { added: joined.length, total: (await readGroup(ctx, id)).deviceCount, group };
 }
 
 /** Those that are not in the group are passed over, whatever they are. */
 export async function removeMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
-  assertByHand(group);
+  assertStatic(group);
   const gone = await leave(ctx.tx, group, deviceIds, ctx.caller.userId);
-  tellOf(ctx, hub, gone);
+  publishChanges(ctx, hub, gone);
   return { removed: gone.length, total: (await readGroup(ctx, id)).deviceCount, group };
 }
 
@@ -190,7 +190,7 @@ interface ChangeRow extends Pick<GroupChange, 'change' | 'reason'> {
 }
 
 /** Others hear which devices are in a group since, or are not. */
-function tellOf(ctx: Context, hub: Hub, deviceIds: readonly string[]): void {
+function publishChanges(ctx: Context, hub: Hub, deviceIds: readonly string[]): void {
   if (deviceIds.length > 0) ctx.afterCommit(() => hub.devicesChanged(deviceIds));
 }
 
@@ -204,7 +204,7 @@ function assertKind({ type, filterId }: Pick<Group, 'type' | 'filterId'>): void 
 }
 
 /** Each dynamic group is settled whenever a device changes that its filter asks for. */
-async function assertRoom(ctx: Context, orgId: string): Promise<void> {
+async function assertGroupQuota(ctx: Context, orgId: string): Promise<void> {
   const count = await accessible(ctx).where('org_id', orgId).resultSize();
   if (count < GROUPS_MAX) return;
   throw new AppError('limit_reached', `Group limit reached (${GROUPS_MAX}).`);
@@ -221,7 +221,7 @@ async function assertFilter(ctx: Context, orgId: string, filterId: string): Prom
   await conditionsOf(ctx, filterId);
 }
 
-async function settleNow(
+async function reconcileNow(
   ctx: Context,
   {
     group,
@@ -234,8 +234,8 @@ async function settleNow(
   if (conditions === undefined) {
     throw invalid('body.filterId', 'does not fit the custom fields of the organization');
   }
-  if (reason === 'group_created') await assertGroupsHaveOrder(ctx.tx, group.orgId);
-  return settle(ctx.tx, group, { conditions, reason, by });
+  if (reason === 'group_created') await assertNoGroupCycle(ctx.tx, group.orgId);
+  return reconcile(ctx.tx, group, { conditions, reason, by });
 }
 
 /** Locked, so that changes of one group come one after the other, and none to a group that is being deleted. */

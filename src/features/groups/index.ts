@@ -1,3 +1,3 @@
-export { GroupFollower } from './dynamic-group-sync.ts';
+export { DynamicGroupSync } from './dynamic-group-sync.ts';
 export { groupRoutes } from './group.routes.ts';
 export { groupRetention } from './retention.ts';

@@ -1,6 +1,6 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
-import { askDatabase, type Conditions, visibleDevices, whereMatching } from '../conditions/index.ts';
+import { withPatternTimeout, type Conditions, visibleDevices, whereMatching } from '../conditions/index.ts';
 import { organizationScope } from './organization-scope.ts';
 
 /** Who is in a group, and why: each way in or out is noted in the same statement. */
@@ -66,7 +66,7 @@ const noting = (table: string, change: string, reason: string, by: string) => `,
  * @param only  the devices to look at; left out: all of the organization
  * @returns the devices that have joined or left
  */
-export async function settle(
+export async function reconcile(
   tx: Tx,
   group: Named,
   {
@@ -87,7 +87,7 @@ export async function settle(
   const matching = whereMatching(devices, conditions, { caller: scope });
   const among = only === undefined ? '' : 'and m.device_id = any(?::uuid[])';
   const leftFor = reason === 'filter_match' ? 'filter_unmatch' : reason;
-  const { rows } = await askDatabase(tx, conditions, () =>
+  const { rows } = await withPatternTimeout(tx, conditions, () =>
     tx.raw<{ rows: { device_id: string }[] }>(
       `with matching as materialized (?), joined as (
         insert into device_group_members (group_id, device_id, org_id)
@@ -129,7 +129,7 @@ export async function settle(
 }
 
 /** Of a dynamic group nobody decides but its filter. */
-export function assertByHand({ type }: { type: 'static' | 'dynamic' }): void {
+export function assertStatic({ type }: { type: 'static' | 'dynamic' }): void {
   if (type === 'static') return;
   throw new AppError(
     'conflict',

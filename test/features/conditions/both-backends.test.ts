@@ -11,7 +11,7 @@ import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { withTenant } from '../../../src/platform/db/transaction.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
 import { alone, condition, group } from './any-rule.ts';
-import { judge, type PlainCondition, type PlainGroup } from './referee.ts';
+import { evaluate, type PlainCondition, type PlainGroup } from './referee.ts';
 import * as fleets from './rule-fleet.ts';
 
 const { CUSTOM_KINDS, NOW, NUMBERS, ORGS, PARTNER, TIMES } = fleets;
@@ -81,7 +81,7 @@ describe('conditions', () => {
           for (const [index, rule] of rules.entries()) {
             const compiled = parsed(rule);
             const inMemory = idsOf(fleet, (device) => compiled.matches(device, NOW));
-            const judged = idsOf(fleet, (device) => judge(rule, device, NOW));
+            const judged = idsOf(fleet, (device) => evaluate(rule, device, NOW));
             expect(found[index], 'the database').to.deep.equal(judged);
             expect(inMemory, 'memory').to.deep.equal(judged);
             matched += judged.length;
@@ -142,7 +142,7 @@ describe('conditions', () => {
     const found = await inDatabase(rules);
     for (const [index, rule] of rules.entries()) {
       const compiled = parsed(rule);
-      const judged = idsOf(fleet, (one) => judge(rule, one, NOW));
+      const judged = idsOf(fleet, (one) => evaluate(rule, one, NOW));
       expect(found[index], `the database: ${JSON.stringify(rule)}`).to.deep.equal(judged);
       expect(
         idsOf(fleet, (one) => compiled.matches(one, NOW)),
@@ -194,7 +194,7 @@ describe('conditions', () => {
       one('AND', { field: 'hostname', operator: 'notIn', value: names }),
       one('OR', ...many),
     ]) {
-      const expected = idsOf(fleet, (device) => judge(rule, device, NOW));
+      const expected = idsOf(fleet, (device) => evaluate(rule, device, NOW));
       const compiled = parsed(rule);
       expect(idsOf(fleet, (device) => compiled.matches(device, NOW))).to.deep.equal(expected);
       expect(await inDatabase([rule])).to.deep.equal([expected]);

@@ -16,9 +16,9 @@ export interface PlainGroup {
   conditions: (PlainCondition | PlainGroup)[];
 }
 
-export function judge(rule: PlainCondition | PlainGroup, device: MatchableDevice, now: number): boolean {
+export function evaluate(rule: PlainCondition | PlainGroup, device: MatchableDevice, now: number): boolean {
   if ('conditions' in rule) {
-    const answers = rule.conditions.map((one) => judge(one, device, now));
+    const answers = rule.conditions.map((one) => evaluate(one, device, now));
     return rule.operator === 'AND' ? answers.every(Boolean) : answers.some(Boolean);
   }
   return holds(rule, seen(rule.field, device, now), now);

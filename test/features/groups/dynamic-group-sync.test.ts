@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GroupFollower } from '../../../src/features/groups/index.ts';
+import { DynamicGroupSync } from '../../../src/features/groups/index.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
@@ -257,7 +257,7 @@ describe('dynamic groups', function () {
     const nodes = Array.from(
       { length: 3 },
       () =>
-        new GroupFollower({
+        new DynamicGroupSync({
           db: app.server.database.hubPool,
           hub: { devicesChanged: (ids) => void told.push(...ids) },
           log: quietLog,
@@ -297,7 +297,7 @@ describe('dynamic groups', function () {
         group.id,
       ]);
     });
-    const node = new GroupFollower({
+    const node = new DynamicGroupSync({
       db: app.server.database.hubPool,
       hub: app.server.hub,
       log: quietLog,
@@ -328,7 +328,7 @@ describe('dynamic groups', function () {
         ]),
       );
     await store('{');
-    const node = new GroupFollower({
+    const node = new DynamicGroupSync({
       db: app.server.database.hubPool,
       hub: { devicesChanged: () => {} },
       log: quietLog,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { EntryRun } from './entry-segment.ts';
+import type { EntrySegment } from './entry-segment.ts';
 import { SealedEntry } from './chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from './chain-check.ts';
 import { Checkpoint, PublicKey } from './checkpoint.ts';
@@ -33,7 +33,7 @@ export const checkpointLine = (checkpoint: Checkpoint): string =>
 export const entryLine = (entry: SealedEntry): string => JSON.stringify({ type: 'entry', ...entry });
 
 /** The entry of a line, as `BundleReader` would take it; none where it would not. */
-export function bundledEntry(line: Buffer): SealedEntry | undefined {
+export function entryFromBundleLine(line: Buffer): SealedEntry | undefined {
   try {
     return EntryLine.safeParse(JSON.parse(line.toString())).data;
   } catch {
@@ -95,8 +95,8 @@ export class BundleReader {
   }
 
   /** The entries of the next lines, as `ChainCheck` takes them; it too may want each line by itself. */
-  run(run: EntryRun): boolean {
-    if (this.#header === undefined || !this.#started().addRun(run)) return false;
+  run(run: EntrySegment): boolean {
+    if (this.#header === undefined || !this.#started().addSegment(run)) return false;
     this.#line += run.count;
     return true;
   }

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
-import type { EntryRun } from './entry-segment.ts';
+import type { EntrySegment } from './entry-segment.ts';
 import { type Checkpoint, checkpointHash, isSignedBy, type PublicKey } from './checkpoint.ts';
 
 /** Checks one chain, entry by entry, without a database and without holding entries. */
@@ -98,7 +98,7 @@ export class ChainCheck {
    * The next entries, all at once, where nothing is to be said of any of them. Answers whether that is so: if not, none
    * was taken, and each must be added by itself.
    */
-  addRun({ first, count, checksums }: EntryRun): boolean {
+  addSegment({ first, count, checksums }: EntrySegment): boolean {
     if (this.#fault !== undefined) return true;
     const last = first.seq + count - 1;
     const follows =

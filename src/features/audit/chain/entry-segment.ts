@@ -4,7 +4,7 @@ import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
  * Entries of one chain that follow each other without a gap, each with the content that was sealed. That much can be
  * seen of them alone, and so beside the check of the chain, which then only looks at where they stand in it.
  */
-export interface EntryRun {
+export interface EntrySegment {
   first: SealedEntry;
   count: number;
   /** Of all of them, one after the other, each of 64 hex digits. */
@@ -12,7 +12,7 @@ export interface EntryRun {
 }
 
 /** The run that the entries are; none where anything is wrong with any of them, which whoever looks at each will find. */
-export function runOf(entries: readonly (SealedEntry | undefined)[]): EntryRun | undefined {
+export function segmentOf(entries: readonly (SealedEntry | undefined)[]): EntrySegment | undefined {
   const first = entries[0];
   if (first === undefined) return undefined;
   const chainId = chainOf(first);

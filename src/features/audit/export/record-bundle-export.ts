@@ -7,7 +7,7 @@ import { createAuditTrail } from '../recording/audit-trail.ts';
  * Writes down that an operator has taken a whole chain to a file, in that chain. Nobody is signed in at a command line, so
  * the server itself is named. A server that runs, or the next one that starts, seals the entry.
  */
-export async function noteBundleExport(
+export async function recordBundleExport(
   { db, log }: { db: Db; log: Logger },
   chainId: string,
   { entries }: { entries: number },

@@ -20,17 +20,17 @@ export type NamedEntry = Pick<
 export const NAMES_LOCK = `hashtextextended('audit-names', 0)`;
 
 /** Before the statement that notes resources. */
-export const HOLD_NAMES: Statement = {
+export const LOCK_NAMES_SHARED: Statement = {
   name: 'audit-hold-names',
   text: `select pg_advisory_xact_lock_shared(${NAMES_LOCK})`,
 };
 
 /** SQL: notes the names of a parameter, in one order everywhere, so that no two wait for each other. */
-export const noteActors = (names: string) => `
+export const insertActorsSql = (names: string) => `
   insert into audit_actors (chain_id, actor_id, actor_email)
   select * from jsonb_to_recordset(${names}::jsonb) as n (chain_id uuid, actor_id uuid, actor_email text)
   order by 1, 2, 3 on conflict do nothing`;
-export const noteResources = (names: string) => `
+export const insertResourcesSql = (names: string) => `
   insert into audit_resources (chain_id, resource_type, resource_name)
   select * from jsonb_to_recordset(${names}::jsonb) as n (chain_id uuid, resource_type text, resource_name text)
   order by 1, 2, 3 on conflict do nothing`;
@@ -43,7 +43,7 @@ const MOST = 50_000;
 const REMEMBERED_MS = 24 * 3_600_000;
 
 /** Remembers who and what was noted already, so that a batch rarely notes anything. */
-export class NotedNames {
+export class NameIndexCache {
   readonly #noted = new Set<string>();
   readonly #rememberedMs: number;
   #since = performance.now();

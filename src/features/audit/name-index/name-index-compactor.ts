@@ -12,7 +12,7 @@ const SHEET = 64;
 const AT_ONCE = 20_000;
 
 /** Puts the names that were noted since the last round on sheets, once a day: sealing has nothing to do with it. */
-export class NameSheets {
+export class NameIndexCompactor {
   readonly #db: Db;
   readonly #log: Logger;
   readonly #daily: Daily;
@@ -22,7 +22,7 @@ export class NameSheets {
     this.#db = db;
     this.#log = log;
     const run = async () => ({ gathered: await this.gather() });
-    this.#daily = new Daily({ run, log, done: 'audit.names_gathered', failed: 'audit.names_not_gathered' });
+    this.#daily = new Daily({ run, log, done: 'audit.names_compacted', failed: 'audit.names_not_compacted' });
   }
 
   start(): void {
@@ -57,7 +57,7 @@ export class NameSheets {
     return withSystem(this.#db, 'find the chains with names that are on no sheet yet', async (tx) => {
       const { rows } = await tx.raw<{ rows: { chain_id: string }[] }>(
         `select h.chain_id from audit_chain_heads h
-        where exists (select from audit_resources n where n.chain_id = h.chain_id and n.no > ${gatheredThrough('h')})`,
+        where exists (select from audit_resources n where n.chain_id = h.chain_id and n.no > ${compactedThrough('h')})`,
       );
       return rows.map((row) => row.chain_id);
     });
@@ -77,7 +77,7 @@ export class NameSheets {
  * SQL: the number of the last name that is on a sheet, of the chain of a row. The `coalesce` inside: outside it would pass
  * for a leak, and the index not be used where row level security holds.
  */
-export const gatheredThrough = (row: string) =>
+export const compactedThrough = (row: string) =>
   `(select coalesce(max(g.through), 0) from audit_name_sheets g where g.chain_id = ${row}.chain_id)`;
 
 // A sheet that is not full yet is written anew, together with what was noted since.
@@ -86,7 +86,7 @@ const GATHER = {
   text: `
     with fresh as (
       select n.no, n.resource_type, n.resource_name from (select $1::uuid as chain_id) c
-      join audit_resources n on n.chain_id = c.chain_id and n.no > ${gatheredThrough('c')}
+      join audit_resources n on n.chain_id = c.chain_id and n.no > ${compactedThrough('c')}
       order by n.no limit $2::int
     ),
     rewritten as (

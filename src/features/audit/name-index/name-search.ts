@@ -1,6 +1,6 @@
 import type { Context } from '../../../platform/context.ts';
 import { containing } from '../../../platform/db/like-pattern.ts';
-import { gatheredThrough } from './name-index-compactor.ts';
+import { compactedThrough } from './name-index-compactor.ts';
 
 /** Who and what a part of a name may mean, by what the sealer noted: fewer rows than there are entries. */
 
@@ -17,7 +17,7 @@ export const byResource = (table: 'l' | 'n', resource: string): Condition => [
   { type: resource, name: containing(resource) },
 ];
 
-export interface FittingActor {
+export interface ActorMatch {
   chain_id: string;
   actor_id: string;
   /** Whatever address an entry of theirs may have. */
@@ -25,14 +25,14 @@ export interface FittingActor {
 }
 
 /** @param chains  absent: all there are */
-export async function fittingActors(
+export async function searchActors(
   { tx }: Context,
   user: string,
   chains: string[] | undefined,
   limit: number,
-): Promise<FittingActor[]> {
+): Promise<ActorMatch[]> {
   const [fits, bindings] = byUser('n', user);
-  const { rows } = await tx.raw<{ rows: FittingActor[] }>(
+  const { rows } = await tx.raw<{ rows: ActorMatch[] }>(
     `select chain_id, actor_id, bool_and(fits) as always from (
       select n.chain_id, n.actor_id, coalesce(${fits}, false) as fits from audit_actors n where ${inChains('n', chains)}
     ) noted group by chain_id, actor_id having bool_or(fits) limit :limit`,
@@ -41,21 +41,21 @@ export async function fittingActors(
   return rows;
 }
 
-export interface FittingResource {
+export interface ResourceMatch {
   chain_id: string;
   resource_type: string;
   resource_name: string | null;
 }
 
 /** Sheet by sheet, and one by one what was noted since the sheets were written. */
-export async function fittingResources(
+export async function searchResources(
   { tx }: Context,
   resource: string,
   chains: string[] | undefined,
   limit: number,
-): Promise<FittingResource[]> {
+): Promise<ResourceMatch[]> {
   const [fits, bindings] = byResource('n', resource);
-  const { rows } = await tx.raw<{ rows: FittingResource[] }>(
+  const { rows } = await tx.raw<{ rows: ResourceMatch[] }>(
     `select n.chain_id, n.resource_type, n.resource_name from audit_name_sheets g
     cross join lateral (
       select g.chain_id, g.resource_type, resource_name from unnest(g.names) as resource_name
@@ -65,7 +65,7 @@ export async function fittingResources(
     select n.chain_id, n.resource_type, n.resource_name from audit_chain_heads h
     cross join lateral (
       -- Few, which Postgres does not know: told to go by their numbers, it does not look through all there are.
-      select * from audit_resources r where r.chain_id = h.chain_id and r.no > ${gatheredThrough('h')} order by r.no
+      select * from audit_resources r where r.chain_id = h.chain_id and r.no > ${compactedThrough('h')} order by r.no
       offset 0
     ) n
     where ${inChains('h', chains)} and ${fits}

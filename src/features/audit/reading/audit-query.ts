@@ -8,9 +8,9 @@ import {
   entriesIn,
   newestFirst,
   newestIn,
-  type Places,
-  placesOf,
-  placesToCount,
+  type ScanPlan,
+  planScan,
+  planCount,
   type Streams,
 } from './scan-plan.ts';
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
@@ -78,8 +78,8 @@ const byText = (entry: string) =>
     .join(' or ')})`;
 
 /** Without what every entry of the streams meets: to look at it would be to read the entries themselves. */
-const unsettled = (filter: EntryFilter, { settles }: Streams): EntryFilter =>
-  settles === undefined ? filter : { ...filter, [settles]: undefined };
+const withoutImplied = (filter: EntryFilter, { implied }: Streams): EntryFilter =>
+  implied === undefined ? filter : { ...filter, [implied]: undefined };
 
 export const selectEntries = (query: Query): PromiseLike<EntryRow[]> => query.select<EntryRow[]>(COLUMNS);
 
@@ -108,8 +108,8 @@ async function choose(
   ctx: Context,
   filter: EntryFilter,
   { limit, through = limit, only = (entries) => entries }: Part,
-): Promise<{ chosen: Query; places: Places }> {
-  const places = await placesOf(ctx, filter);
+): Promise<{ chosen: Query; places: ScanPlan }> {
+  const places = await planScan(ctx, filter);
   const { streams } = places;
   const offset = through - limit;
   const fitting = (asked: EntryFilter) => (entries: Query) => only(narrowed(entries, asked));
@@ -119,13 +119,13 @@ async function choose(
           .select('l.id')
           .limit(limit)
           .offset(offset)
-      : newestIn(ctx, streams, { offset, through, fitting: fitting(unsettled(filter, streams)) });
+      : newestIn(ctx, streams, { offset, through, fitting: fitting(withoutImplied(filter, streams)) });
   return { chosen, places };
 }
 
 export async function newestIds(ctx: Context, filter: EntryFilter, part: Part): Promise<string[]> {
   const { chosen, places } = await choose(ctx, filter, part);
-  return places.isDense ? walkedTo(ctx, chosen) : idsOf(chosen);
+  return places.isUnselective ? scanNewestFirst(ctx, chosen) : idsOf(chosen);
 }
 
 /** In no order yet. */
@@ -133,10 +133,10 @@ export async function newestEntries(
   ctx: Context,
   filter: EntryFilter,
   part: Part,
-): Promise<{ entries: Query; places: Places }> {
+): Promise<{ entries: Query; places: ScanPlan }> {
   const { chosen, places } = await choose(ctx, filter, part);
-  const entries = places.isDense
-    ? entriesById(ctx, await walkedTo(ctx, chosen))
+  const entries = places.isUnselective
+    ? entriesById(ctx, await scanNewestFirst(ctx, chosen))
     : oneByOne(ctx, '(?) as chosen', chosen);
   return { entries, places };
 }
@@ -150,7 +150,7 @@ async function idsOf(chosen: Query): Promise<string[]> {
  * For Postgres a part of a name is rare: it would look at all there is and sort it, where a walk from the newest soon has
  * enough.
  */
-async function walkedTo({ tx }: Context, chosen: Query): Promise<string[]> {
+async function scanNewestFirst({ tx }: Context, chosen: Query): Promise<string[]> {
   await tx.raw('set local enable_sort = off; set local jit = off');
   const ids = await idsOf(chosen);
   await tx.raw('set local enable_sort = on; set local jit = on');
@@ -158,7 +158,7 @@ async function walkedTo({ tx }: Context, chosen: Query): Promise<string[]> {
 }
 
 /** The chains are named one by one: how much there is in them decides how Postgres looks for entries. */
-function entriesOf({ tx }: Context, { chains }: Places): Query {
+function entriesOf({ tx }: Context, { chains }: ScanPlan): Query {
   const entries: Query = tx('audit_logs as l');
   return chains === undefined ? entries : entries.whereRaw('l.chain_id = any(?::uuid[])', [chains]);
 }
@@ -185,7 +185,7 @@ const MOST = { counted: 1_000_000, read: 100_000 };
 export async function totalOf(
   ctx: Context,
   { q, ...filter }: EntryFilter,
-  places: Places,
+  places: ScanPlan,
   shown: number,
   { counted, read } = MOST,
 ): Promise<Pick<Pages, 'total' | 'totalIsMinimum'>> {
@@ -193,9 +193,9 @@ export async function totalOf(
     return { total: await totalOfChains(ctx) };
   }
   const most = q === undefined ? counted : read;
-  const { streams, isCut } = await placesToCount(ctx, filter, places);
+  const { streams, isCut } = await planCount(ctx, filter, places);
   const some = entriesIn(ctx, streams, (entries) =>
-    narrowed(entries, unsettled(filter, streams))
+    narrowed(entries, withoutImplied(filter, streams))
       .select(q === undefined ? 'l.id' : 'l.*')
       .limit(most + 1),
   )

@@ -1,7 +1,7 @@
 import type { Context } from '../../../platform/context.ts';
 import type { Query } from '../../../platform/db/pool.ts';
 import type { EntryFilter } from './audit.schema.ts';
-import { fittingActors, fittingResources } from '../name-index/name-search.ts';
+import { searchActors, searchResources } from '../name-index/name-search.ts';
 
 /**
  * Where the entries that a caller asks for lie: in streams, each of which an index gives newest first. A page is the
@@ -16,7 +16,7 @@ export interface Streams {
   /** There are streams of entries whose resource has no name. */
   hasUnnamed: boolean;
   /** What of the filter every entry in them meets. */
-  settles: 'user' | 'resource' | undefined;
+  implied: 'user' | 'resource' | undefined;
 }
 
 /** So many names are looked for one by one; where a text fits more of them, it is looked for in the entries themselves. */
@@ -38,32 +38,32 @@ async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> 
   return rows.map(({ id }) => id);
 }
 
-export interface Places {
+export interface ScanPlan {
   /** Every chain that the caller sees; absent: all there are. */
   chains: string[] | undefined;
   /** Absent where the entries are better walked to, newest first. */
   streams: Streams | undefined;
   /** More names fit than are looked for one by one, so that a walk soon has enough. */
-  isDense: boolean;
+  isUnselective: boolean;
 }
 
 /** Where to look for the entries that the filter leaves. */
-export async function placesOf(ctx: Context, filter: EntryFilter): Promise<Places> {
+export async function planScan(ctx: Context, filter: EntryFilter): Promise<ScanPlan> {
   const chains = await chainsOf(ctx);
   const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
-  if (named === undefined) return { chains, streams: chainStreams(filter, chains), isDense: false };
-  const isDense = named.count > MOST_NAMES;
-  return { chains, streams: isDense ? chainStreams(filter, chains) : named, isDense };
+  if (named === undefined) return { chains, streams: chainStreams(filter, chains), isUnselective: false };
+  const isUnselective = named.count > MOST_NAMES;
+  return { chains, streams: isUnselective ? chainStreams(filter, chains) : named, isUnselective };
 }
 
 /** Where to look for what is counted, and whether more names fit than are counted. */
-export async function placesToCount(
+export async function planCount(
   ctx: Context,
   filter: EntryFilter,
-  { chains, streams, isDense }: Places,
+  { chains, streams, isUnselective }: ScanPlan,
 ): Promise<{ streams: Streams; isCut: boolean }> {
-  const found = isDense ? await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED) : streams;
-  if (found !== undefined) return { streams: found, isCut: isDense && found.count > MOST_NAMES_COUNTED };
+  const found = isUnselective ? await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED) : streams;
+  if (found !== undefined) return { streams: found, isCut: isUnselective && found.count > MOST_NAMES_COUNTED };
   return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
 }
 
@@ -85,7 +85,7 @@ const streamsOf = (chains: string[]): Streams => ({
   columns: ['chain_id'],
   count: chains.length,
   hasUnnamed: false,
-  settles: undefined,
+  implied: undefined,
 });
 
 /** By the names that a part of one fits, as the sealer noted them; one more than `most` where there are more. */
@@ -96,18 +96,18 @@ async function namedStreams(
   most: number,
 ): Promise<Streams | undefined> {
   if (user !== undefined) {
-    const rows = await fittingActors(ctx, user, chains, most + 1);
+    const rows = await searchActors(ctx, user, chains, most + 1);
     return {
       source: 'unnest(?::uuid[], ?::uuid[]) as s (chain_id, actor_id)',
       bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.actor_id)],
       columns: ['chain_id', 'actor_id'],
       count: rows.length,
       hasUnnamed: false,
-      settles: rows.every(({ always }) => always) ? 'user' : undefined,
+      implied: rows.every(({ always }) => always) ? 'user' : undefined,
     };
   }
   if (resource === undefined) return undefined;
-  const rows = await fittingResources(ctx, resource, chains, most + 1);
+  const rows = await searchResources(ctx, resource, chains, most + 1);
   return {
     source: 'unnest(?::uuid[], ?::text[], ?::text[]) as s (chain_id, resource_type, resource_name)',
     bindings: [
@@ -118,7 +118,7 @@ async function namedStreams(
     columns: ['chain_id', 'resource_type', 'resource_name'],
     count: rows.length,
     hasUnnamed: rows.some((row) => row.resource_name === null),
-    settles: 'resource',
+    implied: 'resource',
   };
 }
 

@@ -3,7 +3,7 @@ import type { AuditActor, AuditEntry, AuditTrail } from '../../../platform/http/
 import { newId } from '../../../platform/ids.ts';
 import { storableText } from '../../../protocol/index.ts';
 import { ZERO_UUID } from '../chain/chain.ts';
-import { asUuid, cleanJson, cutText } from './sanitize.ts';
+import { asUuid, sanitizeJson, truncateText } from './sanitize.ts';
 
 /**
  * Writes the entry to the outbox in the transaction of the deed: neither is there without the other. Sealing it, and
@@ -72,19 +72,19 @@ function outboxRow(entry: AuditEntry) {
     partner_id: entry.partnerId ?? actor.partnerId,
     actor_type: actor.kind,
     actor_id: actorId.id,
-    actor_email: 'email' in actor ? cutText(actor.email, 255) : null,
-    action: cutText(action, 100),
-    resource_type: cutText(resourceType, 50),
+    actor_email: 'email' in actor ? truncateText(actor.email, 255) : null,
+    action: truncateText(action, 100),
+    resource_type: truncateText(resourceType, 50),
     resource_id: resource?.id ?? null,
-    resource_name: orNull(resourceName, (name) => cutText(name, 255)),
+    resource_name: orNull(resourceName, (name) => truncateText(name, 255)),
     details: JSON.stringify(
-      cleanJson({
+      sanitizeJson({
         ...details,
         ...(actorId.raw === undefined ? {} : { rawActorId: actorId.raw }),
         ...(resource?.raw === undefined ? {} : { rawResourceId: resource.raw }),
       }),
     ),
-    ip_address: orNull(state.client.ip, (ip) => cutText(ip, 45)),
+    ip_address: orNull(state.client.ip, (ip) => truncateText(ip, 45)),
     user_agent: orNull(state.client.userAgent, storableText),
     result: entry.result ?? 'success',
     error_message: orNull(entry.errorMessage, storableText),

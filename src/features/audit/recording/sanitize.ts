@@ -8,10 +8,10 @@ import { ZERO_UUID } from '../chain/chain.ts';
  * the hash of what was meant. Nothing here may fail: an entry that could not be written would undo the deed.
  */
 
-export const cutText = (text: string, length: number): string => storableText(text.slice(0, length));
+export const truncateText = (text: string, length: number): string => storableText(text.slice(0, length));
 
 /** What JSON makes of the value, with clean texts and keys, and nothing deeper than a reader can follow. */
-export function cleanJson(value: unknown): Json {
+export function sanitizeJson(value: unknown): Json {
   try {
     // Undefined and functions go, dates become text, numbers that are none become null.
     const text: string | undefined = JSON.stringify(value, (_key, one: unknown) =>

@@ -18,7 +18,7 @@ export interface EntryArchive {
   store(portion: Portion, signal: AbortSignal): Promise<void>;
 }
 
-export interface OldEntriesOptions {
+export interface AuditPrunerOptions {
   db: Db;
   /** Of svc_audit_admin, the only role that can remove entries; absent: nothing is ever removed. */
   adminUrl: string | undefined;
@@ -44,12 +44,12 @@ interface DueChain {
 }
 
 /** Removes audit entries whose time is over, once a day, on one server at a time. */
-export class OldEntries {
-  readonly #options: OldEntriesOptions;
+export class AuditPruner {
+  readonly #options: AuditPrunerOptions;
   readonly #daily: Daily;
   readonly #closing = new AbortController();
 
-  constructor(options: OldEntriesOptions) {
+  constructor(options: AuditPrunerOptions) {
     this.#options = options;
     const run = async () => this.remove();
     const { log } = options;

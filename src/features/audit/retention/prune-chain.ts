@@ -12,7 +12,7 @@ import {
   readHead,
   readLastCheckpoint,
 } from '../storage/stored-chains.ts';
-import { sortedKeys } from '../verification/stored-check.ts';
+import { keysByTrust } from '../verification/stored-check.ts';
 
 /**
  * Removes the oldest entries of a chain (docs/decisions/audit-chain.md), a portion at a time, and each portion in
@@ -64,7 +64,7 @@ export async function nextPortion(
     if (head === undefined) throw new RetentionFailure('The signed head of the chain is missing.');
     const until = await nextSigned(tx, chainId, old.through, head);
     const checkpoints = await readCheckpointsOf(tx, chainId, { from: old.first, through: until });
-    const { trusted } = await sortedKeys(tx, { own });
+    const { trusted } = await keysByTrust(tx, { own });
 
     const check = new ChainCheck({ chainId, head, checkpoints, someCheckpoints: true }, trustedKeys(trusted));
     const steps: Place[] = [];

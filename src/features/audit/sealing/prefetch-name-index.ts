@@ -2,13 +2,13 @@ import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import type { BatchChoice } from './seal-batch.ts';
-import { HOLD_NAMES, type NamedEntry, noteActors, noteResources, type NotedNames } from '../name-index/name-index-cache.ts';
+import { LOCK_NAMES_SHARED, type NamedEntry, insertActorsSql, insertResourcesSql, type NameIndexCache } from '../name-index/name-index-cache.ts';
 
 /**
  * Notes the names in the entries behind the next batch while that is sealed, so that their batch has little to note
  * itself. Nothing depends on it: what was noted for an entry that waits longer than expected only names it early.
  */
-export async function noteAhead(db: Db, names: NotedNames, { limit, without }: BatchChoice): Promise<void> {
+export async function prefetchNameIndex(db: Db, names: NameIndexCache, { limit, without }: BatchChoice): Promise<void> {
   const inSystem = <T>(work: (tx: Tx) => Promise<T>) =>
     withSystem(db, 'note the names in audit entries that will be sealed soon', work);
   const waiting = await inSystem((tx) => runPrepared<NamedEntry>(tx, AHEAD, [limit, without]));
@@ -20,7 +20,7 @@ export async function noteAhead(db: Db, names: NotedNames, { limit, without }: B
   }
   if (resources.length > 0) {
     await inSystem(async (tx) => {
-      await runPrepared(tx, HOLD_NAMES, []);
+      await runPrepared(tx, LOCK_NAMES_SHARED, []);
       await runPrepared(tx, RESOURCES, [JSON.stringify(resources)]);
     });
     names.noted({ actors: [], resources });
@@ -35,5 +35,5 @@ const AHEAD = {
     from audit_outbox where not chain_id = any($2::uuid[]) order by position offset $1::int limit $1::int`,
 };
 
-const ACTORS = { name: 'audit-note-actors', text: noteActors('$1') };
-const RESOURCES = { name: 'audit-note-resources', text: noteResources('$1') };
+const ACTORS = { name: 'audit-note-actors', text: insertActorsSql('$1') };
+const RESOURCES = { name: 'audit-note-resources', text: insertResourcesSql('$1') };

@@ -3,7 +3,7 @@ import { runPrepared } from '../../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type UnsealedEntry } from '../chain/chain.ts';
 import { type Checkpoint, checkpointHash, signCheckpoint } from '../chain/checkpoint.ts';
-import { HOLD_NAMES, type Names, noteActors, type NotedNames, noteResources } from '../name-index/name-index-cache.ts';
+import { LOCK_NAMES_SHARED, type Names, insertActorsSql, type NameIndexCache, insertResourcesSql } from '../name-index/name-index-cache.ts';
 import type { SigningKeys } from '../storage/signing-keys.ts';
 
 /** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
@@ -33,7 +33,7 @@ export interface BatchChoice {
 export async function sealBatch(
   db: Db,
   keys: SigningKeys,
-  names: NotedNames,
+  names: NameIndexCache,
   choice: BatchChoice,
 ): Promise<Batch> {
   const { newNames, ...batch } = await sealSome(db, keys, names, choice);
@@ -44,7 +44,7 @@ export async function sealBatch(
 async function sealSome(
   db: Db,
   keys: SigningKeys,
-  names: NotedNames,
+  names: NameIndexCache,
   choice: BatchChoice,
 ): Promise<Batch & { newNames: Names }> {
   return withSystem(db, 'seal audit entries', async (tx) => {
@@ -76,7 +76,7 @@ async function sealSome(
     });
     const kept = heads.filter((head) => isDue(head, ends.of.get(head.chainId)?.kept));
     const newNames = names.newIn(placed.entries);
-    if (newNames.resources.length > 0) await runPrepared(tx, HOLD_NAMES, []);
+    if (newNames.resources.length > 0) await runPrepared(tx, LOCK_NAMES_SHARED, []);
     await move(tx, placed, { heads, kept, newNames });
     return { entries: placed.entries, kept, newNames };
   });
@@ -250,8 +250,8 @@ const MOVE = {
       on conflict (chain_id) do update set number = excluded.number, seq = excluded.seq, checksum = excluded.checksum,
         previous = excluded.previous, at = excluded.at, key_id = excluded.key_id, signature = excluded.signature
     ),
-    actors as (${noteActors('$7')}),
-    resources as (${noteResources('$8')})
+    actors as (${insertActorsSql('$7')}),
+    resources as (${insertResourcesSql('$8')})
     select count(*) as moved from moved`,
 };
 

@@ -1,7 +1,7 @@
 import type { Db } from '../../../platform/db/pool.ts';
 import type { Logger } from '../../../platform/logger.ts';
-import { noteAhead } from './prefetch-name-index.ts';
-import { NotedNames } from '../name-index/name-index-cache.ts';
+import { prefetchNameIndex } from './prefetch-name-index.ts';
+import { NameIndexCache } from '../name-index/name-index-cache.ts';
 import { type Batch, type BatchChoice, sealBatch, waitingChains } from './seal-batch.ts';
 import type { SigningKeys } from '../storage/signing-keys.ts';
 
@@ -40,7 +40,7 @@ export class AuditSealer {
   readonly #options: SealerOptions;
   readonly #timing: SealerTiming;
   readonly #sweep: NodeJS.Timeout;
-  readonly #names = new NotedNames();
+  readonly #names = new NameIndexCache();
   readonly #aside = new Map<string, SetAside>();
   #timer: NodeJS.Timeout | undefined;
   /** The work that is under way or done last; the next begins behind it. */
@@ -138,7 +138,7 @@ export class AuditSealer {
   async #batchNotingAhead(choice: BatchChoice): Promise<number> {
     const { db } = this.#options;
     // Where that fails, its batch notes what it must, and says why if it cannot.
-    const noting = noteAhead(db, this.#names, choice).catch(() => {});
+    const noting = prefetchNameIndex(db, this.#names, choice).catch(() => {});
     try {
       return await this.#batch(choice);
     } finally {

@@ -1,12 +1,12 @@
 import { fieldsOf } from '../../../platform/db/copy-line.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 
-/** SQL: what `copiedEntry` needs of `audit_logs`. */
-export const COPIED_COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
+/** SQL: what `entryFromCopyRow` needs of `audit_logs`. */
+export const COPY_COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
   resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
 
 /** An entry in the form in which it was sealed, from a line of COPY with these columns. */
-export function copiedEntry(line: Buffer): SealedEntry {
+export function entryFromCopyRow(line: Buffer): SealedEntry {
   const f = fieldsOf(line);
   return {
     id: f[0] ?? '',

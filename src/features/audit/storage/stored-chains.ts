@@ -3,7 +3,7 @@ import { copyOut } from '../../../platform/db/copy-out.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 import type { Checkpoint } from '../chain/checkpoint.ts';
-import { COPIED_COLUMNS, copiedEntry } from './copy-row.ts';
+import { COPY_COLUMNS, entryFromCopyRow } from './copy-row.ts';
 
 /** Reads chains as they lie in the database, in the form in which they were sealed. */
 
@@ -29,10 +29,10 @@ export async function readEntries(
   onEntry: (entry: SealedEntry) => void | Promise<void>,
   span?: Span,
 ): Promise<void> {
-  await readEntryLines(tx, chainId, (line) => onEntry(copiedEntry(line)), span);
+  await readEntryLines(tx, chainId, (line) => onEntry(entryFromCopyRow(line)), span);
 }
 
-/** The same, each as `copiedEntry` takes it. */
+/** The same, each as `entryFromCopyRow` takes it. */
 export async function readEntryLines(
   tx: Tx,
   chainId: string,
@@ -44,7 +44,7 @@ export async function readEntryLines(
   const literal = pg.escapeLiteral(chainId);
   await copyOut(
     tx,
-    `select ${COPIED_COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
+    `select ${COPY_COLUMNS} from audit_logs where chain_id = ${literal} ${some} order by seq`,
     onLine,
   );
 }

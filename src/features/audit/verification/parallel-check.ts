@@ -1,13 +1,13 @@
-import type { EntryRun } from '../chain/entry-segment.ts';
+import type { EntrySegment } from '../chain/entry-segment.ts';
 import { LineChunk, linesIn } from './line-chunk.ts';
-import type { EntryForm, RunWorkers } from './verify-worker-pool.ts';
+import type { EntryFormat, VerifyWorkerPool } from './verify-worker-pool.ts';
 
 /** A check that takes lines one by one, or the entries that many of them are as a run. */
 export interface LineCheck {
-  form: EntryForm;
+  form: EntryFormat;
   line(line: Buffer): void;
   /** Answers whether it could take them so; where not, each line is given to `line`. */
-  run(run: EntryRun): boolean;
+  run(run: EntrySegment): boolean;
 }
 
 /** About 700 entries. */
@@ -21,7 +21,7 @@ const ALONE_BYTES = 1 << 23;
  */
 export class ParallelCheck {
   readonly #check: LineCheck;
-  readonly #workers: Pick<RunWorkers, 'ask' | 'capacity'>;
+  readonly #workers: Pick<VerifyWorkerPool, 'ask' | 'capacity'>;
   readonly #chunkBytes: number;
   #alone: number;
   #chunk: LineChunk | undefined;
@@ -31,7 +31,7 @@ export class ParallelCheck {
 
   constructor(
     check: LineCheck,
-    workers: Pick<RunWorkers, 'ask' | 'capacity'>,
+    workers: Pick<VerifyWorkerPool, 'ask' | 'capacity'>,
     { chunkBytes = CHUNK_BYTES, aloneBytes = ALONE_BYTES } = {},
   ) {
     this.#check = check;

@@ -2,9 +2,9 @@ import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import { ChainCheck, type Fault, trustedKeys, type TrustedKeys } from '../chain/chain-check.ts';
 import type { Checkpoint, PublicKey } from '../chain/checkpoint.ts';
-import { copiedEntry } from '../storage/copy-row.ts';
+import { entryFromCopyRow } from '../storage/copy-row.ts';
 import { ParallelCheck } from './parallel-check.ts';
-import { RunWorkers } from './verify-worker-pool.ts';
+import { VerifyWorkerPool } from './verify-worker-pool.ts';
 import { publicPart, type SigningKeys, signingKeyRows } from '../storage/signing-keys.ts';
 import {
   readChainIds,
@@ -45,11 +45,11 @@ export async function checkStored(
   trust: StoredTrust,
   { only, known = new Map() }: StoredChoice = {},
 ): Promise<StoredReport> {
-  const workers = new RunWorkers();
+  const workers = new VerifyWorkerPool();
   try {
     return await withSystem(db, 'check the chains of the audit trail', async (tx) => {
       await readConsistently(tx);
-      const { trusted, foreignKeys } = await sortedKeys(tx, trust);
+      const { trusted, foreignKeys } = await keysByTrust(tx, trust);
       const keys = trustedKeys(trusted);
       const report: StoredReport = {
         chains: 0,
@@ -71,7 +71,7 @@ export async function checkStored(
   }
 }
 
-export async function sortedKeys(tx: Tx, { own, keys }: StoredTrust) {
+export async function keysByTrust(tx: Tx, { own, keys }: StoredTrust) {
   if (keys !== undefined) return { trusted: [...keys], foreignKeys: [] };
   const rows = await signingKeyRows(tx);
   const ours = rows.filter((row) => own?.isOurs(row) === true);
@@ -85,7 +85,7 @@ async function checkOne(
   tx: Tx,
   { chainId, known }: { chainId: string; known: Checkpoint | undefined },
   keys: TrustedKeys,
-  workers: RunWorkers,
+  workers: VerifyWorkerPool,
   report: StoredReport,
 ): Promise<void> {
   const checkpoints = await readCheckpoints(tx, chainId);
@@ -95,7 +95,7 @@ async function checkOne(
     keys,
   );
   const lines = new ParallelCheck(
-    { form: 'copied', line: (line) => check.add(copiedEntry(line)), run: (run) => check.addRun(run) },
+    { form: 'copied', line: (line) => check.add(entryFromCopyRow(line)), run: (run) => check.addSegment(run) },
     workers,
   );
   await readEntryLines(tx, chainId, (line) => lines.add(line));

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import type { EntryRun } from '../chain/entry-segment.ts';
+import type { EntrySegment } from '../chain/entry-segment.ts';
 
 const HERE = fileURLToPath(import.meta.url);
 const FOLDER = path.dirname(HERE);
@@ -15,19 +15,19 @@ const [PROGRAM, ...ARGUMENTS] =
 const MOST = 4;
 
 /** How a line says what an entry is: as Postgres copies it, or as a bundle has it. */
-export type EntryForm = 'copied' | 'bundled';
+export type EntryFormat = 'copied' | 'bundled';
 
-export interface RunQuestion {
-  form: EntryForm;
+export interface VerifyRequest {
+  form: EntryFormat;
   bytes: Uint8Array;
 }
 
-export interface RunAnswer {
-  run: EntryRun | undefined;
+export interface VerifyResponse {
+  run: EntrySegment | undefined;
 }
 
 interface Waiting {
-  resolve: (run: EntryRun | undefined) => void;
+  resolve: (run: EntrySegment | undefined) => void;
   reject: (error: unknown) => void;
 }
 
@@ -38,7 +38,7 @@ interface Thread {
 }
 
 /** Threads that look at entries by themselves, so that a long chain is checked by more than one processor. */
-export class RunWorkers {
+export class VerifyWorkerPool {
   readonly #count: number;
   readonly #threads: Thread[] = [];
   #next = 0;
@@ -54,7 +54,7 @@ export class RunWorkers {
   }
 
   /** The run that the entries in these lines are. Fails for good as soon as one thread has failed. */
-  ask(question: RunQuestion): Promise<EntryRun | undefined> {
+  ask(question: VerifyRequest): Promise<EntrySegment | undefined> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure);
       while (this.#threads.length < this.#count) this.#threads.push(this.#start());
@@ -72,7 +72,7 @@ export class RunWorkers {
 
   #start(): Thread {
     const thread: Thread = { worker: new Worker(PROGRAM, { argv: ARGUMENTS }), waiting: [] };
-    thread.worker.on('message', ({ run }: RunAnswer) => thread.waiting.shift()?.resolve(run));
+    thread.worker.on('message', ({ run }: VerifyResponse) => thread.waiting.shift()?.resolve(run));
     thread.worker.on('messageerror', (error) => this.#fail(error));
     thread.worker.on('error', (error) => this.#fail(error));
     thread.worker.on('exit', (code) =>

@@ -4,7 +4,7 @@ import { fieldNamed } from '../fields/fields.ts';
 import { Faults, type Fault } from './faults.ts';
 import { ConditionBudget, CONDITIONS_MAX } from './limits.ts';
 import { operatorOf, operatorsOf } from './operators.ts';
-import { type Group, type Leaf, pathOf, type Place, type Rule, type Test } from './rule.ts';
+import { type Group, type Leaf, pathOf, type Position, type Rule, type Test } from './rule.ts';
 
 export type Parsed = { ok: true; rule: Rule } | { ok: false; faults: Fault[] };
 
@@ -23,9 +23,9 @@ export function parseRule(
   const fieldOf = fieldsByName(customKinds ?? new Map());
   const top: Group = { operator: 'and', children: [] };
   // A group goes into the one around it where that says the same: a single child needs no operator.
-  const open: { items: readonly unknown[]; next: number; into: Group; place: Place | undefined }[] = [];
+  const open: { items: readonly unknown[]; next: number; into: Group; place: Position | undefined }[] = [];
 
-  const enter = (raw: object, into: Group, place: Place | undefined): void => {
+  const enter = (raw: object, into: Group, place: Position | undefined): void => {
     const group = readGroup(raw, (message, key) => faults.add(() => at(place, key), message));
     if (group === undefined) return;
     const { operator, items } = group;
@@ -36,7 +36,7 @@ export function parseRule(
     }
     open.push({ items, next: 0, into: target, place });
   };
-  const at = (place: Place | undefined, ...more: readonly (string | number)[]) =>
+  const at = (place: Position | undefined, ...more: readonly (string | number)[]) =>
     [pathOf(root, place), ...more].join('.');
 
   if (isObject(value) && !Object.hasOwn(value, 'field')) enter(value, top, undefined);
@@ -46,7 +46,7 @@ export function parseRule(
       open.pop();
       continue;
     }
-    const place: Place = { group: frame.place, index: frame.next };
+    const place: Position = { group: frame.place, index: frame.next };
     const item = frame.items[frame.next];
     frame.next += 1;
     if (!isObject(item)) faults.add(() => at(place), NEITHER);
@@ -115,7 +115,7 @@ function readCondition(
     budget,
     fieldOf,
   }: {
-    place: Place;
+    place: Position;
     customKinds: CustomKinds | undefined;
     budget: ConditionBudget;
     fieldOf: (name: string) => Field | undefined;

@@ -16,7 +16,7 @@ export interface Leaf {
   field: Field;
   operator: string;
   test: Test;
-  place: Place;
+  place: Position;
 }
 
 /** What is asked of a field's value. `negated` ones are true where there is no value. */
@@ -31,15 +31,15 @@ export type Test =
   | { is: 'empty'; negated: boolean };
 
 /** Where a condition stands: which of its group's. */
-export interface Place {
-  group: Place | undefined;
+export interface Position {
+  group: Position | undefined;
   index: number;
 }
 
 const SHOWN_LEVELS = 40;
 
 /** `conditions.conditions.3`; of one that lies very deep, the innermost levels. */
-export function pathOf(root: string, place: Place | undefined): string {
+export function pathOf(root: string, place: Position | undefined): string {
   const steps: string[] = [];
   let at = place;
   for (; at !== undefined && steps.length < SHOWN_LEVELS; at = at.group) steps.push(`conditions.${at.index}`);

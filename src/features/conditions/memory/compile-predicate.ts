@@ -4,12 +4,12 @@ import { boundAt } from '../fields/instants.ts';
 import type { MatchableDevice } from '../fields/matchable-device.ts';
 import type { Leaf, Rule, Test } from '../language/rule.ts';
 
-/** A rule as a program: one test after the other, each of which says where to go on. */
+/** A rule as a predicate: one test after the other, each of which says where to go on. */
 
-export type Ask = (device: MatchableDevice, now: number) => boolean;
+export type Predicate = (device: MatchableDevice, now: number) => boolean;
 
 interface Step {
-  ask: Ask;
+  ask: Predicate;
   whenTrue: number;
   whenFalse: number;
 }
@@ -17,7 +17,7 @@ interface Step {
 const MATCHED = -1;
 const MISSED = -2;
 
-export function toProgram(rule: Rule): Ask {
+export function compilePredicate(rule: Rule): Predicate {
   const steps = stepsOf(rule);
   const start = steps.length - 1;
   return (device, now) => {
@@ -36,7 +36,7 @@ function stepsOf(rule: Rule): Step[] {
   for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
     const { rule, whenTrue, whenFalse } = frame;
     if (!('children' in rule)) {
-      steps.push({ ask: asker(rule), whenTrue, whenFalse });
+      steps.push({ ask: compileTest(rule), whenTrue, whenFalse });
       open.pop();
       continue;
     }
@@ -60,7 +60,7 @@ function stepsOf(rule: Rule): Step[] {
 }
 
 /** What a single condition answers. */
-export function asker({ field, test }: Leaf): Ask {
+export function compileTest({ field, test }: Leaf): Predicate {
   const read = (device: MatchableDevice) => field.value(device);
   const asked = testOf(field, test);
   return (device, now) => asked(read(device), now);

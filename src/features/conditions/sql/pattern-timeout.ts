@@ -11,7 +11,7 @@ const CHEAP_CONDITIONS = 100;
  * Runs a query that asks for conditions. Where they are many, or hold regular expressions, it has less time than others,
  * and the error of a time-out says what to change.
  */
-export async function askDatabase<T>(
+export async function withPatternTimeout<T>(
   tx: Tx,
   { patterns, count }: Pick<Conditions, 'patterns' | 'count'>,
   query: () => PromiseLike<T>,
@@ -28,10 +28,10 @@ export async function askDatabase<T>(
 }
 
 /** Whether Postgres takes the regular expressions: it has limits of its own. */
-export async function tryPatterns(tx: Tx, conditions: Pick<Conditions, 'patterns' | 'count'>): Promise<void> {
+export async function assertPatternsCompile(tx: Tx, conditions: Pick<Conditions, 'patterns' | 'count'>): Promise<void> {
   const patterns = [...new Set(conditions.patterns)];
   if (patterns.length === 0) return;
-  await askDatabase(tx, conditions, () =>
+  await withPatternTimeout(tx, conditions, () =>
     tx.raw(`select count(*) from unnest(?::text[]) as given (pattern) where '' ~ given.pattern`, [patterns]),
   );
 }

@@ -11,7 +11,7 @@ import {
   type SealedContent,
   type UnsealedEntry,
 } from '../../../../src/features/audit/chain/chain.ts';
-import { asUuid, cleanJson, cutText } from '../../../../src/features/audit/recording/sanitize.ts';
+import { asUuid, sanitizeJson, truncateText } from '../../../../src/features/audit/recording/sanitize.ts';
 import { storableText } from '../../../../src/protocol/index.ts';
 import { isoTime } from '../../../../src/features/audit/storage/copy-row.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
@@ -138,7 +138,7 @@ describe('what a deed notes', () => {
   after(() => database.drop());
 
   it('comes back from jsonb as the same value, and so with the same hash', async () => {
-    const values = fc.sample(wildJson(), 1500).map((value) => cleanJson(value));
+    const values = fc.sample(wildJson(), 1500).map((value) => sanitizeJson(value));
     const rows = await asOwner<{ value: Json }>(
       database.ownerUrl,
       'select value::jsonb as value from unnest($1::text[]) with ordinality as t (value, n) order by n',
@@ -163,7 +163,7 @@ describe('what a deed notes', () => {
   it('is cut to what its column takes, never in the middle of a character', () => {
     fc.assert(
       fc.property(wildText(), fc.nat(10), (text, length) => {
-        const cut = cutText(text, length);
+        const cut = truncateText(text, length);
         expect(Array.from(cut).length).to.be.at.most(length);
         expect(Buffer.from(cut).toString()).to.equal(cut);
       }),
@@ -175,11 +175,11 @@ describe('what a deed notes', () => {
     for (let i = 0; i < 20_000; i++) deep = [deep];
     const circle: Record<string, unknown> = {};
     circle['self'] = circle;
-    for (const value of [deep, circle]) expect(canonicalJson(cleanJson(value)).length).to.be.lessThan(1000);
+    for (const value of [deep, circle]) expect(canonicalJson(sanitizeJson(value)).length).to.be.lessThan(1000);
     let nested: unknown = 1;
     for (let i = 0; i < 150; i++) nested = { nested };
-    expect(canonicalJson(cleanJson(nested))).to.contain('deeper than is kept');
-    expect(cleanJson(undefined)).to.equal(null);
+    expect(canonicalJson(sanitizeJson(nested))).to.contain('deeper than is kept');
+    expect(sanitizeJson(undefined)).to.equal(null);
   });
 
   it('has ids as Postgres writes them, or the zero UUID and what was said', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { setTimeout as delay } from 'node:timers/promises';
-import { NameSheets } from '../../../../src/features/audit/index.ts';
-import { HOLD_NAMES } from '../../../../src/features/audit/name-index/name-index-cache.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
+import { LOCK_NAMES_SHARED } from '../../../../src/features/audit/name-index/name-index-cache.ts';
 import { runPrepared } from '../../../../src/platform/db/prepared.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
@@ -9,10 +9,10 @@ import { type AuditBench, createAuditBench } from '../audit-support.ts';
 
 describe('sheets of names', () => {
   let bench: AuditBench;
-  let sheets: NameSheets;
+  let sheets: NameIndexCompactor;
   before(async () => {
     bench = await createAuditBench();
-    sheets = new NameSheets({ db: bench.db, log: quietLog });
+    sheets = new NameIndexCompactor({ db: bench.db, log: quietLog });
   });
   after(async () => {
     await sheets.close();
@@ -24,7 +24,7 @@ describe('sheets of names', () => {
     await bench.sealer.flush();
     const note = (name: string, meanwhile: () => Promise<void>) =>
       withSystem(bench.db, 'note a name', async (tx) => {
-        await runPrepared(tx, HOLD_NAMES, []);
+        await runPrepared(tx, LOCK_NAMES_SHARED, []);
         await tx.raw(
           `insert into audit_resources (chain_id, resource_type, resource_name) values (?, 'site', ?)`,
           [bench.orgId, name],

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { totalOf } from '../../../../src/features/audit/reading/audit-query.ts';
-import { placesOf } from '../../../../src/features/audit/reading/scan-plan.ts';
-import { NameSheets } from '../../../../src/features/audit/index.ts';
+import { planScan } from '../../../../src/features/audit/reading/scan-plan.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
 import type { Context } from '../../../../src/platform/context.ts';
 import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
 import { withTenant } from '../../../../src/platform/db/transaction.ts';
@@ -50,7 +50,7 @@ describe('pages of the audit trail', function () {
       };
     });
     // Of the names the first are on sheets, on full ones and others, and the last are noted.
-    const sheets = new NameSheets({ db: app.server.database.hubPool, log: quietLog });
+    const sheets = new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog });
     await addEntries(app, ...entries.slice(0, 1200));
     await sheets.gather();
     await addEntries(app, ...entries.slice(1200, 1800));
@@ -216,7 +216,7 @@ describe('the total of a list of the audit trail', function () {
     const counted = await withTenant(app.server.database.pool, caller, async (tx) => {
       const ctx = { tx, caller: { ...caller, orgId } } as unknown as Context;
       const filter = { action: 'deed' };
-      const places = await placesOf(ctx, filter);
+      const places = await planScan(ctx, filter);
       const totals = [];
       for (const most of [100_000, 99_999, 5]) {
         totals.push(await totalOf(ctx, filter, places, 7, { counted: most, read: 0 }));

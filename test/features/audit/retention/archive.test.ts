@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEntryArchive } from '../../../../src/features/audit/retention/archive.ts';
 import { BundleReader, type BundleReport, type BundleTrust } from '../../../../src/features/audit/chain/bundle.ts';
-import { OldEntries } from '../../../../src/features/audit/retention/audit-pruner.ts';
+import { AuditPruner } from '../../../../src/features/audit/retention/audit-pruner.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
 import type { S3Options } from '../../../../src/platform/storage/s3.ts';
 import { programArguments } from '../../../support/built-programs.ts';
@@ -41,7 +41,7 @@ describe('the archive of the audit trail', function () {
     }
   };
   const job = (options: Partial<S3Options> = {}) =>
-    new OldEntries({
+    new AuditPruner({
       db: bench.db,
       adminUrl: bench.database.auditAdminUrl,
       keys: bench.keys,

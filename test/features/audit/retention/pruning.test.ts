@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { BundleReader, type BundleReport } from '../../../../src/features/audit/chain/bundle.ts';
 import { checksumOf } from '../../../../src/features/audit/chain/chain.ts';
 import { exportBundle } from '../../../../src/features/audit/export/export-bundle.ts';
-import { NameSheets } from '../../../../src/features/audit/index.ts';
-import { NotedNames } from '../../../../src/features/audit/name-index/name-index-cache.ts';
-import { OldEntries, type OldEntriesOptions } from '../../../../src/features/audit/retention/audit-pruner.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
+import { NameIndexCache } from '../../../../src/features/audit/name-index/name-index-cache.ts';
+import { AuditPruner, type AuditPrunerOptions } from '../../../../src/features/audit/retention/audit-pruner.ts';
 import { cutChain, nextPortion } from '../../../../src/features/audit/retention/prune-chain.ts';
 import { readEntries } from '../../../../src/features/audit/storage/stored-chains.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
@@ -22,8 +22,8 @@ describe('pruning of the audit trail', function () {
   });
   afterEach(() => bench.close());
 
-  const job = (options: Partial<OldEntriesOptions> = {}) =>
-    new OldEntries({
+  const job = (options: Partial<AuditPrunerOptions> = {}) =>
+    new AuditPruner({
       db: bench.db,
       adminUrl: bench.database.auditAdminUrl,
       keys: bench.keys,
@@ -169,7 +169,7 @@ describe('pruning of the audit trail', function () {
       await entry('gone-host', 'old@example.com', 400);
       await entry('host', 'old@example.com', 400);
       await entry('host', 'new@example.com', 1);
-      const sheets = new NameSheets({ db: bench.db, log: quietLog });
+      const sheets = new NameIndexCompactor({ db: bench.db, log: quietLog });
       await sheets.gather();
       expect(await names()).to.deep.equal({
         resources: ['gone-host', 'host'],
@@ -228,7 +228,7 @@ describe('pruning of the audit trail', function () {
         [60_000, 0],
         [0, 1],
       ] as const) {
-        const noted = new NotedNames(rememberedMs);
+        const noted = new NameIndexCache(rememberedMs);
         noted.noted(noted.newIn(entries));
         expect(noted.newIn(entries).actors).to.have.length(again);
       }

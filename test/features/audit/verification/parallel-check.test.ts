@@ -18,7 +18,7 @@ import {
 } from '../../../../src/features/audit/chain/checkpoint.ts';
 import { LineChunk, linesIn } from '../../../../src/features/audit/verification/line-chunk.ts';
 import { type LineCheck, ParallelCheck } from '../../../../src/features/audit/verification/parallel-check.ts';
-import { RunWorkers } from '../../../../src/features/audit/verification/verify-worker-pool.ts';
+import { VerifyWorkerPool } from '../../../../src/features/audit/verification/verify-worker-pool.ts';
 
 const ORG = randomUUID();
 const pair = newKeyPair();
@@ -134,7 +134,7 @@ const oneByOne = (lines: readonly string[]) =>
   });
 
 describe('checking in threads', () => {
-  const workers = new RunWorkers(2);
+  const workers = new VerifyWorkerPool(2);
   after(() => workers.close());
 
   let runs = 0;
@@ -203,7 +203,7 @@ describe('checking in threads', () => {
   });
 
   it('fails where a thread ends, and says so of every question', async () => {
-    const dying = new RunWorkers(1);
+    const dying = new VerifyWorkerPool(1);
     const asked = [1, 2].map(() => dying.ask({ form: 'bundled', bytes: Buffer.from('{}\n') }));
     await Promise.all(asked);
     const [lost] = [dying.ask({ form: 'copied', bytes: null as unknown as Uint8Array })];

@@ -4,11 +4,11 @@ import { BundleReader } from '../../../../src/features/audit/chain/bundle.ts';
 import { seal, type SealedEntry } from '../../../../src/features/audit/chain/chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from '../../../../src/features/audit/chain/chain-check.ts';
 import { type Checkpoint, newKeyPair, signCheckpoint } from '../../../../src/features/audit/chain/checkpoint.ts';
-import { copiedEntry } from '../../../../src/features/audit/storage/copy-row.ts';
+import { entryFromCopyRow } from '../../../../src/features/audit/storage/copy-row.ts';
 import { exportBundle } from '../../../../src/features/audit/export/export-bundle.ts';
 import { ParallelCheck } from '../../../../src/features/audit/verification/parallel-check.ts';
-import { RunWorkers } from '../../../../src/features/audit/verification/verify-worker-pool.ts';
-import { checkStored, sortedKeys } from '../../../../src/features/audit/verification/stored-check.ts';
+import { VerifyWorkerPool } from '../../../../src/features/audit/verification/verify-worker-pool.ts';
+import { checkStored, keysByTrust } from '../../../../src/features/audit/verification/stored-check.ts';
 import {
   readCheckpoints,
   readConsistently,
@@ -24,7 +24,7 @@ const COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, acto
 
 /** Someone with all rights on the database, the owner's and a superuser's, but without the signing key. */
 describe('tampering with the audit trail', () => {
-  const workers = new RunWorkers(1);
+  const workers = new VerifyWorkerPool(1);
   let bench: AuditBench;
   let orgId: string;
   /** The head as it was before anyone touched it, as a bundle that somebody kept would have it. */
@@ -74,13 +74,13 @@ describe('tampering with the audit trail', () => {
     withSystem(bench.db, 'test', async (tx) => {
       await readConsistently(tx);
       const [head, checkpoints] = [await readHead(tx, orgId), await readCheckpoints(tx, orgId)];
-      const { trusted } = await sortedKeys(tx, { own: bench.keys });
+      const { trusted } = await keysByTrust(tx, { own: bench.keys });
       const check = new ChainCheck(
         { chainId: orgId, head, checkpoints, known: known === undefined ? [] : [known] },
         trustedKeys(trusted),
       );
       const lines = new ParallelCheck(
-        { form: 'copied', line: (line) => check.add(copiedEntry(line)), run: (run) => check.addRun(run) },
+        { form: 'copied', line: (line) => check.add(entryFromCopyRow(line)), run: (run) => check.addSegment(run) },
         workers,
         { chunkBytes: 3000, aloneBytes: 0 },
       );

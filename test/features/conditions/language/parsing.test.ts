@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import {
   conditionsText,
   type CustomKinds,
-  faultyConditions,
+  invalidConditions,
   parseConditions,
 } from '../../../../src/features/conditions/index.ts';
 
@@ -80,7 +80,7 @@ describe('conditions that are not right', () => {
       expect(path).to.equal('conditions.conditions.0.field');
       expect(message, field.slice(0, 50)).to.match(/^Unknown field/);
       expect(message?.length).to.be.lessThan(150);
-      expect(faultyConditions([{ path: path ?? '', message: message ?? '' }]).message).to.match(
+      expect(invalidConditions([{ path: path ?? '', message: message ?? '' }]).message).to.match(
         /^Unknown field/,
       );
     }
