@@ -293,10 +293,10 @@ export async function startServer({
     const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
     rowPruner.start();
     closing.add('row pruner', () => rowPruner.close());
-    const nameSheets = new NameIndexCompactor({ db: database.hubPool, log });
-    nameSheets.start();
-    closing.add('name sheets', () => nameSheets.close());
-    const oldEntries = new AuditPruner({
+    const nameIndexCompactor = new NameIndexCompactor({ db: database.hubPool, log });
+    nameIndexCompactor.start();
+    closing.add('name index compaction', () => nameIndexCompactor.close());
+    const auditPruner = new AuditPruner({
       db: database.hubPool,
       adminUrl: urls.auditAdminUrl,
       keys: auditKeys,
@@ -304,11 +304,11 @@ export async function startServer({
         config.auditArchive === undefined
           ? undefined
           : createEntryArchive(database.hubPool, auditKeys, config.auditArchive),
-      sheets: nameSheets,
+      compactor: nameIndexCompactor,
       log,
     });
-    oldEntries.start();
-    closing.add('old audit entries', () => oldEntries.close());
+    auditPruner.start();
+    closing.add('audit pruning', () => auditPruner.close());
     const maintenanceEnd = new MaintenanceEnd({ db: database.hubPool, hub, audit, log });
     maintenanceEnd.start();
     closing.add('ends of maintenance', () => maintenanceEnd.close());

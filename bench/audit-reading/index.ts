@@ -223,7 +223,7 @@ async function prepared(): Promise<Ground> {
     },
   };
   await seedEntries(postgres.ownerUrl, ground, ENTRIES);
-  await new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog }).gather();
+  await new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog }).compact();
   await writeFile(file, JSON.stringify(ground));
   return ground;
 }

@@ -62,6 +62,6 @@ describe('the program as it is built', function () {
     await writeFile(bundle, lines.join('\n'));
     const altered = await muster('audit', 'verify', '--bundle', bundle);
     expect(altered.code).to.equal(1);
-    expect(altered.said).to.contain('its content is not what was sealed');
+    expect(altered.said).to.contain('its content does not match its checksum');
   });
 });

@@ -2,25 +2,28 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { VerifyOptions } from './verify-options.ts';
 
-/** Each command is loaded when it is called, so that checking a file loads nothing that needs a database. */
+/** Commands are loaded on demand, so that verifying a file loads no database code. */
 
 export function addAudit(program: Command): void {
-  const audit = program.command('audit').description('the audit trail and its proof').exitOverride();
+  const audit = program
+    .command('audit')
+    .description('verify, export and prune the audit trail')
+    .exitOverride();
 
   audit
     .command('verify')
     .description(
-      'check that no audit entry was changed, removed, put in or moved (exit 0: all is well, 1: it is not, 2: could not be checked)',
+      'verify that no audit entry was changed, removed, inserted or moved (exit 0: intact, 1: not intact, 2: could not be verified)',
     )
-    .option('--bundle <file>', 'check an exported bundle, without a database')
+    .option('--bundle <file>', 'verify an exported bundle, without a database')
     .option(
       '--database [url]',
-      'check the database of this installation (the default), or the one at the URL',
+      'verify the database of this installation (the default), or the one at the URL',
     )
-    .option('--org <id>', 'only the chain of this organization (or partner)', parseId)
-    .option('--keys <file>', 'public keys to trust, as GET /api/v1/audit-keys answered them')
-    .option('--known <file>', 'an earlier bundle: what it proves must still be there')
-    .option('--json', 'the report as JSON')
+    .option('--org <id>', 'verify only the chain of this organization or partner', parseId)
+    .option('--keys <file>', 'public keys to trust: a saved response of GET /api/v1/audit-keys')
+    .option('--known <file>', 'an earlier bundle, whose entries must still be present')
+    .option('--json', 'print the report as JSON')
     .exitOverride()
     .action(async (options: VerifyOptions) => {
       const { verifyBundle } = await import('./verify-bundle.ts');
@@ -34,9 +37,9 @@ export function addAudit(program: Command): void {
 
   audit
     .command('export')
-    .description('write a chain with its checkpoints and public keys to a file')
-    .requiredOption('--org <id>', 'organization (or partner) whose chain it is', parseId)
-    .requiredOption('--out <file>', 'where to')
+    .description('export a chain with its checkpoints and public keys to a file')
+    .requiredOption('--org <id>', 'the organization or partner whose chain to export', parseId)
+    .requiredOption('--out <file>', 'the file to write')
     .exitOverride()
     .action(async ({ org, out }: { org: string; out: string }) => {
       const { exportToFile } = await import('./export-to-file.ts');
@@ -45,7 +48,7 @@ export function addAudit(program: Command): void {
 
   audit
     .command('prune')
-    .description('remove the entries whose time is over now, as the server does once a day')
+    .description('remove expired entries now, as the server does once a day')
     .exitOverride()
     .action(async () => {
       const { pruneNow } = await import('./prune-now.ts');
@@ -54,7 +57,7 @@ export function addAudit(program: Command): void {
 
   audit
     .command('rotate-key')
-    .description('replace the key that signs the audit trail; the earlier one stays to check what it signed')
+    .description('replace the key that signs the audit trail; the old key stays for verification')
     .exitOverride()
     .action(async () => {
       const { rotateSigningKey } = await import('./rotate-signing-key.ts');
@@ -64,6 +67,6 @@ export function addAudit(program: Command): void {
 
 function parseId(text: string): string {
   const parsed = z.uuid().safeParse(text.toLowerCase());
-  if (!parsed.success) throw new InvalidArgumentError('Give the id of an organization.');
+  if (!parsed.success) throw new InvalidArgumentError('Must be the id of an organization or partner.');
   return parsed.data;
 }

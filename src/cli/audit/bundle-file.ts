@@ -7,12 +7,16 @@ import { ParallelCheck } from '../../features/audit/verification/parallel-check.
 import { VerifyWorkerPool } from '../../features/audit/verification/verify-worker-pool.ts';
 import { PublicKey } from '../../features/audit/chain/checkpoint.ts';
 
-/** Reads a bundle from a file, with memory that does not grow with it. */
+/** Verifies a bundle file in constant memory. */
 export async function checkBundleFile(file: string, trust: BundleTrust = {}): Promise<BundleReport> {
   const reader = new BundleReader(trust);
   const workers = new VerifyWorkerPool();
   const lines = new ParallelCheck(
-    { form: 'bundled', line: (line) => reader.line(line.toString()), run: (run) => reader.run(run) },
+    {
+      format: 'bundle',
+      line: (line) => reader.line(line.toString()),
+      segment: (segment) => reader.segment(segment),
+    },
     workers,
   );
   try {
@@ -34,9 +38,9 @@ export async function checkBundleFile(file: string, trust: BundleTrust = {}): Pr
   return reader.end();
 }
 
-/** The answer of GET /api/v1/audit-keys, as somebody saved it. */
+/** Reads a saved response of GET /api/v1/audit-keys. */
 export async function readKeysFile(file: string): Promise<PublicKey[]> {
   const parsed = z.object({ data: z.array(PublicKey) }).safeParse(JSON.parse(await readFile(file, 'utf8')));
-  if (!parsed.success) throw new Error(`${file} is not an answer of GET /api/v1/audit-keys.`);
+  if (!parsed.success) throw new Error(`${file} is not a response of GET /api/v1/audit-keys.`);
   return parsed.data.data;
 }

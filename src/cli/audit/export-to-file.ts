@@ -6,7 +6,7 @@ import { exportBundle } from '../../features/audit/export/export-bundle.ts';
 import { recordBundleExport } from '../../features/audit/export/record-bundle-export.ts';
 import { withInstallation } from '../with-installation.ts';
 
-/** Writes lines to a stream; the promise is there while the stream has more than it likes to hold. */
+/** Writes lines to a stream. Returns a promise while the buffer of the stream is full. */
 export function lineWriter(output: WriteStream): (line: string) => undefined | Promise<void> {
   let full: Promise<void> | undefined;
   return (line) => {
@@ -19,12 +19,12 @@ export function lineWriter(output: WriteStream): (line: string) => undefined | P
   };
 }
 
-/** The file is there whole or not at all. */
+/** Writes to a temporary file and renames it, so that the target is either complete or absent. */
 export async function exportToFile(chainId: string, file: string): Promise<void> {
   const draft = `${file}.${process.pid}.tmp`;
   const output = createWriteStream(draft, { mode: 0o600 });
   const ended = finished(output);
-  // Told of below; until then a failure must not end the process.
+  // The rejection is handled below; until then it must not crash the process.
   ended.catch(() => {});
   try {
     const { entries } = await withInstallation({ migrates: false }, async (installation) => {
@@ -35,7 +35,7 @@ export async function exportToFile(chainId: string, file: string): Promise<void>
     output.end();
     await ended;
     await rename(draft, file);
-    process.stdout.write(`${entries} entries of ${chainId} written to ${file}\n`);
+    process.stdout.write(`${entries} entries of chain ${chainId} written to ${file}\n`);
   } catch (error) {
     output.destroy();
     await rm(draft, { force: true });

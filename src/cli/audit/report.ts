@@ -1,46 +1,46 @@
 import type { Fault } from '../../features/audit/chain/chain-check.ts';
 import { fingerprintOf, type PublicKey } from '../../features/audit/chain/checkpoint.ts';
 
-/** What a check found, in the words of the command line. */
+/** The result of a verification. */
 export interface Report {
   chains: number;
   entries: number;
   checkpoints: number;
   faults: readonly Fault[];
   keys: readonly PublicKey[];
-  /** Keys in the database that nobody trusts. */
+  /** Keys in the database that are not trusted. */
   foreignKeys: readonly string[];
-  /** These entries were removed from their chain, up to the one that `head` names. */
+  /** The bundle holds pruned entries, up to the one that `head` names. */
   isArchive?: boolean;
   head?: { seq: number } | undefined;
-  /** The keys came with what was checked: their fingerprints are for a person to compare. */
+  /** The keys came with the bundle, so a person must compare their fingerprints. */
   keysFromBundle?: boolean;
 }
 
-const isWell = ({ faults, foreignKeys }: Report) => faults.length === 0 && foreignKeys.length === 0;
+const isIntact = ({ faults, foreignKeys }: Report) => faults.length === 0 && foreignKeys.length === 0;
 
-/** Prints it, and answers the exit code. */
-export function tell(report: Report, milliseconds: number, asJson: boolean): number {
+/** Prints the report and returns the exit code. */
+export function printReport(report: Report, milliseconds: number, asJson: boolean): number {
   const keys = report.keys.map(({ keyId, publicKey }) => ({ keyId, fingerprint: fingerprintOf(publicKey) }));
   if (asJson) {
-    process.stdout.write(`${JSON.stringify({ ok: isWell(report), ...report, keys, milliseconds })}\n`);
-    return isWell(report) ? 0 : 1;
+    process.stdout.write(`${JSON.stringify({ ok: isIntact(report), ...report, keys, milliseconds })}\n`);
+    return isIntact(report) ? 0 : 1;
   }
   const rate = Math.round(report.entries / Math.max(milliseconds / 1000, 0.001));
   const lines = [
     ...report.faults.map(faultLine),
-    ...report.foreignKeys.map((id) => `BAD  the signing key ${id} was not made by this installation`),
+    ...report.foreignKeys.map((id) => `BAD  the signing key ${id} was not created by this installation`),
     ...keys.map(({ keyId, fingerprint }) => `key ${keyId}, fingerprint ${fingerprint}`),
     ...(report.isArchive === true
-      ? [`An archive: what was removed from the chain, up to entry ${report.head?.seq}.`]
+      ? [`This is an archive of entries removed from the chain, up to entry ${report.head?.seq}.`]
       : []),
     ...(report.keysFromBundle === true
-      ? ['These keys came with the bundle. Compare them with GET /api/v1/audit-keys, or give --keys.']
+      ? ['These keys came with the bundle. Compare them with GET /api/v1/audit-keys, or pass --keys.']
       : []),
-    `${isWell(report) ? 'OK ' : 'NOT INTACT'} ${report.entries} entries, ${report.checkpoints} checkpoints in ${report.chains} chains; ${(milliseconds / 1000).toFixed(1)} s, ${rate} entries/s`,
+    `${isIntact(report) ? 'OK ' : 'NOT INTACT'} ${report.entries} entries, ${report.checkpoints} checkpoints in ${report.chains} chains; ${(milliseconds / 1000).toFixed(1)} s, ${rate} entries/s`,
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
-  return isWell(report) ? 0 : 1;
+  return isIntact(report) ? 0 : 1;
 }
 
 function faultLine({ chainId, seq, id, reason }: Fault): string {

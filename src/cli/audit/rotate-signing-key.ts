@@ -5,5 +5,5 @@ export async function rotateSigningKey(): Promise<void> {
   const keyId = await withInstallation({ migrates: false }, ({ db, secrets }) =>
     new SigningKeys(secrets).rotate(db),
   );
-  process.stdout.write(`New batches are signed with the key ${keyId}.\n`);
+  process.stdout.write(`New batches will be signed with the key ${keyId}.\n`);
 }

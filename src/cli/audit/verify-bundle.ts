@@ -1,12 +1,12 @@
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
-import { tell } from './report.ts';
+import { printReport } from './report.ts';
 
 export async function verifyBundle(file: string, options: VerifyOptions): Promise<number> {
   const since = performance.now();
   const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
   const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
-  if (known?.fault !== undefined) throw new Error(`${options.known} is not intact itself.`);
+  if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
   const head = known?.head;
   const report = await checkBundleFile(file, {
     ...(keys === undefined ? {} : { keys }),
@@ -16,9 +16,9 @@ export async function verifyBundle(file: string, options: VerifyOptions): Promis
     throw new Error(`${file} holds the chain of ${report.chainId}.`);
   }
   if (known !== undefined && known.chainId !== report.chainId) {
-    throw new Error(`${options.known} holds another chain than ${file}.`);
+    throw new Error(`${options.known} and ${file} hold different chains.`);
   }
-  return tell(
+  return printReport(
     {
       ...report,
       chains: 1,

@@ -6,12 +6,12 @@ import { startFailureText } from '../../start-failure.ts';
 import { withInstallation } from '../with-installation.ts';
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
-import { tell } from './report.ts';
+import { printReport } from './report.ts';
 
 export async function verifyDatabase(options: VerifyOptions): Promise<number> {
   const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
   const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
-  if (known?.fault !== undefined) throw new Error(`${options.known} is not intact itself.`);
+  if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
   const heads = new Map(known?.head === undefined ? [] : [[known.chainId, known.head]]);
   let milliseconds = 0;
   const check = async (db: Db, own: SigningKeys | undefined): Promise<StoredReport> => {
@@ -27,19 +27,19 @@ export async function verifyDatabase(options: VerifyOptions): Promise<number> {
       : await withInstallation({ migrates: false }, ({ db, secrets }) =>
           check(db, new SigningKeys(secrets)),
         ).catch((error: unknown) => {
-          throw new Error(`The audit trail could not be checked. ${startFailureText(error)}`);
+          throw new Error(`The audit trail could not be verified. ${startFailureText(error)}`);
         });
-  return tell(report, milliseconds, options.json === true);
+  return printReport(report, milliseconds, options.json === true);
 }
 
-/** A database of which this installation has no secrets: only told keys can be trusted there. */
+/** Verifies a database whose secrets this installation does not have, so that only keys from --keys can be trusted. */
 async function elsewhere(
   url: string,
   hasKeys: boolean,
   check: (db: Db, own: undefined) => Promise<StoredReport>,
 ): Promise<StoredReport> {
   if (!hasKeys) {
-    throw new Error('Give --keys with --database <url>: its own word for its keys proves nothing.');
+    throw new Error('Pass --keys with --database <url>: keys stored in that database prove nothing.');
   }
   const db = openSession(url, 'muster-audit-verify');
   try {

@@ -1,4 +1,4 @@
-/** Of `muster audit verify`, as commander gives them. */
+/** The options of `muster audit verify`, as commander parses them. */
 export interface VerifyOptions {
   bundle?: string;
   org?: string;

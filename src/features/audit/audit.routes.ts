@@ -9,20 +9,20 @@ import { publicPart, signingKeyRows } from './storage/signing-keys.ts';
 
 export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
   name: 'Audit trail',
-  description: 'The record of who did what, and the means to verify it.',
+  description: 'A tamper-evident record of who did what.',
   routes: [
     route({
       method: 'get',
       path: '/audit-keys',
       summary: 'Public keys of the audit trail',
       description:
-        'The heads of all chains of audit entries are signed with these. Keep a copy: `muster audit verify --keys` checks against it.',
+        'These keys sign the heads of all audit chains. Keep a copy for `muster audit verify --keys`.',
       access: 'public',
       query: PageQuery,
       response: pageOf(PublicKey),
       handler: async ({ ctx, query: { page, limit } }) => {
         const rows = await ctx.withSystem('show the public keys of the audit trail', signingKeyRows);
-        // A key is made once in years: they are few.
+        // Keys are rotated rarely, so paging in memory is cheap.
         const data = rows.slice((page - 1) * limit, page * limit).map(publicPart);
         return { data, pagination: { page, limit, total: rows.length } };
       },

@@ -5,8 +5,8 @@ import { ChainCheck, type Fault, trustedKeys } from './chain-check.ts';
 import { Checkpoint, PublicKey } from './checkpoint.ts';
 
 /**
- * A chain to take away: JSON lines, in this order: the header, the public keys, the checkpoints, the entries by `seq`.
- * Nothing in here knows of a database.
+ * The file format of an exported chain: JSON lines in the order header, public keys, checkpoints, entries by `seq`.
+ * This file must not import database code: bundles are verified without one.
  */
 const Header = z.strictObject({
   type: z.literal('muster-audit-bundle'),
@@ -14,8 +14,8 @@ const Header = z.strictObject({
   chainId: z.string(),
   exportedAt: z.string(),
   /**
-   * The signed end of the chain, without which a shortened copy would look whole. A `cut`: the bundle is an archive, of
-   * what was removed from the chain up to there. It has the cut before it and no other checkpoint.
+   * The signed end of the chain, without which a truncated copy would look complete. If it is a `cut`, the bundle is an
+   * archive of the entries pruned up to there; its only checkpoint is the previous cut.
    */
   head: Checkpoint.nullable(),
 });
@@ -32,7 +32,7 @@ export const checkpointLine = (checkpoint: Checkpoint): string =>
   JSON.stringify({ type: 'checkpoint', ...checkpoint });
 export const entryLine = (entry: SealedEntry): string => JSON.stringify({ type: 'entry', ...entry });
 
-/** The entry of a line, as `BundleReader` would take it; none where it would not. */
+/** The entry in a line of a bundle; undefined if `BundleReader` would reject the line. */
 export function entryFromBundleLine(line: Buffer): SealedEntry | undefined {
   try {
     return EntryLine.safeParse(JSON.parse(line.toString())).data;
@@ -41,7 +41,7 @@ export function entryFromBundleLine(line: Buffer): SealedEntry | undefined {
   }
 }
 
-/** The file is no bundle, or damaged beyond telling what it says. */
+/** The file is not a bundle, or cannot be parsed. */
 export class BundleError extends Error {}
 
 export interface BundleReport {
@@ -49,22 +49,22 @@ export interface BundleReport {
   entries: number;
   checkpoints: number;
   fault: Fault | undefined;
-  /** Whether it is of entries that were removed from their chain, and not of the chain. */
+  /** Whether the bundle archives pruned entries instead of holding a chain. */
   isArchive: boolean;
   /** The keys of the bundle that were trusted. */
   keys: PublicKey[];
-  /** The end it proves: what a later bundle of the chain must still have. */
+  /** The end of the chain that the bundle proves; later bundles must still contain it. */
   head: Checkpoint | undefined;
 }
 
 export interface BundleTrust {
-  /** The keys to trust; absent: those that the bundle brings, for whoever compares their fingerprints. */
+  /** The keys to trust. If absent, the bundle's own keys are used and people must compare their fingerprints. */
   keys?: readonly PublicKey[];
-  /** What an earlier bundle of the chain proved. */
+  /** Pins that an earlier bundle of the chain proved. */
   known?: readonly { seq: number; checksum: string }[];
 }
 
-/** Reads a bundle line by line. Whoever has lines has the file: `lines` is anything that gives them. */
+/** Parses and verifies a bundle line by line. */
 export class BundleReader {
   readonly #trust: BundleTrust;
   #header: Header | undefined;
@@ -82,9 +82,9 @@ export class BundleReader {
     const value = this.#json(text);
     if (this.#header === undefined) this.#header = this.#parsed(Header, value);
     else if (typeOf(value) === 'entry') {
-      // With its type: without it, each entry would be copied.
+      // The extra `type` stays: removing it would copy each entry.
       this.#started().add(this.#parsed(EntryLine, value));
-    } else if (this.#check !== undefined) this.#refuse('only entries come after the first entry');
+    } else if (this.#check !== undefined) this.#refuse('only entries may follow the first entry');
     else if (typeOf(value) === 'key') {
       const { type: _type, ...key } = this.#parsed(KeyLine, value);
       this.#keys.push(key);
@@ -94,10 +94,10 @@ export class BundleReader {
     }
   }
 
-  /** The entries of the next lines, as `ChainCheck` takes them; it too may want each line by itself. */
-  run(run: EntrySegment): boolean {
-    if (this.#header === undefined || !this.#started().addSegment(run)) return false;
-    this.#line += run.count;
+  /** Adds the entries of the next lines at once, if `ChainCheck` accepts them; otherwise pass each line to `line`. */
+  segment(segment: EntrySegment): boolean {
+    if (this.#header === undefined || !this.#started().addSegment(segment)) return false;
+    this.#line += segment.count;
     return true;
   }
 
@@ -124,7 +124,7 @@ export class BundleReader {
         chainId,
         head: head ?? undefined,
         checkpoints: this.#checkpoints,
-        // The cut at its end pins every entry. Checkpoints between the two cuts are mostly about entries after it.
+        // The cut at the end of an archive pins all of its entries, so other checkpoints are not needed.
         someCheckpoints: head?.kind === 'cut',
         known: this.#trust.known ?? [],
       },
@@ -137,7 +137,7 @@ export class BundleReader {
     try {
       return JSON.parse(text);
     } catch {
-      return this.#refuse('it is not JSON');
+      return this.#refuse('it is not valid JSON');
     }
   }
 
@@ -145,11 +145,11 @@ export class BundleReader {
     const result = schema.safeParse(value);
     if (result.success) return result.data;
     const issue = result.error.issues[0];
-    return this.#refuse(`${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not right'}`.trim());
+    return this.#refuse(`${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is not valid'}`.trim());
   }
 
   #refuse(reason: string): never {
-    throw new BundleError(`Line ${this.#line} is not of an audit bundle: ${reason}`);
+    throw new BundleError(`Line ${this.#line} is not part of an audit bundle: ${reason}`);
   }
 }
 

@@ -3,13 +3,13 @@ import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
 import type { EntrySegment } from './entry-segment.ts';
 import { type Checkpoint, checkpointHash, isSignedBy, type PublicKey } from './checkpoint.ts';
 
-/** Checks one chain, entry by entry, without a database and without holding entries. */
+/** Verifies one chain entry by entry, without a database and in constant memory. */
 
 export interface Fault {
   chainId: string;
-  /** The place in the chain that it is about; null where it is about the chain as a whole. */
+  /** The position in the chain; null if the fault concerns the whole chain. */
   seq: number | null;
-  /** The entry that stands there, where one does. */
+  /** The id of the entry at that position, if there is one. */
   id: string | null;
   reason: string;
 }
@@ -19,12 +19,12 @@ export type TrustedKeys = ReadonlyMap<string, KeyObject>;
 export const trustedKeys = (keys: readonly PublicKey[]): TrustedKeys =>
   new Map(keys.map(({ keyId, publicKey }) => [keyId, createPublicKey(publicKey)]));
 
-/** What somebody signed or kept about an entry. */
+/** A known checksum of one entry, from a signature or an earlier copy. */
 interface Pin {
   seq: number;
   checksum: string;
   name: string;
-  /** What is wrong with the pin itself. */
+  /** Why the pin itself is invalid. */
   fault: string | undefined;
 }
 
@@ -34,9 +34,9 @@ export interface ChainClaims {
   head: Checkpoint | undefined;
   /** By number. */
   checkpoints: readonly Checkpoint[];
-  /** Only some of the checkpoints are given: each must be signed, but none must be there because the next one is. */
+  /** The list of checkpoints is partial: each must be signed, but gaps between them are allowed. */
   someCheckpoints?: boolean;
-  /** Of an earlier copy: what must still be there. */
+  /** Pins from an earlier copy, which must still hold. */
   known?: readonly { seq: number; checksum: string }[];
 }
 
@@ -45,11 +45,11 @@ export class ChainCheck {
   readonly #head: Checkpoint | undefined;
   readonly #pins: Pin[];
   #nextPin = 0;
-  /** The place of the last entry, and its checksum. At first those of the anchor that pruning has left. */
+  /** Position and checksum of the last entry; initially those of the latest cut. */
   #seq: number;
   #checksum: string | null;
   #lastPinned: number;
-  /** Nothing was read yet: only here may the link to the entry before be missing. */
+  /** No entry was added yet: only the first one may lack the link to its predecessor. */
   #first = true;
   #count = 0;
   #fault: Fault | undefined;
@@ -69,7 +69,7 @@ export class ChainCheck {
     this.#passPins(this.#seq);
   }
 
-  /** The first fault, once there is one. Nothing is looked at after it. */
+  /** The first fault found. Later entries are not checked. */
   get fault(): Fault | undefined {
     return this.#fault;
   }
@@ -82,7 +82,7 @@ export class ChainCheck {
   add(entry: SealedEntry): void {
     if (this.#fault !== undefined) return;
     this.#count++;
-    const reason = this.#whatIsWrong(entry);
+    const reason = this.#faultIn(entry);
     if (reason !== undefined) {
       this.#fault = { chainId: this.#chainId, seq: entry.seq, id: entry.id, reason };
       return;
@@ -95,8 +95,8 @@ export class ChainCheck {
   }
 
   /**
-   * The next entries, all at once, where nothing is to be said of any of them. Answers whether that is so: if not, none
-   * was taken, and each must be added by itself.
+   * Adds the next entries all at once if none of them has a fault. Otherwise it returns false and adds none; the caller
+   * must then add each of them with `add`, which finds the fault.
    */
   addSegment({ first, count, checksums }: EntrySegment): boolean {
     if (this.#fault !== undefined) return true;
@@ -120,49 +120,52 @@ export class ChainCheck {
     return true;
   }
 
-  /** After the last entry. Answers the first fault of all. */
+  /** Call it after the last entry. Returns the first fault of the chain. */
   end(): Fault | undefined {
     if (this.#fault !== undefined) return this.#fault;
     const last = this.#pins.at(-1);
-    if (this.#head === undefined) this.#say(null, 'the signed head of the chain is missing');
+    if (this.#head === undefined) this.#report(null, 'the signed head of the chain is missing');
     else if (last !== undefined && last.seq > this.#seq) {
-      this.#say(last.seq, `${span(this.#seq + 1, last.seq)} missing at the end: ${last.name} names the last`);
+      this.#report(
+        last.seq,
+        `${span(this.#seq + 1, last.seq)} missing at the end: ${last.name} names the last one`,
+      );
     }
     return this.#fault;
   }
 
-  #whatIsWrong(entry: SealedEntry): string | undefined {
+  #faultIn(entry: SealedEntry): string | undefined {
     const expected = this.#seq + 1;
-    if (!Number.isSafeInteger(entry.seq) || entry.seq < 1) return 'it has no place in the chain';
+    if (!Number.isSafeInteger(entry.seq) || entry.seq < 1) return 'its sequence number is not valid';
     if (entry.seq > expected) return `${span(expected, entry.seq - 1)} missing before it`;
     if (entry.seq < expected) {
       return this.#first
-        ? 'it was pruned, or put in before the first entry'
-        : 'another entry has the same place';
+        ? 'it was already pruned, or was inserted before the first entry'
+        : 'another entry has the same sequence number';
     }
     if (chainOf(entry) !== this.#chainId) return 'it belongs to another chain';
-    // Pruning takes the link of the first entry it leaves; what stood there is in the signed cut.
+    // Pruning clears the link of the first remaining entry; the signed cut holds its previous value.
     const linked =
       entry.prevChecksum === null && this.#first ? { ...entry, prevChecksum: this.#checksum } : entry;
-    if (checksumOf(linked) !== entry.checksum) return 'its content is not what was sealed';
-    if (linked.prevChecksum !== this.#checksum) return 'it does not follow the entry before it';
-    if (this.#head !== undefined && entry.seq > this.#head.seq) return 'it stands behind the signed head';
+    if (checksumOf(linked) !== entry.checksum) return 'its content does not match its checksum';
+    if (linked.prevChecksum !== this.#checksum) return 'it does not link to the previous entry';
+    if (this.#head !== undefined && entry.seq > this.#head.seq) return 'it comes after the signed head';
     return undefined;
   }
 
   #passPins(seq: number, id: string | null = null): void {
     for (let pin = this.#pins[this.#nextPin]; pin !== undefined && pin.seq <= seq; ) {
-      if (pin.fault !== undefined) this.#say(pin.seq, `${pin.name}: ${pin.fault}`, id);
+      if (pin.fault !== undefined) this.#report(pin.seq, `${pin.name}: ${pin.fault}`, id);
       else if (pin.seq === seq && pin.checksum !== this.#checksum) {
-        const since = `${span(this.#lastPinned + 1, seq)} rewritten`;
-        this.#say(seq, `${since}: ${pin.name} has another checksum for the last`, id);
+        const rewritten = `${span(this.#lastPinned + 1, seq)} rewritten`;
+        this.#report(seq, `${rewritten}: ${pin.name} has another checksum for the last one`, id);
       }
       this.#lastPinned = pin.seq;
       pin = this.#pins[++this.#nextPin];
     }
   }
 
-  #say(seq: number | null, reason: string, id: string | null = null): void {
+  #report(seq: number | null, reason: string, id: string | null = null): void {
     this.#fault ??= { chainId: this.#chainId, seq, id, reason };
   }
 }
@@ -170,7 +173,7 @@ export class ChainCheck {
 const span = (from: number, to: number) =>
   from === to ? `entry ${from} is` : `entries ${from} to ${to} are`;
 
-/** Each checkpoint and the head, with what is wrong with it: its signature, or what it says of the one before. */
+/** Pins from the checkpoints and the head, each with its own fault: a bad signature or a gap before it. */
 function signedPins(
   { chainId, head, checkpoints, someCheckpoints = false }: ChainClaims,
   keys: TrustedKeys,
@@ -187,14 +190,14 @@ function signedPins(
     return pin;
   });
   if (head === undefined) return pins;
-  // A head that was kept is the last checkpoint itself.
+  // If the head was kept as a checkpoint, it is the last one in the list.
   const kept = checkpoints.at(-1)?.number === head.number;
   before = kept ? checkpoints.at(-2) : checkpoints.at(-1);
   return [...pins, pinOf(head, 'the signed head')];
 }
 
 function faultOf(checkpoint: Checkpoint, chainId: string, keys: TrustedKeys): string | undefined {
-  if (checkpoint.chainId !== chainId) return 'it is of another chain';
+  if (checkpoint.chainId !== chainId) return 'it belongs to another chain';
   const key = keys.get(checkpoint.keyId);
   if (key === undefined) return `it is signed with the key ${checkpoint.keyId}, which is not trusted`;
   if (!isSignedBy(checkpoint, key)) return 'its signature is not valid';
@@ -202,9 +205,9 @@ function faultOf(checkpoint: Checkpoint, chainId: string, keys: TrustedKeys): st
 }
 
 function gapBefore(checkpoint: Checkpoint, before: Checkpoint | undefined): string | undefined {
-  if (checkpoint.number !== (before?.number ?? 0) + 1) return 'a checkpoint before it is missing';
+  if (checkpoint.number !== (before?.number ?? 0) + 1) return 'the checkpoint before it is missing';
   if (checkpoint.previous !== (before === undefined ? null : checkpointHash(before))) {
-    return 'it does not follow the checkpoint before it';
+    return 'it does not link to the previous checkpoint';
   }
   return undefined;
 }

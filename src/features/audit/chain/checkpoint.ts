@@ -11,21 +11,21 @@ import { canonicalJson } from './canonical-json.ts';
 import { sha256 } from './chain.ts';
 
 /**
- * A signed statement about a chain: "its entry number `seq` has this checksum". Whoever can write to the database can
- * compute a whole chain anew, but not sign its head. `cut`: everything up to and including `seq` was pruned.
+ * A signed statement about a chain: "entry `seq` has this checksum". An attacker who can write to the database can
+ * recompute a whole chain but cannot sign its head. `cut`: everything up to and including `seq` was pruned.
  */
 export const Checkpoint = z.strictObject({
   chainId: z.string(),
   kind: z.enum(['head', 'cut']),
-  /** Its place among the checkpoints of its chain, from 1. */
+  /** The number of the checkpoint within its chain, starting at 1. */
   number: z.number(),
   seq: z.number(),
   checksum: z.string(),
-  /** The hash of the checkpoint before it; null on the first. */
+  /** The hash of the previous checkpoint; null for the first. */
   previous: z.string().nullable(),
   at: z.string(),
   keyId: z.string(),
-  /** Ed25519 over the canonical JSON of all the rest, with `type`; base64url. */
+  /** Ed25519 over the canonical JSON of all other fields plus `type`; base64url. */
   signature: z.string(),
 });
 export type Checkpoint = z.infer<typeof Checkpoint>;
@@ -35,7 +35,7 @@ export const PublicKey = z.object({
   algorithm: z.literal('Ed25519'),
   publicKey: z.string().describe('PEM, as `openssl pkey -pubin` reads it.'),
   createdAt: z.iso.datetime(),
-  retiredAt: z.iso.datetime().nullable().describe('Since when it signs nothing any more.'),
+  retiredAt: z.iso.datetime().nullable().describe('When the key stopped signing; null while it is in use.'),
 });
 export type PublicKey = z.infer<typeof PublicKey>;
 
@@ -46,7 +46,7 @@ export interface SigningKey {
 
 type Statement = Omit<Checkpoint, 'signature'>;
 
-/** What is signed. The type keeps the signature from being taken for one of something else. */
+/** The text that is signed. Its `type` keeps the signature from being valid for anything but a checkpoint. */
 const signedText = ({ chainId, kind, number, seq, checksum, previous, at, keyId }: Statement): string =>
   canonicalJson({
     type: 'muster-audit-checkpoint',
@@ -76,7 +76,7 @@ export function isSignedBy(checkpoint: Checkpoint, publicKey: KeyObject): boolea
   );
 }
 
-/** What the checkpoint after it names it by. */
+/** The hash by which the next checkpoint refers to this one. */
 export const checkpointHash = (checkpoint: Checkpoint): string =>
   sha256(signedText(checkpoint) + checkpoint.signature);
 
@@ -95,6 +95,6 @@ export const newKeyPair = (): KeyPair =>
 export const publicKeyOf = (privateKey: string): string =>
   createPublicKey(createPrivateKey(privateKey)).export({ type: 'spki', format: 'pem' }).toString();
 
-/** What people compare keys by. */
+/** The short form in which people compare keys. */
 export const fingerprintOf = (publicKey: string): string =>
   sha256(createPublicKey(publicKey).export({ type: 'spki', format: 'der' }).toString('base64')).slice(0, 32);

@@ -1,17 +1,17 @@
 import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
 
 /**
- * Entries of one chain that follow each other without a gap, each with the content that was sealed. That much can be
- * seen of them alone, and so beside the check of the chain, which then only looks at where they stand in it.
+ * Consecutive entries of one chain whose contents match their checksums and whose links are correct. This much can be
+ * verified without the rest of the chain, and so in parallel; `ChainCheck` then only verifies where the segment belongs.
  */
 export interface EntrySegment {
   first: SealedEntry;
   count: number;
-  /** Of all of them, one after the other, each of 64 hex digits. */
+  /** The checksums of all entries, concatenated; 64 hex digits each. */
   checksums: string;
 }
 
-/** The run that the entries are; none where anything is wrong with any of them, which whoever looks at each will find. */
+/** The segment that the entries form; undefined if any of them has a fault, which `ChainCheck` then finds one by one. */
 export function segmentOf(entries: readonly (SealedEntry | undefined)[]): EntrySegment | undefined {
   const first = entries[0];
   if (first === undefined) return undefined;

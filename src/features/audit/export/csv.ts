@@ -1,10 +1,10 @@
 import type { FullEntry } from '../reading/audit.schema.ts';
 
-/** CSV (RFC 4180), for spreadsheets that people open without a thought. */
+/** CSV (RFC 4180) that is safe to open in a spreadsheet. */
 
 /**
- * What spreadsheets take for a formula, or may once they have trimmed the cell: a sign that begins one, also in full
- * width, behind whatever cannot be seen; and a tab or line end at the beginning, behind which they look for one.
+ * Cells that a spreadsheet may evaluate as a formula: a leading formula sign, also in full width and after invisible
+ * characters, and a leading tab or line end, after which some spreadsheets look for a formula.
  */
 const FORMULA = /^(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u;
 

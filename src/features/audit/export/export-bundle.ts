@@ -4,7 +4,7 @@ import { checkpointLine, entryLine, headerLine, keyLine } from '../chain/bundle.
 import { publicPart, signingKeyRows } from '../storage/signing-keys.ts';
 import { readCheckpoints, readConsistently, readEntries, readHead } from '../storage/stored-chains.ts';
 
-/** Gives the lines of a chain's bundle, one by one. Where `write` answers a promise, it waits for it. */
+/** Writes a chain as a bundle, line by line. Waits if `write` returns a promise. */
 export async function exportBundle(
   db: Db,
   chainId: string,

@@ -7,11 +7,11 @@ import { exportEntries } from './export.service.ts';
 const EXPORT = { scopes: ['organization', 'partner', 'system'], permission: 'audit:export' } as const;
 
 /**
- * What was taken away, and by which filters: under the action of the route, and as one of the exports that the
- * compliance report counts (SPEC 6).
+ * Two entries record what was exported and with which filters: one for the route's own action, and one for
+ * `data.export`, which the compliance report counts (SPEC 6).
  */
-const noteOf = (answer: unknown) => {
-  const details = answer instanceof Download ? answer.noted : {};
+const noteOf = (response: unknown) => {
+  const details = response instanceof Download ? response.noted : {};
   return [{ details }, { action: 'data.export', details }];
 };
 
@@ -21,7 +21,7 @@ export const exportRoutes: AnyRoute[] = [
     path: '/audit-logs/export',
     summary: 'Export audit entries',
     description:
-      'Newest 10,000 matching entries, as JSON or CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.',
+      'Newest 10,000 matching entries, as JSON or CSV. CSV cells that a spreadsheet could evaluate as a formula are prefixed with an apostrophe.',
     access: EXPORT,
     cost: 'expensive',
     body: ExportRequest,

@@ -6,19 +6,19 @@ import { newestFirst } from '../reading/scan-plan.ts';
 import { CSV_HEAD, csvEntry } from './csv.ts';
 import { fullEntry } from '../reading/entry-row.ts';
 
-const MOST_ROWS = 10_000;
-const PORTION = 500;
+const MAX_ROWS = 10_000;
+const BATCH_SIZE = 500;
 
 /**
- * Which entries they are is settled at once, in the transaction that also notes the export; they themselves are read
- * as the client takes them, and never all at once.
+ * Selects the ids of the entries in the transaction that also records the export. The entries themselves are read in
+ * batches while the client downloads them, so the export is never held in memory.
  */
 export async function exportEntries(
   ctx: Context,
   format: 'csv' | 'json',
   filter: EntryFilter,
 ): Promise<Download> {
-  const ids = await newestIds(ctx, filter, { limit: MOST_ROWS });
+  const ids = await newestIds(ctx, filter, { limit: MAX_ROWS });
   const noted = { format, rows: ids.length, ...filter };
   const pieces = (within: Within) => (format === 'csv' ? csvPieces : jsonPieces)(portions(within, ids));
   return format === 'csv'
@@ -29,8 +29,8 @@ export async function exportEntries(
 const today = () => new Date().toISOString().slice(0, 10);
 
 async function* portions(within: Within, ids: readonly string[]): AsyncGenerator<FullEntry[]> {
-  for (let start = 0; start < ids.length; start += PORTION) {
-    const some = ids.slice(start, start + PORTION);
+  for (let start = 0; start < ids.length; start += BATCH_SIZE) {
+    const some = ids.slice(start, start + BATCH_SIZE);
     yield await within(async (ctx) => {
       const rows = await selectEntries(newestFirst(entriesById(ctx, some)));
       const people = await peopleOf(ctx, rows);

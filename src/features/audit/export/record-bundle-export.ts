@@ -4,8 +4,8 @@ import type { Logger } from '../../../platform/logger.ts';
 import { createAuditTrail } from '../recording/audit-trail.ts';
 
 /**
- * Writes down that an operator has taken a whole chain to a file, in that chain. Nobody is signed in at a command line, so
- * the server itself is named. A server that runs, or the next one that starts, seals the entry.
+ * Records the export of a whole chain in that chain. Nobody is signed in on the command line, so the actor is the system.
+ * The entry is sealed by a running server, or by the next one that starts.
  */
 export async function recordBundleExport(
   { db, log }: { db: Db; log: Logger },
@@ -13,13 +13,13 @@ export async function recordBundleExport(
   { entries }: { entries: number },
 ): Promise<void> {
   const trail = createAuditTrail({ wake() {} });
-  await withSystem(db, 'note the export of an audit trail', async (tx) => {
+  await withSystem(db, 'record the export of an audit chain', async (tx) => {
     const organization = await tx('organizations')
       .where({ id: chainId })
       .first<{ partner_id: string } | undefined>('partner_id');
     const partner = await tx('partners').where({ id: chainId }).first<{ id: string } | undefined>('id');
     const partnerId = organization?.partner_id ?? partner?.id;
-    // The chain of the whole system belongs to nobody, and an id that names nothing has no chain.
+    // The system chain belongs to no partner, and an unknown id has no chain.
     if (partnerId === undefined) return;
     await trail.record(tx, {
       action: 'data.export',

@@ -6,12 +6,16 @@ import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { NAMES_LOCK } from './name-index-cache.ts';
 
-/** So many names stand on a full sheet: more make it dear to find those that fit, fewer to pass over those that don't. */
-const SHEET = 64;
-/** So many new names of a chain are put on sheets at once. */
-const AT_ONCE = 20_000;
+/** Names per full sheet. Larger sheets make a match more expensive to examine, smaller ones a mismatch to skip. */
+const SHEET_SIZE = 64;
+/** New names of a chain that one transaction compacts. */
+const BATCH_SIZE = 20_000;
 
-/** Puts the names that were noted since the last round on sheets, once a day: sealing has nothing to do with it. */
+/**
+ * Once a day, compacts the resource names that were indexed since the last run into sheets: rows of `audit_name_sheets`
+ * with many names each, which a search reads faster than one row per name. Its column `small_letters` holds the search
+ * text, the names in lower case. Sealing does not depend on it.
+ */
 export class NameIndexCompactor {
   readonly #db: Db;
   readonly #log: Logger;
@@ -21,7 +25,7 @@ export class NameIndexCompactor {
   constructor({ db, log }: { db: Db; log: Logger }) {
     this.#db = db;
     this.#log = log;
-    const run = async () => ({ gathered: await this.gather() });
+    const run = async () => ({ compacted: await this.compact() });
     this.#daily = new Daily({ run, log, done: 'audit.names_compacted', failed: 'audit.names_not_compacted' });
   }
 
@@ -34,27 +38,27 @@ export class NameIndexCompactor {
     await this.#daily.close();
   }
 
-  /** One round through all chains. Answers how many names were new. */
-  async gather(): Promise<number> {
-    let gathered = 0;
+  /** Compacts all chains once. Returns how many names were new. */
+  async compact(): Promise<number> {
+    let compacted = 0;
     for (const chainId of await this.#due()) {
       try {
-        let some = AT_ONCE;
-        while (some === AT_ONCE && !this.#isClosed) {
-          some = await this.#gatherSome(chainId);
-          gathered += some;
+        let count = BATCH_SIZE;
+        while (count === BATCH_SIZE && !this.#isClosed) {
+          count = await this.#compactBatch(chainId);
+          compacted += count;
         }
       } catch (error) {
-        // The other chains get their turn; this one has the next tomorrow.
+        // Continue with the other chains; this one is retried tomorrow.
         if (isDatabaseAway(error)) throw error;
-        this.#log.warn({ err: error, chainId }, 'audit.names_of_chain_not_gathered');
+        this.#log.warn({ err: error, chainId }, 'audit.names_of_chain_not_compacted');
       }
     }
-    return gathered;
+    return compacted;
   }
 
   async #due(): Promise<string[]> {
-    return withSystem(this.#db, 'find the chains with names that are on no sheet yet', async (tx) => {
+    return withSystem(this.#db, 'find audit chains with names that are not compacted yet', async (tx) => {
       const { rows } = await tx.raw<{ rows: { chain_id: string }[] }>(
         `select h.chain_id from audit_chain_heads h
         where exists (select from audit_resources n where n.chain_id = h.chain_id and n.no > ${compactedThrough('h')})`,
@@ -63,26 +67,26 @@ export class NameIndexCompactor {
     });
   }
 
-  async #gatherSome(chainId: string): Promise<number> {
-    return withSystem(this.#db, 'put names of a chain on sheets', async (tx) => {
-      // A statement of its own: what follows sees what the last holders have committed.
+  async #compactBatch(chainId: string): Promise<number> {
+    return withSystem(this.#db, 'compact the names of an audit chain', async (tx) => {
+      // A separate statement, so that the next one sees everything the previous lock holders committed.
       await tx.raw(`select pg_advisory_xact_lock(${NAMES_LOCK})`);
-      const [done] = await runPrepared<{ gathered: number }>(tx, GATHER, [chainId, AT_ONCE]);
-      return done?.gathered ?? 0;
+      const [done] = await runPrepared<{ compacted: number }>(tx, COMPACT, [chainId, BATCH_SIZE]);
+      return done?.compacted ?? 0;
     });
   }
 }
 
 /**
- * SQL: the number of the last name that is on a sheet, of the chain of a row. The `coalesce` inside: outside it would pass
- * for a leak, and the index not be used where row level security holds.
+ * SQL: the number of the last compacted name in the chain of a row. The `coalesce` is inside the subquery because outside
+ * it Postgres does not consider the expression leakproof, and does not use the index under row level security.
  */
 export const compactedThrough = (row: string) =>
   `(select coalesce(max(g.through), 0) from audit_name_sheets g where g.chain_id = ${row}.chain_id)`;
 
-// A sheet that is not full yet is written anew, together with what was noted since.
-const GATHER = {
-  name: 'audit-gather-names',
+// A sheet that is not full is rewritten together with the new names.
+const COMPACT = {
+  name: 'audit-compact-names',
   text: `
     with fresh as (
       select n.no, n.resource_type, n.resource_name from (select $1::uuid as chain_id) c
@@ -90,13 +94,13 @@ const GATHER = {
       order by n.no limit $2::int
     ),
     rewritten as (
-      delete from audit_name_sheets where chain_id = $1::uuid and cardinality(names) < ${SHEET}
+      delete from audit_name_sheets where chain_id = $1::uuid and cardinality(names) < ${SHEET_SIZE}
         and resource_type in (select resource_type from fresh)
       returning resource_type, names
     ),
     numbered as (
       select resource_type, resource_name,
-        (row_number() over (partition by resource_type order by resource_name) - 1) / ${SHEET} as sheet
+        (row_number() over (partition by resource_type order by resource_name) - 1) / ${SHEET_SIZE} as sheet
       from (
         select resource_type, resource_name from fresh
         union all
@@ -109,5 +113,5 @@ const GATHER = {
         concat_ws(chr(10), lower(resource_type), string_agg(lower(resource_name), chr(10)))
       from numbered group by resource_type, sheet
     )
-    select count(*)::int as gathered from fresh`,
+    select count(*)::int as compacted from fresh`,
 };

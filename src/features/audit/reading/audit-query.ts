@@ -16,7 +16,7 @@ import {
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
 import { byResource, byUser } from '../name-index/name-search.ts';
 
-/** Reading the trail: what the caller may see of it, narrowed down, newest first. */
+/** Reads the entries of the trail that the caller may see and that match a filter, newest first. */
 
 const COLUMNS = {
   id: 'l.id',
@@ -41,8 +41,8 @@ const COLUMNS = {
 };
 
 /**
- * An organization's people see its entries; a partner's those of the organizations they may act in, and what concerns
- * the partner itself. Row level security is the net under it.
+ * In organization scope, callers see the entries of their organization; in partner scope, those of their accessible
+ * organizations and of the partner itself. Row level security enforces the same rule again.
  */
 function visible({ caller }: Context, entries: Query): Query {
   if (caller.scope === 'system') return entries;
@@ -50,11 +50,11 @@ function visible({ caller }: Context, entries: Query): Query {
   return entries.whereRaw('l.chain_id = any((select app_chain_ids())::uuid[])');
 }
 
-/** Those of these ids that the caller sees, in no order. */
+/** The entries with these ids that the caller can see, unordered. */
 export const entriesById = (ctx: Context, ids: readonly string[]): Query =>
   oneByOne(ctx, 'unnest(?::uuid[]) as chosen (id)', [...ids]);
 
-/** Postgres takes what a caller sees for little, and would rather look for many ids in all of it. */
+/** Looks up each id by index. Postgres underestimates what a caller can see and would otherwise scan all of it. */
 function oneByOne(ctx: Context, source: string, chosen: string[] | Query): Query {
   const one = 'cross join lateral (select * from audit_logs where id = chosen.id limit 1) as l';
   return visible(ctx, ctx.tx.from(ctx.tx.raw(source, [chosen])).joinRaw(one));
@@ -77,7 +77,7 @@ const byText = (entry: string) =>
     .map((text) => `${entry}.${text} ilike :q`)
     .join(' or ')})`;
 
-/** Without what every entry of the streams meets: to look at it would be to read the entries themselves. */
+/** The filter without the part that all entries of the streams satisfy: testing it again would require reading the entries. */
 const withoutImplied = (filter: EntryFilter, { implied }: Streams): EntryFilter =>
   implied === undefined ? filter : { ...filter, [implied]: undefined };
 
@@ -97,48 +97,48 @@ interface Found {
 
 interface Part {
   limit: number;
-  /** The number of the last one; `limit` unless told otherwise. */
+  /** The position of the last entry; defaults to `limit`. */
   through?: number;
-  /** What the filter has no words for. */
+  /** Further conditions that the filter cannot express. */
   only?: (entries: Query) => Query;
 }
 
-/** The ids of the newest entries that the filter leaves, or of a part further down, in order. */
+/** A query for the ids of the newest matching entries, or of a later part of them, in order. */
 async function choose(
   ctx: Context,
   filter: EntryFilter,
   { limit, through = limit, only = (entries) => entries }: Part,
-): Promise<{ chosen: Query; places: ScanPlan }> {
-  const places = await planScan(ctx, filter);
-  const { streams } = places;
+): Promise<{ chosen: Query; plan: ScanPlan }> {
+  const plan = await planScan(ctx, filter);
+  const { streams } = plan;
   const offset = through - limit;
-  const fitting = (asked: EntryFilter) => (entries: Query) => only(narrowed(entries, asked));
+  const matching = (remaining: EntryFilter) => (entries: Query) => only(narrowed(entries, remaining));
   const chosen =
     streams === undefined
-      ? newestFirst(fitting(filter)(entriesOf(ctx, places)))
+      ? newestFirst(matching(filter)(entriesOf(ctx, plan)))
           .select('l.id')
           .limit(limit)
           .offset(offset)
-      : newestIn(ctx, streams, { offset, through, fitting: fitting(withoutImplied(filter, streams)) });
-  return { chosen, places };
+      : newestIn(ctx, streams, { offset, through, matching: matching(withoutImplied(filter, streams)) });
+  return { chosen, plan };
 }
 
 export async function newestIds(ctx: Context, filter: EntryFilter, part: Part): Promise<string[]> {
-  const { chosen, places } = await choose(ctx, filter, part);
-  return places.isUnselective ? scanNewestFirst(ctx, chosen) : idsOf(chosen);
+  const { chosen, plan } = await choose(ctx, filter, part);
+  return plan.isUnselective ? scanNewestFirst(ctx, chosen) : idsOf(chosen);
 }
 
-/** In no order yet. */
+/** The newest matching entries, unordered, with the plan that found them. */
 export async function newestEntries(
   ctx: Context,
   filter: EntryFilter,
   part: Part,
-): Promise<{ entries: Query; places: ScanPlan }> {
-  const { chosen, places } = await choose(ctx, filter, part);
-  const entries = places.isUnselective
+): Promise<{ entries: Query; plan: ScanPlan }> {
+  const { chosen, plan } = await choose(ctx, filter, part);
+  const entries = plan.isUnselective
     ? entriesById(ctx, await scanNewestFirst(ctx, chosen))
     : oneByOne(ctx, '(?) as chosen', chosen);
-  return { entries, places };
+  return { entries, plan };
 }
 
 async function idsOf(chosen: Query): Promise<string[]> {
@@ -147,8 +147,8 @@ async function idsOf(chosen: Query): Promise<string[]> {
 }
 
 /**
- * For Postgres a part of a name is rare: it would look at all there is and sort it, where a walk from the newest soon has
- * enough.
+ * Runs the query without sorting. Postgres assumes that few entries match part of a name and would read and sort all of
+ * them; when many match, following the index from the newest entry finds enough much sooner.
  */
 async function scanNewestFirst({ tx }: Context, chosen: Query): Promise<string[]> {
   await tx.raw('set local enable_sort = off; set local jit = off');
@@ -157,62 +157,62 @@ async function scanNewestFirst({ tx }: Context, chosen: Query): Promise<string[]
   return ids;
 }
 
-/** The chains are named one by one: how much there is in them decides how Postgres looks for entries. */
+/** Lists the chains explicitly, so that Postgres plans with the statistics of these chains. */
 function entriesOf({ tx }: Context, { chains }: ScanPlan): Query {
   const entries: Query = tx('audit_logs as l');
   return chains === undefined ? entries : entries.whereRaw('l.chain_id = any(?::uuid[])', [chains]);
 }
 
 async function page(ctx: Context, { page: number, limit, skipCount, ...filter }: EntryQuery): Promise<Found> {
-  const { entries, places } = await newestEntries(ctx, filter, { limit, through: number * limit });
+  const { entries, plan } = await newestEntries(ctx, filter, { limit, through: number * limit });
   const rows = await selectEntries(newestFirst(entries));
   const pagination: Pages = { page: number, limit };
   if (!skipCount) {
     const shown = rows.length === 0 ? 0 : (number - 1) * limit + rows.length;
-    Object.assign(pagination, await totalOf(ctx, filter, places, shown));
+    Object.assign(pagination, await totalOf(ctx, filter, plan, shown));
     pagination.totalPages = Math.ceil((pagination.total ?? 0) / limit);
   }
   return { rows, people: await peopleOf(ctx, rows), pagination };
 }
 
 /**
- * So many entries that a filter leaves are counted, for a text so many are read; where there are more, the total is what
- * there are at the least. That takes a quarter of a second, and any number might take minutes.
+ * The limits of a total: matching entries counted by index, and entries read when a text is searched in them. Beyond the
+ * limit the total is a lower bound. Counting to the limit takes a quarter of a second; without it, it could take minutes.
  */
-const MOST = { counted: 1_000_000, read: 100_000 };
+const COUNT_LIMITS = { counted: 1_000_000, read: 100_000 };
 
-/** @param shown  There are as many at the least. */
+/** @param shown  the number of entries already known to match */
 export async function totalOf(
   ctx: Context,
   { q, ...filter }: EntryFilter,
-  places: ScanPlan,
+  plan: ScanPlan,
   shown: number,
-  { counted, read } = MOST,
+  { counted, read } = COUNT_LIMITS,
 ): Promise<Pick<Pages, 'total' | 'totalIsMinimum'>> {
   if (q === undefined && Object.values(filter).every((value) => value === undefined)) {
     return { total: await totalOfChains(ctx) };
   }
-  const most = q === undefined ? counted : read;
-  const { streams, isCut } = await planCount(ctx, filter, places);
+  const max = q === undefined ? counted : read;
+  const { streams, isPartial } = await planCount(ctx, filter, plan);
   const some = entriesIn(ctx, streams, (entries) =>
     narrowed(entries, withoutImplied(filter, streams))
       .select(q === undefined ? 'l.id' : 'l.*')
-      .limit(most + 1),
+      .limit(max + 1),
   )
     .select('e.*')
-    .limit(most + 1);
-  const fitting = q === undefined ? 'true' : byText('e');
-  const [found] = await ctx.tx.from(some.as('e')).select<{ total: number; looked: number }[]>(
-    ctx.tx.raw(`count(*)::int as looked, count(*) filter (where ${fitting})::int as total`, {
+    .limit(max + 1);
+  const matches = q === undefined ? 'true' : byText('e');
+  const [found] = await ctx.tx.from(some.as('e')).select<{ total: number; examined: number }[]>(
+    ctx.tx.raw(`count(*)::int as examined, count(*) filter (where ${matches})::int as total`, {
       q: containing(q ?? ''),
     }),
   );
-  const { total = 0, looked = 0 } = found ?? {};
-  if (looked <= most && !isCut) return { total };
-  return { total: Math.max(Math.min(total, most), shown), totalIsMinimum: true };
+  const { total = 0, examined = 0 } = found ?? {};
+  if (examined <= max && !isPartial) return { total };
+  return { total: Math.max(Math.min(total, max), shown), totalIsMinimum: true };
 }
 
-/** A chain has no gaps: its head tells how many there are, less those that were pruned. */
+/** A chain has no gaps, so its length is the position of its head minus that of its latest cut. */
 async function totalOfChains({ tx, caller }: Context): Promise<number> {
   const heads: Query = tx('audit_chain_heads as h');
   if (caller.scope === 'organization') void heads.where('h.chain_id', caller.orgId);

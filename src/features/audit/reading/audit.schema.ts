@@ -12,18 +12,20 @@ interface Range {
 const inOrder = noneBefore('from', 'to');
 
 const texts = {
-  user: text(255).optional().describe('Part of the e-mail address or the name of who did it, in any case.'),
-  action: text(100).optional().describe('Such as `site.create`.'),
-  resource: text(255).optional().describe('The type of the resource, or part of its name, in any case.'),
+  user: text(255).optional().describe('Part of the e-mail address or name of the user, case-insensitive.'),
+  action: text(100).optional().describe('The exact action, such as `site.create`.'),
+  resource: text(255)
+    .optional()
+    .describe('The resource type, or part of the resource name, case-insensitive.'),
 };
 
-/** What narrows a list down. */
+/** The conditions of a list. All that are present must hold. */
 export interface EntryFilter extends Range {
   user?: string | undefined;
   action?: string | undefined;
   resource?: string | undefined;
   userId?: string | undefined;
-  /** A text anywhere in an entry. */
+  /** Text anywhere in an entry. */
   q?: string | undefined;
 }
 
@@ -35,7 +37,10 @@ const listFields = {
     .enum(['true', 'false'])
     .optional()
     .transform((value) => value === 'true')
-    .meta({ type: 'string', description: 'With `true` nothing is counted: the answer has no total.' }),
+    .meta({
+      type: 'string',
+      description: 'With `true` the entries are not counted and the response has no total.',
+    }),
 };
 
 export const EntryQuery = z.object(listFields).superRefine(inOrder);
@@ -43,7 +48,7 @@ export type EntryQuery = z.infer<typeof EntryQuery>;
 
 export const EntrySearch = z
   .object({
-    q: text(255).describe('Part of the action, e-mail address, resource or details.'),
+    q: text(255).describe('Part of the action, e-mail address, resource or details, case-insensitive.'),
     ...listFields,
   })
   .superRefine(inOrder);
@@ -69,14 +74,12 @@ const Pages = z
     totalIsMinimum: z
       .literal(true)
       .optional()
-      .describe(
-        'A filter leaves more entries than are counted for a list: `total` is how many there are at the least.',
-      ),
+      .describe('More entries match than a list counts, so `total` is a lower bound.'),
   })
   .meta({ id: 'AuditPagination' });
 export type Pages = z.infer<typeof Pages>;
 
-/** As the list for people shows it. */
+/** An entry as shown to people. */
 const ShownEntry = z
   .object({
     id: z.guid(),
@@ -122,7 +125,7 @@ export const LogEntry = z
 export type LogEntry = z.infer<typeof LogEntry>;
 export const LogEntries = z.object({ data: z.array(LogEntry), pagination: Pages });
 
-/** All that is stored of an entry, with its place in the chain. */
+/** All fields of an entry, including its position in the chain. */
 export const FullEntry = LogEntry.extend({
   orgId: z.guid().nullable(),
   partnerId: z.guid().nullable(),

@@ -1,4 +1,4 @@
-/** What kind of thing an action is, told by how its name begins (SPEC 2.15). */
+/** The category of an action, derived from the prefix of its name (SPEC 2.15). */
 export const CATEGORIES = [
   'authentication',
   'device',
@@ -11,7 +11,7 @@ export const CATEGORIES = [
 ] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-// The longest first, so that a more exact prefix wins over a shorter one.
+// Longest first, so that the most specific prefix wins.
 const PREFIXES = (
   [
     ['user.login', 'authentication'],

@@ -2,7 +2,7 @@ import type { KnownPerson } from '../../users/index.ts';
 import type { FullEntry, LogEntry, ShownEntry } from './audit.schema.ts';
 import { categoryOf } from './categories.ts';
 
-/** A stored entry, and what it looks like to those who read it. */
+/** A stored entry, and its forms in responses. */
 export interface EntryRow {
   id: string;
   orgId: string | null;
@@ -44,7 +44,7 @@ export function shownEntry(row: EntryRow, people: People): ShownEntry {
       name: person?.name ?? null,
       email: row.actorEmail ?? person?.email ?? null,
       role: person?.roleName ?? null,
-      // Nothing here knows of departments.
+      // Required by SPEC 4.10; users have no department.
       department: null,
     },
     changes: { before, after },

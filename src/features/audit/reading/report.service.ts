@@ -13,9 +13,9 @@ import {
   userActivity,
 } from './reports.ts';
 
-/** Reports count the newest 5,000 entries of what they are about (SPEC 4.10). */
-const MOST = 5000;
-const RECENT = 10;
+/** Reports count the newest 5,000 relevant entries (SPEC 4.10). */
+const MAX_COUNTED = 5000;
+const RECENT_SHOWN = 10;
 
 async function counted(
   ctx: Context,
@@ -23,7 +23,7 @@ async function counted(
   only: { actions?: readonly string[]; actorTypes?: readonly string[] } = {},
 ): Promise<Counted[]> {
   const { entries } = await newestEntries(ctx, range, {
-    limit: MOST,
+    limit: MAX_COUNTED,
     only: (query) => {
       if (only.actions !== undefined) void query.whereIn('l.action', only.actions);
       if (only.actorTypes !== undefined) void query.whereIn('l.actor_type', only.actorTypes);
@@ -40,13 +40,13 @@ async function counted(
 }
 
 async function recent(ctx: Context, entries: readonly Counted[]): Promise<LogEntry[]> {
-  const ids = entries.slice(0, RECENT).map(({ id }) => id);
+  const ids = entries.slice(0, RECENT_SHOWN).map(({ id }) => id);
   const rows = await selectEntries(newestFirst(entriesById(ctx, ids)));
   const people = await peopleOf(ctx, rows);
   return rows.map((row) => logEntry(row, people));
 }
 
-/** Of people, and of the programs that act for them by API keys. */
+/** Counts entries of people and of API keys, but not of agents or the system. */
 export async function userActivityReport(ctx: Context, range: ReportQuery) {
   const entries = await counted(ctx, range, { actorTypes: ['user', 'api_key'] });
   return {

@@ -3,7 +3,7 @@ import type { Stats } from './audit.schema.ts';
 import { categoryOf } from './categories.ts';
 import type { People } from './entry-row.ts';
 
-/** What reports count, without a database. */
+/** The arithmetic of reports, independent of the database. */
 
 export const SECURITY_ACTIONS = [
   'user.login',
@@ -30,7 +30,7 @@ export const COMPLIANCE_ACTIONS = [
 
 const CHANGES = new Set(['device.create', 'device.delete', 'policy.update', 'organization.update']);
 
-/** As much of an entry as is counted. Reports get them newest first. */
+/** The fields of an entry that reports use. Entries are passed newest first. */
 export interface Counted {
   id: string;
   timestamp: Date;
@@ -39,7 +39,7 @@ export interface Counted {
   action: string;
 }
 
-/** How often each key occurs, the most frequent first, and by name among equals. */
+/** Counts each key; most frequent first, ties by name. */
 function tally(keys: readonly string[]): [key: string, count: number][] {
   const counts = new Map<string, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -52,7 +52,7 @@ const byAction = (entries: readonly Counted[]) =>
 const countOf = (entries: readonly Counted[], ...actions: readonly string[]) =>
   entries.filter(({ action }) => actions.includes(action)).length;
 
-const TOP = 5;
+const TOP_USERS = 5;
 
 export function userActivity(entries: readonly Counted[], people: People) {
   const latest = new Map<string, Counted>();
@@ -73,7 +73,7 @@ export function userActivity(entries: readonly Counted[], people: People) {
     totalUsers: actionsPerUser.length,
     totalEvents: entries.length,
     actionsPerUser,
-    topUsers: actionsPerUser.slice(0, TOP),
+    topUsers: actionsPerUser.slice(0, TOP_USERS),
   };
 }
 
@@ -93,7 +93,7 @@ export const compliance = (entries: readonly Counted[]) => ({
   byAction: byAction(entries),
 });
 
-/** Of a range that is open at an end, that end is where the entries end that were counted. */
+/** An open end of the requested range is reported as the time of the first or last counted entry. */
 export function stats(
   entries: readonly Counted[],
   people: People,

@@ -4,31 +4,32 @@ import type { EntryFilter } from './audit.schema.ts';
 import { searchActors, searchResources } from '../name-index/name-search.ts';
 
 /**
- * Where the entries that a caller asks for lie: in streams, each of which an index gives newest first. A page is the
- * newest of what each stream has to offer, so that its price is what it shows, and not what else there is.
+ * A query plan in terms of streams: sets of entries that an index returns newest first, such as one chain, or one actor
+ * within a chain. A page merges the newest entries of each stream, so its cost depends on the size of the page and not
+ * on the number of stored entries.
  */
 export interface Streams {
-  /** SQL of one row for each stream, its columns named as those of the entries in it. */
+  /** SQL with one row per stream. Its columns have the names of the entry columns they must equal. */
   source: string;
   bindings: readonly (string | null)[][];
   columns: readonly ('chain_id' | 'actor_id' | 'resource_type' | 'resource_name')[];
   count: number;
-  /** There are streams of entries whose resource has no name. */
+  /** Some streams are of entries whose resource has no name. */
   hasUnnamed: boolean;
-  /** What of the filter every entry in them meets. */
+  /** The part of the filter that every entry in the streams satisfies. */
   implied: 'user' | 'resource' | undefined;
 }
 
-/** So many names are looked for one by one; where a text fits more of them, it is looked for in the entries themselves. */
-const MOST_NAMES = 1000;
-/** And so many are counted. */
-const MOST_NAMES_COUNTED = 10_000;
-/** What streams may be asked to offer for a page at once; those of a name rarely have as much. */
-const MOST_OFFERED = { ofChains: 20_000, ofNames: 200_000 };
-/** An entry of a stream that does not show by its index whether it fits is looked at: not in too many streams. */
-const MOST_WALKED = 10;
+/** Up to this many matching names become streams. With more, the plan scans the entries themselves. */
+const MAX_NAMES = 1000;
+/** The same limit for counting. */
+const MAX_NAMES_COUNTED = 10_000;
+/** Limits how many entries all streams together may return for one page; streams of a name rarely hold that many. */
+const MAX_OFFERED = { ofChains: 20_000, ofNames: 200_000 };
+/** With a filter that the index of a chain cannot answer, up to this many chains are scanned as streams. */
+const MAX_SCANNED_CHAINS = 10;
 
-/** The chains that the caller sees; none is named to a caller who sees all. */
+/** The chains that the caller can see; undefined for a caller who can see all. */
 async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> {
   if (caller.scope === 'system') return undefined;
   if (caller.orgId !== null && caller.scope === 'organization') return [caller.orgId];
@@ -39,32 +40,34 @@ async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> 
 }
 
 export interface ScanPlan {
-  /** Every chain that the caller sees; absent: all there are. */
+  /** Every chain that the caller can see; undefined: all chains. */
   chains: string[] | undefined;
-  /** Absent where the entries are better walked to, newest first. */
+  /** Undefined if scanning the entries newest first is better. */
   streams: Streams | undefined;
-  /** More names fit than are looked for one by one, so that a walk soon has enough. */
+  /** More names match than can become streams, so a scan newest first finds enough entries quickly. */
   isUnselective: boolean;
 }
 
-/** Where to look for the entries that the filter leaves. */
+/** Plans how to find the newest entries that match the filter. */
 export async function planScan(ctx: Context, filter: EntryFilter): Promise<ScanPlan> {
   const chains = await chainsOf(ctx);
-  const named = await namedStreams(ctx, filter, chains, MOST_NAMES);
+  const named = await namedStreams(ctx, filter, chains, MAX_NAMES);
   if (named === undefined) return { chains, streams: chainStreams(filter, chains), isUnselective: false };
-  const isUnselective = named.count > MOST_NAMES;
+  const isUnselective = named.count > MAX_NAMES;
   return { chains, streams: isUnselective ? chainStreams(filter, chains) : named, isUnselective };
 }
 
-/** Where to look for what is counted, and whether more names fit than are counted. */
+/** Plans how to count the matching entries. `isPartial`: more names match than are counted. */
 export async function planCount(
   ctx: Context,
   filter: EntryFilter,
   { chains, streams, isUnselective }: ScanPlan,
-): Promise<{ streams: Streams; isCut: boolean }> {
-  const found = isUnselective ? await namedStreams(ctx, filter, chains, MOST_NAMES_COUNTED) : streams;
-  if (found !== undefined) return { streams: found, isCut: isUnselective && found.count > MOST_NAMES_COUNTED };
-  return { streams: streamsOf(chains ?? (await allChains(ctx))), isCut: false };
+): Promise<{ streams: Streams; isPartial: boolean }> {
+  const found = isUnselective ? await namedStreams(ctx, filter, chains, MAX_NAMES_COUNTED) : streams;
+  if (found === undefined) {
+    return { streams: streamsOf(chains ?? (await allChains(ctx))), isPartial: false };
+  }
+  return { streams: found, isPartial: isUnselective && found.count > MAX_NAMES_COUNTED };
 }
 
 async function allChains({ tx }: Context): Promise<string[]> {
@@ -74,8 +77,8 @@ async function allChains({ tx }: Context): Promise<string[]> {
 
 function chainStreams(filter: EntryFilter, chains: string[] | undefined): Streams | undefined {
   if (chains === undefined) return undefined;
-  const isWalked = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
-  if (isWalked && chains.length > MOST_WALKED) return undefined;
+  const isScan = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
+  if (isScan && chains.length > MAX_SCANNED_CHAINS) return undefined;
   return streamsOf(chains);
 }
 
@@ -88,26 +91,26 @@ const streamsOf = (chains: string[]): Streams => ({
   implied: undefined,
 });
 
-/** By the names that a part of one fits, as the sealer noted them; one more than `most` where there are more. */
+/** One stream per name that contains the text. Returns `max + 1` streams if more than `max` names match. */
 async function namedStreams(
   ctx: Context,
   { user, resource }: EntryFilter,
   chains: string[] | undefined,
-  most: number,
+  max: number,
 ): Promise<Streams | undefined> {
   if (user !== undefined) {
-    const rows = await searchActors(ctx, user, chains, most + 1);
+    const rows = await searchActors(ctx, user, chains, max + 1);
     return {
       source: 'unnest(?::uuid[], ?::uuid[]) as s (chain_id, actor_id)',
       bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.actor_id)],
       columns: ['chain_id', 'actor_id'],
       count: rows.length,
       hasUnnamed: false,
-      implied: rows.every(({ always }) => always) ? 'user' : undefined,
+      implied: rows.every(({ matchesAll }) => matchesAll) ? 'user' : undefined,
     };
   }
   if (resource === undefined) return undefined;
-  const rows = await searchResources(ctx, resource, chains, most + 1);
+  const rows = await searchResources(ctx, resource, chains, max + 1);
   return {
     source: 'unnest(?::uuid[], ?::text[], ?::text[]) as s (chain_id, resource_type, resource_name)',
     bindings: [
@@ -122,7 +125,7 @@ async function namedStreams(
   };
 }
 
-/** The entries of each stream; `choose` says which and how many of one. */
+/** The entries of all streams; `choose` filters and limits those of one stream. */
 export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Query) => Query): Query {
   const { tx } = ctx;
   const of = (names: readonly string[]): Query => {
@@ -134,7 +137,7 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
   const perStream = hasUnnamed
     ? tx.raw('(? union all ?)', [
         of(columns),
-        // Nothing is equal to a name that is not there.
+        // A null name is not equal to anything, so it needs its own condition.
         of(columns.filter((name) => name !== 'resource_name'))
           .whereNull('l.resource_name')
           .whereNull('s.resource_name'),
@@ -146,23 +149,23 @@ export function entriesIn(ctx: Context, streams: Streams, choose: (entries: Quer
 }
 
 /**
- * The ids of the entries of all streams behind `offset` and up to `through`, newest first. Where each would offer as many
- * as are asked for, and most of them in vain, it first offers its share and some more; as far back as these go, all are
- * looked for.
+ * The ids of the entries from `offset` to `through` over all streams, newest first. Reading `through` entries from every
+ * stream would be wasteful when there are many streams. Then each stream first contributes its share and a margin; the
+ * oldest time needed is at least that of entry `through` among these, so the full read stops there.
  */
 export function newestIn(
   ctx: Context,
   streams: Streams,
-  { offset, through, fitting }: { offset: number; through: number; fitting: (entries: Query) => Query },
+  { offset, through, matching }: { offset: number; through: number; matching: (entries: Query) => Query },
 ): Query {
   const offering = (count: number, entries: Query) =>
-    newestFirst(fitting(entries)).select('l.id', 'l.timestamp').limit(count);
-  const most = streams.columns.length === 1 ? MOST_OFFERED.ofChains : MOST_OFFERED.ofNames;
+    newestFirst(matching(entries)).select('l.id', 'l.timestamp').limit(count);
+  const max = streams.columns.length === 1 ? MAX_OFFERED.ofChains : MAX_OFFERED.ofNames;
   const share = Math.ceil((4 * through) / streams.count) + 4;
   const offered = entriesIn(ctx, streams, (entries) => {
-    if (streams.count * through <= most || share >= through) return offering(through, entries);
+    if (streams.count * through <= max || share >= through) return offering(through, entries);
     const first = entriesIn(ctx, streams, (some) => offering(share, some)).select('e.timestamp');
-    // Where not as many as are asked for are offered, there is no end to it.
+    // If the shares hold fewer entries than requested, there is no lower bound.
     return offering(through, entries).whereRaw(
       `l.timestamp >= (select coalesce(
         (select first.timestamp from (?) as first order by 1 desc offset ? limit 1), '-infinity'))`,

@@ -6,8 +6,8 @@ import { ZERO_UUID } from '../chain/chain.ts';
 import { asUuid, sanitizeJson, truncateText } from './sanitize.ts';
 
 /**
- * Writes the entry to the outbox in the transaction of the deed: neither is there without the other. Sealing it, and
- * so its place in the chain, comes after the commit and keeps nobody waiting.
+ * Writes each entry to the outbox in the same transaction as the action it describes, so neither commits without the
+ * other. The sealer assigns the entry its position in the chain after the commit, so no request waits for sealing.
  */
 export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
   return {
@@ -24,8 +24,8 @@ export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
 }
 
 /**
- * None for an entry that concerns neither an organization nor a partner (SPEC 6), unless somebody of the system is the
- * actor: what such people do among themselves has a chain of its own, that of the zero UUID.
+ * Returns undefined for an entry without an organization or partner (SPEC 6), except when the actor has system scope:
+ * the actions of System Admins are recorded in a chain of their own, identified by the zero UUID.
  */
 function rowOf(entry: AuditEntry): OutboxRow | undefined {
   const row = outboxRow(entry);
@@ -38,7 +38,7 @@ function rowOf(entry: AuditEntry): OutboxRow | undefined {
 const COLUMNS = `id, org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type, resource_id,
   resource_name, details, ip_address, user_agent, result, error_message`;
 
-// Every deed pays for this one, so it is planned once a connection.
+// Every audited request runs this statement, so it is prepared once per connection.
 const INSERT = {
   name: 'audit-record',
   text: `
@@ -61,7 +61,7 @@ const orNull = <T, R>(value: T | null | undefined, make: (value: T) => R): R | n
 
 type OutboxRow = ReturnType<typeof outboxRow>;
 
-/** By the names of the columns, and in the order in which `INSERT` has them. */
+/** Keys are column names, in the order of the parameters of `INSERT`. */
 function outboxRow(entry: AuditEntry) {
   const { actor, state, action, resourceType, resourceId, resourceName, details } = entry;
   const actorId = asUuid(idOf(actor));

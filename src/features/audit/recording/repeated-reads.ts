@@ -1,13 +1,13 @@
 import type { Context } from '../../../platform/context.ts';
 import type { AuditNote } from '../../../platform/http/route.ts';
 
-/** Whoever turns pages or looks again meanwhile is reading what the entry already says. */
+/** Repeated reads and further pages within this time are covered by the first entry. */
 const SAME_READ_MS = 600_000;
 const MOST = 10_000;
 
 /**
- * Tells a new read of stored data from more pages of the one before, so that the audit trail has one entry for each and
- * not one for every page. Each server remembers its own: at worst there is an entry more.
+ * Distinguishes a new read of stored data from further pages of the same read, so that the audit trail has one entry
+ * per read instead of one per page. Each server keeps its own memory; the worst case is a duplicate entry.
  */
 export class RepeatedReads {
   readonly #sameReadMs: number;
@@ -18,8 +18,8 @@ export class RepeatedReads {
   }
 
   /**
-   * The note of an entry `data.access`, or none where the caller has read the same lately.
-   * @param details  what is read and by which conditions, without the page of it
+   * Returns the note for a `data.access` entry, or nothing if the caller read the same data recently.
+   * @param details  what is read and with which conditions, without the page number
    */
   noteOf(
     { caller, afterCommit }: Pick<Context, 'caller' | 'afterCommit'>,
@@ -29,7 +29,7 @@ export class RepeatedReads {
     const key = JSON.stringify([caller.apiKeyId ?? caller.userId, device.id, details]);
     const until = this.#until.get(key);
     if (until !== undefined && until > performance.now()) return [];
-    // Only what is committed has an entry that a later page can rely on.
+    // A later page may be skipped only if the entry of the first one was committed.
     afterCommit(() => this.#remember(key));
     return [{ orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details }];
   }

@@ -4,16 +4,16 @@ import type { Json } from '../chain/canonical-json.ts';
 import { ZERO_UUID } from '../chain/chain.ts';
 
 /**
- * Makes of what a deed noted what Postgres stores and gives back unchanged, so that the hash made of what was stored is
- * the hash of what was meant. Nothing here may fail: an entry that could not be written would undo the deed.
+ * Converts values to a form that Postgres stores and returns unchanged, so that the hash of the stored entry equals the
+ * hash of the entry that was recorded. Nothing here may throw: a failed entry would roll back the action it describes.
  */
 
 export const truncateText = (text: string, length: number): string => storableText(text.slice(0, length));
 
-/** What JSON makes of the value, with clean texts and keys, and nothing deeper than a reader can follow. */
+/** The value as JSON, with storable texts and keys and a limited depth. */
 export function sanitizeJson(value: unknown): Json {
   try {
-    // Undefined and functions go, dates become text, numbers that are none become null.
+    // JSON drops undefined and functions, writes dates as text and turns NaN and infinity into null.
     const text: string | undefined = JSON.stringify(value, (_key, one: unknown) =>
       typeof one === 'bigint' ? String(one) : one,
     );
@@ -25,7 +25,7 @@ export function sanitizeJson(value: unknown): Json {
 
 const Uuid = z.guid();
 
-/** The id where it is a UUID, in the form that Postgres gives back; else the zero UUID, and what was said. */
+/** A UUID in the form that Postgres returns; for any other id the zero UUID, with the original text as `raw`. */
 export function asUuid(id: string): { id: string; raw?: string } {
   return Uuid.safeParse(id).success ? { id: id.toLowerCase() } : { id: ZERO_UUID, raw: id };
 }

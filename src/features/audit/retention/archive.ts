@@ -7,10 +7,10 @@ import { cutOf, type Portion, RetentionFailure } from './prune-chain.ts';
 import { publicPart, type SigningKeys, signingKeyRows } from '../storage/signing-keys.ts';
 import { readConsistently, readEntries } from '../storage/stored-chains.ts';
 
-/** As many entries are read at once, each time in a transaction that waits for nobody. */
-const AT_ONCE = 1000;
+/** Entries read per transaction. The upload happens between transactions, so none of them waits for the network. */
+const BATCH_SIZE = 1000;
 
-/** Copies entries to S3-compatible storage as a bundle that proves them alone (docs/decisions/audit-archive.md). */
+/** Copies entries to S3-compatible storage, as a bundle that can be verified alone (docs/decisions/audit-archive.md). */
 export function createEntryArchive(db: Db, keys: SigningKeys, options: S3Options): EntryArchive {
   const store = new S3Store(options);
   return {
@@ -19,20 +19,23 @@ export function createEntryArchive(db: Db, keys: SigningKeys, options: S3Options
         await store.put(nameOf(portion), archiveLines(db, keys, portion), signal);
       } catch (error) {
         if (!(error instanceof S3Error)) throw error;
-        throw new RetentionFailure(`Nothing more was removed, as the copy failed. ${error.message}`, {
-          cause: error,
-        });
+        throw new RetentionFailure(
+          `No further entries were removed because the copy to the archive failed. ${error.message}`,
+          {
+            cause: error,
+          },
+        );
       }
     },
   };
 }
 
-/** The same for the same portion: one that was copied and not yet removed when the server died is copied over. */
+/** Deterministic, so that a portion that was copied but not removed when the server died is overwritten by the next try. */
 const nameOf = ({ chainId, first, last }: Portion) =>
-  `audit/${chainId}/${place(first)}-${place(last.seq)}.jsonl`;
-const place = (seq: number) => String(seq).padStart(12, '0');
+  `audit/${chainId}/${padded(first)}-${padded(last.seq)}.jsonl`;
+const padded = (seq: number) => String(seq).padStart(12, '0');
 
-/** The lines of the bundle, checked as they go out; it throws before the last where they would not prove anything. */
+/** The lines of the bundle, verified while they are sent. Throws before the last one if the bundle would not verify. */
 async function* archiveLines(db: Db, own: SigningKeys, portion: Portion): AsyncGenerator<string> {
   const { chainId, first, last, anchor, newest } = portion;
   const keyRows = await withSystem(db, 'read the keys of the audit trail for its archive', signingKeyRows);
@@ -47,8 +50,8 @@ async function* archiveLines(db: Db, own: SigningKeys, portion: Portion): AsyncG
     ...keys.map(keyLine),
     ...(anchor === undefined ? [] : [checkpointLine(anchor)]),
   ]);
-  for (let from = first; from <= last.seq; from += AT_ONCE) {
-    const through = Math.min(from + AT_ONCE - 1, last.seq);
+  for (let from = first; from <= last.seq; from += BATCH_SIZE) {
+    const through = Math.min(from + BATCH_SIZE - 1, last.seq);
     const lines: string[] = [];
     await withSystem(db, 'read audit entries for their archive', async (tx) => {
       await readConsistently(tx);
@@ -58,7 +61,9 @@ async function* archiveLines(db: Db, own: SigningKeys, portion: Portion): AsyncG
     if (through === last.seq) {
       const { fault, entries } = reader.end();
       if (fault !== undefined || entries !== last.seq - first + 1) {
-        throw new RetentionFailure(`The copy would prove nothing: ${fault?.reason ?? 'entries are missing'}`);
+        throw new RetentionFailure(
+          `The archive copy would not verify: ${fault?.reason ?? 'entries are missing'}`,
+        );
       }
     }
     yield text;

@@ -9,29 +9,29 @@ import type { SigningKeys } from '../storage/signing-keys.ts';
 import { removeUnusedNames } from '../name-index/unused-names.ts';
 
 const SIZES: PruneSizes = { portion: 100_000, step: 5000 };
-/** Between steps, so that sealing gets its turn. */
+/** The pause between steps, in which the sealer can lock the chain. */
 const PAUSE_MS = 50;
 
-/** Where entries go before they are removed. */
+/** Where entries are copied before they are removed. */
 export interface EntryArchive {
-  /** Resolves when the portion is there, whole and checked. */
+  /** Resolves when the whole portion is stored and verified. */
   store(portion: Portion, signal: AbortSignal): Promise<void>;
 }
 
 export interface AuditPrunerOptions {
   db: Db;
-  /** Of svc_audit_admin, the only role that can remove entries; absent: nothing is ever removed. */
+  /** The URL of the role svc_audit_admin, the only one that can remove entries. If undefined, nothing is ever removed. */
   adminUrl: string | undefined;
   keys: SigningKeys;
   archive: EntryArchive | undefined;
-  /** Writes anew what pruning takes names out of; absent: the daily round does it. */
-  sheets?: { gather(): Promise<number> };
+  /** Rewrites the name sheets from which pruning removed names. If absent, the daily compaction does it. */
+  compactor?: { compact(): Promise<number> };
   log: Logger;
   sizes?: PruneSizes;
 }
 
-export interface Cleanup {
-  /** `off`: there is no connection for it; `elsewhere`: another server is at it. */
+export interface PruneResult {
+  /** `off`: `adminUrl` is not set; `elsewhere`: another server is pruning. */
   ran: 'here' | 'elsewhere' | 'off';
   removed: number;
   failed: number;
@@ -43,7 +43,7 @@ interface DueChain {
   before: Date;
 }
 
-/** Removes audit entries whose time is over, once a day, on one server at a time. */
+/** Removes expired audit entries once a day, on one server at a time. */
 export class AuditPruner {
   readonly #options: AuditPrunerOptions;
   readonly #daily: Daily;
@@ -51,7 +51,7 @@ export class AuditPruner {
 
   constructor(options: AuditPrunerOptions) {
     this.#options = options;
-    const run = async () => this.remove();
+    const run = async () => this.prune();
     const { log } = options;
     this.#daily = new Daily({ run, log, done: 'audit.old_removed', failed: 'audit.old_not_removed' });
   }
@@ -66,51 +66,51 @@ export class AuditPruner {
     await this.#daily.close();
   }
 
-  /** One round through all chains. */
-  async remove(): Promise<Cleanup> {
+  /** Prunes all chains once. */
+  async prune(): Promise<PruneResult> {
     const { adminUrl } = this.#options;
     if (adminUrl === undefined) return { ran: 'off', removed: 0, failed: 0 };
     const session = openSession(adminUrl, 'muster-audit-prune');
     try {
-      // Of the session: it goes with a server that dies. That two work on one chain does no harm, but is no use.
+      // A session lock, released if the server dies. It only avoids double work; two pruners on one chain are safe.
       const { rows } = await session.raw(
         `select pg_try_advisory_lock(hashtextextended('audit-prune', 0)) as got`,
       );
       if (rows[0].got !== true) return { ran: 'elsewhere', removed: 0, failed: 0 };
-      return await this.#round(session);
+      return await this.#pruneAll(session);
     } finally {
       await session.destroy();
     }
   }
 
-  async #round(session: Db): Promise<Cleanup> {
+  async #pruneAll(session: Db): Promise<PruneResult> {
     const failures = new Map<string, string>();
-    const left: string[] = [];
+    const unfinished: string[] = [];
     let removed = 0;
     for (const chain of await this.#due()) {
       try {
-        // What is gone is gone, also where the rest then fails.
-        await this.#prune(session, chain, (entries) => (removed += entries));
-        if (this.#closing.signal.aborted) left.push(chain.chainId);
+        // Counted per step, so that removed entries count even if a later step fails.
+        await this.#pruneChain(session, chain, (entries) => (removed += entries));
+        if (this.#closing.signal.aborted) unfinished.push(chain.chainId);
       } catch (error) {
         const { chainId } = chain;
         if (this.#closing.signal.aborted) {
-          left.push(chainId);
+          unfinished.push(chainId);
           continue;
         }
         this.#options.log.error({ err: error, chainId }, 'audit.not_pruned');
         failures.set(
           chainId,
-          error instanceof RetentionFailure ? error.message : 'The log of the server tells why.',
+          error instanceof RetentionFailure ? error.message : 'See the server log for the reason.',
         );
       }
     }
-    await this.#note(failures, left);
+    await this.#recordOutcome(failures, unfinished);
     await this.#removeNames();
     return { ran: 'here', removed, failed: failures.size };
   }
 
-  async #prune(
+  async #pruneChain(
     session: Db,
     { chainId, archives, before }: DueChain,
     onRemoved: (entries: number) => void,
@@ -121,13 +121,13 @@ export class AuditPruner {
       if (portion === undefined) break;
       if (archives) {
         if (archive === undefined) {
-          throw new RetentionFailure('This server has no archive to copy entries to.');
+          throw new RetentionFailure('This server has no audit archive.');
         }
         await archive.store(portion, this.#closing.signal);
       }
-      for (const place of portion.steps) {
+      for (const point of portion.steps) {
         if (this.#closing.signal.aborted) break;
-        const step = await cutChain(session, portion, place);
+        const step = await cutChain(session, portion, point);
         if (step === undefined) continue;
         onRemoved(step.entries);
         const { chainId: _chain, ...checkpoint } = step.cut;
@@ -137,30 +137,27 @@ export class AuditPruner {
     }
   }
 
-  /** Apart from the entries: that a name is still there does no harm to what was pruned. */
+  /** Separate from the entries: a failure here does not undo the pruning. */
   async #removeNames(): Promise<void> {
-    const { db, log, sheets } = this.#options;
+    const { db, log, compactor } = this.#options;
     try {
       const names = await removeUnusedNames(db, this.#closing.signal);
       if (names === 0) return;
       log.info({ names }, 'audit.names_removed');
-      await sheets?.gather();
+      await compactor?.compact();
     } catch (error) {
       log.warn({ err: error }, 'audit.names_not_removed');
     }
   }
 
   /**
-   * What concerns no organization, but a partner itself or the whole system, has no policy of its own: it is kept as long
-   * as the longest of its organizations, and copied to the archive if one of theirs is.
+   * The chains of partners and of the system have no policy of their own. They use the longest retention of their
+   * organizations, and are archived if any of these is.
    */
   async #due(): Promise<DueChain[]> {
-    return withSystem(
-      this.#options.db,
-      'find the audit trails with entries whose time is over',
-      async (tx) => {
-        const { rows } = await tx.raw<{ rows: DueChain[] }>(
-          `with policies as (
+    return withSystem(this.#options.db, 'find audit chains with expired entries', async (tx) => {
+      const { rows } = await tx.raw<{ rows: DueChain[] }>(
+        `with policies as (
           select o.id, o.partner_id, coalesce(r.retention_days, ${DEFAULT_RETENTION_DAYS}) as days,
             coalesce(r.archive_to_s3, false) as archives
           from organizations o left join audit_retention_policies r on r.org_id = o.id
@@ -180,15 +177,14 @@ export class AuditPruner {
           select "timestamp" from audit_logs where chain_id = h.chain_id order by seq limit 1
         ) oldest
         where oldest."timestamp" < kept.since order by h.chain_id`,
-        );
-        return rows;
-      },
-    );
+      );
+      return rows;
+    });
   }
 
-  /** For all organizations: of most there was nothing to remove, which went well too. */
-  async #note(failures: ReadonlyMap<string, string>, left: readonly string[]): Promise<void> {
-    await withSystem(this.#options.db, 'note how the cleanup of the audit trail went', async (tx) => {
+  /** Covers all organizations: having nothing to remove counts as success. */
+  async #recordOutcome(failures: ReadonlyMap<string, string>, unfinished: readonly string[]): Promise<void> {
+    await withSystem(this.#options.db, 'record the outcome of audit pruning', async (tx) => {
       await tx.raw(
         `insert into audit_retention_policies as r (org_id, last_cleanup_at, last_failure, last_failure_at)
         select o.id, case when f.reason is null then now() end, f.reason, case when f.reason is not null then now() end
@@ -196,7 +192,7 @@ export class AuditPruner {
         where not o.id = any(?::uuid[])
         on conflict (org_id) do update set last_cleanup_at = coalesce(excluded.last_cleanup_at, r.last_cleanup_at),
           last_failure = excluded.last_failure, last_failure_at = excluded.last_failure_at`,
-        [[...failures.keys()], [...failures.values()], [...left]],
+        [[...failures.keys()], [...failures.values()], [...unfinished]],
       );
     });
   }

@@ -15,28 +15,28 @@ import {
 import { keysByTrust } from '../verification/stored-check.ts';
 
 /**
- * Removes the oldest entries of a chain (docs/decisions/audit-chain.md), a portion at a time, and each portion in
- * steps, so that neither memory nor the lock on the chain is held for long.
+ * Removes the oldest entries of a chain (docs/decisions/audit-chain.md). Portions bound the memory, and the steps of a
+ * portion bound the time for which the chain is locked.
  */
 
-/** Something that keeps entries from being removed, in words for the organization's administrators. */
+/** Why entries were not removed, in words for the organization's administrators. */
 export class RetentionFailure extends Error {}
 
-interface Place {
+interface ChainPoint {
   seq: number;
   checksum: string;
 }
 
-/** The oldest entries of a chain, all of them past their time, and checked. */
+/** The oldest entries of a chain, all expired and verified. */
 export interface Portion {
   chainId: string;
   first: number;
-  /** Where it may be cut, the end of it last. */
-  steps: Place[];
-  last: Place;
-  /** The signed cut before it: what its first entry follows. Absent where nothing was pruned yet. */
+  /** The points at which the chain may be cut; the last is the end of the portion. */
+  steps: ChainPoint[];
+  last: ChainPoint;
+  /** The latest cut, which the first entry follows. Undefined if nothing was pruned yet. */
   anchor: Checkpoint | undefined;
-  /** The newest checkpoint of the chain, behind which the next one stands. */
+  /** The newest checkpoint of the chain, which the next one links to. */
   newest: Checkpoint | undefined;
   key: SigningKey;
 }
@@ -47,8 +47,8 @@ export interface PruneSizes {
 }
 
 /**
- * The next portion whose entries are all older than `before`; none where the oldest entry is not. An entry that is
- * younger keeps those behind it, whatever their time: what is left of a chain has no gap.
+ * The next portion of entries older than `before`, or undefined if the oldest entry is not. An entry that must be kept
+ * also keeps all entries after it, whatever their time, so that the rest of the chain has no gap.
  */
 export async function nextPortion(
   db: Db,
@@ -56,7 +56,7 @@ export async function nextPortion(
   { chainId, before }: { chainId: string; before: Date },
   sizes: PruneSizes,
 ): Promise<Portion | undefined> {
-  return withSystem(db, 'find and check the audit entries whose time is over', async (tx) => {
+  return withSystem(db, 'find and verify expired audit entries', async (tx) => {
     await readConsistently(tx);
     const old = await oldest(tx, chainId, before, sizes.portion);
     if (old === undefined) return undefined;
@@ -67,7 +67,7 @@ export async function nextPortion(
     const { trusted } = await keysByTrust(tx, { own });
 
     const check = new ChainCheck({ chainId, head, checkpoints, someCheckpoints: true }, trustedKeys(trusted));
-    const steps: Place[] = [];
+    const steps: ChainPoint[] = [];
     let end = 0;
     const onEntry = (entry: SealedEntry) => {
       check.add(entry);
@@ -94,11 +94,9 @@ export async function nextPortion(
   });
 }
 
-/** Whoever removed what is not intact would remove the proof of it. */
+/** Removing entries from a damaged chain would also remove the evidence. */
 const notIntact = (what: string) =>
-  new RetentionFailure(
-    `The chain is not intact, and nothing of it is removed until that is settled: ${what}`,
-  );
+  new RetentionFailure(`The chain is not intact, so no entries are removed until this is resolved: ${what}`);
 
 async function oldest(
   tx: Tx,
@@ -110,7 +108,7 @@ async function oldest(
     `select min(seq) as first, max(seq) as through from (
       select seq, bool_and("timestamp" < ?) over (order by seq) as is_old
       from (select seq, "timestamp" from audit_logs where chain_id = ? order by seq limit ?) oldest
-    ) walked where is_old`,
+    ) prefix where is_old`,
     [before, chainId, limit],
   );
   const { first, through } = rows[0] ?? {};
@@ -118,8 +116,8 @@ async function oldest(
 }
 
 /**
- * The first signed place at or behind `through`. The check goes on to there: what comes before a signature is what was
- * sealed, and what comes after it could have been rewritten.
+ * The position of the first signed checkpoint at or after `through`. The verification must extend to it, because entries
+ * after the last signature could have been rewritten.
  */
 async function nextSigned(tx: Tx, chainId: string, through: number, head: Checkpoint): Promise<number> {
   const kept = await tx('audit_checkpoints')
@@ -130,10 +128,10 @@ async function nextSigned(tx: Tx, chainId: string, through: number, head: Checkp
   return Math.min(head.seq, kept?.seq == null ? head.seq : Number(kept.seq));
 }
 
-/** What is signed for the last entry that goes. */
+/** The signed cut for the last entry to be removed. */
 export const cutOf = (
   { chainId, key }: Pick<Portion, 'chainId' | 'key'>,
-  place: Place,
+  point: ChainPoint,
   newest: Checkpoint | undefined,
 ): Checkpoint =>
   signCheckpoint(
@@ -141,7 +139,7 @@ export const cutOf = (
       chainId,
       kind: 'cut',
       number: (newest?.number ?? 0) + 1,
-      ...place,
+      ...point,
       previous: newest === undefined ? null : checkpointHash(newest),
       at: new Date().toISOString(),
     },
@@ -154,19 +152,25 @@ export interface Removed {
 }
 
 /**
- * Removes the entries up to `place`, in one transaction in which nobody else writes to the chain. Answers nothing where
- * somebody else has done so meanwhile.
+ * Removes the entries up to `point` in one transaction that holds the lock of the chain. Returns undefined if another
+ * server has already removed them.
  */
-export async function cutChain(session: Db, portion: Portion, place: Place): Promise<Removed | undefined> {
+export async function cutChain(
+  session: Db,
+  portion: Portion,
+  point: ChainPoint,
+): Promise<Removed | undefined> {
   const { chainId, key } = portion;
   return withAuditAdmin(session, async (tx) => {
     await tx.raw(`select pg_advisory_xact_lock(${chainLock('?::text')})`, [chainId]);
-    const row = await tx('audit_logs').where({ chain_id: chainId, seq: place.seq }).first('checksum');
+    const row = await tx('audit_logs').where({ chain_id: chainId, seq: point.seq }).first('checksum');
     if (row === undefined) return undefined;
     const head = await readHead(tx, chainId);
-    if (row.checksum !== place.checksum || head === undefined) throw notIntact('it was changed just now');
+    if (row.checksum !== point.checksum || head === undefined) {
+      throw notIntact('it changed after it was verified');
+    }
 
-    const cut = cutOf(portion, place, await readLastCheckpoint(tx, chainId));
+    const cut = cutOf(portion, point, await readLastCheckpoint(tx, chainId));
     const { seq, checksum } = head;
     const next = signCheckpoint(
       {

@@ -3,7 +3,7 @@ import { route, type AnyRoute } from '../../../platform/http/route.ts';
 import { Retention, RetentionChange } from './retention.schema.ts';
 import { changeRetention, readRetention, type RetentionMeans } from './retention.service.ts';
 
-/** The answer, which drops what only the audit note needs. */
+/** Drops the name, which only the audit entry needs. */
 const RetentionAnswer = Retention.strip().meta({ id: 'AuditRetention' });
 
 export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
@@ -21,7 +21,7 @@ export const retentionRoutes = (means: RetentionMeans): AnyRoute[] => [
     path: '/orgs/organizations/:id/audit-retention',
     summary: 'Change the audit retention policy',
     description:
-      'Entries that are older are removed once a day, the oldest first and without a gap, so that the integrity of the rest can still be proven.',
+      'Expired entries are removed once a day, oldest first and without gaps, so that the integrity of the remaining entries can still be proven.',
     access: { scopes: ['partner', 'system'], permission: 'organizations:write' },
     params: IdParams,
     body: RetentionChange,

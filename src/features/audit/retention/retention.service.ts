@@ -3,7 +3,7 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { invalid, notFound } from '../../../platform/errors.ts';
 import { DEFAULT_RETENTION_DAYS, type Retention, type RetentionChange } from './retention.schema.ts';
 
-/** What this server can do. */
+/** What this server is configured to do. */
 export interface RetentionMeans {
   prunesAudit: boolean;
   archivesAudit: boolean;
@@ -46,7 +46,7 @@ export async function readRetention(
   };
 }
 
-/** What is older by the new rule is removed by the next daily round, and not at once: a slip can be taken back. */
+/** A shorter retention takes effect with the next daily cleanup, so a mistake can be corrected before then. */
 export async function changeRetention(
   ctx: Context,
   orgId: string,
@@ -57,7 +57,7 @@ export async function changeRetention(
   if (change.archiveToS3 && !archiveToS3 && !means.archivesAudit) {
     throw invalid(
       'body.archiveToS3',
-      'this server has no archive; its operator sets one up with AUDIT_ARCHIVE_BUCKET',
+      'this server has no archive; its operator can configure one with AUDIT_ARCHIVE_BUCKET',
     );
   }
   await ctx.tx.raw(

@@ -1,15 +1,28 @@
 import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
-import { CHAIN_START, type ChainEnd, chainOf, seal, type SealedEntry, type UnsealedEntry } from '../chain/chain.ts';
+import {
+  CHAIN_START,
+  type ChainEnd,
+  chainOf,
+  seal,
+  type SealedEntry,
+  type UnsealedEntry,
+} from '../chain/chain.ts';
 import { type Checkpoint, checkpointHash, signCheckpoint } from '../chain/checkpoint.ts';
-import { LOCK_NAMES_SHARED, type Names, insertActorsSql, type NameIndexCache, insertResourcesSql } from '../name-index/name-index-cache.ts';
+import {
+  LOCK_NAMES_SHARED,
+  type Names,
+  insertActorsSql,
+  type NameIndexCache,
+  insertResourcesSql,
+} from '../name-index/name-index-cache.ts';
 import type { SigningKeys } from '../storage/signing-keys.ts';
 
-/** SQL: the lock under which nobody else writes to the chain that `chainId` names, which is SQL too. */
+/** SQL: the key of the advisory lock that serializes writers of a chain. `chainId` is an SQL expression. */
 export const chainLock = (chainId: string) => `hashtextextended('audit:' || ${chainId}, 0)`;
 
-/** A head is kept as a checkpoint after so many entries, or with the first batch after so long. */
+/** A head is kept as a checkpoint after this many entries, or with the first batch after this time. */
 const KEEP_AFTER_ENTRIES = 1000;
 const KEEP_AFTER_MS = 10 * 60_000;
 
@@ -20,15 +33,15 @@ export interface Batch {
 
 export interface BatchChoice {
   limit: number;
-  /** Nothing of these chains; they failed lately. */
+  /** Chains to leave out because they failed recently. */
   without: readonly string[];
-  /** Nothing but this chain. */
+  /** Seal only this chain. */
   only?: string;
 }
 
 /**
- * Moves the oldest waiting entries into their chains: one transaction, in which nobody else writes to those chains.
- * What it answers is committed.
+ * Moves the oldest entries of the outbox into their chains in one transaction, which holds the locks of those chains.
+ * The returned batch is committed.
  */
 export async function sealBatch(
   db: Db,
@@ -37,7 +50,7 @@ export async function sealBatch(
   choice: BatchChoice,
 ): Promise<Batch> {
   const { newNames, ...batch } = await sealSome(db, keys, names, choice);
-  names.noted(newNames);
+  names.markIndexed(newNames);
   return batch;
 }
 
@@ -51,9 +64,9 @@ async function sealSome(
     const { limit, without, only } = choice;
     const locked = await runPrepared<LockedRow>(tx, LOCK, [limit, without, only ?? null]);
     const [first] = locked;
-    if (first === undefined) return { entries: [], kept: [], newNames: names.newIn([]) };
+    if (first === undefined) return { entries: [], kept: [], newNames: names.unindexed([]) };
     const chains = locked.map(({ chainId }) => chainId);
-    // A statement of its own, after the locks: it sees what the last holder has committed.
+    // A separate statement after the locks, so that it sees everything the previous lock holder committed.
     const waiting = await runPrepared<WaitingRow>(tx, WAITING, [chains, first.through, limit]);
     const ends = await chainEnds(tx, chains);
 
@@ -75,7 +88,7 @@ async function sealSome(
       );
     });
     const kept = heads.filter((head) => isDue(head, ends.of.get(head.chainId)?.kept));
-    const newNames = names.newIn(placed.entries);
+    const newNames = names.unindexed(placed.entries);
     if (newNames.resources.length > 0) await runPrepared(tx, LOCK_NAMES_SHARED, []);
     await move(tx, placed, { heads, kept, newNames });
     return { entries: placed.entries, kept, newNames };
@@ -92,11 +105,11 @@ function isDue(head: Checkpoint, last: Checkpoint | undefined): boolean {
 interface Placed {
   positions: string[];
   entries: SealedEntry[];
-  /** The new end of each chain that got entries. */
+  /** The new end of each chain that received entries. */
   ends: Map<string, { seq: number; checksum: string }>;
 }
 
-/** The pure part: each entry behind the end of its chain, in the order of the outbox. */
+/** The pure part: appends each entry to its chain, in the order of the outbox. */
 function place(waiting: readonly WaitingRow[], endsBefore: ReadonlyMap<string, Known>): Placed {
   const placed: Placed = { positions: [], entries: [], ends: new Map() };
   for (const { position, timestamp, ...rest } of waiting) {
@@ -116,11 +129,11 @@ type WaitingRow = Omit<UnsealedEntry, 'timestamp'> & { position: string; timesta
 
 interface LockedRow {
   chainId: string;
-  /** The last position of the batch. Without a bound, a long queue would be sorted for each one. */
+  /** The last outbox position of the batch. Without this bound, Postgres sorts the whole queue for every batch. */
   through: string;
 }
 
-// In the order of the locks, so that two servers cannot each hold what the other one waits for.
+// Locks are taken in a fixed order, so that two servers cannot deadlock.
 const LOCK = {
   name: 'audit-lock',
   text: `
@@ -155,7 +168,7 @@ async function chainEnds(
 ): Promise<{ currentKeyId: string; of: Map<string, Known> }> {
   const rows = await runPrepared<EndRow>(tx, ENDS, [chains]);
   const currentKeyId = rows[0]?.currentKeyId;
-  if (currentKeyId === undefined) throw new Error('there is no key to sign the audit trail with');
+  if (currentKeyId === undefined) throw new Error('the audit trail has no active signing key');
   const of = new Map<string, Known>();
   for (const { chainId, seq, checksum, kept } of rows) {
     if (chainId === null) continue;
@@ -205,18 +218,18 @@ async function move(
     JSON.stringify(beside.newNames.resources),
   ]);
   if (Number(rows[0]?.moved) !== positions.length) {
-    throw new Error(`${rows[0]?.moved} of ${positions.length} audit entries could be moved`);
+    throw new Error(`only ${rows[0]?.moved} of ${positions.length} audit entries could be moved`);
   }
 }
 
-/** An array of numbers and hex digits as Postgres reads it, past the driver, which would look for what to escape. */
+/** A Postgres array literal of numbers and hex digits. The driver's own conversion also escapes, which is slower. */
 const plainArray = (values: readonly (string | number | null)[]) =>
   `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 
 const SIGNED = `"chainId" uuid, kind text, number bigint, seq bigint, checksum text, previous text, at timestamptz,
   "keyId" uuid, signature text`;
 
-// The rows stay in the database: what is stored is the very value that was read and hashed.
+// The rows are moved within the database, so the stored values are exactly those that were read and hashed.
 const MOVE = {
   name: 'audit-move',
   text: `
@@ -224,7 +237,7 @@ const MOVE = {
       select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) as p (position, seq, checksum, prev_checksum)
     ),
     taken as (
-      -- Named twice: with the join alone a long queue would be read through for each batch.
+      -- The position is compared twice: with the join alone Postgres reads the whole queue for every batch.
       delete from audit_outbox o using placed p where o.position = any($1::bigint[]) and o.position = p.position
       returning o.*, p.seq, p.checksum, p.prev_checksum
     ),
@@ -255,9 +268,9 @@ const MOVE = {
     select count(*) as moved from moved`,
 };
 
-/** The chains that entries wait for, the longest waiting first. */
+/** The chains of waiting entries, the longest-waiting first. */
 export async function waitingChains(db: Db): Promise<string[]> {
-  return withSystem(db, 'find the chains that audit entries wait for', async (tx) => {
+  return withSystem(db, 'find the chains of waiting audit entries', async (tx) => {
     const { rows } = await tx.raw(
       'select chain_id from audit_outbox group by chain_id order by min(position) limit 1000',
     );

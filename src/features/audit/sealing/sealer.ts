@@ -9,41 +9,41 @@ export interface SealerOptions {
   db: Db;
   keys: SigningKeys;
   log: Logger;
-  /** Told of each entry how long after its deed it was sealed. */
+  /** Called for each entry with the time from the audited action to its sealing. */
   onSealed?: (lagSeconds: number) => void;
   timing?: Partial<SealerTiming>;
 }
 
 export interface SealerTiming {
   batch: number;
-  /** How long entries gather before they are sealed together. */
-  gatherMs: number;
-  /** How often it looks for entries that nobody woke it for: those of a server that died between commit and sealing. */
+  /** How long to wait for more entries before sealing a batch. */
+  collectMs: number;
+  /** How often to look for entries without a wake-up, such as those of a server that died before sealing them. */
   sweepMs: number;
   retryMs: number;
   retryMaxMs: number;
 }
 
-const TIMING: SealerTiming = { batch: 500, gatherMs: 100, sweepMs: 5000, retryMs: 500, retryMaxMs: 60_000 };
+const TIMING: SealerTiming = { batch: 500, collectMs: 100, sweepMs: 5000, retryMs: 500, retryMaxMs: 60_000 };
 
-/** A chain that could not be written to, and when it is tried again. */
-interface SetAside {
+/** When a chain that failed is retried. */
+interface Retry {
   until: number;
   delay: number;
 }
 
 /**
- * Seals what waits in the outbox, in the background. Several servers may do so on one database; the lock on a chain
- * keeps them apart. A failure is logged and tried again later, and keeps neither a request nor another chain waiting.
+ * Seals the entries in the outbox in the background. Several servers may do so on one database; a lock per chain keeps
+ * them apart. A failure is logged and retried later, and delays neither requests nor other chains.
  */
 export class AuditSealer {
   readonly #options: SealerOptions;
   readonly #timing: SealerTiming;
   readonly #sweep: NodeJS.Timeout;
   readonly #names = new NameIndexCache();
-  readonly #aside = new Map<string, SetAside>();
+  readonly #retries = new Map<string, Retry>();
   #timer: NodeJS.Timeout | undefined;
-  /** The work that is under way or done last; the next begins behind it. */
+  /** The current or last work; new work is chained to it. */
   #work: Promise<void> = Promise.resolve();
   #delay = 0;
   #retryAt = 0;
@@ -55,28 +55,28 @@ export class AuditSealer {
     this.#sweep = setInterval(() => this.wake(), this.#timing.sweepMs).unref();
   }
 
-  /** There may be something to seal. */
+  /** Call it after a commit that may have added entries. */
   wake(): void {
     if (this.#closed || this.#timer !== undefined) return;
-    const wait = Math.max(this.#timing.gatherMs, this.#retryAt - performance.now());
+    const wait = Math.max(this.#timing.collectMs, this.#retryAt - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.flush();
     }, wait).unref();
   }
 
-  /** Seals all that waits now, as far as it can be. Does not fail. */
+  /** Seals everything that waits now, as far as possible. Never rejects. */
   flush(): Promise<void> {
     this.#work = this.#work.then(() => this.#drain());
     return this.#work;
   }
 
-  /** Chains that cannot be written to at the moment; more than none for long means that someone must look. */
+  /** The number of chains that currently cannot be sealed. An operator must act if it stays above zero. */
   failing(): number {
-    return this.#aside.size + (this.#delay > 0 ? 1 : 0);
+    return this.#retries.size + (this.#delay > 0 ? 1 : 0);
   }
 
-  /** Seals what is left, and no more after that. */
+  /** Seals what is left, then stops. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweep);
@@ -88,7 +88,7 @@ export class AuditSealer {
     try {
       let full = false;
       do {
-        full = await this.#sealSome(full);
+        full = await this.#sealNext(full);
       } while (full);
       this.#delay = 0;
       this.#retryAt = 0;
@@ -99,17 +99,22 @@ export class AuditSealer {
     }
   }
 
-  /** One batch; where that fails, chain by chain, so that one that is damaged does not stop the others. Answers whether
-   * there may be more. Throws where the database does not answer.
-   * @param isBehind  the last batch was full */
-  async #sealSome(isBehind: boolean): Promise<boolean> {
+  /**
+   * Seals one batch. If that fails, it seals chain by chain, so that a damaged chain does not stop the others. Throws if
+   * the database does not respond.
+   * @param isBehind  the last batch was full
+   * @returns whether there may be more entries
+   */
+  async #sealNext(isBehind: boolean): Promise<boolean> {
     const { batch: limit } = this.#timing;
-    const without = this.#setAside();
+    const without = this.#notDue();
     try {
       const choice = { limit, without };
-      const sealed = await (isBehind ? this.#batchNotingAhead(choice) : this.#batch(choice));
-      // Those that were due again were part of it.
-      for (const chainId of this.#aside.keys()) if (!without.includes(chainId)) this.#aside.delete(chainId);
+      const sealed = await (isBehind ? this.#batchWithPrefetch(choice) : this.#batch(choice));
+      // The batch included the chains whose retry was due.
+      for (const chainId of this.#retries.keys()) {
+        if (!without.includes(chainId)) this.#retries.delete(chainId);
+      }
       return sealed === limit;
     } catch {
       const failed: { chainId: string; error: unknown }[] = [];
@@ -118,12 +123,12 @@ export class AuditSealer {
         if (without.includes(chainId)) continue;
         try {
           full = (await this.#batch({ limit, without, only: chainId })) === limit || full;
-          this.#aside.delete(chainId);
+          this.#retries.delete(chainId);
         } catch (error) {
           failed.push({ chainId, error });
         }
       }
-      this.#putAside(failed);
+      this.#scheduleRetries(failed);
       return full;
     }
   }
@@ -131,41 +136,41 @@ export class AuditSealer {
   async #batch(choice: BatchChoice): Promise<number> {
     const { db, keys } = this.#options;
     const batch = await sealBatch(db, keys, this.#names, choice);
-    this.#tell(batch);
+    this.#report(batch);
     return batch.entries.length;
   }
 
-  async #batchNotingAhead(choice: BatchChoice): Promise<number> {
+  async #batchWithPrefetch(choice: BatchChoice): Promise<number> {
     const { db } = this.#options;
-    // Where that fails, its batch notes what it must, and says why if it cannot.
-    const noting = prefetchNameIndex(db, this.#names, choice).catch(() => {});
+    // If the prefetch fails, the next batch inserts the names itself and reports the error if it cannot.
+    const prefetch = prefetchNameIndex(db, this.#names, choice).catch(() => {});
     try {
       return await this.#batch(choice);
     } finally {
-      await noting;
+      await prefetch;
     }
   }
 
-  #tell(batch: Batch): void {
+  #report(batch: Batch): void {
     const now = Date.now();
     for (const { timestamp } of batch.entries) {
       this.#options.onSealed?.(Math.max(0, now - Date.parse(timestamp)) / 1000);
     }
-    // Whoever collects the log holds what cannot be taken back from the database.
+    // A collected log keeps the checkpoints out of reach of anyone who can change the database.
     for (const { chainId, ...checkpoint } of batch.kept) {
       this.#options.log.info({ chainId, checkpoint }, 'audit.checkpoint');
     }
   }
 
-  #setAside(): string[] {
+  #notDue(): string[] {
     const now = performance.now();
-    return [...this.#aside].filter(([, { until }]) => until > now).map(([chain]) => chain);
+    return [...this.#retries].filter(([, { until }]) => until > now).map(([chain]) => chain);
   }
 
-  #putAside(failed: readonly { chainId: string; error: unknown }[]): void {
+  #scheduleRetries(failed: readonly { chainId: string; error: unknown }[]): void {
     for (const { chainId } of failed) {
-      const delay = longer(this.#aside.get(chainId)?.delay ?? 0, this.#timing);
-      this.#aside.set(chainId, { until: performance.now() + delay, delay });
+      const delay = longer(this.#retries.get(chainId)?.delay ?? 0, this.#timing);
+      this.#retries.set(chainId, { until: performance.now() + delay, delay });
     }
     const [first] = failed;
     if (first === undefined) return;

@@ -1,11 +1,11 @@
 import { fieldsOf } from '../../../platform/db/copy-line.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 
-/** SQL: what `entryFromCopyRow` needs of `audit_logs`. */
+/** SQL: the columns of `audit_logs` that `entryFromCopyRow` reads, in order. */
 export const COPY_COLUMNS = `id, org_id, partner_id, "timestamp", actor_type, actor_id, actor_email, action, resource_type,
   resource_id, resource_name, details, ip_address, user_agent, result, error_message, seq, checksum, prev_checksum`;
 
-/** An entry in the form in which it was sealed, from a line of COPY with these columns. */
+/** Parses an entry, in the form in which it was sealed, from a row of COPY output with these columns. */
 export function entryFromCopyRow(line: Buffer): SealedEntry {
   const f = fieldsOf(line);
   return {

@@ -23,7 +23,7 @@ interface KeyRow {
   retired_at: Date | null;
 }
 
-/** The keys that sign the heads of chains: one signs, the earlier ones stay so that what they signed can be checked. */
+/** The keys that sign chain heads. One is active; retired ones stay so that their signatures can be verified. */
 export class SigningKeys {
   readonly #secrets: SecretSealer;
   #last: SigningKey | undefined;
@@ -32,7 +32,7 @@ export class SigningKeys {
     this.#secrets = secrets;
   }
 
-  /** Makes the first key, unless some server has. */
+  /** Creates the first key unless another server has already done so. */
   async ensure(db: Db): Promise<void> {
     await withSystem(db, 'make the key that signs the audit trail', async (tx) => {
       const known = await tx('audit_signing_keys').whereNull('retired_at').first('id');
@@ -40,7 +40,7 @@ export class SigningKeys {
     });
   }
 
-  /** Replaces the key that signs. Servers that run take the new one with their next batch. Answers its id. */
+  /** Replaces the active key and returns the id of the new one. Running servers use it from their next batch on. */
   async rotate(db: Db): Promise<string> {
     return withSystem(db, 'replace the key that signs the audit trail', async (tx) => {
       await tx('audit_signing_keys')
@@ -50,7 +50,7 @@ export class SigningKeys {
     });
   }
 
-  /** Answers the key that signs from now on: another server that did this at the same moment may have been first. */
+  /** Returns the id of the active key, which may be one that another server created at the same moment. */
   async #make(tx: Tx): Promise<string> {
     const id = newId();
     const pair = newKeyPair();
@@ -66,19 +66,19 @@ export class SigningKeys {
     return current.id;
   }
 
-  /** The private key of this id. Throws `SealBrokenError` where it was sealed with a secret that is gone. */
+  /** Throws `SealBrokenError` if the key was encrypted with a secret that is no longer configured. */
   async privateKey(tx: Tx, keyId: string): Promise<SigningKey> {
     if (this.#last?.keyId === keyId) return this.#last;
     const row: KeyRow | undefined = await tx('audit_signing_keys').where({ id: keyId }).first();
-    if (row === undefined) throw new Error(`the signing key ${keyId} is gone`);
+    if (row === undefined) throw new Error(`the signing key ${keyId} does not exist`);
     const { text } = this.#secrets.open(row.sealed_private_key, contextOf(keyId));
     this.#last = { keyId, privateKey: createPrivateKey(text) };
     return this.#last;
   }
 
   /**
-   * Whether this installation made the key: who can write to the database can put a key of his own there, but not seal
-   * the private half of it.
+   * Whether this installation created the key. An attacker who can write to the database can insert a public key but
+   * cannot encrypt its private half with this installation's secret.
    */
   isOurs({ id, public_key: publicKey, sealed_private_key: sealed }: KeyRow): boolean {
     try {
@@ -89,7 +89,7 @@ export class SigningKeys {
   }
 }
 
-/** All keys there ever were, the oldest first. */
+/** All keys, including retired ones, oldest first. */
 export async function signingKeyRows(tx: Tx): Promise<KeyRow[]> {
   return tx('audit_signing_keys').orderBy(['created_at', 'id']);
 }

@@ -5,9 +5,9 @@ import type { SealedEntry } from '../chain/chain.ts';
 import type { Checkpoint } from '../chain/checkpoint.ts';
 import { COPY_COLUMNS, entryFromCopyRow } from './copy-row.ts';
 
-/** Reads chains as they lie in the database, in the form in which they were sealed. */
+/** Reads chains from the database, in the form in which they were sealed. */
 
-/** Fixes what this transaction sees, and the form in which times come. First thing in it. */
+/** Starts a consistent snapshot with a fixed time format. Must be the first statement of the transaction. */
 export async function readConsistently(tx: Tx): Promise<void> {
   await tx.raw(
     `set transaction isolation level repeatable read, read only;
@@ -16,13 +16,13 @@ export async function readConsistently(tx: Tx): Promise<void> {
   );
 }
 
-/** Places in a chain, the first and the last of them included. */
+/** A range of positions in a chain, both ends included. */
 export interface Span {
   from: number;
   through: number;
 }
 
-/** The entries of a chain, or some of them, in the order of `seq`. */
+/** Streams the entries of a chain, or of a span of it, in the order of `seq`. */
 export async function readEntries(
   tx: Tx,
   chainId: string,
@@ -32,14 +32,14 @@ export async function readEntries(
   await readEntryLines(tx, chainId, (line) => onEntry(entryFromCopyRow(line)), span);
 }
 
-/** The same, each as `entryFromCopyRow` takes it. */
+/** The same as raw rows, as `entryFromCopyRow` parses them. */
 export async function readEntryLines(
   tx: Tx,
   chainId: string,
   onLine: (line: Buffer) => void | Promise<void>,
   span?: Span,
 ): Promise<void> {
-  // COPY takes no bindings.
+  // COPY does not accept parameters.
   const some = span === undefined ? '' : `and seq between ${BigInt(span.from)} and ${BigInt(span.through)}`;
   const literal = pg.escapeLiteral(chainId);
   await copyOut(
@@ -83,7 +83,7 @@ export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoi
   return rows.map(checkpointOf);
 }
 
-/** The last that was kept. */
+/** The newest stored checkpoint. */
 export async function readLastCheckpoint(tx: Tx, chainId: string): Promise<Checkpoint | undefined> {
   const row: SignedRow | undefined = await tx('audit_checkpoints')
     .where('chain_id', chainId)
@@ -92,7 +92,7 @@ export async function readLastCheckpoint(tx: Tx, chainId: string): Promise<Check
   return row === undefined ? undefined : checkpointOf(row);
 }
 
-/** The latest cut, and what else was kept about entries of the span: what it takes to check these alone. */
+/** The latest cut and the checkpoints within the span: enough to verify the span alone. */
 export async function readCheckpointsOf(tx: Tx, chainId: string, span: Span): Promise<Checkpoint[]> {
   const rows: SignedRow[] = await tx('audit_checkpoints')
     .where('chain_id', chainId)
@@ -105,7 +105,7 @@ export async function readCheckpointsOf(tx: Tx, chainId: string, span: Span): Pr
   return rows.map(checkpointOf);
 }
 
-/** Every chain of which anything is there, one after the other. */
+/** The ids of all chains of which anything is stored, sorted. */
 export async function readChainIds(tx: Tx): Promise<string[]> {
   const { rows } = await tx.raw(
     `select chain_id from audit_chain_heads union select chain_id from audit_checkpoints

@@ -1,12 +1,12 @@
 export const LINE_END = 0x0a;
 
-/** Lines in one piece of memory. */
+/** A buffer of whole lines. */
 export class LineChunk {
   readonly #bytes: Buffer;
   #end = 0;
 
   constructor(size: number) {
-    // Not of the pool: what is handed to a thread is copied with all the memory it is part of.
+    // Not from the shared pool: a buffer sent to a thread is copied together with its whole underlying memory.
     this.#bytes = Buffer.allocUnsafeSlow(size);
   }
 
@@ -14,7 +14,7 @@ export class LineChunk {
     return this.#end + line.length < this.#bytes.length;
   }
 
-  /** Copies it. */
+  /** Copies the line and adds a line end. */
   add(line: Buffer): void {
     this.#bytes.set(line, this.#end);
     this.#end += line.length;
@@ -26,7 +26,7 @@ export class LineChunk {
   }
 }
 
-/** The whole lines among the bytes, without their ends. */
+/** The complete lines in the bytes, without line ends. */
 export function* linesIn(bytes: Buffer): Generator<Buffer> {
   let from = 0;
   for (let end = bytes.indexOf(LINE_END); end >= 0; end = bytes.indexOf(LINE_END, from)) {

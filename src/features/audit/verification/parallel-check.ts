@@ -2,48 +2,48 @@ import type { EntrySegment } from '../chain/entry-segment.ts';
 import { LineChunk, linesIn } from './line-chunk.ts';
 import type { EntryFormat, VerifyWorkerPool } from './verify-worker-pool.ts';
 
-/** A check that takes lines one by one, or the entries that many of them are as a run. */
+/** A check that accepts single lines, or many lines at once as a verified segment. */
 export interface LineCheck {
-  form: EntryFormat;
+  format: EntryFormat;
   line(line: Buffer): void;
-  /** Answers whether it could take them so; where not, each line is given to `line`. */
-  run(run: EntrySegment): boolean;
+  /** Returns false if it cannot accept the segment; each of its lines is then passed to `line`. */
+  segment(segment: EntrySegment): boolean;
 }
 
 /** About 700 entries. */
 const CHUNK_BYTES = 1 << 19;
-/** About 12,000 entries, for which starting threads takes longer than they would save. */
-const ALONE_BYTES = 1 << 23;
+/** About 12,000 entries: up to this size, starting threads takes longer than it saves. */
+const INLINE_BYTES = 1 << 23;
 
 /**
- * Gives lines to a check in their order, with what can be done beforehand done by threads. These only ever say that all
- * is well with some lines; wherever they do not, the check looks at each line itself, and so says what it always says.
+ * Passes lines to a check in order, with most of the work done beforehand in worker threads. The threads only confirm
+ * that lines are valid. Where they do not, the check examines each line itself, so its report is the same either way.
  */
 export class ParallelCheck {
   readonly #check: LineCheck;
-  readonly #workers: Pick<VerifyWorkerPool, 'ask' | 'capacity'>;
+  readonly #workers: Pick<VerifyWorkerPool, 'verify' | 'capacity'>;
   readonly #chunkBytes: number;
-  #alone: number;
+  #inlineBytes: number;
   #chunk: LineChunk | undefined;
-  /** Chunks that are with the threads, each settled after the one before it. */
+  /** Chunks in the worker threads, each settled after the previous one. */
   readonly #pending: Promise<void>[] = [];
   #last: Promise<void> = Promise.resolve();
 
   constructor(
     check: LineCheck,
-    workers: Pick<VerifyWorkerPool, 'ask' | 'capacity'>,
-    { chunkBytes = CHUNK_BYTES, aloneBytes = ALONE_BYTES } = {},
+    workers: Pick<VerifyWorkerPool, 'verify' | 'capacity'>,
+    { chunkBytes = CHUNK_BYTES, inlineBytes = INLINE_BYTES } = {},
   ) {
     this.#check = check;
     this.#workers = workers;
     this.#chunkBytes = chunkBytes;
-    this.#alone = aloneBytes;
+    this.#inlineBytes = inlineBytes;
   }
 
-  /** Copies the line, without its end. Where it answers a promise, no more may come until that is settled. */
+  /** Copies the line, which comes without its line end. If it returns a promise, wait for it before the next call. */
   add(line: Buffer): void | Promise<void> {
-    if (this.#alone > 0) {
-      this.#alone -= line.length;
+    if (this.#inlineBytes > 0) {
+      this.#inlineBytes -= line.length;
       this.#check.line(line);
       return;
     }
@@ -61,12 +61,12 @@ export class ParallelCheck {
 
   #send({ bytes }: LineChunk): Promise<void> | undefined {
     this.#chunk = undefined;
-    const { form } = this.#check;
-    this.#last = Promise.all([this.#workers.ask({ form, bytes }), this.#last]).then(([run]) => {
-      if (run !== undefined && this.#check.run(run)) return;
+    const { format } = this.#check;
+    this.#last = Promise.all([this.#workers.verify({ format, bytes }), this.#last]).then(([segment]) => {
+      if (segment !== undefined && this.#check.segment(segment)) return;
       for (const line of linesIn(bytes)) this.#check.line(line);
     });
-    // Told of where it is waited for, which may be after the next ones have failed too.
+    // The rejection is handled where the promise is awaited, possibly after later chunks have failed as well.
     this.#last.catch(() => {});
     this.#pending.push(this.#last);
     return this.#pending.length < this.#workers.capacity ? undefined : this.#pending.shift();

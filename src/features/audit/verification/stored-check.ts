@@ -18,28 +18,28 @@ export interface StoredReport {
   chains: number;
   entries: number;
   checkpoints: number;
-  /** The first of each chain. */
+  /** At most one for each chain: its first. */
   faults: Fault[];
   keys: PublicKey[];
-  /** Keys in the database that this installation did not make: they are not trusted. */
+  /** Keys in the database that this installation did not create; they are not trusted. */
   foreignKeys: string[];
 }
 
 export interface StoredTrust {
-  /** Keys to trust. Absent: those that this installation has made. */
+  /** Keys to trust. If absent, the keys that this installation created. */
   keys?: readonly PublicKey[];
-  /** To tell those from keys that somebody put there. */
+  /** Distinguishes the installation's own keys from inserted ones. */
   own?: SigningKeys;
 }
 
 export interface StoredChoice {
-  /** Only this chain. */
+  /** Verify only this chain. */
   only?: string | undefined;
-  /** The heads that chains had earlier, as somebody kept them. */
+  /** Earlier heads by chain, from saved bundles. */
   known?: ReadonlyMap<string, Checkpoint>;
 }
 
-/** Checks the chains in the database, all or one, as they are at this moment. */
+/** Verifies one or all chains in a consistent snapshot of the database. */
 export async function checkStored(
   db: Db,
   trust: StoredTrust,
@@ -59,7 +59,7 @@ export async function checkStored(
         keys: trusted,
         foreignKeys,
       };
-      // One that is known and gone altogether is a chain without a head.
+      // A known chain that no longer exists at all is reported as a chain without a head.
       const chains = only === undefined ? new Set([...(await readChainIds(tx)), ...known.keys()]) : [only];
       for (const chainId of chains) {
         await checkOne(tx, { chainId, known: known.get(chainId) }, keys, workers, report);
@@ -95,7 +95,11 @@ async function checkOne(
     keys,
   );
   const lines = new ParallelCheck(
-    { form: 'copied', line: (line) => check.add(entryFromCopyRow(line)), run: (run) => check.addSegment(run) },
+    {
+      format: 'copy',
+      line: (line) => check.add(entryFromCopyRow(line)),
+      segment: (segment) => check.addSegment(segment),
+    },
     workers,
   );
   await readEntryLines(tx, chainId, (line) => lines.add(line));

@@ -6,16 +6,16 @@ import { segmentOf } from '../chain/entry-segment.ts';
 import { linesIn } from './line-chunk.ts';
 import type { VerifyResponse, VerifyRequest } from './verify-worker-pool.ts';
 
-/** The thread that `VerifyWorkerPool` starts. */
+/** The worker thread of `VerifyWorkerPool`. */
 
-const ENTRY_OF = { copied: entryFromCopyRow, bundled: entryFromBundleLine };
+const PARSE = { copy: entryFromCopyRow, bundle: entryFromBundleLine };
 
-parentPort?.on('message', ({ form, bytes }: VerifyRequest) => {
+parentPort?.on('message', ({ format, bytes }: VerifyRequest) => {
   const entries: (SealedEntry | undefined)[] = [];
   for (const line of linesIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) {
-    entries.push(ENTRY_OF[form](line));
+    entries.push(PARSE[format](line));
   }
-  const answer: VerifyResponse = { run: segmentOf(entries) };
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows; this is a thread
-  parentPort?.postMessage(answer);
+  const response: VerifyResponse = { segment: segmentOf(entries) };
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- the rule is for browser windows; this is a worker thread
+  parentPort?.postMessage(response);
 });

@@ -1,4 +1,11 @@
-import type { Architecture, DeviceStatus, Hardware, Metrics, Network, OsType } from '../../../protocol/index.ts';
+import type {
+  Architecture,
+  DeviceStatus,
+  Hardware,
+  Metrics,
+  Network,
+  OsType,
+} from '../../../protocol/index.ts';
 
 /** What rules read of a device in memory. Times are in milliseconds. */
 export interface MatchableDevice {

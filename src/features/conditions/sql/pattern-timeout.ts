@@ -28,7 +28,10 @@ export async function withPatternTimeout<T>(
 }
 
 /** Whether Postgres takes the regular expressions: it has limits of its own. */
-export async function assertPatternsCompile(tx: Tx, conditions: Pick<Conditions, 'patterns' | 'count'>): Promise<void> {
+export async function assertPatternsCompile(
+  tx: Tx,
+  conditions: Pick<Conditions, 'patterns' | 'count'>,
+): Promise<void> {
   const patterns = [...new Set(conditions.patterns)];
   if (patterns.length === 0) return;
   await withPatternTimeout(tx, conditions, () =>

@@ -9,13 +9,13 @@ import { type AuditBench, createAuditBench } from '../audit-support.ts';
 
 describe('sheets of names', () => {
   let bench: AuditBench;
-  let sheets: NameIndexCompactor;
+  let compactor: NameIndexCompactor;
   before(async () => {
     bench = await createAuditBench();
-    sheets = new NameIndexCompactor({ db: bench.db, log: quietLog });
+    compactor = new NameIndexCompactor({ db: bench.db, log: quietLog });
   });
   after(async () => {
-    await sheets.close();
+    await compactor.close();
     await bench.close();
   });
 
@@ -31,19 +31,19 @@ describe('sheets of names', () => {
         );
         await meanwhile();
       });
-    let isGathered = false;
-    let gathering: Promise<number> | undefined;
+    let isDone = false;
+    let compacting: Promise<number> | undefined;
     await note('slow', async () => {
       await note('quick', async () => {});
-      gathering = sheets.gather().finally(() => (isGathered = true));
+      compacting = compactor.compact().finally(() => (isDone = true));
       await delay(300);
-      expect(isGathered).to.equal(false);
+      expect(isDone).to.equal(false);
     });
-    await gathering;
+    await compacting;
     const [{ names } = { names: [] }] = await bench.owner<{ names: string[] }>(
       `select array_agg(name order by name) as names from audit_name_sheets, unnest(names) as name`,
     );
     expect(names).to.include.members(['quick', 'slow']);
-    expect(await sheets.gather()).to.equal(0);
+    expect(await compactor.compact()).to.equal(0);
   });
 });

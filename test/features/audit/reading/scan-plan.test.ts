@@ -50,11 +50,11 @@ describe('pages of the audit trail', function () {
       };
     });
     // Of the names the first are on sheets, on full ones and others, and the last are noted.
-    const sheets = new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog });
+    const compactor = new NameIndexCompactor({ db: app.server.database.hubPool, log: quietLog });
     await addEntries(app, ...entries.slice(0, 1200));
-    await sheets.gather();
+    await compactor.compact();
     await addEntries(app, ...entries.slice(1200, 1800));
-    await sheets.gather();
+    await compactor.compact();
     await addEntries(app, ...entries.slice(1800));
     const { admin } = tenant;
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });

@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEntryArchive } from '../../../../src/features/audit/retention/archive.ts';
-import { BundleReader, type BundleReport, type BundleTrust } from '../../../../src/features/audit/chain/bundle.ts';
+import {
+  BundleReader,
+  type BundleReport,
+  type BundleTrust,
+} from '../../../../src/features/audit/chain/bundle.ts';
 import { AuditPruner } from '../../../../src/features/audit/retention/audit-pruner.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
 import type { S3Options } from '../../../../src/platform/storage/s3.ts';
@@ -79,7 +83,7 @@ describe('the archive of the audit trail', function () {
 
   it('has every entry that is removed, in bundles which each prove themselves and follow one another', async () => {
     await fill([30, { daysAgo: 500 }], [15, { daysAgo: 400 }], [5]);
-    expect(await job().remove()).to.deep.equal({ ran: 'here', removed: 45, failed: 0 });
+    expect(await job().prune()).to.deep.equal({ ran: 'here', removed: 45, failed: 0 });
     expect([...s3.objects.keys()]).to.deep.equal([nameOf(1, 20), nameOf(21, 40), nameOf(41, 45)]);
     expect(await seqs()).to.deep.equal([46, 47, 48, 49, 50]);
     expect(await faults()).to.deep.equal([]);
@@ -100,7 +104,7 @@ describe('the archive of the audit trail', function () {
 
   it('is found out where any entry of it, its end or its beginning was changed', async () => {
     await fill([40, { daysAgo: 400 }], [2]);
-    await job().remove();
+    await job().prune();
     const lines = linesOf(nameOf(21, 40));
     const first = lines.findIndex((line) => line.includes('"type":"entry"'));
     expect(lines.length - first).to.equal(20);
@@ -132,7 +136,7 @@ describe('the archive of the audit trail', function () {
       [{ endpoint: 'http://127.0.0.1:1' }, /could not be reached/],
     ];
     for (const [options, reason] of wrong) {
-      expect(await job(options).remove()).to.include({ failed: 1 });
+      expect(await job(options).prune()).to.include({ failed: 1 });
       expect(await failure()).to.match(reason);
       expect(await seqs()).to.deep.equal(all);
     }
@@ -148,15 +152,15 @@ describe('the archive of the audit trail', function () {
     ];
     for (const [call, fault] of broken) {
       s3.onCall = ({ name }) => (name === call ? fault : undefined);
-      expect(await job().remove(), call).to.deep.equal({ ran: 'here', removed: 0, failed: 1 });
+      expect(await job().prune(), call).to.deep.equal({ ran: 'here', removed: 0, failed: 1 });
       expect(await seqs()).to.deep.equal(all);
     }
     s3.onCall = () => new Promise(() => {});
-    expect(await job({ timing: { patienceMs: 50 } }).remove()).to.include({ removed: 0, failed: 1 });
+    expect(await job({ timing: { patienceMs: 50 } }).prune()).to.include({ removed: 0, failed: 1 });
     expect(await failure()).to.contain('gave no answer');
 
     s3.onCall = undefined;
-    expect(await job().remove()).to.include({ removed: 30, failed: 0 });
+    expect(await job().prune()).to.include({ removed: 30, failed: 0 });
     expect([await failure(), await seqs(), await faults()]).to.deep.equal([null, [31, 32], []]);
   });
 
@@ -164,10 +168,10 @@ describe('the archive of the audit trail', function () {
     await fill([50, { daysAgo: 400 }], [2]);
     s3.onCall = ({ name, count }) =>
       name === 'PUT' && count === 2 ? { status: 403, code: 'AccessDenied' } : undefined;
-    expect(await job().remove()).to.include({ removed: 20, failed: 1 });
+    expect(await job().prune()).to.include({ removed: 20, failed: 1 });
     expect((await seqs())[0]).to.equal(21);
     s3.onCall = undefined;
-    expect(await job().remove()).to.include({ removed: 30 });
+    expect(await job().prune()).to.include({ removed: 30 });
     const entries = [...s3.objects.keys()].flatMap((name) =>
       linesOf(name)
         .map((line) => JSON.parse(line))
@@ -186,7 +190,7 @@ describe('the archive of the audit trail', function () {
       asked();
       return new Promise(() => {});
     };
-    const running = one.remove();
+    const running = one.prune();
     await isAsked;
     await one.close();
     expect(await running).to.deep.equal({ ran: 'here', removed: 0, failed: 0 });
@@ -246,7 +250,7 @@ describe('the archive of the audit trail', function () {
 
   it('is checked by `muster audit verify`, with no server and no setting', async () => {
     await fill([25, { daysAgo: 400 }]);
-    await job().remove();
+    await job().prune();
     const folder = await mkdtemp(path.join(tmpdir(), 'muster-archive-'));
     try {
       const files = await Promise.all(

@@ -4,7 +4,10 @@ import { checksumOf } from '../../../../src/features/audit/chain/chain.ts';
 import { exportBundle } from '../../../../src/features/audit/export/export-bundle.ts';
 import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
 import { NameIndexCache } from '../../../../src/features/audit/name-index/name-index-cache.ts';
-import { AuditPruner, type AuditPrunerOptions } from '../../../../src/features/audit/retention/audit-pruner.ts';
+import {
+  AuditPruner,
+  type AuditPrunerOptions,
+} from '../../../../src/features/audit/retention/audit-pruner.ts';
 import { cutChain, nextPortion } from '../../../../src/features/audit/retention/prune-chain.ts';
 import { readEntries } from '../../../../src/features/audit/storage/stored-chains.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
@@ -72,7 +75,7 @@ describe('pruning of the audit trail', function () {
 
   it('removes what is too old, in steps, and what is left is still proven, here and in a bundle', async () => {
     await fill([25, { daysAgo: 400 }], [5, { daysAgo: 364 }]);
-    expect(await job().remove()).to.deep.equal({ ran: 'here', removed: 25, failed: 0 });
+    expect(await job().prune()).to.deep.equal({ ran: 'here', removed: 25, failed: 0 });
     expect(await left()).to.deep.equal(['26 unlinked', 27, 28, 29, 30]);
     expect(await faults()).to.deep.equal([]);
     const { fault, entries } = await bundleReport();
@@ -84,7 +87,7 @@ describe('pruning of the audit trail', function () {
 
     await fill([3]);
     await keep(30);
-    expect(await job().remove()).to.include({ removed: 5 });
+    expect(await job().prune()).to.include({ removed: 5 });
     expect(await left()).to.deep.equal(['31 unlinked', 32, 33]);
     expect(await faults()).to.deep.equal([]);
     expect(await failureOf()).to.deep.equal({ failure: null, cleaned: true });
@@ -94,7 +97,7 @@ describe('pruning of the audit trail', function () {
 
   it('can remove all there is, and the chain goes on behind it', async () => {
     await fill([12, { daysAgo: 400 }]);
-    expect(await job().remove()).to.include({ removed: 12 });
+    expect(await job().prune()).to.include({ removed: 12 });
     expect(await left()).to.deep.equal([]);
     expect(await faults()).to.deep.equal([]);
     await fill([2]);
@@ -104,16 +107,16 @@ describe('pruning of the audit trail', function () {
 
   it('leaves no gap: a younger entry keeps those behind it', async () => {
     await fill([3, { daysAgo: 400 }], [1, { daysAgo: 1 }], [6, { daysAgo: 400 }]);
-    expect(await job().remove()).to.include({ removed: 3 });
+    expect(await job().prune()).to.include({ removed: 3 });
     expect(await left()).to.deep.equal(['4 unlinked', 5, 6, 7, 8, 9, 10]);
-    expect(await job().remove()).to.include({ removed: 0 });
+    expect(await job().prune()).to.include({ removed: 0 });
   });
 
   it('goes by the rule of each organization', async () => {
     const other = await bench.organization();
     await keep(100);
     await fill([2, { daysAgo: 200 }], [2, { daysAgo: 200, orgId: other }]);
-    expect(await job().remove()).to.include({ removed: 2 });
+    expect(await job().prune()).to.include({ removed: 2 });
     expect([await left(), await left(other)]).to.deep.equal([[], ['1 unlinked', 2]]);
   });
 
@@ -121,13 +124,13 @@ describe('pruning of the audit trail', function () {
     await bench.organization();
     await fill([3, { daysAgo: 500, orgId: null }], [2, { daysAgo: 400, orgId: null }]);
     await keep(700);
-    expect(await job().remove()).to.include({ removed: 0 });
+    expect(await job().prune()).to.include({ removed: 0 });
     await keep(450);
-    expect(await job().remove()).to.include({ removed: 3, failed: 0 });
+    expect(await job().prune()).to.include({ removed: 3, failed: 0 });
     expect(await left(bench.partnerId)).to.deep.equal(['4 unlinked', 5]);
     // The other organization keeps its own for the 365 days of the default.
     await keep(30);
-    expect(await job().remove()).to.include({ removed: 2, failed: 0 });
+    expect(await job().prune()).to.include({ removed: 2, failed: 0 });
     expect(await left(bench.partnerId)).to.deep.equal([]);
     expect(await faults()).to.deep.equal([]);
   });
@@ -139,7 +142,7 @@ describe('pruning of the audit trail', function () {
       from unnest(array[400, 300]) n`,
     );
     await bench.sealer.flush();
-    expect(await job().remove()).to.include({ removed: 1, failed: 0 });
+    expect(await job().prune()).to.include({ removed: 1, failed: 0 });
     expect(await left('00000000-0000-0000-0000-000000000000')).to.deep.equal(['2 unlinked']);
     expect(await faults()).to.deep.equal([]);
   });
@@ -169,14 +172,14 @@ describe('pruning of the audit trail', function () {
       await entry('gone-host', 'old@example.com', 400);
       await entry('host', 'old@example.com', 400);
       await entry('host', 'new@example.com', 1);
-      const sheets = new NameIndexCompactor({ db: bench.db, log: quietLog });
-      await sheets.gather();
+      const compactor = new NameIndexCompactor({ db: bench.db, log: quietLog });
+      await compactor.compact();
       expect(await names()).to.deep.equal({
         resources: ['gone-host', 'host'],
         actors: ['new@example.com', 'old@example.com'],
         sheets: ['gone-host', 'host'],
       });
-      await job({ sheets }).remove();
+      await job({ compactor }).prune();
       expect(await names()).to.deep.equal({
         resources: ['host'],
         actors: ['new@example.com'],
@@ -190,7 +193,7 @@ describe('pruning of the audit trail', function () {
         resource_type, resource_name, result) values (gen_random_uuid(), $1, $2, 'user', $3, 'who@example.com', 'a',
         'device', 'host', 'success')`;
       await bench.owner(waiting, [bench.orgId, bench.partnerId, ACTOR]);
-      await job().remove();
+      await job().prune();
       expect(await names()).to.deep.include({ resources: ['host'], actors: ['who@example.com'] });
       await bench.sealer.flush();
     });
@@ -205,10 +208,10 @@ describe('pruning of the audit trail', function () {
       await bench.owner(
         'create trigger hold before delete on audit_actors for each row execute function hold()',
       );
-      expect(await closed.remove()).to.include({ removed: 1, failed: 0 });
+      expect(await closed.prune()).to.include({ removed: 1, failed: 0 });
       expect((await names()).actors).to.deep.equal(['who@example.com']);
       await bench.owner('drop function hold cascade');
-      await job().remove();
+      await job().prune();
       expect(await names()).to.deep.include({ resources: [], actors: [] });
     });
 
@@ -228,9 +231,9 @@ describe('pruning of the audit trail', function () {
         [60_000, 0],
         [0, 1],
       ] as const) {
-        const noted = new NameIndexCache(rememberedMs);
-        noted.noted(noted.newIn(entries));
-        expect(noted.newIn(entries).actors).to.have.length(again);
+        const cache = new NameIndexCache(rememberedMs);
+        cache.markIndexed(cache.unindexed(entries));
+        expect(cache.unindexed(entries).actors).to.have.length(again);
       }
     });
   });
@@ -262,7 +265,7 @@ describe('pruning of the audit trail', function () {
         await tamper(sql.replaceAll(/where seq/g, `where chain_id = '${bench.orgId}' and seq`));
         const before = await left();
         const { log, lines } = recordingLog();
-        expect(await job({ log }).remove()).to.deep.equal({ ran: 'here', removed: 4, failed: 1 });
+        expect(await job({ log }).prune()).to.deep.equal({ ran: 'here', removed: 4, failed: 1 });
         expect(await left()).to.deep.equal(before);
         expect((await failureOf())?.failure)
           .to.match(/^The chain is not intact/)
@@ -291,7 +294,7 @@ describe('pruning of the audit trail', function () {
         }),
       );
       await tamper(updates.join('; '));
-      expect(await job().remove()).to.include({ removed: 0, failed: 1 });
+      expect(await job().prune()).to.include({ removed: 0, failed: 1 });
       expect((await failureOf())?.failure).to.contain('the signed head has another checksum');
     });
   });
@@ -300,7 +303,7 @@ describe('pruning of the audit trail', function () {
     await fill([100, { daysAgo: 400 }], [2]);
     const state = { isOver: false };
     const running = job()
-      .remove()
+      .prune()
       .catch(() => {})
       .finally(() => {
         state.isOver = true;
@@ -316,7 +319,7 @@ describe('pruning of the audit trail', function () {
     expect(killed).to.be.greaterThan(0);
     expect((await left()).length).to.be.greaterThan(2);
     expect(await faults()).to.deep.equal([]);
-    expect(await job().remove()).to.include({ failed: 0 });
+    expect(await job().prune()).to.include({ failed: 0 });
     expect(await left()).to.deep.equal(['101 unlinked', 102]);
     expect(await faults()).to.deep.equal([]);
     expect(await failureOf()).to.deep.equal({ failure: null, cleaned: true });
@@ -325,7 +328,7 @@ describe('pruning of the audit trail', function () {
   it('stops between two steps when the server does', async () => {
     await fill([100, { daysAgo: 400 }]);
     const one = job();
-    const running = one.remove();
+    const running = one.prune();
     while ((await left()).length === 100);
     await one.close();
     expect((await running).removed)
@@ -337,7 +340,7 @@ describe('pruning of the audit trail', function () {
 
   it('is done by one server at a time, and two at once would do no harm', async () => {
     await fill([30, { daysAgo: 400 }], [2]);
-    const ran = (await Promise.all([job().remove(), job().remove()])).map((one) => one.ran);
+    const ran = (await Promise.all([job().prune(), job().prune()])).map((one) => one.ran);
     expect(ran.toSorted()).to.deep.equal(['elsewhere', 'here']);
     expect(await left()).to.deep.equal(['31 unlinked', 32]);
 
@@ -366,7 +369,7 @@ describe('pruning of the audit trail', function () {
         await bench.sealer.flush();
       }
     })();
-    expect(await job().remove()).to.include({ removed: 60 });
+    expect(await job().prune()).to.include({ removed: 60 });
     await writer;
     expect(await left()).to.have.lengthOf(200);
     expect(await faults()).to.deep.equal([]);
@@ -375,7 +378,7 @@ describe('pruning of the audit trail', function () {
   it('goes on with a key that came meanwhile', async () => {
     await fill([12, { daysAgo: 400 }], [2]);
     await bench.keys.rotate(bench.db);
-    expect(await job().remove()).to.include({ removed: 12 });
+    expect(await job().prune()).to.include({ removed: 12 });
     expect(await faults()).to.deep.equal([]);
   });
 
@@ -384,16 +387,16 @@ describe('pruning of the audit trail', function () {
     const { log, lines } = recordingLog();
     const off = job({ adminUrl: undefined, log });
     off.start();
-    expect(await off.remove()).to.deep.equal({ ran: 'off', removed: 0, failed: 0 });
+    expect(await off.prune()).to.deep.equal({ ran: 'off', removed: 0, failed: 0 });
     await off.close();
     expect(lines.map(({ event }) => event)).to.deep.equal(['audit.cleanup_off']);
 
     // A role that serves requests is no replacement.
-    expect(await job({ adminUrl: bench.database.appUrl }).remove()).to.include({ removed: 0, failed: 1 });
+    expect(await job({ adminUrl: bench.database.appUrl }).prune()).to.include({ removed: 0, failed: 1 });
     const wrong = new URL(bench.database.auditAdminUrl ?? '');
     wrong.password = 'wrong';
     const refused = await job({ adminUrl: wrong.href })
-      .remove()
+      .prune()
       .catch((error: Error) => error.message);
     expect(refused).to.contain('password authentication failed');
     expect(await left()).to.deep.equal([1, 2, 3].map((seq) => (seq === 1 ? '1 unlinked' : seq)));
@@ -403,7 +406,7 @@ describe('pruning of the audit trail', function () {
     await fill([3, { daysAgo: 400 }]);
     await keep(365);
     await bench.owner('update audit_retention_policies set archive_to_s3 = true');
-    expect(await job().remove()).to.include({ removed: 0, failed: 1 });
+    expect(await job().prune()).to.include({ removed: 0, failed: 1 });
     expect((await failureOf())?.failure).to.contain('no archive');
   });
 });

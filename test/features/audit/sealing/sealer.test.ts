@@ -111,18 +111,18 @@ describe('the audit sealer', () => {
   });
 
   it('is woken by a commit, and otherwise finds by itself what a server that died has left', async () => {
-    const woken = bench.anotherSealer({ gatherMs: 1 });
+    const woken = bench.anotherSealer({ collectMs: 1 });
     await bench.add(3);
     woken.wake();
     await eventually(sealedCount, (n) => n === 3);
     await bench.add(3);
-    bench.anotherSealer({ sweepMs: 30, gatherMs: 1 });
+    bench.anotherSealer({ sweepMs: 30, collectMs: 1 });
     await eventually(sealedCount, (n) => n === 6);
   });
 
   it('seals what is left when it closes, and nothing after that', async () => {
     await bench.add(700);
-    const closing = bench.anotherSealer({ sweepMs: 20, gatherMs: 1 });
+    const closing = bench.anotherSealer({ sweepMs: 20, collectMs: 1 });
     await closing.close();
     expect(await sealedCount()).to.equal(700);
     await bench.add(1);
@@ -133,7 +133,7 @@ describe('the audit sealer', () => {
 
   it('leaves nothing half done when it fails, says so, and goes on when it can again', async () => {
     const { log, lines } = recordingLog();
-    const sealer = bench.anotherSealer({ gatherMs: 1, retryMs: 20, sweepMs: 20 }, log);
+    const sealer = bench.anotherSealer({ collectMs: 1, retryMs: 20, sweepMs: 20 }, log);
     await bench.owner('alter table audit_chain_heads rename to gone');
     await bench.add(5);
     await sealer.flush();

@@ -1,6 +1,10 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import { signCheckpoint, checkpointHash, type Checkpoint } from '../../../../src/features/audit/chain/checkpoint.ts';
+import {
+  signCheckpoint,
+  checkpointHash,
+  type Checkpoint,
+} from '../../../../src/features/audit/chain/checkpoint.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
 import { readCheckpoints, readHead } from '../../../../src/features/audit/storage/stored-chains.ts';
 import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
@@ -258,7 +262,7 @@ describe('the audit trail in the database', () => {
           `begin; alter table audit_logs disable trigger user; ${sql}; alter table audit_logs enable trigger user; commit`,
         );
       await free(`update audit_logs set action = 'other' where seq = 4`);
-      expect(await faults()).to.deep.equal([{ seq: 4, reason: 'its content is not what was sealed' }]);
+      expect(await faults()).to.deep.equal([{ seq: 4, reason: 'its content does not match its checksum' }]);
       await free('delete from audit_logs where seq = 4');
       expect(await faults()).to.deep.equal([{ seq: 5, reason: 'entry 4 is missing before it' }]);
     });

@@ -93,7 +93,7 @@ describe('muster audit', () => {
     );
     const found = await online('verify');
     expect(found.code).to.equal(1);
-    expect(found.out).to.match(/^BAD .*entry 12 \([0-9a-f-]{36}\): its content is not what was sealed/m);
+    expect(found.out).to.match(/^BAD .*entry 12 \([0-9a-f-]{36}\): its content does not match its checksum/m);
 
     const lines = (await readFile(bundle, 'utf8')).split('\n');
     const altered = path.join(folder, 'altered.jsonl');
@@ -125,8 +125,8 @@ describe('muster audit', () => {
     await writeFile(cut, (await readFile(bundle, 'utf8')).slice(0, -40));
     for (const [args, reason] of [
       [['verify', '--bundle', path.join(folder, 'none')], /ENOENT/],
-      [['verify', '--bundle', cut], /is not JSON/],
-      [['verify', '--bundle', path.join(folder, 'keys.json')], /Line 1 is not of an audit bundle/],
+      [['verify', '--bundle', cut], /is not valid JSON/],
+      [['verify', '--bundle', path.join(folder, 'keys.json')], /Line 1 is not part of an audit bundle/],
       [['verify', '--org', 'x'], /Give the id/],
       [['verify', '--wrong'], /unknown option/],
       [['verify', '--database', 'postgres://nobody@127.0.0.1:1/x'], /Give --keys/],

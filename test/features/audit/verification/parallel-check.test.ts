@@ -133,33 +133,33 @@ const oneByOne = (lines: readonly string[]) =>
     for (const line of lines) reader.line(line);
   });
 
-describe('checking in threads', () => {
+describe('a parallel check', () => {
   const workers = new VerifyWorkerPool(2);
   after(() => workers.close());
 
-  let runs = 0;
+  let verified = 0;
   const inThreads = (lines: readonly string[], chunkBytes: number) =>
     said(async (reader) => {
       const check: LineCheck = {
-        form: 'bundled',
+        format: 'bundle',
         line: (line) => reader.line(line.toString()),
-        run(run) {
-          runs += run.count;
-          return reader.run(run);
+        segment(segment) {
+          verified += segment.count;
+          return reader.segment(segment);
         },
       };
-      const parallel = new ParallelCheck(check, workers, { chunkBytes, aloneBytes: 0 });
+      const parallel = new ParallelCheck(check, workers, { chunkBytes, inlineBytes: 0 });
       for (const line of lines) await parallel.add(Buffer.from(line));
       await parallel.end();
     });
 
-  it('says of a whole bundle what checking line by line says, and has the threads do it', async () => {
-    runs = 0;
+  it('reports the same for an intact bundle as a check line by line, and verifies it in the threads', async () => {
+    verified = 0;
     expect(await inThreads(bundle, 4000)).to.deep.equal(await oneByOne(bundle));
-    expect(runs).to.be.greaterThan(40);
+    expect(verified).to.be.greaterThan(40);
   });
 
-  it('says of a bundle that was tampered with what checking line by line says', async () => {
+  it('reports the same for a bundle that was tampered with as a check line by line', async () => {
     const seen = new Set<string>();
     await fc.assert(
       fc.asyncProperty(
@@ -177,44 +177,44 @@ describe('checking in threads', () => {
     expect([...seen].sort()).to.deep.equal(['object', 'string']);
   }).timeout(60_000);
 
-  it('holds no more chunks than the threads have asked for, and takes them in their order', async () => {
-    const answers: (() => void)[] = [];
+  it('holds no more chunks than the capacity of the threads, and processes them in order', async () => {
+    const responses: (() => void)[] = [];
     const slow = {
       capacity: 4,
-      ask: () => new Promise<undefined>((resolve) => answers.push(() => resolve(undefined))),
+      verify: () => new Promise<undefined>((resolve) => responses.push(() => resolve(undefined))),
     };
     const taken: string[] = [];
     const check: LineCheck = {
-      form: 'bundled',
+      format: 'bundle',
       line: (line) => void taken.push(line.toString()),
-      run: () => false,
+      segment: () => false,
     };
-    const parallel = new ParallelCheck(check, slow, { chunkBytes: 4, aloneBytes: 0 });
+    const parallel = new ParallelCheck(check, slow, { chunkBytes: 4, inlineBytes: 0 });
     const rooms = ['one', 'two', 'six', 'ten'].map((line) => parallel.add(Buffer.from(line)));
     expect(rooms).to.deep.equal([undefined, undefined, undefined, undefined]);
     const room = parallel.add(Buffer.from('end'));
     expect(room).to.be.instanceOf(Promise);
-    // The answer to the last question comes first.
-    for (const answer of answers.toReversed()) answer();
+    // The response to the last request arrives first.
+    for (const respond of responses.toReversed()) respond();
     await room;
     expect(taken[0]).to.equal('one');
     await parallel.end();
     expect(taken).to.deep.equal(['one', 'two', 'six', 'ten', 'end']);
   });
 
-  it('fails where a thread ends, and says so of every question', async () => {
+  it('rejects every request when a thread ends', async () => {
     const dying = new VerifyWorkerPool(1);
-    const asked = [1, 2].map(() => dying.ask({ form: 'bundled', bytes: Buffer.from('{}\n') }));
-    await Promise.all(asked);
-    const [lost] = [dying.ask({ form: 'copied', bytes: null as unknown as Uint8Array })];
-    const after = dying.ask({ form: 'bundled', bytes: Buffer.from('{}\n') });
-    for (const question of [lost, after, dying.ask({ form: 'bundled', bytes: Buffer.from('{}\n') })]) {
-      expect(await question.catch((error: unknown) => error)).to.be.instanceOf(Error);
+    const healthy = [1, 2].map(() => dying.verify({ format: 'bundle', bytes: Buffer.from('{}\n') }));
+    await Promise.all(healthy);
+    const [lost] = [dying.verify({ format: 'copy', bytes: null as unknown as Uint8Array })];
+    const after = dying.verify({ format: 'bundle', bytes: Buffer.from('{}\n') });
+    for (const request of [lost, after, dying.verify({ format: 'bundle', bytes: Buffer.from('{}\n') })]) {
+      expect(await request.catch((error: unknown) => error)).to.be.instanceOf(Error);
     }
     await dying.close();
   });
 
-  it('keeps lines apart in one piece of memory', () => {
+  it('keeps the lines of a chunk separate', () => {
     fc.assert(
       fc.property(fc.array(fc.stringMatching(/^[^\n]*$/)), (lines) => {
         const buffers = lines.map((line) => Buffer.from(line));

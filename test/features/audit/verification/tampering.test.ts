@@ -3,7 +3,11 @@ import { createPrivateKey, randomUUID } from 'node:crypto';
 import { BundleReader } from '../../../../src/features/audit/chain/bundle.ts';
 import { seal, type SealedEntry } from '../../../../src/features/audit/chain/chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from '../../../../src/features/audit/chain/chain-check.ts';
-import { type Checkpoint, newKeyPair, signCheckpoint } from '../../../../src/features/audit/chain/checkpoint.ts';
+import {
+  type Checkpoint,
+  newKeyPair,
+  signCheckpoint,
+} from '../../../../src/features/audit/chain/checkpoint.ts';
 import { entryFromCopyRow } from '../../../../src/features/audit/storage/copy-row.ts';
 import { exportBundle } from '../../../../src/features/audit/export/export-bundle.ts';
 import { ParallelCheck } from '../../../../src/features/audit/verification/parallel-check.ts';
@@ -80,9 +84,13 @@ describe('tampering with the audit trail', () => {
         trustedKeys(trusted),
       );
       const lines = new ParallelCheck(
-        { form: 'copied', line: (line) => check.add(entryFromCopyRow(line)), run: (run) => check.addSegment(run) },
+        {
+          format: 'copy',
+          line: (line) => check.add(entryFromCopyRow(line)),
+          segment: (segment) => check.addSegment(segment),
+        },
         workers,
-        { chunkBytes: 3000, aloneBytes: 0 },
+        { chunkBytes: 3000, inlineBytes: 0 },
       );
       await readEntryLines(tx, orgId, (line) => lines.add(line));
       await lines.end();
@@ -108,7 +116,7 @@ describe('tampering with the audit trail', () => {
     return found.map(({ seq, reason }) => ({ seq, reason }));
   }
   const tamper = (sql: string) => bench.owner(sql.replaceAll(':org', `'${orgId}'`));
-  const CHANGED = 'its content is not what was sealed';
+  const CHANGED = 'its content does not match its checksum';
 
   it('is found in every column that there is', async () => {
     const columns = await bench.owner<{ name: string; type: string }>(
@@ -139,7 +147,9 @@ describe('tampering with the audit trail', () => {
         else if (seq < 1130) {
           expect(found).to.deep.equal({ seq: seq + 1, reason: `entry ${seq} is missing before it` });
         } else {
-          expect(found?.reason).to.match(/^entry 1130 is missing at the end|^it has no place in the chain/);
+          expect(found?.reason).to.match(
+            /^entry 1130 is missing at the end|^its sequence number is not valid/,
+          );
         }
         await tamper(
           `delete from audit_logs where (chain_id = :org and seq = ${seq}) or id in (select id from kept where seq = ${seq});
@@ -159,7 +169,10 @@ describe('tampering with the audit trail', () => {
   it('is found where rows are removed from the head, the middle or the tail', async () => {
     await tamper('delete from audit_logs where chain_id = :org and seq > 1120');
     expect(await faults()).to.deep.equal([
-      { seq: 1130, reason: 'entries 1121 to 1130 are missing at the end: the signed head names the last' },
+      {
+        seq: 1130,
+        reason: 'entries 1121 to 1130 are missing at the end: the signed head names the last one',
+      },
     ]);
     await tamper('delete from audit_logs where chain_id = :org and seq between 51 and 53');
     expect(await faults()).to.deep.equal([{ seq: 54, reason: 'entries 51 to 53 are missing before it' }]);
@@ -205,9 +218,9 @@ describe('tampering with the audit trail', () => {
       `id = '${forged!.id}', seq = 1131, checksum = '${forged!.checksum}', prev_checksum = '${forged!.prevChecksum}'`,
       'seq = 1130',
     );
-    expect(await faults()).to.deep.equal([{ seq: 1131, reason: 'it stands behind the signed head' }]);
+    expect(await faults()).to.deep.equal([{ seq: 1131, reason: 'it comes after the signed head' }]);
     await tamper('update audit_logs set seq = 0 where chain_id = :org and seq = 1131');
-    expect(await faults()).to.deep.equal([{ seq: 0, reason: 'it has no place in the chain' }]);
+    expect(await faults()).to.deep.equal([{ seq: 0, reason: 'its sequence number is not valid' }]);
   });
 
   async function withEntries(choose: (all: SealedEntry[]) => SealedEntry[]): Promise<SealedEntry[]> {
@@ -244,7 +257,7 @@ describe('tampering with the audit trail', () => {
     await tamper(
       `update audit_logs set action = 'forged', checksum = '${forged!.checksum}' where chain_id = :org and seq = 60`,
     );
-    expect(await faults()).to.deep.equal([{ seq: 61, reason: 'it does not follow the entry before it' }]);
+    expect(await faults()).to.deep.equal([{ seq: 61, reason: 'it does not link to the previous entry' }]);
     await recompute(60);
     expect((await faults())[0]?.reason).to.match(/^entries 11 to 1100 are rewritten: checkpoint 2/);
   });
@@ -372,7 +385,10 @@ describe('tampering with the audit trail', () => {
     );
     expect(await faults()).to.deep.equal([]);
     expect(await faults(headBefore)).to.deep.equal([
-      { seq: 1130, reason: 'entries 1101 to 1130 are missing at the end: the earlier copy names the last' },
+      {
+        seq: 1130,
+        reason: 'entries 1101 to 1130 are missing at the end: the earlier copy names the last one',
+      },
     ]);
     await tamper(
       'delete from audit_logs where chain_id = :org; delete from audit_checkpoints where chain_id = :org; delete from audit_chain_heads where chain_id = :org',
