@@ -407,6 +407,6 @@ describe('pruning of the audit trail', function () {
     await keep(365);
     await bench.owner('update audit_retention_policies set archive_to_s3 = true');
     expect(await job().prune()).to.include({ removed: 0, failed: 1 });
-    expect((await failureOf())?.failure).to.contain('no archive');
+    expect((await failureOf())?.failure).to.contain('no audit archive');
   });
 });
