@@ -127,9 +127,9 @@ describe('muster audit', () => {
       [['verify', '--bundle', path.join(folder, 'none')], /ENOENT/],
       [['verify', '--bundle', cut], /is not valid JSON/],
       [['verify', '--bundle', path.join(folder, 'keys.json')], /Line 1 is not part of an audit bundle/],
-      [['verify', '--org', 'x'], /Give the id/],
+      [['verify', '--org', 'x'], /Must be the id/],
       [['verify', '--wrong'], /unknown option/],
-      [['verify', '--database', 'postgres://nobody@127.0.0.1:1/x'], /Give --keys/],
+      [['verify', '--database', 'postgres://nobody@127.0.0.1:1/x'], /Pass --keys/],
     ] as const) {
       const ran = await run([...args]);
       expect([ran.code, ran.out], args.join(' ')).to.deep.equal([2, '']);

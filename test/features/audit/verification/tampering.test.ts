@@ -206,7 +206,7 @@ describe('tampering with the audit trail', () => {
     const twice = await faults();
     expect(twice).to.have.length(1);
     expect(twice[0]).to.satisfy(
-      ({ seq, reason }: Fault) => (seq === 40 && reason === CHANGED) || /same place/.test(reason),
+      ({ seq, reason }: Fault) => (seq === 40 && reason === CHANGED) || /same sequence number/.test(reason),
     );
     await tamper(
       `delete from audit_logs a using audit_logs b where a.chain_id = :org and b.chain_id = :org and a.seq = 40 and b.seq = 40 and a.ctid > b.ctid`,
@@ -266,7 +266,10 @@ describe('tampering with the audit trail', () => {
     await recompute(1);
     await recomputeHead();
     expect(await faults()).to.deep.equal([
-      { seq: 10, reason: 'entries 1 to 10 are rewritten: checkpoint 1 has another checksum for the last' },
+      {
+        seq: 10,
+        reason: 'entries 1 to 10 are rewritten: checkpoint 1 has another checksum for the last one',
+      },
     ]);
     await tamper(
       `update audit_checkpoints c set checksum = l.checksum from audit_logs l
@@ -282,7 +285,7 @@ describe('tampering with the audit trail', () => {
     expect(await faults()).to.deep.equal([
       {
         seq: 1130,
-        reason: 'entries 1101 to 1130 are rewritten: the signed head has another checksum for the last',
+        reason: 'entries 1101 to 1130 are rewritten: the signed head has another checksum for the last one',
       },
     ]);
     await recomputeHead();
