@@ -175,8 +175,9 @@ describe('what a deed notes', () => {
     for (let i = 0; i < 20_000; i++) deep = [deep];
     const circle: Record<string, unknown> = {};
     circle['self'] = circle;
-    for (const value of [deep, circle])
+    for (const value of [deep, circle]) {
       expect(canonicalJson(sanitizeJson(value)).length).to.be.lessThan(1000);
+    }
     let nested: unknown = 1;
     for (let i = 0; i < 150; i++) nested = { nested };
     expect(canonicalJson(sanitizeJson(nested))).to.contain('deeper than is kept');
