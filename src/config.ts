@@ -98,7 +98,7 @@ const Environment = z.object({
     'Redis, where several servers count limits together. Absent: this one counts by itself.',
   ),
   DATABASE_POOL_SIZE: whole(10, 1, 500).describe(
-    'Connections for requests; the live side has half as many more.',
+    'Connections for requests; the live side has half as many more, and background jobs have six.',
   ),
   AUTO_MIGRATE: flag(true).describe('Apply migrations at start.'),
   JWT_SECRET: secret(32).describe('Signs access tokens. Generated into DATA_DIR on the embedded default.'),

@@ -1,3 +1,4 @@
+import { SEALED_JOB_INPUT } from '../platform/jobs/kind.ts';
 import type { SealedColumn } from '../platform/secrets/reseal.ts';
 import { SEALED_SIGNING_KEY } from './audit/index.ts';
 
@@ -5,4 +6,5 @@ import { SEALED_SIGNING_KEY } from './audit/index.ts';
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'user_mfa', column: 'secret', id: 'user_id' },
   SEALED_SIGNING_KEY,
+  SEALED_JOB_INPUT,
 ];

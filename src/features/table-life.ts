@@ -1,5 +1,6 @@
 import type { RetentionRule, TableLife } from '../platform/db/retention.ts';
 import { idempotencyRetention } from '../platform/http/idempotency.ts';
+import { jobRetention } from '../platform/jobs/retention.ts';
 import { alertRetention } from './alerts/index.ts';
 import { authRetention } from './auth/index.ts';
 import { commandRetention } from './commands/index.ts';
@@ -90,7 +91,10 @@ export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
     bounded('audit_signing_keys', 'an operator makes them by hand'),
     bounded('audit_retention_policies', ONE_PER_ORGANIZATION),
   ],
-  platform: byRules([idempotencyRetention]),
+  platform: [
+    ...byRules([idempotencyRetention, ...jobRetention]),
+    bounded('job_schedules', 'there is one for each recurring job of the program'),
+  ],
 };
 
 /** In the order in which they are carried out. */

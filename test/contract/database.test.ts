@@ -36,6 +36,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   software_changes: { change: 'installed' },
   alerts: { kind: 'device_offline', severity: 'high' },
   device_groups: { type: 'static', filter_id: null },
+  background_jobs: { state: 'queued', lease_id: null, expires_at: null },
   device_group_changes: { change: 'joined', reason: 'manual' },
 };
 

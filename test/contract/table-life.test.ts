@@ -36,6 +36,9 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     userId,
   ) => `insert into idempotency_keys (user_id, key, request_hash, created_at)
     values ('${userId}', $token, $token, $at)`,
+  background_jobs: () => `insert into background_jobs
+      (id, name, state, input, max_attempts, deadline, finished_at, expires_at)
+    values ($id, 'aged', 'succeeded', '{}', 1, $at, $at, $at)`,
   agent_credentials: ({
     deviceId,
     orgId,

@@ -9,6 +9,10 @@ export interface Database {
   pool: Knex;
   /** For the live side, so that a storm of agents leaves people their connections. */
   hubPool: Knex;
+  /** For what background jobs do, so that they neither wait for requests nor take their connections. */
+  jobPool: Knex;
+  /** For claiming jobs and renewing their leases, which must not wait for what the jobs do. */
+  queuePool: Knex;
   close(): Promise<void>;
 }
 
@@ -35,6 +39,9 @@ export class PendingMigrationsError extends Error {
 /** Connections of the live side, beside so many for requests. */
 export const hubPoolSize = (poolSize: number) => Math.max(2, Math.ceil(poolSize / 2));
 
+const JOB_POOL_SIZE = 4;
+const QUEUE_POOL_SIZE = 2;
+
 /** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { ownerUrl, appUrl } = options;
@@ -42,8 +49,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
   const pool = openPool(appUrl, { max: options.poolSize, name: 'muster' });
   const hubPool = openPool(appUrl, { max: hubPoolSize(options.poolSize), name: 'muster-hub' });
+  const jobPool = openPool(appUrl, { max: JOB_POOL_SIZE, name: 'muster-jobs' });
+  const queuePool = openPool(appUrl, { max: QUEUE_POOL_SIZE, name: 'muster-queue' });
   const close = async () => {
-    await Promise.all([pool.destroy(), hubPool.destroy()]);
+    await Promise.all([pool, hubPool, jobPool, queuePool].map((each) => each.destroy()));
   };
   try {
     // The role first: one that may see nothing would find every migration missing.
@@ -54,7 +63,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     await close();
     throw error;
   }
-  return { pool, hubPool, close };
+  return { pool, hubPool, jobPool, queuePool, close };
 }
 
 async function migrateAsOwner(

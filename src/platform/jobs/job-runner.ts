@@ -1,0 +1,218 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDatabaseAway } from '../db/database-errors.ts';
+import type { Logger } from '../logger.ts';
+import type { JobStore } from './job-store.ts';
+import type { Kind } from './kind.ts';
+import { type Outcome, RunningJob } from './running-job.ts';
+import type { Schedules } from './schedules.ts';
+
+export interface JobTiming {
+  /** How often the database is asked for work. What this process adds itself is begun at once. */
+  pollMs: number;
+  /** A job whose process is gone is taken over after this time. Leases are renewed three times as often. */
+  leaseMs: number;
+  /** A stopping server gives jobs so long to end by themselves before it aborts them. */
+  graceMs: number;
+  /** So long it waits for them in all. */
+  closeMs: number;
+}
+
+export const JOB_TIMING: JobTiming = { pollMs: 1000, leaseMs: 30_000, graceMs: 2000, closeMs: 5000 };
+
+interface Parts {
+  store: JobStore;
+  schedules: Schedules;
+  timing: JobTiming;
+  log: Logger;
+  onEnd: (name: string, outcome: Outcome | 'takenOver') => void;
+  /** Called after each round of work. */
+  onRound: () => Promise<void>;
+}
+
+/** Of so many places one is kept for partners that have nothing running. */
+const PLACES_FOR_EACH_RESERVED = 4;
+
+/** Looks for due jobs, runs them, and renews their leases. */
+export class JobRunner {
+  readonly #parts: Parts;
+  readonly #kinds = new Map<string, Kind>();
+  readonly #running = new Map<string, RunningJob>();
+  #looping: Promise<void> = Promise.resolve();
+  #wake = () => {};
+  #isAwake = false;
+  #timers: NodeJS.Timeout[] = [];
+  #renewing: Promise<void> | undefined;
+  #isDatabaseAway = false;
+  #isClosing = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  add(kind: Kind): void {
+    if (this.#kinds.has(kind.name)) throw new Error(`The job ${kind.name} has a handler already.`);
+    this.#kinds.set(kind.name, kind);
+  }
+
+  names(): string[] {
+    return [...this.#kinds.keys()];
+  }
+
+  start(): void {
+    const { leaseMs } = this.#parts.timing;
+    this.#looping = this.#loop();
+    this.#timers = [
+      setInterval(() => this.#renew(), leaseMs / 3).unref(),
+      setInterval(() => this.#dropUnheld(), leaseMs / 10).unref(),
+    ];
+  }
+
+  /** Work was added: the next look is now. */
+  wake(): void {
+    this.#isAwake = true;
+    this.#wake();
+  }
+
+  /** Begins nothing more. What is running may end by itself for a while, is then aborted, and given back. */
+  async close(): Promise<void> {
+    const { graceMs, closeMs } = this.#parts.timing;
+    const until = performance.now() + closeMs;
+    const left = () => Math.max(0, until - performance.now());
+    this.#isClosing = true;
+    this.#wake();
+    await within(left(), this.#looping);
+    for (const run of this.#running.values()) if (run.kind.resumes) run.stop('closing');
+    await within(Math.min(graceMs, left()), this.#allEnded());
+    for (const run of this.#running.values()) run.stop('closing');
+    await within(left(), this.#allEnded());
+    for (const timer of this.#timers) clearInterval(timer);
+    if (this.#running.size === 0) return;
+    const jobs = [...this.#running.values()].map(({ kind, claimed }) => `${kind.name} ${claimed.id}`);
+    this.#parts.log.warn({ jobs }, 'jobs.left_running');
+  }
+
+  async #allEnded(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#isClosing) {
+      this.#isAwake = false;
+      try {
+        await this.#round();
+        this.#isDatabaseAway = false;
+      } catch (error) {
+        // Once for each time that the database is away.
+        if (!this.#isDatabaseAway) this.#parts.log.warn({ err: error }, 'jobs.look_failed');
+        this.#isDatabaseAway = true;
+      }
+      await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#isClosing || (this.#isAwake && !this.#isDatabaseAway)) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, this.#parts.timing.pollMs).unref();
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async #round(): Promise<void> {
+    const { store, schedules, onRound } = this.#parts;
+    await schedules.register();
+    const names = this.names().filter((name) => this.#free(name) > 0);
+    const look = await store.look(names, [...this.#running.keys()], schedules.names());
+    for (const id of look.cancelled) this.#running.get(id)?.stop('cancelled');
+    if (look.overdue) await this.#takeOver();
+    if (look.scheduled) await schedules.enqueueDue();
+    if (look.overdue || look.scheduled) this.#isAwake = true;
+    for (const name of look.waiting) await this.#claim(name);
+    await onRound();
+  }
+
+  #free(name: string): number {
+    const places = this.#kinds.get(name)?.concurrency ?? 0;
+    let taken = 0;
+    for (const { kind } of this.#running.values()) if (kind.name === name) taken += 1;
+    return places - taken;
+  }
+
+  async #takeOver(): Promise<void> {
+    const { store, log, onEnd } = this.#parts;
+    for (const { id, name, attempt, state, partnerId } of await store.takeOver()) {
+      const about = { job: name, jobId: id, attempt, ...(partnerId === null ? {} : { partnerId }) };
+      if (state === 'failed') {
+        log.error(about, 'job.failed');
+        onEnd(name, 'failed');
+      } else {
+        log.warn(about, 'job.taken_over');
+        onEnd(name, 'takenOver');
+      }
+    }
+  }
+
+  async #claim(name: string): Promise<void> {
+    const { store, log, timing } = this.#parts;
+    const kind = this.#kinds.get(name);
+    const free = this.#free(name);
+    if (kind === undefined || free <= 0 || this.#isClosing) return;
+    const reserved = Math.floor(kind.concurrency / PLACES_FOR_EACH_RESERVED);
+    const claimedAt = performance.now();
+    try {
+      const { inCluster } = kind;
+      const claimed = await store.claim({ name, free, reserved, inCluster, leaseMs: timing.leaseMs });
+      for (const job of claimed) {
+        const run = new RunningJob(kind, job, { store, log, leaseMs: timing.leaseMs, claimedAt });
+        this.#running.set(job.id, run);
+        void run.ended.then((outcome) => this.#ended(run, outcome));
+      }
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      // The other kinds get their turn.
+      log.error({ err: error, job: name }, 'jobs.claim_failed');
+    }
+  }
+
+  #ended(run: RunningJob, outcome: Outcome): void {
+    if (this.#running.get(run.claimed.id) === run) this.#running.delete(run.claimed.id);
+    this.#parts.onEnd(run.kind.name, outcome);
+    this.wake();
+  }
+
+  #renew(): void {
+    const runs = [...this.#running.values()];
+    if (runs.length === 0 || this.#renewing !== undefined) return;
+    const { store, timing, log } = this.#parts;
+    const sentAt = performance.now();
+    this.#renewing = store
+      .renew(
+        runs.map(({ claimed }) => claimed),
+        timing.leaseMs,
+      )
+      .then(
+        (kept) => {
+          for (const run of runs) {
+            if (kept.has(run.claimed.id)) run.renewed(sentAt);
+            else run.stop('lease_lost');
+          }
+        },
+        (error: unknown) => log.warn({ err: error }, 'jobs.leases_not_renewed'),
+      )
+      .finally(() => (this.#renewing = undefined));
+  }
+
+  /** Without the database nothing is renewed, and another server that still has it begins these jobs again. */
+  #dropUnheld(): void {
+    for (const run of this.#running.values()) if (!run.isHeld) run.stop('lease_lost');
+  }
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const late = new AbortController();
+  await Promise.race([work, delay(ms, undefined, { signal: late.signal }).catch(() => undefined)]);
+  late.abort();
+}

@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import type { Db } from '../db/pool.ts';
+import type { Tx } from '../db/transaction.ts';
+import { newId } from '../ids.ts';
+import type { Logger } from '../logger.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Sealer } from '../secrets/sealed.ts';
+import type { Schedule } from './cron.ts';
+import type { Job, JobHandler } from './definition.ts';
+import { jobMetrics } from './job-metrics.ts';
+import { JOB_TIMING, JobRunner, type JobTiming } from './job-runner.ts';
+import { JobState, JobStore } from './job-store.ts';
+import { inputContext, kindOf } from './kind.ts';
+import { Schedules } from './schedules.ts';
+
+export interface EnqueueOptions {
+  /** A second job with the same name and key is not added: for 1 day after success, 14 days after failure. */
+  key?: string;
+  /** For whom the work is done. Partners take turns, so that no partner waits for all work of another. */
+  partnerId?: string | null;
+  /** Not before this time has passed. */
+  delayMs?: number;
+  /** A job that has not succeeded by then is not begun again: it fails. Default: 30 days. */
+  deadlineMs?: number;
+}
+
+export interface JobStatus<Result, Progress> {
+  state: JobState;
+  attempt: number;
+  progress: Progress | undefined;
+  result: Result | undefined;
+  /** What the last attempt failed with. */
+  error: string | null;
+}
+
+/** Durable background work: the only part of `platform/jobs` that features use, beside `defineJob`. */
+export interface Jobs {
+  /** Adds a job, in the transaction of the deed where one is given. Answers the earlier job where it has the same key. */
+  enqueue<Input>(
+    tx: Tx | undefined,
+    job: Pick<Job<Input>, 'name' | 'input' | 'isSealed' | 'attempts'>,
+    input: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ): Promise<{ id: string; added: boolean }>;
+  /** Says who does the work. To be called before the start. */
+  handle<Input, Result, Progress>(
+    job: Job<Input, Result, Progress>,
+    handler: JobHandler<NoInfer<Input>, NoInfer<Result>, NoInfer<Progress>>,
+  ): void;
+  /** Adds the job whenever the schedule is due, once in a cluster. To be called before the start. */
+  schedule<Input>(job: Job<Input>, schedule: Schedule, input: NoInfer<Input>): void;
+  /** Ends a job that waits, and aborts one that runs. Answers whether there was one to end. */
+  cancel(id: string): Promise<boolean>;
+  progress<Result, Progress>(
+    job: Pick<Job<unknown, Result, Progress>, 'name' | 'result' | 'progress'>,
+    id: string,
+  ): Promise<JobStatus<Result, Progress> | undefined>;
+}
+
+export interface RunningJobs extends Jobs {
+  start(): void;
+  /** Begins nothing more, and gives back what has not ended after a while. Jobs can still be added. */
+  close(): Promise<void>;
+}
+
+const DEADLINE_MS = 30 * 24 * 3_600_000;
+
+const StoredStatus = z.object({
+  name: z.string(),
+  state: JobState,
+  attempt: z.number(),
+  progress: z.unknown(),
+  result: z.unknown(),
+  error: z.string().nullable(),
+});
+
+export interface JobsOptions {
+  /** A pool of its own, so that background work and requests never wait for each other's connections. */
+  db: Db;
+  sealer: Sealer;
+  log: Logger;
+  metrics?: Metrics;
+  timing?: Partial<JobTiming>;
+}
+
+export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): RunningJobs {
+  const store = new JobStore(db);
+  const schedules = new Schedules(store);
+  const report = jobMetrics({ store, metrics, names: () => runner.names() });
+  const runner = new JobRunner({
+    store,
+    schedules,
+    log,
+    timing: { ...JOB_TIMING, ...timing },
+    onEnd: (name, outcome) => report.ended(name, outcome),
+    onRound: () => report.refresh(),
+  });
+
+  const enqueue: Jobs['enqueue'] = async (tx, job, input, options = {}) => {
+    if (tx === undefined) {
+      const added = await store.inTransaction((own) => insert(own, job, input, options));
+      runner.wake();
+      return added;
+    }
+    // Other servers find it with their next look.
+    void tx.executionPromise.then(
+      () => runner.wake(),
+      () => {},
+    );
+    return insert(tx, job, input, options);
+  };
+
+  const insert = async <Input>(
+    tx: Tx,
+    job: Pick<Job<Input>, 'name' | 'input' | 'isSealed' | 'attempts'>,
+    input: Input,
+    { key, partnerId, delayMs = 0, deadlineMs = DEADLINE_MS }: EnqueueOptions,
+  ): Promise<{ id: string; added: boolean }> => {
+    const id = newId();
+    const text = JSON.stringify(job.input.parse(input));
+    const { rows } = await tx.raw<{ rows: [{ id: string; added: boolean }] }>(
+      'select id, added from enqueue_job(?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)',
+      [
+        id,
+        job.name,
+        key ?? null,
+        partnerId ?? null,
+        job.isSealed ? null : text,
+        job.isSealed ? sealer.seal(text, inputContext(id)) : null,
+        delayMs / 1000,
+        deadlineMs / 1000,
+        job.attempts,
+      ] as string[],
+    );
+    return rows[0];
+  };
+
+  return {
+    enqueue,
+    handle(job, handler) {
+      runner.add(kindOf(job, handler, sealer));
+    },
+    schedule(job, schedule, input) {
+      const { name } = job;
+      schedules.add({ name, schedule, enqueue: (tx, slot) => insert(tx, job, input, slot) });
+    },
+    async cancel(id) {
+      return (await store.cancel(id)) !== undefined;
+    },
+    async progress(job, id) {
+      const stored = StoredStatus.optional().parse(await store.read(id));
+      if (stored?.name !== job.name) return undefined;
+      const { state, attempt, progress, result, error } = stored;
+      return {
+        state,
+        attempt,
+        error,
+        progress: progress === null ? undefined : job.progress?.parse(progress),
+        result: result === null ? undefined : job.result?.parse(result),
+      };
+    },
+    start: () => runner.start(),
+    close: () => runner.close(),
+  };
+}
