@@ -47,7 +47,7 @@ import { DatabaseNotifications } from './platform/db/notifications.ts';
 import { pendingMigrations } from './platform/db/migrations.ts';
 import { poolState } from './platform/db/pool.ts';
 import { assertSafeRole } from './platform/db/roles.ts';
-import { RowPruner } from './platform/db/row-pruner.ts';
+import { pruneRowsDaily } from './platform/db/row-pruner.ts';
 import { withSystem } from './platform/db/transaction.ts';
 import { errorHandler, unknownRoute } from './platform/http/error-body.ts';
 import { addressList, type ProxyTrust } from './platform/http/client-address.ts';
@@ -60,6 +60,7 @@ import { healthRoutes, metricsRoute, neverStored } from './platform/http/operati
 import { beginRequest } from './platform/http/request-state.ts';
 import { newId } from './platform/ids.ts';
 import { ExpensiveWork } from './platform/expensive-work.ts';
+import { createJobs } from './platform/jobs/jobs.ts';
 import type { Logger } from './platform/logger.ts';
 import { createMailer } from './platform/mail/mailer.ts';
 import { createMetrics, type Metrics } from './platform/metrics.ts';
@@ -139,6 +140,7 @@ export async function startServer({
     const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
     const limits = signInLimits(rateLimits);
     const secrets = createSealer(secretKeys);
+    const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
     const secondFactor = createSecondFactor({ sealer: secrets, limits });
     const auditKeys = new SigningKeys(secrets);
     const sealer = await startAuditSealer(database, auditKeys, metrics, log);
@@ -290,9 +292,7 @@ export async function startServer({
     // Socket.IO takes upgrades only; every plain request is Express'.
     httpServer.on('request', app);
 
-    const rowPruner = new RowPruner({ db: database.hubPool, rules: RETENTION_RULES, log });
-    rowPruner.start();
-    closing.add('row pruner', () => rowPruner.close());
+    pruneRowsDaily(jobs, { db: database.jobPool, rules: RETENTION_RULES, log });
     const nameIndexCompactor = new NameIndexCompactor({ db: database.hubPool, log });
     nameIndexCompactor.start();
     closing.add('name index compaction', () => nameIndexCompactor.close());
@@ -320,6 +320,8 @@ export async function startServer({
     // Behind the hub, which has marked whom an earlier run left behind as connected.
     alertRounds.start();
     closing.add('alert rounds', () => alertRounds.close());
+    jobs.start();
+    closing.add('background jobs', () => jobs.close());
     closing.add('agents', () => {
       draining = true;
       connections.begin();

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Daily } from '../daily.ts';
+import { z } from 'zod';
+import { defineJob } from '../jobs/definition.ts';
+import type { Jobs } from '../jobs/jobs.ts';
 import type { Logger } from '../logger.ts';
 import type { Db } from './pool.ts';
 import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention.ts';
@@ -15,11 +17,35 @@ export interface RowPrunerOptions {
   pauseMs?: number;
 }
 
-export interface PruneRound {
+export const PruneRound = z.object({
   /** By table. */
-  removed: Record<string, number>;
+  removed: z.record(z.string(), z.number()),
   /** How many organizations, or whole tables, were left for the next round because of an error. */
-  failed: number;
+  failed: z.number(),
+});
+export type PruneRound = z.infer<typeof PruneRound>;
+
+const PRUNE_ROWS = defineJob({
+  name: 'database.prune-rows',
+  input: z.object({}),
+  result: PruneRound,
+  attempts: 3,
+  backOff: { firstMs: 300_000, longestMs: 3_600_000 },
+  inCluster: 1,
+  // What is removed stays removed.
+  resumes: true,
+});
+
+/** Adds the daily round to the background jobs. */
+export function pruneRowsDaily(jobs: Jobs, options: RowPrunerOptions): void {
+  const pruner = new RowPruner(options);
+  jobs.handle(PRUNE_ROWS, async ({ signal, log }) => {
+    const round = await pruner.prune(signal);
+    signal.throwIfAborted();
+    log.info(round, 'database.old_rows_removed');
+    return round;
+  });
+  jobs.schedule(PRUNE_ROWS, { cron: '17 2 * * *', timeZone: 'UTC' }, {});
 }
 
 /** What one batch is taken from. */
@@ -36,44 +62,29 @@ interface Share {
  */
 export class RowPruner {
   readonly #options: RowPrunerOptions;
-  readonly #daily: Daily;
-  readonly #closing = new AbortController();
 
   constructor(options: RowPrunerOptions) {
     this.#options = options;
-    const { log } = options;
-    this.#daily = new Daily({
-      run: () => this.prune(),
-      log,
-      done: 'database.old_rows_removed',
-      failed: 'database.old_rows_not_removed',
-    });
   }
 
-  start(): void {
-    this.#daily.start();
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#daily.close();
-  }
-
-  /** One round through all rules. */
-  async prune(): Promise<PruneRound> {
+  /** One round through all rules, until `signal` is aborted. */
+  async prune(signal?: AbortSignal): Promise<PruneRound> {
     const round: PruneRound = { removed: {}, failed: 0 };
     for (const rule of this.#options.rules) {
+      if (signal?.aborted === true) break;
       let waiting = await this.#attempt(round, { table: rule.table }, () => this.#shares(rule));
-      while (waiting !== undefined && waiting.length > 0) waiting = await this.#takeTurns(waiting, round);
+      while (waiting !== undefined && waiting.length > 0) {
+        waiting = await this.#takeTurns(waiting, round, signal);
+      }
     }
     return round;
   }
 
   /** Answers the shares that may have more. */
-  async #takeTurns(shares: readonly Share[], round: PruneRound): Promise<Share[]> {
+  async #takeTurns(shares: readonly Share[], round: PruneRound, signal?: AbortSignal): Promise<Share[]> {
     const more: Share[] = [];
     for (const share of shares) {
-      if (this.#closing.signal.aborted) return [];
+      if (signal?.aborted === true) return [];
       const { rule, orgId } = share;
       const removed = await this.#attempt(round, { table: rule.table, orgId }, () => this.#removeSome(share));
       if (removed === undefined) continue;
