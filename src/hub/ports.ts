@@ -143,6 +143,14 @@ export interface DispatchedCommand {
   deadline: string;
 }
 
+/** A connected device that may be sent work. */
+export interface CommandClaim {
+  deviceId: string;
+  epoch: number;
+  knowsLanes: boolean;
+  isUncertain?: boolean;
+}
+
 /** How a device's work has come on. */
 export type CommandEvent = { id: string; deviceId: string } & (
   | { kind: 'accepted' }
@@ -166,12 +174,13 @@ export interface JobChange {
 /** Durable work: what is in it is done once, whatever dies (DESIGN 4.7). */
 export interface CommandLedger {
   /**
-   * Takes what the devices may be sent now, in the order it was asked for, and no more than a device works on at once.
+   * Takes what the devices may be sent now, in the order of creation, and no more in each lane than a device works on at
+   * once; of an agent that knows no lanes two commands. Devices of a suspended organization get nothing.
    * What was sent under an earlier claim and never acknowledged is among it again. `cancelled` are those on the device
    * that are to end. After a call that failed the claim is uncertain: the call may have marked commands all the same,
    * which nobody has sent. Those marked under the same claim are among it again then.
    */
-  take(claims: readonly { deviceId: string; epoch: number; isUncertain?: boolean }[]): Promise<{
+  take(claims: readonly CommandClaim[]): Promise<{
     dispatched: DispatchedCommand[];
     cancelled: { id: string; deviceId: string }[];
     changed: JobChange[];

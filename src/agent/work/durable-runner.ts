@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   AgentErrorCode,
   laneOf,
+  LANES_CAPABILITY,
   type CommandFrame,
   type CommandResult,
   type Lane,
@@ -60,7 +61,7 @@ export class DurableRunner {
   }
 
   get capabilities(): string[] {
-    return Object.keys(this.#parts.handlers);
+    return [...Object.keys(this.#parts.handlers), LANES_CAPABILITY];
   }
 
   get running(): number {

@@ -1,15 +1,23 @@
 import { z } from 'zod';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
-import { COMMANDS, type DurableCommandType, isDurable } from '../../protocol/index.ts';
+import {
+  COMMANDS,
+  DURABLE_COMMAND_TYPES,
+  type DurableCommandType,
+  isDurable,
+  LANE_LIMITS,
+  laneOf,
+  LANES,
+} from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withSystem, withTenant, type Tx } from '../../platform/db/transaction.ts';
 import { notFound } from '../../platform/errors.ts';
-import { assertOrganizationAccess } from '../organizations/index.ts';
+import { assertOrganizationAccess, isManageableSql } from '../organizations/index.ts';
 import { JOB_COLUMNS, type JobRow, toJobChange, toJobUpdate } from './job-updates.ts';
 
-/** A device is sent no more than it begins at once, so that what it has accepted is also under way. */
-const AT_ONCE = 2;
+/** An agent that knows no lanes begins this many commands at once, and is sent no more than that. */
+const AT_ONCE_WITHOUT_LANES = 2;
 /** What a device may take beyond its time before it is given up: the way of the result, and a slow end. */
 const OVERDUE_SECONDS = 120;
 const SWEEP_AT_ONCE = 1000;
@@ -33,7 +41,10 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
           claims.map(({ deviceId }) => deviceId),
           claims.map(({ epoch }) => String(epoch)),
           claims.map(({ isUncertain = false }) => isUncertain),
-          AT_ONCE,
+          claims.map(({ knowsLanes }) => knowsLanes),
+          LANES,
+          LANES.map((lane) => LANE_LIMITS[lane]),
+          AT_ONCE_WITHOUT_LANES,
           nodeId,
         ]);
         const cancelled = await tx.raw(
@@ -67,7 +78,8 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
       return withSystem(db, 'find devices with work that nobody has told them of', async (tx) => {
         const { rows } = await tx.raw(
           `select distinct device_id from commands
-          where (status = 'queued'
+          where (status = 'queued' and exists (
+                select from organizations o where o.id = commands.org_id and ${isManageableSql('o')})
               or cancel_requested_at is not null and status in ('dispatched', 'accepted', 'running'))
             and device_id > ? order by device_id limit ?`,
           [after ?? NIL_UUID, atMost],
@@ -122,23 +134,39 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
 const ofKind = <K extends CommandEvent['kind']>(events: readonly CommandEvent[], kind: K) =>
   events.filter((event): event is Extract<CommandEvent, { kind: K }> => event.kind === kind);
 
-// By device: the oldest that wait, and those sent under an earlier claim of which no receipt came. What is locked is
-// being cancelled at this moment. What was marked under a claim below `sent_from` was not sent on this connection, or
-// nobody knows whether it was.
+/** The lane of a command, by its type: `laneOf` as SQL. */
+const laneSql = (column: string) => {
+  const whens = DURABLE_COMMAND_TYPES.map((type) => `when '${type}' then '${laneOf(type)}'`);
+  return `case ${column} ${whens.join(' ')} else '${laneOf('')}' end`;
+};
+
+// By device and lane: the oldest that wait, and those sent under an earlier claim of which no receipt came. What is
+// locked is being cancelled at this moment. What was marked under a claim below `sent_from` was not sent on this
+// connection, or nobody knows whether it was. A place without a lane takes commands of all lanes.
 const TAKE = `
   with claim as (
-    select device_id, epoch, case when is_uncertain then epoch + 1 else epoch end as sent_from
-    from unnest(?::uuid[], ?::bigint[], ?::boolean[]) as claim (device_id, epoch, is_uncertain)
+    select device_id, epoch, case when is_uncertain then epoch + 1 else epoch end as sent_from, knows_lanes
+    from unnest(?::uuid[], ?::bigint[], ?::boolean[], ?::boolean[])
+      as claim (device_id, epoch, is_uncertain, knows_lanes)
+    where exists (select from devices d join organizations o on o.id = d.org_id
+      where d.id = claim.device_id and ${isManageableSql('o')})
+  ),
+  place as (
+    select claim.*, lane.name as lane, lane.places from claim
+    join unnest(?::text[], ?::int[]) as lane (name, places) on claim.knows_lanes
+    union all select claim.*, null, ?::int from claim where not knows_lanes
   ),
   chosen as (
-    select next.id, claim.epoch from claim cross join lateral (
+    select next.id, place.epoch from place cross join lateral (
       select c.id from commands c
-      where c.device_id = claim.device_id and c.expires_at > now()
-        and (c.status = 'queued' or c.status = 'dispatched' and c.epoch < claim.sent_from)
+      where c.device_id = place.device_id and c.expires_at > now()
+        and (c.status = 'queued' or c.status = 'dispatched' and c.epoch < place.sent_from)
+        and (place.lane is null or ${laneSql('c.type')} = place.lane)
       order by c.created_at, c.id
-      limit greatest(0, ? - (
-        select count(*) from commands busy where busy.device_id = claim.device_id
-          and (busy.status in ('accepted', 'running') or busy.status = 'dispatched' and busy.epoch >= claim.sent_from)))
+      limit greatest(0, place.places - (
+        select count(*) from commands busy where busy.device_id = place.device_id
+          and (place.lane is null or ${laneSql('busy.type')} = place.lane)
+          and (busy.status in ('accepted', 'running') or busy.status = 'dispatched' and busy.epoch >= place.sent_from)))
       for update skip locked
     ) next
   )

@@ -7,5 +7,6 @@ export {
   assertManageableStatus,
   assertOrganizationAccess,
   isManageable,
+  isManageableSql,
   readOrganization,
 } from './organization.service.ts';

@@ -93,7 +93,8 @@ export async function assertOrganizationAccess(
 }
 
 /** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
-export const isManageable = (status: string): boolean => status === 'active' || status === 'trial';
+const MANAGEABLE = ['active', 'trial'];
+export const isManageable = (status: string): boolean => MANAGEABLE.includes(status);
 
 /**
  * The status that decides whether somebody may act in an organization: the partner's where the partner is not active. Only
@@ -103,6 +104,10 @@ export const isManageable = (status: string): boolean => status === 'active' || 
 export const actingStatusSql = (organizations: string) => `coalesce(
   (select p.status from partners p where p.id = ${organizations}.partner_id and p.status <> 'active'),
   ${organizations}.status)`;
+
+/** The same as `isManageable`, as a condition on a row of organizations. */
+export const isManageableSql = (organizations: string) =>
+  `${actingStatusSql(organizations)} in (${MANAGEABLE.map((status) => `'${status}'`).join(', ')})`;
 
 export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
   const organization = await accessible(ctx)

@@ -1,7 +1,8 @@
 import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { AgentErrorCode } from '../../protocol/index.ts';
+import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
+import { ProgressThrottle } from './progress-throttle.ts';
 import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from '../ports.ts';
 
 /** What is asked of the ledger within this time goes there together. */
@@ -32,6 +33,7 @@ export class CommandDesk {
   readonly #changed: (jobs: readonly JobChange[]) => void;
   readonly #onRefused: (count: number) => void;
   readonly #sweeper: NodeJS.Timeout;
+  readonly #progress = new ProgressThrottle((event) => this.#write(event, undefined));
   #awake = new Set<string>();
   /** Devices for which the ledger may have marked commands without an answer to us: these were not sent. */
   readonly #uncertain = new Set<string>();
@@ -83,10 +85,15 @@ export class CommandDesk {
 
   /** @param kept  called when the event is in the ledger, or with `false` when it has to be told again */
   record(event: CommandEvent, kept?: (isKept: boolean) => void): void {
-    if (this.#closed || this.#events.length >= MAX_EVENTS) {
-      kept?.(false);
-      return;
-    }
+    if (this.#closed) return kept?.(false);
+    // Nobody waits for progress to be kept.
+    if (event.kind === 'running') return this.#progress.report(event);
+    if (event.kind === 'finished') this.#progress.flush(event);
+    this.#write(event, kept);
+  }
+
+  #write(event: CommandEvent, kept: ((isKept: boolean) => void) | undefined): void {
+    if (this.#events.length >= MAX_EVENTS) return kept?.(false);
     this.#events.push({ event, kept });
     this.#recordIn(GATHER_MS);
   }
@@ -94,6 +101,7 @@ export class CommandDesk {
   /** Writes what waits; nothing is taken any more. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#progress.flushAll();
     clearInterval(this.#sweeper);
     clearTimeout(this.#takeTimer);
     clearTimeout(this.#recordTimer);
@@ -119,7 +127,8 @@ export class CommandDesk {
     const claims = deviceIds.flatMap((deviceId) => {
       const actor = this.#registry.get(deviceId);
       if (actor?.isConnected !== true || actor.state !== 'online') return [];
-      const claim = { deviceId, epoch: actor.epoch };
+      const knowsLanes = actor.capabilities.includes(LANES_CAPABILITY);
+      const claim = { deviceId, epoch: actor.epoch, knowsLanes };
       return [this.#uncertain.has(deviceId) ? { ...claim, isUncertain: true } : claim];
     });
     // A device that is not connected comes back under a later claim, by which it gets what was not sent.

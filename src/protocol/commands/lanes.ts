@@ -9,5 +9,11 @@
  */
 export const LANE_LIMITS = { interactive: 2, work: 2, bulk: 1 } as const;
 
+/**
+ * Among the capabilities of an agent: it runs commands in lanes. An agent without it is sent at most two commands at
+ * once, whatever their lanes.
+ */
+export const LANES_CAPABILITY = 'commands.lanes';
+
 export type Lane = keyof typeof LANE_LIMITS;
 export const LANES = Object.keys(LANE_LIMITS) as Lane[];

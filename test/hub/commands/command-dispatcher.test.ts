@@ -2,11 +2,12 @@ import { expect } from 'chai';
 import { ActorRegistry } from '../../../src/hub/device/actor-registry.ts';
 import { CommandDesk } from '../../../src/hub/commands/command-dispatcher.ts';
 import type { DeviceActor } from '../../../src/hub/device/device-actor.ts';
-import type { CommandEvent, CommandLedger, DispatchedCommand } from '../../../src/hub/ports.ts';
+import type { CommandClaim, CommandEvent, CommandLedger, DispatchedCommand } from '../../../src/hub/ports.ts';
+import { LANES_CAPABILITY } from '../../../src/protocol/index.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
 
-type Claims = { deviceId: string; epoch: number; isUncertain?: boolean }[];
+type Claims = CommandClaim[];
 
 describe('the desk between the actors and the ledger', () => {
   let registry: ActorRegistry;
@@ -66,6 +67,7 @@ describe('the desk between the actors and the ledger', () => {
     registry.put({
       deviceId,
       epoch: 7,
+      capabilities: deviceId === 'old' ? [] : [LANES_CAPABILITY],
       state,
       isConnected: state === 'online',
       send: ({ id }: DispatchedCommand) => void sent.push(id),
@@ -101,8 +103,31 @@ describe('the desk between the actors and the ledger', () => {
     );
     expect(taken).to.have.length(1);
     expect(taken[0]).to.have.length(300);
-    expect(taken[0]?.[0]).to.deep.equal({ deviceId: 'device 0', epoch: 7 });
+    expect(taken[0]?.[0]).to.deep.equal({ deviceId: 'device 0', epoch: 7, knowsLanes: true });
     expect(sent).to.deep.equal(['first', 'second']);
+  });
+
+  it('asks for the work of an agent that knows no lanes as such', async () => {
+    arrive('old');
+    desk.wake('old');
+    await eventually(
+      () => taken,
+      ({ length }) => length === 1,
+    );
+    expect(taken[0]).to.deep.equal([{ deviceId: 'old', epoch: 7, knowsLanes: false }]);
+  });
+
+  it('writes the first and the last of many reports of progress, the last before the result', async () => {
+    const report = (percent: number): CommandEvent => ({
+      kind: 'running',
+      id: 'busy',
+      deviceId: 'one',
+      progress: { phase: 'copying', percent },
+    });
+    for (let percent = 1; percent <= 100; percent++) desk.record(report(percent));
+    desk.record(finished('busy'));
+    await desk.close();
+    expect(recorded.flat()).to.deep.equal([report(1), report(100), finished('busy')]);
   });
 
   it('asks again while the ledger is away', async () => {
@@ -122,8 +147,8 @@ describe('the desk between the actors and the ledger', () => {
     );
     // The call that failed may have marked commands all the same; the one that was answered has settled that.
     expect(taken).to.deep.equal([
-      [{ deviceId: 'one', epoch: 7, isUncertain: true }],
-      [{ deviceId: 'one', epoch: 7 }],
+      [{ deviceId: 'one', epoch: 7, knowsLanes: true, isUncertain: true }],
+      [{ deviceId: 'one', epoch: 7, knowsLanes: true }],
     ]);
   });
 
