@@ -1,6 +1,10 @@
 import type { Knex } from 'knex';
 import { readOwnerUrl } from './src/config.ts';
-import { prepareMigrations, SqlMigrationSource, TRANSACTION_EACH } from './src/platform/db/migrations.ts';
+import {
+  prepareMigrations,
+  SqlMigrationSource,
+  TRANSACTION_EACH,
+} from './src/platform/db/migrations/migrations.ts';
 import { openSession } from './src/platform/db/pool.ts';
 
 /**

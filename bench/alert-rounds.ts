@@ -1,4 +1,4 @@
-import { AlertRounds } from '../src/features/alerts/index.ts';
+import { AlertRounds } from '../src/features/alerts/alert-rounds.ts';
 import { raiseOffline, resolveOffline } from '../src/features/alerts/alert-rules.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { quietLog } from '../test/support/quiet-log.ts';

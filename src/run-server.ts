@@ -35,7 +35,7 @@ export async function runServer({ config, log, onStep = () => {} }: RunOptions):
       : undefined;
   if (embedded !== undefined) step(`Postgres (embedded${embedded.adopted ? ', adopted' : ''})`);
   try {
-    const server = await startServer({ config, ...(await surroundings(config, embedded)), log });
+    const server = await startServer({ config, ...(await resolveDatabaseAndSecrets(config, embedded)), log });
     step('Server: migrations, hub and REST');
     const close = async () => {
       await server.close();
@@ -49,7 +49,10 @@ export async function runServer({ config, log, onStep = () => {} }: RunOptions):
 }
 
 /** Where the database is, and the secrets: of the environment, or of the data folder on the embedded default. */
-export async function surroundings(config: Config, embedded: Pick<EmbeddedPostgres, 'ownerUrl'> | undefined) {
+export async function resolveDatabaseAndSecrets(
+  config: Config,
+  embedded: Pick<EmbeddedPostgres, 'ownerUrl'> | undefined,
+) {
   if (config.database.kind === 'external') {
     // `readConfig` refuses an external database without the two secrets.
     return {

@@ -1,10 +1,10 @@
 import { ConfigError } from './config.ts';
 import { PendingMigrationsError } from './platform/db/database.ts';
 import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
-import { BlockedMigrationError } from './platform/db/locking-migration.ts';
-import { EditedMigrationError } from './platform/db/migrations.ts';
+import { BlockedMigrationError } from './platform/db/migrations/locking-migration.ts';
+import { EditedMigrationError } from './platform/db/migrations/migrations.ts';
 import { UnsafeDatabaseError } from './platform/db/roles.ts';
-import { ListenError } from './platform/http/http-server.ts';
+import { ListenError } from './platform/http/server/http-server.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
 
 /** A start that a person can mend, told in one line. */

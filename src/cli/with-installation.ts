@@ -4,7 +4,7 @@ import { runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/e
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer } from '../platform/secrets/sealed.ts';
-import { surroundings } from '../run-server.ts';
+import { resolveDatabaseAndSecrets } from '../run-server.ts';
 
 export interface Installation {
   db: Db;
@@ -32,7 +32,7 @@ export async function withInstallation<T>(
   const started =
     isEmbedded && running === undefined ? await startEmbeddedPostgres({ dataDir, log }) : undefined;
   try {
-    const { database: urls, secretKeys } = await surroundings(config, running ?? started);
+    const { database: urls, secretKeys } = await resolveDatabaseAndSecrets(config, running ?? started);
     const database = await openDatabase({
       ...urls,
       autoMigrate: migrates && config.autoMigrate,

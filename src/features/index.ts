@@ -1,127 +1,84 @@
-import type { DeviceHub, LogReads } from '../hub/index.ts';
-import type { AuditTrail } from '../platform/http/audit.ts';
+import type { BackgroundPart } from '../platform/close-stack.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
-import type { Mailer } from '../platform/mail/mailer.ts';
-import { agentRoutes } from './agents/index.ts';
-import { alertRoutes } from './alerts/index.ts';
-import { apiKeyRoutes } from './api-keys/index.ts';
-import { auditRoutes, RepeatedReads, type RetentionMeans } from './audit/index.ts';
-import {
-  authRoutes,
-  type AuthService,
-  mfaRoutes,
-  type SecondFactor,
-  type SignInLimits,
-  type SignInTrail,
-} from './auth/index.ts';
-import { addCommands, commandRoutes } from './commands/index.ts';
-import { customFieldRoutes } from './custom-fields/index.ts';
-import { deviceRoutes, type TellAutoUpdate } from './devices/index.ts';
-import { diagnosticLogRoutes } from './diagnostic-logs/index.ts';
-import { type EnrollLimits, enrollmentRoutes } from './enrollment/index.ts';
-import { liveLogRoutes, liveLogs, storedLogRoutes } from './event-logs/index.ts';
-import { filterRoutes } from './filters/index.ts';
-import { groupRoutes } from './groups/index.ts';
-import { inventoryRoutes } from './inventory/index.ts';
-import { logRetentionRoutes } from './log-retention/index.ts';
-import { organizationRoutes } from './organizations/index.ts';
-import { partnerRoutes } from './partners/index.ts';
-import { registrationRoutes, type Registration } from './registration/index.ts';
-import { roleRoutes } from './roles/index.ts';
-import { scriptRoutes } from './scripts/index.ts';
-import { searchRoutes } from './search/index.ts';
-import { siteRoutes } from './sites/index.ts';
-import { type AccountEnding, type InvitationLimits, userRoutes } from './users/index.ts';
+import { feature as agents } from './agents/index.ts';
+import { feature as alerts } from './alerts/index.ts';
+import { feature as apiKeys } from './api-keys/index.ts';
+import { feature as audit } from './audit/index.ts';
+import { feature as auth } from './auth/index.ts';
+import { feature as commands } from './commands/index.ts';
+import { feature as customFields } from './custom-fields/index.ts';
+import { feature as devices } from './devices/index.ts';
+import { feature as diagnosticLogs } from './diagnostic-logs/index.ts';
+import { feature as enrollment } from './enrollment/index.ts';
+import { feature as eventLogs } from './event-logs/index.ts';
+import { feature as filters } from './filters/index.ts';
+import { feature as groups } from './groups/index.ts';
+import { feature as inventory } from './inventory/index.ts';
+import { feature as logRetention } from './log-retention/index.ts';
+import { feature as organizations } from './organizations/index.ts';
+import { feature as partners } from './partners/index.ts';
+import { feature as registration } from './registration/index.ts';
+import { feature as roles } from './roles/index.ts';
+import { feature as scripts } from './scripts/index.ts';
+import { feature as search } from './search/index.ts';
+import { feature as sites } from './sites/index.ts';
+import { feature as users } from './users/index.ts';
 
-export interface FeatureParts extends RetentionMeans {
-  auth: AuthService;
-  limits: SignInLimits;
-  enrollLimits: EnrollLimits;
-  invitationLimits: InvitationLimits;
-  registration: Registration;
-  secondFactor: SecondFactor;
-  ending: AccountEnding;
-  hub: DeviceHub;
-  audit: AuditTrail;
-  logReads: LogReads;
-  trail: SignInTrail;
-  mailer: Mailer;
-  /** Where people reach this server, without a slash at the end: for links in mails. */
-  baseUrl: () => string;
-  heartbeatSeconds: number;
-  secureCookies: boolean;
-  /** Whether proxies are configured, without which no address can be relied on. */
-  clientAddressIsKnown: boolean;
-  /** Called when tokens of devices are revoked or replaced. */
-  forgetTokens: (deviceIds: readonly string[]) => void;
+/** Every feature, in the order in which the API reference shows their routes: the whole product at a glance. */
+export const FEATURES = [
+  auth,
+  registration,
+  apiKeys,
+  users,
+  roles,
+  partners,
+  organizations,
+  sites,
+  enrollment,
+  agents,
+  devices,
+  customFields,
+  inventory,
+  groups,
+  filters,
+  scripts,
+  search,
+  commands,
+  eventLogs,
+  diagnosticLogs,
+  alerts,
+  logRetention,
+  audit,
+] as const;
+
+type AnyFeature = (typeof FEATURES)[number];
+/** What the routes of all features need from outside: the needs of each, together. */
+export type RouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
+/** The same for their workers. */
+export type WorkerParts = AnyFeature['workers'] extends (parts: infer All) => unknown ? All : never;
+
+export function routeTable(parts: RouteParts): RouteGroup[] {
+  return FEATURES.flatMap((feature) => feature.routes(parts));
 }
 
-/** The whole API at a glance. */
-export function routeTable(parts: FeatureParts): RouteGroup[] {
-  const { hub } = parts;
-  const reads = new RepeatedReads();
-  return [
-    authRoutes(parts),
-    mfaRoutes(parts),
-    registrationRoutes(parts),
-    apiKeyRoutes,
-    userRoutes(parts),
-    roleRoutes,
-    partnerRoutes(parts),
-    organizationRoutes,
-    siteRoutes,
-    enrollmentRoutes(parts),
-    agentRoutes(parts),
-    deviceRoutes({ ...parts, tellAutoUpdate: tellAutoUpdate(hub) }),
-    customFieldRoutes({ hub }),
-    inventoryRoutes({ hub }),
-    groupRoutes({ hub }),
-    filterRoutes({ hub }),
-    scriptRoutes({ hub }),
-    searchRoutes,
-    commandRoutes({ hub }),
-    liveLogRoutes({ logs: liveLogs({ hub, reads: parts.logReads }) }),
-    storedLogRoutes({ reads }),
-    diagnosticLogRoutes({ reads }),
-    alertRoutes,
-    logRetentionRoutes,
-    auditRoutes(parts),
-  ];
+/** By the names under which they are closed. */
+export function createWorkers(parts: WorkerParts): [string, BackgroundPart][] {
+  return FEATURES.flatMap((feature) => Object.entries<BackgroundPart>(feature.workers(parts)));
 }
 
-/** As long as a command may wait: an agent that was away for long comes back and is told. */
-const TELL_FOR_SECONDS = 30 * 24 * 3600;
-
-const tellAutoUpdate =
-  (hub: DeviceHub): TellAutoUpdate =>
-  (ctx, devices, enabled) =>
-    addCommands(
-      ctx,
-      devices,
-      { type: 'agent.set-auto-update', payload: { enabled }, ttlSeconds: TELL_FOR_SECONDS },
-      hub,
-    );
-
-/** The table as data, for documents and contract tests: what its handlers work with is not there. */
+/** The table for documents and contract tests, which read its rows and call none of its handlers. */
 export function routesAsData(): RouteGroup[] {
-  return routeTable({
-    auth: {},
-    limits: {},
-    enrollLimits: {},
-    invitationLimits: {},
-    registration: {},
-    secondFactor: {},
-    ending: {},
-    hub: {},
-    audit: {},
-    logReads: {},
-    trail: {},
-    mailer: {},
-    baseUrl: () => '',
-    heartbeatSeconds: 60,
-    secureCookies: false,
-    prunesAudit: false,
-    archivesAudit: false,
-    forgetTokens() {},
-  } as never);
+  return routeTable(absentParts<RouteParts>());
+}
+
+/** Parts that can be named and handed on, and that fail when they are called. */
+function absentParts<Parts extends object>(): Parts {
+  const absent: unknown = new Proxy(() => {}, {
+    get: () => absent,
+    apply() {
+      throw new Error('The route table was built as data; its handlers cannot be called.');
+    },
+  });
+  // The one cast of the table as data: no value of these types exists where no server runs.
+  return absent as Parts;
 }

@@ -1,4 +1,4 @@
-import { ConcurrencyLimiter, type Share } from './concurrency-limits.ts';
+import { ConcurrencyLimiter, type Share } from './concurrency-limiter.ts';
 import type { Caller } from './context.ts';
 
 /** Who works: an API key counts as the person who made it. */

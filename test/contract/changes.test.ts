@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { routesAsData } from '../../src/features/index.ts';
-import { changesOf } from '../../src/platform/http/changes.ts';
+import { changesOf } from '../../src/platform/http/mount/changes.ts';
 import { buildDevice, buildPerson, buildTenant, type Person } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 

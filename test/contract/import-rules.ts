@@ -1,4 +1,5 @@
 // DESIGN: main → server → features → hub → platform, never back. Each rule answers with its breaches, as lines.
+import { posix } from 'node:path';
 import { type Graph, type Import, type Module, findCycles } from './import-graph.ts';
 
 type Zone = keyof typeof mayImport;
@@ -11,7 +12,7 @@ const mayImport = {
   features: ['features', 'hub', 'platform', 'protocol'],
   hub: ['hub', 'platform', 'protocol'],
   platform: ['platform'],
-  config: [],
+  config: ['config'],
   protocol: ['protocol'],
   agent: ['agent', 'protocol'],
   dashboard: ['dashboard', 'protocol'],
@@ -35,7 +36,7 @@ export function zoneOf(path: string): Zone | undefined {
   const folder = path.match(/^src\/([^/]+)\//)?.[1] ?? path.match(/^(seeds)\//)?.[1];
   const folders: readonly string[] = Object.keys(mayImport);
   if (folder === undefined || !folders.includes(folder)) return undefined;
-  return ['main', 'server', 'config', 'knexfile'].includes(folder) ? undefined : (folder as Zone);
+  return ['main', 'knexfile'].includes(folder) ? undefined : (folder as Zone);
 }
 
 /** Files below src that belong to no part of the house, and so would be judged by no rule. */
@@ -65,13 +66,103 @@ export function wrongPackages(graph: Graph): string[] {
   });
 }
 
+/** Folders that only have a door: the hub and each feature, even while their `index.ts` is missing. */
+const ALWAYS_CLOSED = /^src\/(hub|features\/[^/]+)$/;
+/** The list of all features, which hides none of them. */
+const NOT_DOORS = new Set(['src/features/index.ts']);
+/** Entries of a folder beside its `index.ts`. */
+const SIDE_DOORS = [
+  // What the hub needs from above, as interfaces that features implement.
+  /^src\/hub\/ports(\.ts$|\/)/,
+];
+
+/**
+ * Imports around a door that were there when the rule came, by the folder that imports and the folder that it enters,
+ * with how many there may be. A number may only become smaller.
+ */
+const AROUND_THE_DOOR: readonly { from: string; into: string; max: number }[] = [
+  // The checks of a bundle and of the stored chains.
+  { from: 'src/cli/audit/', into: 'src/features/audit/', max: 10 },
+];
+
+/** Imports that enter a folder with an `index.ts` from outside, at any depth, by another of its files. */
 export function aroundTheDoor(graph: Graph): string[] {
-  return breaches(graph, ({ path }, { target }) => {
-    if (!path.startsWith('src/features/') || target === undefined) return false;
-    const from = path.match(/^src\/features\/([^/]+)\//)?.[1];
-    const feature = target.match(/^src\/features\/([^/]+)\//)?.[1];
-    if (feature !== undefined) return feature !== from && target !== `src/features/${feature}/index.ts`;
-    return target.startsWith('src/hub/') && !/^src\/hub\/(index|ports)\.ts$/.test(target);
+  const found = breaches(graph, ({ path }, { target, typeOnly }) => {
+    if (target === undefined || !target.startsWith('src/')) return false;
+    // The dashboard may import types of schemas: see `wrongDirection`.
+    if (zoneOf(path) === 'dashboard' && typeOnly && target.endsWith('.schema.ts')) return false;
+    if (SIDE_DOORS.some((door) => door.test(target))) return false;
+    return foldersAround(target).some((folder) => {
+      const door = `${folder}/index.ts`;
+      const isOutside = !path.startsWith(`${folder}/`);
+      const isClosed = ALWAYS_CLOSED.test(folder) || (graph.has(door) && !NOT_DOORS.has(door));
+      return isClosed && isOutside && target !== door;
+    });
+  });
+  return AROUND_THE_DOOR.reduce((rest, { from, into, max }) => {
+    const listed = rest.filter((line) => line.startsWith(from) && line.includes(` → ${into}`));
+    return listed.length > max ? rest : rest.filter((line) => !listed.includes(line));
+  }, found);
+}
+
+/** For `src/a/b/c.ts`: `src/a/b` and `src/a`. */
+function foldersAround(path: string): string[] {
+  const names = posix.dirname(path).split('/');
+  return names.map((_name, at) => names.slice(0, at + 1).join('/')).slice(1);
+}
+
+/** Circles that were there when the rule came. The list may only become shorter. */
+const KNOWN_CIRCLES: readonly string[] = [
+  'src/features/auth: password → sign-in → password',
+  'src/features/users: accounts → members → accounts',
+  'src/features/users: invitations → members → invitations',
+];
+
+/**
+ * Circles between the folders of one folder, each counted with all that is below it: `src/hub: agents → device →
+ * agents`. Files may be free of circles where folders are not, and then the folders are no parts.
+ */
+export function roomCircles(graph: Graph): string[] {
+  const parents = new Set([...graph.keys()].flatMap(foldersAround).map((folder) => posix.dirname(folder)));
+  return [...parents].sort().flatMap((parent) => {
+    const rooms: Graph = new Map();
+    for (const { path, imports } of graph.values()) {
+      const from = roomOf(path, parent);
+      if (from === undefined) continue;
+      const room = rooms.get(from) ?? { path: from, imports: [], readsEnvironment: false };
+      rooms.set(from, room);
+      for (const imported of imports) {
+        const to = imported.target === undefined ? undefined : roomOf(imported.target, parent);
+        if (to !== undefined && to !== from) room.imports.push({ ...imported, target: to });
+      }
+    }
+    return findCycles(rooms)
+      .map((way) => `${parent}: ${way.join(' → ')}`)
+      .filter((circle) => !KNOWN_CIRCLES.includes(circle));
+  });
+}
+
+/** The folder directly below `parent` that the file is in; none for files of `parent` itself. */
+function roomOf(path: string, parent: string): string | undefined {
+  if (!path.startsWith(`${parent}/`)) return undefined;
+  const [room, ...rest] = path.slice(parent.length + 1).split('/');
+  return rest.length > 0 ? room : undefined;
+}
+
+/** More source files in one folder than this are more than a reader takes in at a glance. */
+const FILES_MAX = 15;
+/** Folders that held more when the rule came, with how many they may hold. A number may only become smaller. */
+const CROWDED: Readonly<Record<string, number>> = {};
+
+export function crowdedFolders(graph: Graph): string[] {
+  const counts = new Map<string, number>();
+  for (const path of graph.keys()) {
+    const folder = posix.dirname(path);
+    if (folder.startsWith('src/')) counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([folder, count]) => {
+    const max = CROWDED[folder] ?? FILES_MAX;
+    return count > max ? [`${folder} has ${count} source files; ${max} are allowed`] : [];
   });
 }
 
@@ -94,7 +185,7 @@ export function upwardInAgent(graph: Graph): string[] {
 }
 
 const packageHomes: Record<string, RegExp> = {
-  express: /^src\/(platform\/http\/|server\.ts$)/,
+  express: /^src\/(platform\/http\/|server\/http-app\.ts$)/,
   'socket.io':
     /^src\/hub\/(sockets\/(socket-server|release-handshake)|agents\/(agent-transport|agent-socket-fast-path)|dashboard\/dashboard-(transport|adapter))\.ts$/,
   '@socket.io/redis-adapter': /^src\/hub\/dashboard\/dashboard-adapter\.ts$/,
@@ -110,7 +201,7 @@ export function awayFromHome(graph: Graph): string[] {
 }
 
 export function environmentReaders(graph: Graph): string[] {
-  const allowed = /^src\/(config\.ts$|agent\/)/;
+  const allowed = /^src\/(config(\.ts$|\/)|agent\/)/;
   return [...graph.values()]
     .filter(({ path, readsEnvironment }) => readsEnvironment && !allowed.test(path))
     .map(({ path }) => `${path} → process.env`);

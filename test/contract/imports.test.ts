@@ -61,8 +61,16 @@ describe('imports', () => {
     none(rules.wrongPackages(graph));
   });
 
-  it('reach a feature, and the hub, through its door only', () => {
+  it('enter a folder that has an index.ts through that file only, at every depth', () => {
     none(rules.aroundTheDoor(graph));
+  });
+
+  it('make no circles between the folders of one folder', () => {
+    none(rules.roomCircles(graph));
+  });
+
+  it('come from folders of at most 15 files, except those that are listed with a number', () => {
+    none(rules.crowdedFolders(graph));
   });
 
   it('go down through the rooms of the agent, and never from one capability to another', () => {
@@ -130,12 +138,13 @@ describe('import rules', () => {
   it('allow what goes down, the protocol, and types of schemas for the dashboard', () => {
     const graph = plant({
       'src/main.ts': `import './server.ts'; import './config.ts'; import manifest from '../package.json'`,
-      'src/server.ts': `import './features/index.ts'; import './hub/registry.ts'`,
+      'src/server.ts': `import './features/index.ts'; import './hub/index.ts'`,
       'src/cli/demo.ts': `import '../server.ts'`,
       'src/features/index.ts': `import './sites/index.ts'`,
       'src/features/sites/index.ts': `import '../../hub/ports.ts'; import './site.schema.ts'; import '../users/index.ts'`,
       'src/features/sites/site.schema.ts': `import 'zod'`,
       'src/features/users/index.ts': '',
+      'src/hub/index.ts': `import './registry.ts'`,
       'src/hub/registry.ts': `import '../platform/ids.ts'; import '../protocol/index.ts'`,
       'src/hub/ports.ts': '',
       'src/platform/ids.ts': '',
@@ -191,6 +200,56 @@ describe('import rules', () => {
     }
     const down = pair('src/agent/cli/a.ts', `import '../os/files/b.ts'`, 'src/agent/os/files/b.ts');
     expect(rules.upwardInAgent(down)).to.deep.equal([]);
+  });
+
+  it('find a way around a door that lies deeper, and allow files to use those around their own door', () => {
+    const files = {
+      'src/features/backup/index.ts': `import './images/index.ts'; import './plan.ts'`,
+      'src/features/backup/plan.ts': `import './images/image.ts'`,
+      'src/features/backup/images/index.ts': `import './image.ts'; import '../size.ts'`,
+      'src/features/backup/images/image.ts': '',
+      'src/features/backup/size.ts': '',
+    };
+    expect(rules.aroundTheDoor(plant(files))).to.deep.equal([
+      'src/features/backup/plan.ts → src/features/backup/images/image.ts',
+    ]);
+    const outside = { ...files, 'src/server.ts': `import './features/backup/images/index.ts'` };
+    expect(rules.aroundTheDoor(plant(outside))).to.include(
+      'src/server.ts → src/features/backup/images/index.ts',
+    );
+  });
+
+  it('find more ways around a door than are listed', () => {
+    const graph = (count: number) =>
+      plant(
+        Object.fromEntries(
+          Array.from({ length: count }, (_, at) => [
+            [`src/cli/audit/${at}.ts`, `import '../../features/audit/${at}.ts'`],
+            [`src/features/audit/${at}.ts`, ''],
+          ]).flat(),
+        ),
+      );
+    expect(rules.aroundTheDoor(graph(10))).to.deep.equal([]);
+    expect(rules.aroundTheDoor(graph(11))).to.have.length(11);
+  });
+
+  it('find folders that need each other although their files do not', () => {
+    const graph = plant({
+      'src/hub/agents/link.ts': `import type { Actor } from '../device/actor.ts'`,
+      'src/hub/agents/wire/frame.ts': '',
+      'src/hub/device/actor.ts': '',
+      'src/hub/device/heartbeat.ts': `import '../agents/wire/frame.ts'`,
+      'src/hub/index.ts': `import './agents/link.ts'; import './device/actor.ts'`,
+    });
+    expect(rules.cycles(graph)).to.deep.equal([]);
+    expect(rules.roomCircles(graph)).to.deep.equal(['src/hub: agents → device → agents']);
+  });
+
+  it('find a folder with too many files', () => {
+    const files = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`src/platform/db/${at}.ts`, '']));
+    expect(rules.crowdedFolders(plant(files(15)))).to.deep.equal([]);
+    expect(rules.crowdedFolders(plant(files(16)))).to.have.length(1);
   });
 
   it('find a package away from its home, by a deep path and as a type too', () => {

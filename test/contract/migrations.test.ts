@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { MIGRATIONS_DIR } from '../../src/platform/db/migrations.ts';
-import { isOnline, onlineStatements } from '../../src/platform/db/online-migration.ts';
+import { MIGRATIONS_DIR } from '../../src/platform/db/migrations/migrations.ts';
+import { isOnline, onlineStatements } from '../../src/platform/db/migrations/online-migration.ts';
 import { BIG_TABLES, breachesOf } from './migration-rules.ts';
 
 /** Those before were released already, and stay as they are. */

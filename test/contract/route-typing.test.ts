@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { ReadyJson, ToldJson } from '../../src/platform/http/ready-json.ts';
+import { RawJson, AuditedJson } from '../../src/platform/http/raw-json.ts';
 import { route } from '../../src/platform/http/route.ts';
 
 /** What must not compile. `npm run check:types` fails where one of these lines would be accepted. */
@@ -27,14 +27,14 @@ describe('a route declaration', () => {
   });
 
   it('cannot answer what is not stored where its first answer is to be repeated', () => {
-    const told = new ToldJson('{"id":"1"}', { id: '1' });
+    const told = new AuditedJson('{"id":"1"}', { id: '1' });
     const row = { method: 'post', path: '/x', summary: 'x', access: 'signed-in', response } as const;
     const rows = [
       route({ ...row, handler: async () => told }),
       // @ts-expect-error -- the text alone would be stored, inside of an object
       route({ ...row, idempotent: true, handler: async () => told }),
       // @ts-expect-error -- the same without a promise
-      route({ ...row, idempotent: true, handler: () => new ReadyJson('{"id":"1"}') }),
+      route({ ...row, idempotent: true, handler: () => new RawJson('{"id":"1"}') }),
       route({ ...row, idempotent: true, handler: async () => ({ id: '1' }) }),
     ];
     expect(rows.map(({ idempotent }) => idempotent)).to.deep.equal([undefined, true, true, true]);

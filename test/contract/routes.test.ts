@@ -6,7 +6,7 @@ import { API_INFO } from '../../src/api-info.ts';
 import { routesAsData } from '../../src/features/index.ts';
 import type { Scope } from '../../src/platform/db/tenant-scope.ts';
 import { refusesKeys } from '../../src/platform/http/authentication.ts';
-import { openApi } from '../../src/platform/http/open-api.ts';
+import { openApi } from '../../src/platform/http/docs/open-api.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { newToken } from '../../src/platform/secrets/tokens.ts';

@@ -2,9 +2,13 @@ import { existsSync } from 'node:fs';
 import { expect } from 'chai';
 import { RETENTION_RULES, TABLE_LIFE } from '../../src/features/table-life.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { overdueOrganizations, overdueRows, removeOverdueRows } from '../../src/platform/db/retention.ts';
+import {
+  overdueOrganizations,
+  overdueRows,
+  removeOverdueRows,
+} from '../../src/platform/db/retention/retention-rule.ts';
 import { UNPROTECTED_TABLES } from '../../src/platform/db/roles.ts';
-import { RowPruner } from '../../src/platform/db/row-pruner.ts';
+import { RowPruner } from '../../src/platform/db/retention/row-pruner.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { quietLog, recordingLog } from '../support/quiet-log.ts';

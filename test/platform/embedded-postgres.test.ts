@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { namingDataDir } from '../../src/platform/db/embedded/errors.ts';
 import { clusterLocation, removeCluster } from '../../src/platform/db/embedded/index.ts';
-import { freePort } from '../../src/platform/db/embedded/surroundings.ts';
+import { freePort } from '../../src/platform/db/embedded/machine.ts';
 import {
   Stage,
   ask,

@@ -393,12 +393,12 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/registration/registration.service.ts': 6,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
-  'platform/db/row-pruner.ts': 2,
-  'platform/http/mount.ts': 1,
+  'platform/db/retention/row-pruner.ts': 2,
+  'platform/http/mount/mount.ts': 1,
   // Jobs of all partners are claimed, renewed and ended.
   'platform/jobs/job-store.ts': 2,
   'platform/secrets/reseal.ts': 1,
-  'server.ts': 1,
+  'server/services.ts': 1,
 };
 
 describe('the way across tenants', () => {

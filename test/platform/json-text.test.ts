@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { jsonTextFault } from '../../src/platform/http/json-text.ts';
+import { jsonTextFault } from '../../src/platform/http/mount/json-text.ts';
 
 function repeatedKey(json: string): string | undefined {
   const fault = jsonTextFault(json);

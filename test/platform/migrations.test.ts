@@ -9,8 +9,15 @@ import type pg from 'pg';
 import { readConfig } from '../../src/config.ts';
 import { PendingMigrationsError } from '../../src/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
-import { BlockedMigrationError, type LockPatience } from '../../src/platform/db/locking-migration.ts';
-import { EditedMigrationError, migrate, MIGRATIONS_DIR } from '../../src/platform/db/migrations.ts';
+import {
+  BlockedMigrationError,
+  type LockPatience,
+} from '../../src/platform/db/migrations/locking-migration.ts';
+import {
+  EditedMigrationError,
+  migrate,
+  MIGRATIONS_DIR,
+} from '../../src/platform/db/migrations/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { startServer } from '../../src/server.ts';
 import { startFailureText } from '../../src/start-failure.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DatabaseNotifications } from '../../src/platform/db/notifications.ts';
+import { DatabaseNotifications } from '../../src/platform/db/connections/notifications.ts';
 import { eventually } from '../support/eventually.ts';
 import { quietLog } from '../support/quiet-log.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createServer } from 'node:http';
-import { createHttpServer, listen } from '../../src/platform/http/http-server.ts';
+import { createHttpServer, listen } from '../../src/platform/http/server/http-server.ts';
 import { startFailureText } from '../../src/start-failure.ts';
 
 describe('a start that fails at the address to listen on', () => {

@@ -3,7 +3,7 @@ import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
-import { migrate, MIGRATIONS_DIR } from '../../src/platform/db/migrations.ts';
+import { migrate, MIGRATIONS_DIR } from '../../src/platform/db/migrations/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';

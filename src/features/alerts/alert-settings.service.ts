@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { noFields, notFound } from '../../platform/errors.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import {
   type AlertSettings,
   type AlertSettingsPatch,
@@ -32,7 +32,7 @@ export async function readAlertSettings(ctx: Context, orgId: string): Promise<Na
 /** Counts from the next round that looks at everything, some minutes later. */
 export async function changeAlertSettings(ctx: Context, orgId: string, patch: AlertSettingsPatch) {
   const { name, ...before } = await readAlertSettings(ctx, orgId);
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   if (Object.keys(changes).length === 0) throw noFields();
   const after: AlertSettings = { ...before, ...changes };
   const columns = { offline_after_minutes: after.offlineAfterMinutes, disk_percent: after.diskPercent };

@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import { chosenDays, DEFAULT_ALERT_DAYS } from '../log-retention/index.ts';
 
 /** A resolved alert whose cause lasts stays, because it keeps the same alert from being raised again. */

@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
-import { writeInParts } from '../../platform/db/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 
 const FLUSH_MS = 60_000;

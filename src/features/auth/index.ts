@@ -1,13 +1,30 @@
+import { byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { authRoutes } from './sign-in/sign-in.routes.ts';
+import { mfaRoutes } from './mfa/mfa.routes.ts';
+import { authRetention } from './retention.ts';
+
 export { SignInTrail } from './sign-in-trail.ts';
 export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './sessions/access-token.ts';
 export { SignedIn } from './sign-in/sign-in.schema.ts';
 export { passwordFault } from './password/password-rules.ts';
 export { refreshCookie } from './sessions/refresh-cookie.ts';
-export { authRoutes } from './sign-in/sign-in.routes.ts';
 export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
-export { authService, type AuthService } from './sign-in/sign-in.service.ts';
+export { authService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator } from './sessions/authenticator.ts';
-export { mfaRoutes } from './mfa/mfa.routes.ts';
-export { createSecondFactor, type SecondFactor } from './mfa/mfa.service.ts';
+export { createSecondFactor } from './mfa/mfa.service.ts';
 export { type Holder, holdSession, loadHolder, openSession } from './sessions/session.service.ts';
-export { authRetention } from './retention.ts';
+
+export const feature = defineFeature({
+  name: 'auth',
+  routes: (parts: Parameters<typeof authRoutes>[0] & Parameters<typeof mfaRoutes>[0]) => [
+    authRoutes(parts),
+    mfaRoutes(parts),
+  ],
+  tables: [
+    ...byRules(authRetention),
+    cascade('user_mfa', 'users'),
+    // A person has ten, which are replaced together.
+    cascade('mfa_recovery_codes', 'user_mfa'),
+  ],
+});

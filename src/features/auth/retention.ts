@@ -1,4 +1,4 @@
-import { expiredRows, type RetentionRule } from '../../platform/db/retention.ts';
+import { expiredRows, type RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 
 /** For so many days an ended session can still be looked into, for instance after a theft of its refresh token. */
 const ENDED_SESSION_DAYS = 30;

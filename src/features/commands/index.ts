@@ -1,5 +1,15 @@
+import { byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { commandRoutes } from './command.routes.ts';
+import { commandRetention } from './retention.ts';
+
+export { autoUpdateCommands } from './auto-update.ts';
 export { createCommandLedger } from './command-ledger.ts';
-export { commandRoutes } from './command.routes.ts';
 export { Command, Refusal } from './command.schema.ts';
 export { addCommands } from './command.service.ts';
-export { commandRetention } from './retention.ts';
+
+export const feature = defineFeature({
+  name: 'commands',
+  routes: (parts: Parameters<typeof commandRoutes>[0]) => [commandRoutes(parts)],
+  tables: [...byRules(commandRetention), cascade('command_transitions', 'commands')],
+});

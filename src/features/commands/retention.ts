@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import { chosenDays, DEFAULT_COMMAND_DAYS } from '../log-retention/index.ts';
 
 /** Their payload and output may hold what nobody should find years later. Each takes its transitions along. */

@@ -7,7 +7,7 @@ import type { Statement } from '../../platform/db/statement.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { CustomField } from './custom-field.model.ts';
 import type {
@@ -58,7 +58,7 @@ export async function createCustomField(
     );
   }
   const field = await namingConflict(
-    CustomField.query(ctx.tx).insertAndFetch({ ...sentFields(input), createdBy: ctx.caller.userId }),
+    CustomField.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), createdBy: ctx.caller.userId }),
     'custom_fields_key',
     'body.key',
     'Another custom field of this organization has this key.',
@@ -69,7 +69,7 @@ export async function createCustomField(
 
 export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch, hub: Followed) {
   const field = await readFieldToChange(ctx, id);
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   if (changes.type !== undefined && changes.type !== field.type) {

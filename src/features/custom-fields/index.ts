@@ -1,3 +1,12 @@
-export { customFieldRoutes } from './custom-field.routes.ts';
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { customFieldRoutes } from './custom-field.routes.ts';
+
 export { customFieldKinds, definitionsOf, definitionsToStoreBy } from './custom-field.service.ts';
 export { type CustomValues, type Definitions, faultsOf } from './custom-values.ts';
+
+export const feature = defineFeature({
+  name: 'custom-fields',
+  routes: (parts: Parameters<typeof customFieldRoutes>[0]) => [customFieldRoutes(parts)],
+  tables: [bounded('custom_fields', CREATED_BY_PEOPLE)],
+});

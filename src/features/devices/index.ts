@@ -1,10 +1,15 @@
+import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { deviceRoutes } from './device.routes.ts';
+import { MaintenanceEnd } from './management/maintenance-end.ts';
+import { deviceRetention } from './retention.ts';
+
 export { issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
 export { CachedAgentCredentials } from './credentials/cached-agent-credentials.ts';
 export { supportsCommand } from './capabilities.ts';
 export { assertDeviceQuota } from './management/device-quota.ts';
 export { createDeviceStore } from './presence/device-store.ts';
 export type { TellAutoUpdate } from './management/update.service.ts';
-export { deviceRoutes } from './device.routes.ts';
 export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
   commandTargets,
@@ -15,7 +20,18 @@ export {
   positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';
-export { MaintenanceEnd } from './management/maintenance-end.ts';
 export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.queries.ts';
 export { Device as DeviceModel, DevicePresence } from './device.model.ts';
-export { deviceRetention } from './retention.ts';
+
+export const feature = defineFeature({
+  name: 'devices',
+  routes: (parts: Parameters<typeof deviceRoutes>[0]) => [deviceRoutes(parts)],
+  workers: (parts: ConstructorParameters<typeof MaintenanceEnd>[0]) => ({
+    'ends of maintenance': new MaintenanceEnd(parts),
+  }),
+  tables: [
+    bounded('devices', 'there is one for each machine, and an organization may have a limited number'),
+    cascade('device_presence', 'devices'),
+    ...byRules(deviceRetention),
+  ],
+});

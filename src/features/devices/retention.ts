@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 
 const REVOKED_DAYS = 30;
 

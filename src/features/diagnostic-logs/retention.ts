@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import { DEFAULT_DIAGNOSTIC_DAYS, deviceLogRule } from '../log-retention/index.ts';
 
 export const diagnosticLogRetention: readonly RetentionRule[] = [

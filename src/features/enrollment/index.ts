@@ -1,2 +1,11 @@
-export { enrollLimits, type EnrollLimits } from './enroll-limits.ts';
-export { enrollmentRoutes } from './enrollment.routes.ts';
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { enrollmentRoutes } from './enrollment.routes.ts';
+
+export { enrollLimits } from './enroll-limits.ts';
+
+export const feature = defineFeature({
+  name: 'enrollment',
+  routes: (parts: Parameters<typeof enrollmentRoutes>[0]) => [enrollmentRoutes(parts)],
+  tables: [bounded('enrollment_keys', 'people create them one by one')],
+});

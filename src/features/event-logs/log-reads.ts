@@ -2,7 +2,7 @@ import type { LogRead, LogReads } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withTenant } from '../../platform/db/transaction.ts';
-import { writeInParts } from '../../platform/db/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
 

@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import { DEFAULT_EVENT_DAYS, deviceLogRule } from '../log-retention/index.ts';
 
 export const eventLogRetention: readonly RetentionRule[] = [

@@ -4,8 +4,8 @@ import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, invalid, noFields } from '../../platform/errors.ts';
-import { ReadyJson, ToldJson } from '../../platform/http/ready-json.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { RawJson, AuditedJson } from '../../platform/http/raw-json.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { conditionsText, type Fault, assertPatternsCompile } from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { assertUnused } from './filter-usage.ts';
@@ -22,7 +22,7 @@ const FILTERS_MAX = 1000;
 /** Of conditions in one list: what is beyond is left out, and `total` tells that it is there. */
 const LISTED_BYTES_MAX = 32_000_000;
 
-export async function listFilters(ctx: Context, { search }: FilterQuery): Promise<ReadyJson> {
+export async function listFilters(ctx: Context, { search }: FilterQuery): Promise<RawJson> {
   const matching = accessible(ctx);
   if (search !== undefined) {
     const pattern = containing(search);
@@ -44,12 +44,12 @@ export async function listFilters(ctx: Context, { search }: FilterQuery): Promis
     .where('bytes', '<=', LISTED_BYTES_MAX)
     .select('id', 'org_id', 'name', 'description', 'conditions', 'created_by', 'created_at', 'updated_at')
     .orderByRaw(newest);
-  return new ReadyJson(`{"data":[${filters.map((one) => asJson(one)).join(',')}],"total":${total}}`);
+  return new RawJson(`{"data":[${filters.map((one) => asJson(one)).join(',')}],"total":${total}}`);
 }
 
-export async function showFilter(ctx: Context, id: string): Promise<ReadyJson> {
+export async function showFilter(ctx: Context, id: string): Promise<RawJson> {
   const filter = await readFilter(ctx, id);
-  return new ReadyJson(asJson(filter, await faultsOf(ctx, filter)));
+  return new RawJson(asJson(filter, await faultsOf(ctx, filter)));
 }
 
 export async function createFilter(ctx: Context, input: NewFilter) {
@@ -63,7 +63,7 @@ export async function createFilter(ctx: Context, input: NewFilter) {
     conditions,
     createdBy: ctx.caller.userId,
   });
-  return new ToldJson(asJson(filter), filter);
+  return new AuditedJson(asJson(filter), filter);
 }
 
 export async function updateFilter(
@@ -73,7 +73,7 @@ export async function updateFilter(
   hub: Followed,
 ) {
   const filter = await readFilterToChange(ctx, id);
-  const changes = sentFields({
+  const changes = omitUndefined({
     ...patch,
     conditions: conditions === undefined ? undefined : await asStored(ctx, conditions),
   });
@@ -85,7 +85,7 @@ export async function updateFilter(
     ctx.afterCommit(() => hub.filterChanged(id));
   }
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
-  return new ToldJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
+  return new AuditedJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
 }
 
 export async function deleteFilter(ctx: Context, id: string, hub: Followed) {
@@ -93,7 +93,7 @@ export async function deleteFilter(ctx: Context, id: string, hub: Followed) {
   await assertUnused(ctx, id);
   await filter.$query(ctx.tx).delete();
   ctx.afterCommit(() => hub.filterChanged(id));
-  return new ToldJson(asJson(filter), filter);
+  return new AuditedJson(asJson(filter), filter);
 }
 
 /** Locked, so that it is not deleted while something comes to use it. */

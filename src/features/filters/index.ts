@@ -1,3 +1,12 @@
-export { filterRoutes } from './filter.routes.ts';
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { filterRoutes } from './filter.routes.ts';
+
 export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';
 export { assertNoGroupCycle, conditionsWithin } from './group-filters.ts';
+
+export const feature = defineFeature({
+  name: 'filters',
+  routes: (parts: Parameters<typeof filterRoutes>[0]) => [filterRoutes(parts)],
+  tables: [bounded('saved_filters', CREATED_BY_PEOPLE)],
+});

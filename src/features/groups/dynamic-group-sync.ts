@@ -3,7 +3,7 @@ import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { SetAside } from '../../platform/set-aside.ts';
+import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import { conditionsWithin } from '../filters/index.ts';
 import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
 import { reconcile } from './membership.ts';
@@ -62,7 +62,7 @@ export class DynamicGroupSync {
   #touched = new Map<Occasion, Set<string>>();
   readonly #filters = new Set<string>();
   readonly #customFieldsOf = new Set<string>();
-  readonly #aside: SetAside;
+  readonly #aside: RetryBackoff;
   /** How long this round has worked for each organization. */
   #spentMs = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -75,7 +75,7 @@ export class DynamicGroupSync {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#reads = new FilterDependencies(parts.db);
-    this.#aside = new SetAside(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
+    this.#aside = new RetryBackoff(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
   }
 
   /** Groups that could not be settled; more than none for long means that someone must look. */

@@ -6,7 +6,7 @@ import { nameOrder } from '../../platform/db/name-order.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { listDevices, positionsOutsideOrganization } from '../devices/index.ts';
 import { assertNoGroupCycle, conditionsOf, conditionsWithin } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
@@ -77,7 +77,7 @@ export async function createGroup(
   if (filterId !== null) await assertFilter(ctx, fields.orgId, filterId);
   const group = await withOwnName(
     Group.query(ctx.tx).insertAndFetch({
-      ...sentFields(fields),
+      ...omitUndefined(fields),
       type,
       filterId,
       createdBy: ctx.caller.userId,
@@ -95,7 +95,7 @@ export async function createGroup(
 export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }: GroupPatch, hub: Hub) {
   const group = await readGroupToChange(ctx, id);
   if (orgId !== undefined && orgId !== group.orgId) throw invalid('body.orgId', 'cannot be changed');
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   const before = changeable(group);

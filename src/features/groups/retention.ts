@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 
 /** Of a dynamic group the follower also keeps no more than the newest ten thousand. */
 export const groupRetention: readonly RetentionRule[] = [

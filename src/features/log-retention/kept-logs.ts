@@ -1,4 +1,4 @@
-import type { RetentionRule } from '../../platform/db/retention.ts';
+import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import type { LogRetention } from './log-retention.schema.ts';
 
 /** The columns of the table `log_retention`, by the field that the interface has for each. */

@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { notFound } from '../../platform/errors.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { COLUMNS } from './kept-logs.ts';
 import {
   DEFAULT_ALERT_DAYS,
@@ -36,7 +36,7 @@ export async function changeLogRetention(
   change: LogRetentionChange,
 ): Promise<NamedRetention> {
   const { name, ...before } = await readLogRetention(ctx, orgId);
-  const sent = sentFields(change);
+  const sent = omitUndefined(change);
   const after: LogRetention = { ...before, ...sent };
   const columnOf = (field: keyof LogRetention) => COLUMNS[field];
   const fields = Object.keys(COLUMNS) as (keyof LogRetention)[];

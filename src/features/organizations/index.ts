@@ -1,5 +1,8 @@
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { organizationRoutes } from './organization.routes.ts';
+
 export { Organization } from './organization.model.ts';
-export { organizationRoutes } from './organization.routes.ts';
 export {
   accessibleOrganizationIds,
   actingStatusSql,
@@ -10,3 +13,9 @@ export {
   isManageableSql,
   readOrganization,
 } from './organization.service.ts';
+
+export const feature = defineFeature({
+  name: 'organizations',
+  routes: () => [organizationRoutes],
+  tables: [bounded('organizations', CREATED_BY_PEOPLE)],
+});

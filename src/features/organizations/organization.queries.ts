@@ -4,7 +4,7 @@ import { nameOrder } from '../../platform/db/name-order.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
-import { ReadyJson } from '../../platform/http/ready-json.ts';
+import { RawJson } from '../../platform/http/raw-json.ts';
 import { Organization, type OrganizationQuery } from './organization.schema.ts';
 
 /** Lists of organizations: the dashboard's first question, so one round trip, and JSON made by Postgres. */
@@ -25,15 +25,15 @@ interface Listed {
   total: number;
 }
 
-export async function listAllOrganizations(ctx: Context): Promise<ReadyJson> {
+export async function listAllOrganizations(ctx: Context): Promise<RawJson> {
   const { data } = await list(ctx, { limit: null, offset: 0 });
-  return new ReadyJson(`{"data":${data}}`);
+  return new RawJson(`{"data":${data}}`);
 }
 
-export async function listOrganizations(ctx: Context, query: OrganizationQuery): Promise<ReadyJson> {
+export async function listOrganizations(ctx: Context, query: OrganizationQuery): Promise<RawJson> {
   const { page, limit, partnerId } = query;
   const { data, total } = await list(ctx, { limit, offset: (page - 1) * limit, partnerId });
-  return new ReadyJson(`{"data":${data},"pagination":${JSON.stringify({ page, limit, total })}}`);
+  return new RawJson(`{"data":${data},"pagination":${JSON.stringify({ page, limit, total })}}`);
 }
 
 async function list(

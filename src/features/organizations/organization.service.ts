@@ -5,7 +5,7 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { Partner } from '../partners/index.ts';
 import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
@@ -25,7 +25,7 @@ export async function createOrganization(ctx: Context, input: NewOrganization): 
   await assertOrganizationQuota(ctx, partnerId);
   const id = newId();
   if (ctx.caller.orgAccess === 'listed' && ctx.caller.scope === 'partner') await addToSelection(ctx, id);
-  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...sentFields(input), id, partnerId }));
+  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), id, partnerId }));
 }
 
 export async function updateOrganization(
@@ -37,7 +37,7 @@ export async function updateOrganization(
   if (partnerId !== undefined && partnerId !== organization.partnerId) {
     throw invalid('body.partnerId', 'cannot be changed');
   }
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   const updated = await withOwnSlug(patchRecorded(ctx, organization, changes));

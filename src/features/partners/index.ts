@@ -1,2 +1,11 @@
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { partnerRoutes } from './partner.routes.ts';
+
 export { Partner } from './partner.model.ts';
-export { partnerRoutes } from './partner.routes.ts';
+
+export const feature = defineFeature({
+  name: 'partners',
+  routes: (parts: Parameters<typeof partnerRoutes>[0]) => [partnerRoutes(parts)],
+  tables: [bounded('partners', CREATED_BY_PEOPLE)],
+});

@@ -5,7 +5,7 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { orderToStore, withReachableOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';
@@ -40,7 +40,7 @@ export async function createPartner(
   const { settings = {}, ...fields } = input;
   return withOwnSlug(
     Partner.query(ctx.tx).insertAndFetch({
-      ...sentFields(fields),
+      ...omitUndefined(fields),
       settings: mergeSettings({}, settings),
       status: 'active',
     }),
@@ -108,7 +108,7 @@ async function lockPartner(ctx: Context, id: string): Promise<Partner> {
 }
 
 async function change(ctx: Context, partner: Partner, { force: _force, ...patch }: PartnerPatch) {
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   if (Object.keys(changes).length === 0) throw noFields();
   const { settings, ...fields } = changes;
   const order = settings?.organizationOrder;

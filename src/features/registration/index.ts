@@ -1,3 +1,12 @@
-export { registrationRoutes } from './registration.routes.ts';
-export { createRegistration, type Registration } from './registration.service.ts';
-export { registrationRetention } from './retention.ts';
+import { byRules } from '../../platform/db/retention/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { registrationRoutes } from './registration.routes.ts';
+import { registrationRetention } from './retention.ts';
+
+export { createRegistration } from './registration.service.ts';
+
+export const feature = defineFeature({
+  name: 'registration',
+  routes: (parts: Parameters<typeof registrationRoutes>[0]) => [registrationRoutes(parts)],
+  tables: byRules(registrationRetention),
+});

@@ -1,5 +1,14 @@
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { roleRoutes } from './role.routes.ts';
+
 export { EVERYTHING, exceeds } from './permissions.ts';
 export type { Role } from './role.model.ts';
-export { roleRoutes } from './role.routes.ts';
 export { assertHolds, findRoleToAssign } from './role.service.ts';
 export { Permission } from './role.schema.ts';
+
+export const feature = defineFeature({
+  name: 'roles',
+  routes: () => [roleRoutes],
+  tables: [bounded('roles', CREATED_BY_PEOPLE)],
+});

@@ -5,7 +5,7 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { Script } from './script.model.ts';
 import type { NewScript, ScriptPatch, ScriptQuery } from './script.schema.ts';
@@ -37,7 +37,7 @@ export async function readScript(ctx: Context, id: string): Promise<Script> {
 
 export async function createScript(ctx: Context, { orgId, ...fields }: NewScript): Promise<Script> {
   return Script.query(ctx.tx).insertAndFetch({
-    ...sentFields(fields),
+    ...omitUndefined(fields),
     ...(await ownerOf(ctx, orgId)),
     createdBy: ctx.caller.userId,
   });
@@ -60,7 +60,7 @@ async function ownerOf(
 
 export async function updateScript(ctx: Context, id: string, patch: ScriptPatch) {
   const script = await readScriptToChange(ctx, id);
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   return Object.assign(await patchRecorded(ctx, script, changes), { changedFields });

@@ -1,2 +1,9 @@
+import { defineFeature } from '../feature.ts';
+import { searchRoutes } from './search.routes.ts';
+
 export { BETWEEN_TEXTS } from './rank.ts';
-export { searchRoutes } from './search.routes.ts';
+
+export const feature = defineFeature({
+  name: 'search',
+  routes: () => [searchRoutes],
+});

@@ -1,2 +1,11 @@
+import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { siteRoutes } from './site.routes.ts';
+
 export { firstSiteOf, readSite } from './site.service.ts';
-export { siteRoutes } from './site.routes.ts';
+
+export const feature = defineFeature({
+  name: 'sites',
+  routes: () => [siteRoutes],
+  tables: [bounded('sites', CREATED_BY_PEOPLE)],
+});

@@ -5,7 +5,7 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { sentFields } from '../../platform/sent-fields.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { Site } from './site.model.ts';
 import type { NewSite, SitePatch, SiteQuery } from './site.schema.ts';
@@ -35,13 +35,13 @@ export async function readSite(ctx: Context, id: string): Promise<Site> {
 
 export async function createSite(ctx: Context, input: NewSite): Promise<Site> {
   await assertOrganizationAccess(ctx, input.orgId);
-  return Site.query(ctx.tx).insertAndFetch(sentFields(input));
+  return Site.query(ctx.tx).insertAndFetch(omitUndefined(input));
 }
 
 export async function updateSite(ctx: Context, id: string, { orgId, ...patch }: SitePatch) {
   const site = await readSite(ctx, id);
   if (orgId !== undefined && orgId !== site.orgId) throw invalid('body.orgId', 'cannot be changed');
-  const changes = sentFields(patch);
+  const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
   return Object.assign(await patchRecorded(ctx, site, changes), { changedFields });

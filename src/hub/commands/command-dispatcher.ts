@@ -1,4 +1,4 @@
-import { writeInParts } from '../../platform/db/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';

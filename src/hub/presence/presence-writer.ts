@@ -1,4 +1,4 @@
-import { writeInParts } from '../../platform/db/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { PassedAddresses } from './address-history.ts';
 import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from '../ports.ts';

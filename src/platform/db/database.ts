@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from '../logger.ts';
-import { migrate, pendingMigrations } from './migrations.ts';
+import { migrate, pendingMigrations } from './migrations/migrations.ts';
 import { openPool, openSession } from './pool.ts';
 import { APP_ROLE, assertSafeRole, AUDIT_ADMIN_ROLE, provisionRole } from './roles.ts';
 

@@ -1,6 +1,6 @@
 import knexModule, { type Knex } from 'knex';
 import type pg from 'pg';
-import { CONNECT_MS, ConnectionWatch } from './connection-watch.ts';
+import { CONNECT_MS, ConnectionWatch } from './connections/connection-watch.ts';
 
 /** A pool of connections. Only `withTenant` and `withSystem` query through it. */
 export type Db = Knex;

@@ -41,7 +41,7 @@ export async function withSystemStatement<Row extends object>(
   statement: Statement & { values: readonly unknown[] },
   isFinal: (rows: readonly Row[]) => boolean,
 ): Promise<Row[] | undefined> {
-  const connection = (await db.client.acquireConnection()) as Disposable;
+  const connection = (await db.client.acquireConnection()) as PooledClient;
   try {
     await send(connection, { text: `begin; ${AS_SYSTEM}` });
     const { rows } = await send<Row>(connection, { ...statement, values: [...statement.values] });
@@ -59,8 +59,8 @@ export async function withSystemStatement<Row extends object>(
   }
 }
 
-/** What bears this the pool closes, instead of handing it out again. */
-type Disposable = pg.Client & { __knex__disposed?: Error };
+/** Knex closes a connection that carries this mark instead of handing it out again. */
+type PooledClient = pg.Client & { __knex__disposed?: Error };
 
 /**
  * Opens a transaction that may prune the audit trail.

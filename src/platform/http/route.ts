@@ -10,7 +10,7 @@ import type {
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Download } from './download.ts';
-import type { ReadyJson, ToldJson } from './ready-json.ts';
+import type { AuditedJson, RawJson } from './raw-json.ts';
 
 /**
  * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
@@ -153,7 +153,7 @@ export interface RouteDeclaration<
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
   handler(
     input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
-  ): PromiseLike<H | Unstored<I, ToldJson<H> | ReadyJson | Download>> | H | Unstored<I, ReadyJson | Download>;
+  ): PromiseLike<H | Unstored<I, AuditedJson<H> | RawJson | Download>> | H | Unstored<I, RawJson | Download>;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {

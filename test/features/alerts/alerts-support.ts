@@ -1,4 +1,4 @@
-import { AlertRounds } from '../../../src/features/alerts/index.ts';
+import { AlertRounds } from '../../../src/features/alerts/alert-rounds.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import type { EnrolledDevice } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
-import { MaintenanceEnd } from '../../../src/features/devices/index.ts';
+import { MaintenanceEnd } from '../../../src/features/devices/management/maintenance-end.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { liveLogs } from '../../../src/features/event-logs/index.ts';
+import { liveLogs } from '../../../src/features/event-logs/live-logs.service.ts';
 import type { DeviceHub } from '../../../src/hub/index.ts';
 import type { DetachedContext } from '../../../src/platform/context.ts';
 import type { AppError } from '../../../src/platform/errors.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { RETENTION_RULES } from '../../../src/features/table-life.ts';
-import { RowPruner } from '../../../src/platform/db/row-pruner.ts';
+import { RowPruner } from '../../../src/platform/db/retention/row-pruner.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';

@@ -1,4 +1,4 @@
-import { fieldsOf } from '../../../platform/db/copy-line.ts';
+import { fieldsOf } from '../../../platform/db/bulk/copy-line.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 
 /** SQL: the columns of `audit_logs` that `entryFromCopyRow` reads, in order. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { copyOut } from '../../../platform/db/copy-out.ts';
+import { copyOut } from '../../../platform/db/bulk/copy-out.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 import type { Checkpoint } from '../chain/checkpoint.ts';

@@ -1,7 +1,7 @@
 import type { AgentCredentials, RefusedVerdict, Verdict } from '../../../hub/ports.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
-import { gathered } from '../../../platform/gathered.ts';
+import { batchLoader } from '../../../platform/batch-loader.ts';
 import { isWellFormed, tokenHash } from '../../../platform/secrets/tokens.ts';
 import {
   confirmToken,
@@ -29,7 +29,7 @@ export class CachedAgentCredentials implements AgentCredentials {
     this.#db = db;
     this.#isInTouch = isInTouch;
     // Devices that reconnect at the same moment share one query.
-    this.#find = gathered(
+    this.#find = batchLoader(
       (hashes) => withSystem(db, 'find whose agent tokens these are', (tx) => findCredentials(tx, hashes)),
       { withinMs: 5, atMost: 500 },
     );

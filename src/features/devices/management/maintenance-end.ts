@@ -4,7 +4,7 @@ import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Logger } from '../../../platform/logger.ts';
-import { SetAside } from '../../../platform/set-aside.ts';
+import { RetryBackoff } from '../../../platform/retry-backoff.ts';
 
 /** How late maintenance ends at most. A check costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
@@ -42,7 +42,7 @@ interface Choice {
 /** Ends maintenance that has expired, also while no server ran. Every node checks; each device is ended by one of them. */
 export class MaintenanceEnd {
   readonly #parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger };
-  readonly #aside = new SetAside();
+  readonly #aside = new RetryBackoff();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isFailing = false;

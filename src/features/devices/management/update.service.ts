@@ -2,7 +2,7 @@ import { type PartialModelObject, raw } from 'objection';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError, invalid, noFields } from '../../../platform/errors.ts';
-import { sentFields } from '../../../platform/sent-fields.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { type CustomValues, definitionsToStoreBy, faultsOf } from '../../custom-fields/index.ts';
 import { readSite } from '../../sites/index.ts';
 import { Device } from '../device.model.ts';
@@ -98,10 +98,10 @@ async function assertValues(ctx: Context, id: string, values: CustomValues): Pro
 }
 
 function columnsOf({ customFields, ...fields }: DevicePatch): PartialModelObject<Device> {
-  if (customFields === undefined) return sentFields(fields);
+  if (customFields === undefined) return omitUndefined(fields);
   const { set, remove } = splitValues(customFields);
   return {
-    ...sentFields(fields),
+    ...omitUndefined(fields),
     customFields: raw('(custom_fields || ?::jsonb) - ?::text[]', [set, remove]),
   };
 }

@@ -1,5 +1,5 @@
 import type { PassedAddresses, PresenceRecord, ReportRecord } from '../../../hub/ports.ts';
-import { arrayLiteral } from '../../../platform/db/array-literal.ts';
+import { arrayLiteral } from '../../../platform/db/bulk/array-literal.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import type { Statement } from '../../../platform/db/statement.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';

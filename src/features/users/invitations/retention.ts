@@ -1,4 +1,4 @@
-import { expiredRows, type RetentionRule } from '../../../platform/db/retention.ts';
+import { expiredRows, type RetentionRule } from '../../../platform/db/retention/retention-rule.ts';
 
 /** How long an invitation that has expired can still be seen, and be sent again. */
 const EXPIRED_INVITATION_DAYS = 30;

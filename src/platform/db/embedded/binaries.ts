@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import type { Logger } from 'pino';
 import { type Account, canReach } from './account.ts';
 import { EmbeddedPostgresError, errorCode } from './errors.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Machine } from './machine.ts';
 
 /** A complete set of Postgres programs: `dir` holds bin, lib and share. */
 export interface Binaries {
@@ -17,7 +17,7 @@ export interface Binaries {
 const ownDatabase = 'Set DATABASE_URL to use a Postgres of your own.';
 const supported = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'windows-x64'];
 
-export async function findBinaries(machine: Surroundings): Promise<Binaries> {
+export async function findBinaries(machine: Machine): Promise<Binaries> {
   const platform = `${machine.os}-${machine.arch}`;
   if (machine.musl || !supported.includes(platform)) {
     const what = machine.musl ? `${platform} with musl (Alpine)` : platform;

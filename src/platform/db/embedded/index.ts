@@ -11,7 +11,7 @@ import { clusterVersion, locate, pointerName, readIfThere, settle } from './loca
 import { takeOwnerLock } from './owner-lock.ts';
 import { runningPostmaster, shutDown } from './postmaster.ts';
 import { adopt, reachServer } from './start.ts';
-import { type Surroundings, thisMachine } from './surroundings.ts';
+import { type Machine, thisMachine } from './machine.ts';
 
 export { EmbeddedPostgresError } from './errors.ts';
 
@@ -40,7 +40,7 @@ interface Options {
 
 export async function startEmbeddedPostgres(
   { dataDir, log, durable = true }: Options,
-  changes: Partial<Surroundings> = {},
+  changes: Partial<Machine> = {},
 ): Promise<EmbeddedPostgres> {
   const begun = performance.now();
   const machine = { ...thisMachine(), ...changes };
@@ -101,7 +101,7 @@ export async function startEmbeddedPostgres(
 /** The Postgres that a Muster has running on this data folder, for a command beside it; it is not taken over. */
 export async function runningEmbeddedPostgres(
   dataDir: string,
-  changes: Partial<Surroundings> = {},
+  changes: Partial<Machine> = {},
 ): Promise<{ ownerUrl: string } | undefined> {
   const real = await realpath(dataDir).catch(() => undefined);
   if (real === undefined) return undefined;
@@ -115,7 +115,7 @@ const ownerUrl = (password: string, port: number) =>
   `postgres://${superuser}:${password}@127.0.0.1:${port}/muster`;
 
 /** Where the cluster of a data folder is, or would be made by a start from this user. */
-export async function clusterLocation(dataDir: string, changes: Partial<Surroundings> = {}): Promise<string> {
+export async function clusterLocation(dataDir: string, changes: Partial<Machine> = {}): Promise<string> {
   const { clustersHome } = { ...thisMachine(), ...changes };
   return (await locate(dataDir, clustersHome)).clusterDir;
 }
@@ -123,7 +123,7 @@ export async function clusterLocation(dataDir: string, changes: Partial<Surround
 /** Deletes the cluster of a data folder and its password. Refuses while a Muster uses it; stops what a dead one left. */
 export async function removeCluster(
   { dataDir, log }: { dataDir: string; log: Logger },
-  changes: Partial<Surroundings> = {},
+  changes: Partial<Machine> = {},
 ): Promise<void> {
   const machine = { ...thisMachine(), ...changes };
   const real = await realpath(dataDir).catch((error: unknown) => {
@@ -141,12 +141,7 @@ export async function removeCluster(
   });
 }
 
-async function stopOrphan(
-  dataDir: string,
-  clusterDir: string,
-  machine: Surroundings,
-  log: Logger,
-): Promise<void> {
+async function stopOrphan(dataDir: string, clusterDir: string, machine: Machine, log: Logger): Promise<void> {
   if ((await runningPostmaster(clusterDir)) === undefined) return;
   const password = (await readIfThere(join(dataDir, passwordName)))?.trim();
   if (password === undefined) throw inUse(dataDir);

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Tx } from './transaction.ts';
+import type { Tx } from '../transaction.ts';
 
 /** What pg hands to a query of one's own (its `Submittable`), as far as COPY needs it. */
 interface CopyConnection {

@@ -1,13 +1,20 @@
 import type { Logger } from './logger.ts';
 
-/** A step that takes longer is left behind, so that those after it are done as well. */
+/** A step that takes longer is abandoned, so that the steps after it still run. */
 const STEP_MS = 6000;
 
+/** A part of the server that works in the background from its start until it is closed. */
+export interface BackgroundPart {
+  start(): void | Promise<void>;
+  /** Called at most once, also when `start` has failed or was never called. */
+  close(): unknown;
+}
+
 /**
- * What has to be ended, in the reverse order of its beginning. Each part adds its own step when it has been started, so
- * the same list serves an ordinary end and a start that fails half way.
+ * The parts that have to be closed, in reverse order of their start. Each part is added when it starts, so the same
+ * stack serves an orderly shutdown and a start that fails half way.
  */
-export class ClosingSteps {
+export class CloseStack {
   readonly #log: Logger;
   readonly #steps: { name: string; close: () => unknown; withinMs: number }[] = [];
   #closing: Promise<void> | undefined;
@@ -20,7 +27,13 @@ export class ClosingSteps {
     this.#steps.push({ name, close, withinMs });
   }
 
-  /** Does every step once, whatever became of the one before, and then throws if some of them failed. */
+  /** Starts a part and adds its `close`. */
+  async start(name: string, part: BackgroundPart, options?: { withinMs?: number }): Promise<void> {
+    this.add(name, () => part.close(), options);
+    await part.start();
+  }
+
+  /** Runs every step once, even when earlier ones fail or take too long, and then throws if any of them did. */
   close(): Promise<void> {
     return (this.#closing ??= this.#closeAll());
   }
@@ -36,7 +49,7 @@ export class ClosingSteps {
         this.#log.error({ err: error, step: name }, 'server.close_step_failed');
       }
     }
-    if (failures.length > 0) throw new AggregateError(failures, 'Some parts did not close in order.');
+    if (failures.length > 0) throw new AggregateError(failures, 'Some parts of the server failed to close.');
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Health, Liveness, Readiness } from './operations.ts';
+import { Health, Liveness, Readiness } from '../operations.ts';
 
 /** What is served beside the route table (SHAPES 2): described here for the OpenAPI document. */
 export interface ServicePath {

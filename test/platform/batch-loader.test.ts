@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { gathered } from '../../src/platform/gathered.ts';
+import { batchLoader } from '../../src/platform/batch-loader.ts';
 
 describe('one look for many askers', () => {
   function scene({ atMost = 10 } = {}) {
     const looks: string[][] = [];
-    const ask = gathered<string, number>(
+    const ask = batchLoader<string, number>(
       async (keys) => {
         looks.push([...keys]);
         if (keys.includes('bad')) throw new Error('no answer');

@@ -1,10 +1,10 @@
 import type { Request, RequestHandler } from 'express';
-import type { Db } from '../db/pool.ts';
-import { withTenant } from '../db/transaction.ts';
-import { AppError } from '../errors.ts';
-import type { AuditTrail } from './audit.ts';
-import { requestState } from './request-state.ts';
-import type { AnyRoute } from './route.ts';
+import type { Db } from '../../db/pool.ts';
+import { withTenant } from '../../db/transaction.ts';
+import { AppError } from '../../errors.ts';
+import type { AuditTrail } from '../audit.ts';
+import { requestState } from '../request-state.ts';
+import type { AnyRoute } from '../route.ts';
 
 /** Wraps a step of an audited row: what it refuses somebody who is known (403) is in the trail too, as `denied`. */
 export function noteDenials(

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 
-/** Everything of the machine that a test may want to be different. */
-export interface Surroundings {
+/** The properties of this machine that the embedded database depends on, and that tests replace. */
+export interface Machine {
   os: string;
   arch: string;
   musl: boolean;
@@ -16,7 +16,7 @@ export interface Surroundings {
   ownerPatienceMs: number;
 }
 
-export function thisMachine(): Surroundings {
+export function thisMachine(): Machine {
   return {
     os: process.platform === 'win32' ? 'windows' : process.platform,
     arch: process.arch,

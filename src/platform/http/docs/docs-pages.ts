@@ -1,6 +1,6 @@
 import getAssetsPath from 'swagger-ui-dist/absolute-path.js';
 import express, { Router } from 'express';
-import { requestState } from './request-state.ts';
+import { requestState } from '../request-state.ts';
 import { escapeHtml, SOCKET_STYLE, socketHtml, type SocketReference } from './socket-reference.ts';
 
 /** The reference pages. This server serves all of their files, so they work without access to the internet. */

@@ -1,16 +1,25 @@
 /**
- * What ends the rows of a table. Every table of the database has one such declaration
- * (src/features/table-life.ts), and test/contract/table-life.test.ts holds it against the catalogue.
+ * What ends the rows of a table. Each feature declares this for every table that it owns, and
+ * test/contract/table-life.test.ts compares the declarations with the database catalogue.
  *
  * - `cascade`: a foreign key removes them together with the row that they belong to.
- * - `bounded`: there cannot be many, or they are the product's subject; `because` says which.
- * - `retention`: they are removed when their time is over, by the rule, or by a worker of the feature's own.
+ * - `bounded`: their number is limited, or they are the product's subject; `because` says which.
+ * - `retention`: they are removed after some days, by the rule, or by a worker of the feature's own.
  */
 export type TableLife =
   | { table: string; ends: 'cascade'; with: string }
   | { table: string; ends: 'bounded'; because: string }
   | { table: string; ends: 'retention'; rule: RetentionRule }
   | { table: string; ends: 'retention'; worker: string };
+
+export const cascade = (table: string, parent: string): TableLife => ({
+  table,
+  ends: 'cascade',
+  with: parent,
+});
+export const bounded = (table: string, because: string): TableLife => ({ table, ends: 'bounded', because });
+export const byRules = (rules: readonly RetentionRule[]): TableLife[] =>
+  rules.map((rule) => ({ table: rule.table, ends: 'retention', rule }));
 
 /** Which rows of a table are removed by age. `RowPruner` carries it out. */
 export interface RetentionRule {

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { defineJob } from '../jobs/definition.ts';
-import type { Jobs } from '../jobs/jobs.ts';
-import type { Logger } from '../logger.ts';
-import type { Db } from './pool.ts';
-import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention.ts';
-import { withSystem } from './transaction.ts';
+import type { Logger } from '../../logger.ts';
+import type { Db } from '../pool.ts';
+import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention-rule.ts';
+import { withSystem } from '../transaction.ts';
 
 /** Between batches, so that whoever needs the same rows or the same disk gets a turn. */
 const PAUSE_MS = 50;
@@ -24,29 +22,6 @@ export const PruneRound = z.object({
   failed: z.number(),
 });
 export type PruneRound = z.infer<typeof PruneRound>;
-
-const PRUNE_ROWS = defineJob({
-  name: 'database.prune-rows',
-  input: z.object({}),
-  result: PruneRound,
-  attempts: 3,
-  backOff: { firstMs: 300_000, longestMs: 3_600_000 },
-  inCluster: 1,
-  // What is removed stays removed.
-  resumes: true,
-});
-
-/** Adds the daily round to the background jobs. */
-export function pruneRowsDaily(jobs: Jobs, options: RowPrunerOptions): void {
-  const pruner = new RowPruner(options);
-  jobs.handle(PRUNE_ROWS, async ({ signal, log }) => {
-    const round = await pruner.prune(signal);
-    signal.throwIfAborted();
-    log.info(round, 'database.old_rows_removed');
-    return round;
-  });
-  jobs.schedule(PRUNE_ROWS, { cron: '17 2 * * *', timeZone: 'UTC' }, {});
-}
 
 /** What one batch is taken from. */
 interface Share {

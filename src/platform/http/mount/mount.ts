@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
-import type { Db } from '../db/pool.ts';
+import type { Db } from '../../db/pool.ts';
 import { z } from 'zod';
 import type {
   AgentCaller,
@@ -11,11 +11,11 @@ import type {
   DetachedAgentContext,
   DetachedContext,
   PublicContext,
-} from '../context.ts';
-import type { TenantScope } from '../db/tenant-scope.ts';
-import { withSystem, withTenant } from '../db/transaction.ts';
-import { AppError, invalid, noFields, notFound } from '../errors.ts';
-import type { ExpensiveWork } from '../expensive-work.ts';
+} from '../../context.ts';
+import type { TenantScope } from '../../db/tenant-scope.ts';
+import { withSystem, withTenant } from '../../db/transaction.ts';
+import { AppError, invalid, noFields, notFound } from '../../errors.ts';
+import type { ExpensiveWork } from '../../expensive-work.ts';
 import {
   type AgentAuthenticator,
   type Authenticator,
@@ -23,18 +23,18 @@ import {
   bearerToken,
   signIn,
   signInAgent,
-} from './authentication.ts';
-import type { AuditTrail } from './audit.ts';
+} from '../authentication.ts';
+import type { AuditTrail } from '../audit.ts';
 import { type Changes, changesOf } from './changes.ts';
 import { noteDenials } from './denials.ts';
-import { Download, OpenDownload } from './download.ts';
-import { validationError } from './error-body.ts';
+import { Download, OpenDownload } from '../download.ts';
+import { validationError } from '../error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { jsonTextFault } from './json-text.ts';
-import { isDeepPage } from './pagination.ts';
-import { ReadyJson, ToldJson } from './ready-json.ts';
-import { requestState, type RequestState } from './request-state.ts';
-import type { AnyRoute, CookieOptions, Reply, RouteGroup } from './route.ts';
+import { isDeepPage } from '../pagination.ts';
+import { AuditedJson, RawJson } from '../raw-json.ts';
+import { requestState, type RequestState } from '../request-state.ts';
+import type { AnyRoute, CookieOptions, Reply, RouteGroup } from '../route.ts';
 
 export interface Pipeline {
   db: Db;
@@ -139,7 +139,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     input.reply.apply(response);
     response.status(row.status ?? 200);
     if (answer instanceof OpenDownload) await answer.send(response);
-    else if (answer instanceof ReadyJson) response.type('json').send(answer.text);
+    else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
 }
@@ -262,8 +262,8 @@ async function audited(
   if (row.audit !== undefined) {
     const { action, resource: resourceType, note } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
-    const told: unknown = raw instanceof ToldJson ? raw.told : raw;
-    const entries = [note(told, input)].flat().map((about) => ({
+    const source: unknown = raw instanceof AuditedJson ? raw.source : raw;
+    const entries = [note(source, input)].flat().map((about) => ({
       action,
       ...about,
       details: { ...about.details, ...recorded.changes },
@@ -281,7 +281,7 @@ async function audited(
 
 /** What the response lists, and nothing else. */
 function shaped(row: AnyRoute, answer: unknown): unknown {
-  return answer instanceof ReadyJson || answer instanceof Download ? answer : row.response.parse(answer);
+  return answer instanceof RawJson || answer instanceof Download ? answer : row.response.parse(answer);
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../../logger.ts';
 
 /** The connection is asked this often whether it still leads to the database. */
 const PROBE_MS = 1000;

@@ -1,4 +1,4 @@
-import { postgresError } from './database-errors.ts';
+import { postgresError } from '../database-errors.ts';
 
 export interface BatchOutcome<T, R> {
   /** What each part answered that was written, in the order of the records. */

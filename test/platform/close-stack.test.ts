@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { Agent, get } from 'node:http';
-import { ClosingSteps } from '../../src/platform/closing-steps.ts';
+import { CloseStack } from '../../src/platform/close-stack.ts';
 import { recordingLog } from '../support/quiet-log.ts';
 import { createTestApp } from '../support/test-app.ts';
 
 describe('the end of a server', () => {
   it('does every step in the reverse order, whatever became of the one before, and then says what failed', async () => {
     const { log, lines } = recordingLog();
-    const steps = new ClosingSteps(log);
+    const steps = new CloseStack(log);
     const done: string[] = [];
     steps.add('first', () => done.push('first'));
     steps.add('stuck', () => new Promise(() => {}), { withinMs: 20 });
@@ -23,7 +23,7 @@ describe('the end of a server', () => {
   });
 
   it('does no step twice', async () => {
-    const steps = new ClosingSteps(recordingLog().log);
+    const steps = new CloseStack(recordingLog().log);
     let count = 0;
     steps.add('once', () => (count += 1));
     await Promise.all([steps.close(), steps.close()]);

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { AppError } from '../errors.ts';
-import { bodyOfError } from './error-body.ts';
+import { AppError } from '../../errors.ts';
+import { bodyOfError } from '../error-body.ts';
 
 /** The server below Express: how long it waits for a request, and what it answers to what is none. */
 

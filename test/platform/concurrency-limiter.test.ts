@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { ConcurrencyLimiter } from '../../src/platform/concurrency-limits.ts';
+import { ConcurrencyLimiter } from '../../src/platform/concurrency-limiter.ts';
 import { AppError } from '../../src/platform/errors.ts';
 import { ExpensiveWork } from '../../src/platform/expensive-work.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
-import type { RetentionRule } from '../db/retention.ts';
-import type { Tx } from '../db/transaction.ts';
-import { AppError, invalid } from '../errors.ts';
+import type { RetentionRule } from '../../db/retention/retention-rule.ts';
+import type { Tx } from '../../db/transaction.ts';
+import { AppError, invalid } from '../../errors.ts';
 
 const KEPT_DAYS = 1;
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { AppError, ErrorCode } from '../errors.ts';
-import { ERROR_STATUS, wireCode } from '../errors.ts';
-import { ErrorBody } from './error-body.ts';
-import { refusesKeys } from './authentication.ts';
-import type { Access, AnyRoute, RouteGroup } from './route.ts';
+import type { AppError, ErrorCode } from '../../errors.ts';
+import { ERROR_STATUS, wireCode } from '../../errors.ts';
+import { ErrorBody } from '../error-body.ts';
+import { refusesKeys } from '../authentication.ts';
+import type { Access, AnyRoute, RouteGroup } from '../route.ts';
 import { SERVICE_PATHS, type ServicePath } from './service-paths.ts';
 
 type Json = Record<string, unknown>;

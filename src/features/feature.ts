@@ -1,0 +1,34 @@
+import type { BackgroundPart } from '../platform/close-stack.ts';
+import type { TableLife } from '../platform/db/retention/retention-rule.ts';
+import type { RouteGroup } from '../platform/http/route.ts';
+
+/**
+ * What a feature contributes to the server. The two type parameters are what its routes and its workers need from
+ * outside; `server.ts` does not compile until it provides the needs of every feature.
+ */
+export interface Feature<RouteParts, WorkerParts> {
+  /** The name of its folder. */
+  name: string;
+  routes: (parts: RouteParts) => readonly RouteGroup[];
+  /** By the names under which they are closed. They start when the server listens, and end before the hub does. */
+  workers: (parts: WorkerParts) => Readonly<Record<string, BackgroundPart>>;
+  /** The tables that it owns, and what ends their rows (docs/decisions/row-life.md). */
+  tables: readonly TableLife[];
+}
+
+/** Declares a feature. What is left out is empty. */
+export function defineFeature<RouteParts = unknown, WorkerParts = unknown>({
+  name,
+  routes = () => [],
+  workers = () => ({}),
+  tables = [],
+}: Pick<Feature<RouteParts, WorkerParts>, 'name'> & Partial<Feature<RouteParts, WorkerParts>>): Feature<
+  RouteParts,
+  WorkerParts
+> {
+  return { name, routes, workers, tables };
+}
+
+/** Why the rows of a table do not grow without limit although nothing removes them. */
+export const CREATED_BY_PEOPLE = 'people create these one by one, and they are what the product is about';
+export const ONE_PER_ORGANIZATION = 'an organization has at most one row';

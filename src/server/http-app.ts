@@ -1,0 +1,79 @@
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import { API_INFO, VERSION } from '../api-info.ts';
+import { createAgentAuthenticator } from '../features/agents/index.ts';
+import { routeTable } from '../features/index.ts';
+import type { RouteParts } from '../features/index.ts';
+import type { RedisConnection } from '../platform/cluster/redis.ts';
+import type { Database } from '../platform/db/database.ts';
+import { pendingMigrations } from '../platform/db/migrations/migrations.ts';
+import { assertSafeRole } from '../platform/db/roles.ts';
+import { docsRoutes } from '../platform/http/docs/docs-pages.ts';
+import { openApi } from '../platform/http/docs/open-api.ts';
+import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
+import { mount } from '../platform/http/mount/mount.ts';
+import { healthRoutes, metricsRoute, neverStored } from '../platform/http/operations.ts';
+import { beginRequest } from '../platform/http/request-state.ts';
+import { SOCKET_REFERENCE } from '../protocol/index.ts';
+import type { Infrastructure } from './infrastructure.ts';
+import type { LiveSide } from './live-side.ts';
+import type { Services } from './services.ts';
+
+/** The Express application: the API below /api/v1, its documents, health and metrics. */
+export function createHttpApp(
+  { config, database, expensive, log, metrics, proxyTrust, redis }: Infrastructure,
+  { apiKeys, audit, authenticator }: Services,
+  { credentials, hub }: LiveSide,
+  { routeParts, isDraining }: { routeParts: RouteParts; isDraining: () => boolean },
+): Express {
+  const routes = routeTable(routeParts);
+  const api = mount(routes, {
+    db: database.pool,
+    authenticator: apiKeys.limited(authenticator),
+    agents: createAgentAuthenticator(credentials, hub),
+    audit,
+    expensive,
+  });
+  const document = openApi(routes, API_INFO);
+  const health = healthRoutes(VERSION, readinessChecks(database, redis), isDraining);
+
+  const app = express();
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.use(beginRequest(log, metrics, proxyTrust));
+  app.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+  app.use(['/api/v1', '/health', '/metrics'], neverStored);
+  app.use(health);
+  app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
+  app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_REFERENCE }));
+  app.use('/api/v1', health);
+  app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
+  app.use('/api/v1', api);
+  app.use(unknownRoute);
+  app.use(errorHandler);
+  return app;
+}
+
+/** The reference page needs inline styles; everything else must come from this server. */
+const CONTENT_SECURITY_POLICY = {
+  useDefaults: false,
+  directives: {
+    'default-src': ["'self'"],
+    'style-src': ["'self'", "'unsafe-inline'"],
+    'img-src': ["'self'", 'data:'],
+    'object-src': ["'none'"],
+    'base-uri': ["'none'"],
+    'frame-ancestors': ["'none'"],
+  },
+};
+
+function readinessChecks({ pool }: Database, redis: RedisConnection | undefined) {
+  return {
+    database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
+    // Without Redis, agents stay connected and signed-in people can go on. A load balancer that removed a node because
+    // of Redis would remove every node at once.
+    redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },
+    migrations: async () => (await pendingMigrations(pool)).length === 0,
+    isolation: async () => assertSafeRole(pool).then(() => true),
+  };
+}

@@ -1,0 +1,75 @@
+import { hostname } from 'node:os';
+import { createRateLimits } from '../platform/cluster/rate-limits.ts';
+import { openRedis } from '../platform/cluster/redis.ts';
+import type { CloseStack } from '../platform/close-stack.ts';
+import { hubPoolSize, openDatabase } from '../platform/db/database.ts';
+import { ExpensiveWork } from '../platform/expensive-work.ts';
+import { addressList, type ProxyTrust } from '../platform/http/client-address.ts';
+import { ConnectionDrain } from '../platform/http/server/connection-drain.ts';
+import { createHttpServer } from '../platform/http/server/http-server.ts';
+import { newId } from '../platform/ids.ts';
+import { createMailer } from '../platform/mail/mailer.ts';
+import { createMetrics } from '../platform/metrics.ts';
+import { createSealer } from '../platform/secrets/sealed.ts';
+import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
+import type { ServerOptions } from './options.ts';
+
+export type Infrastructure = Awaited<ReturnType<typeof openInfrastructure>>;
+
+/** The parts without a business word: database, Redis, mail, metrics, secrets and the HTTP server, not listening yet. */
+export async function openInfrastructure(
+  { config, database: urls, secretKeys, log }: ServerOptions,
+  closing: CloseStack,
+) {
+  const metrics = createMetrics();
+  const database = await openDatabase({
+    ...urls,
+    autoMigrate: config.autoMigrate,
+    poolSize: config.databasePoolSize,
+    log,
+  });
+  closing.add('database', () => database.close());
+  databaseGauges(metrics, database);
+
+  const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
+  closing.add('mailer', () => mailer.close());
+
+  const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
+  closing.add('redis', () => redis?.close());
+
+  // Each pool shares its connections out by itself.
+  const expensive = new ExpensiveWork({ poolSize: config.databasePoolSize });
+  const expensiveLive = new ExpensiveWork({ poolSize: hubPoolSize(config.databasePoolSize) });
+  expensiveWorkGauge(metrics, expensive);
+
+  const httpServer = createHttpServer();
+  const proxyTrust: ProxyTrust = {
+    proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
+    cfConnectingIp: config.trustCfConnectingIp,
+  };
+  return {
+    config,
+    urls,
+    log,
+    nodeId: config.nodeId ?? `${hostname()}-${newId().slice(-8)}`,
+    metrics,
+    database,
+    mailer,
+    redis,
+    rateLimits: createRateLimits(redis),
+    secrets: createSealer(secretKeys),
+    expensive,
+    expensiveLive,
+    httpServer,
+    connections: new ConnectionDrain(httpServer),
+    proxyTrust,
+    /** The address under which people reach this server, without a slash at the end. */
+    baseUrl: () => (config.publicUrl ?? localUrl(httpServer)).replace(/\/+$/, ''),
+  };
+}
+
+function localUrl(httpServer: ReturnType<typeof createHttpServer>): string {
+  const address = httpServer.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  return `http://localhost:${port ?? ''}`;
+}

@@ -1,0 +1,26 @@
+import type { Config } from '../config.ts';
+import type { RoundTiming } from '../features/alerts/index.ts';
+import type { HubOptions } from '../hub/index.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { SecretKeys } from '../platform/secrets/sealed.ts';
+
+export interface ServerOptions {
+  config: Config;
+  /** How to reach the database: the configured one, or the embedded one that `runServer` has started. */
+  database: { ownerUrl: string | undefined; appUrl: string; auditAdminUrl?: string | undefined };
+  jwtSecret: string;
+  secretKeys: SecretKeys;
+  log: Logger;
+  /** Shorter times and smaller limits, for tests. */
+  hub?: Pick<
+    HubOptions,
+    | 'graceMs'
+    | 'dashboardRecheckMs'
+    | 'dashboardPatienceMs'
+    | 'dashboardLimits'
+    | 'admission'
+    | 'liveFilters'
+    | 'overlookedWorkMs'
+  >;
+  alerts?: Partial<RoundTiming>;
+}
