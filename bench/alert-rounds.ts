@@ -5,9 +5,10 @@ import { quietLog } from '../test/support/quiet-log.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:alert-rounds`: what a round over 1,000,000 devices costs, of which 200,000 are gone and told of, and
- * 40,000 have full disks: rounds of what has changed, rounds of everything, beside a count of the table that a round
- * without an index would read. Then what heartbeats cost with the indexes that rounds need, and without them.
+ * `npm run bench:alert-rounds` measures alert rounds over 1,000,000 devices, of which 200,000 are offline with an
+ * alert and 40,000 have full disks: short rounds, which read changes only, and full rounds. For comparison it counts
+ * the table that a round without an index would read. Then it measures heartbeats with and without the indexes that
+ * rounds need.
  */
 
 const DEVICES = 1_000_000;
@@ -23,7 +24,7 @@ interface Heartbeats {
 const WITHOUT_INDEXES = `
   drop index device_presence_by_change, device_presence_full_disks;
   alter table device_presence drop column disk_over`;
-/** As migration 0021 has them; at first they are there. */
+/** As migration 0021 creates them. They exist when the bench starts. */
 const WITH_INDEXES = `
   alter table device_presence add column if not exists disk_over smallint
     generated always as (case when disk_percent >= 50 then trunc(disk_percent)::smallint end) stored;
@@ -39,17 +40,17 @@ const rounds = new AlertRounds({ db, log: quietLog, timing: { everyMs: 0, wholeE
 try {
   await seed();
   const figures: Record<string, { ms: number; raised: number; resolved: number }> = {};
-  // What is gone is told of: everything after this is the usual state.
-  figures['of everything, all of it new'] = await round('whole');
+  // Raises alerts for all devices that are offline, so that the later rounds start from the usual state.
+  figures['full round, all alerts new'] = await round('whole');
   await owner('vacuum analyze alerts');
-  figures['of changes, none'] = await median(() => round('short'));
-  figures['of everything, nothing new'] = await median(() => round('whole'));
-  figures['of changes, 1,000 passed their threshold'] = await median(async () => {
+  figures['short round, no changes'] = await median(() => round('short'));
+  figures['full round, nothing new'] = await median(() => round('whole'));
+  figures['short round, 1,000 devices passed their threshold'] = await median(async () => {
     await owner(`update device_presence set state = 'disconnected', since = now() - interval '1805 seconds'
       where device_id in (select device_id from device_presence where state = 'connected' limit 1000)`);
     return round('short');
   });
-  figures['of changes, 1,000 came back'] = await median(async () => {
+  figures['short round, 1,000 devices came back'] = await median(async () => {
     await owner(`update device_presence set state = 'connected', since = now() - interval '125 seconds'
       where device_id in (select device_id from alerts where status = 'active' and kind = 'device_offline' limit 1000)`);
     return round('short');
@@ -62,12 +63,12 @@ try {
     );
     return { ms: performance.now() - startedAt, raised: 0, resolved: 0 };
   });
-  console.log(`a count without an index: ${counted.ms.toFixed(0)} ms`);
+  console.log(`count without an index: ${counted.ms.toFixed(0)} ms`);
   for (const [name, sql] of Object.entries({ raise: raiseOffline(false), resolve: resolveOffline(false) })) {
     if (process.argv.includes('--explain')) await explain(name, sql);
   }
-  // In turns, on a table that is newly written each time.
-  const writes: Record<string, Heartbeats[]> = { 'with indexes for alerts': [], without: [] };
+  // Alternating, on a table that is rewritten each time.
+  const writes: Record<string, Heartbeats[]> = { 'with the indexes for alerts': [], 'without them': [] };
   for (let turn = 0; turn < 3; turn++) {
     for (const [name, all] of Object.entries(writes)) {
       await owner(name === 'without' ? WITHOUT_INDEXES : WITH_INDEXES);
@@ -115,7 +116,7 @@ async function round(form: 'short' | 'whole') {
     whole_at = ${form === 'whole' ? `'-infinity'` : 'now()'}`);
   const startedAt = performance.now();
   const done = await rounds.round();
-  if (done?.isWhole !== (form === 'whole')) throw new Error(`that was no ${form} round`);
+  if (done?.isWhole !== (form === 'whole')) throw new Error(`expected a ${form} round, but another kind ran`);
   return { ms: Math.round(performance.now() - startedAt), raised: done.raised, resolved: done.resolved };
 }
 
@@ -130,7 +131,7 @@ async function explain(name: string, sql: string): Promise<void> {
   console.log(`-- ${name}\n${rows.map((row) => row['QUERY PLAN']).join('\n')}`);
 }
 
-/** As the hub writes them: batches of a thousand, each metric a little different than before. */
+/** Writes heartbeats as the hub does: in batches of a thousand, with slightly changed metrics. */
 async function heartbeats(): Promise<Heartbeats> {
   const hot = async () => {
     await owner('select pg_stat_force_next_flush()');

@@ -18,8 +18,9 @@ import { quietLog } from '../test/support/quiet-log.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:audit-request`: what a deed pays for its audit entry. The same route on the same database through the
- * same pipeline, with the audit trail and its sealer, and with one that writes nothing; in turns.
+ * `npm run bench:audit-request` measures what a request spends on its audit entry. The same route runs on the same
+ * database through the same pipeline, alternating between the real audit trail with its sealer and one that writes
+ * nothing.
  */
 
 const TURNS = 5;

@@ -9,9 +9,9 @@ import { type AuditBench, createAuditBench } from '../test/features/audit/audit-
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:audit-seal`: sealing the entries of one hot organization, beside the plain way to chain them (each
- * row in a transaction of its own under the same lock, on eight connections), in turns on the same database; and how
- * long entries wait while 2,000 a second come in. All entries are checked at the end.
+ * `npm run bench:audit-seal` measures the sealing of entries of one busy organization. The baseline chains each row
+ * in its own transaction under the same lock, on eight connections; both alternate on the same database. Then it
+ * measures how long entries wait while 2,000 arrive per second. All entries are verified at the end.
  */
 
 const TURNS = 3;
@@ -22,7 +22,7 @@ const RATE = 2000;
 const RATE_SECONDS = 15;
 
 const bench = await createAuditBench();
-/** What each deed would pay if it gave its entry its place itself: lock, read the end, hash, insert, commit. */
+/** The baseline: each action appends its entry to the chain itself (lock, read the end, hash, insert, commit). */
 async function rowAtATime(orgId: string): Promise<number> {
   const db = openPool(bench.database.appUrl, { max: BASELINE_CONNECTIONS, name: 'row-at-a-time' });
   const until = performance.now() + BASELINE_MS;
@@ -99,7 +99,7 @@ const sample = (orgId: string) => ({
   errorMessage: null,
 });
 
-/** From the outbox into the chain; the writing into the outbox is part of the deed and not counted. */
+/** Moves entries from the outbox into the chain. Writing to the outbox is part of the action and not counted. */
 async function sealing(orgId: string): Promise<number> {
   await bench.add(ENTRIES, { orgId, name: 'Head office ' });
   const since = performance.now();
@@ -107,7 +107,7 @@ async function sealing(orgId: string): Promise<number> {
   return Math.round((ENTRIES / (performance.now() - since)) * 1000);
 }
 
-/** Entries come one by one, each in a transaction of its own, as deeds do. */
+/** Writes entries one by one, each in its own transaction, as actions do. */
 async function lagUnderLoad() {
   const lags: number[] = [];
   const orgId = await bench.organization();
@@ -168,7 +168,7 @@ try {
   }
   const [baseline, sealer] = [median(rates.baseline), median(rates.sealer)];
   const figures = {
-    'row at a time/s': baseline,
+    'row by row/s': baseline,
     'sealed/s': sealer,
     ratio: round(sealer / baseline),
     ...lag,

@@ -11,8 +11,8 @@ import { createAuditBench } from '../test/features/audit/audit-support.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:audit-verify`: checks one organization's chain of a million entries, in the database and as an exported
- * bundle, and prints entries a second and what the heap grew by meanwhile. `ENTRIES=100000` makes it shorter.
+ * `npm run bench:audit-verify` verifies one organization's chain of a million entries, in the database and as an
+ * exported bundle. It prints entries per second and the growth of the heap. `ENTRIES=100000` shortens it.
  */
 
 const ENTRIES = Number(process.env['ENTRIES'] ?? 1_000_000);
@@ -57,7 +57,7 @@ try {
 interface Figure {
   seconds: number;
   'entries/s': number;
-  'heap grown MB': number;
+  'heap growth MB': number;
 }
 
 async function timed(work: () => Promise<void>): Promise<Figure> {
@@ -71,11 +71,11 @@ async function timed(work: () => Promise<void>): Promise<Figure> {
   return {
     seconds: Number(seconds.toFixed(2)),
     'entries/s': Math.round(ENTRIES / seconds),
-    'heap grown MB': Math.round((peak - heap) / 1e6),
+    'heap growth MB': Math.round((peak - heap) / 1e6),
   };
 }
 
-/** The median of a few. */
+/** The run with the median time. */
 async function turns(work: () => Promise<void>): Promise<Figure> {
   const figures: Figure[] = [];
   for (let turn = 0; turn < TURNS; turn++) figures.push(await timed(work));

@@ -8,9 +8,9 @@ import { createTestApp } from '../test/support/test-app.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:live-query`: what a live query costs beside the time that the device itself takes: REST with sign-in
- * check, tenant transaction, hub, socket both ways, parsing of 50 rows. Baseline in the same run: one bare Socket.IO
- * round trip of the same rows. Everything in one process, one query at a time.
+ * `npm run bench:live-query` measures a live query without the time that the device itself needs: REST with sign-in
+ * check, tenant transaction, hub, socket in both directions, parsing of 50 rows. The baseline in the same run is a
+ * bare Socket.IO round trip of the same rows. Everything runs in one process, one query at a time.
  */
 
 const WARM_UP = 100;
@@ -34,7 +34,7 @@ const bare = await measureBare();
 const query = await measureQuery();
 await stopTestPostgres();
 
-const table = { 'bare Socket.IO round trip': bare, 'live query, beside the device': query };
+const table = { 'bare Socket.IO round trip': bare, 'live query without the device': query };
 console.table(table);
 console.log(
   JSON.stringify({
@@ -87,7 +87,7 @@ async function measureQuery() {
     const { status } = await app.call('GET', `/devices/${device.deviceId}/eventlogs/System/events`, {
       token: tenant.admin.token,
     });
-    if (status !== 200) throw new Error(`the query answered ${status}`);
+    if (status !== 200) throw new Error(`The query was answered with ${status}.`);
     const took = performance.now() - startedAt;
     await answered;
     return took - deviceTime;

@@ -8,10 +8,10 @@ import { createTestApp } from '../test/support/test-app.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:organizations-page`: a page of 50 organizations of a partner with 10,000, through the full pipeline
- * (helmet, sign-in check, rights, row level security, parsing, metrics), beside `node:http` with one bare prepared
- * query that answers the same body from the same database. Server, baseline and load are processes of their own; the
- * two are loaded in turn, and the ratios are of the medians of those turns.
+ * `npm run bench:organizations-page` measures a page of 50 organizations of a partner with 10,000, through the full
+ * pipeline (helmet, sign-in check, rights, row-level security, parsing, metrics). The baseline is `node:http` with a
+ * single prepared query that returns the same body from the same database. Server, baseline and load are separate
+ * processes. The two servers are loaded alternately, and the ratios are ratios of medians.
  */
 
 const ORGANIZATIONS = 10_000;
@@ -98,7 +98,7 @@ async function assertSameAnswer(): Promise<void> {
       return JSON.stringify(await answer.json());
     }),
   );
-  if (bare !== muster) throw new Error(`the two answer differently:\n${bare}\n${muster}`);
+  if (bare !== muster) throw new Error(`The two responses differ:\n${bare}\n${muster}`);
 }
 
 async function load(url: string, seconds: number): Promise<Load> {
@@ -116,7 +116,7 @@ async function load(url: string, seconds: number): Promise<Load> {
   await once(child, 'close');
   const result = Load.parse(JSON.parse(output));
   if (result.non2xx > 0 || result.errors > 0) {
-    throw new Error(`${result.non2xx} answers were no success, ${result.errors} requests failed`);
+    throw new Error(`${result.non2xx} responses were not successful, ${result.errors} requests failed.`);
   }
   return result;
 }

@@ -7,13 +7,14 @@ import { createTestDatabase, stopTestPostgres } from '../test/support/test-postg
 import { DEVICES, PARTNER, seed } from './filters/seed.ts';
 
 /**
- * `npm run bench:search`: the one round trip of GET /search, by a partner of 50,000 devices in a database of a million,
- * beside the plainest statement that finds the same devices: `ilike` on both names, unranked, without a limit of kinds.
- * BENCH_OWNER_URL and BENCH_APP_URL: a database that was seeded before.
+ * `npm run bench:search` measures the statement of GET /search for a partner of 50,000 devices in a database of a
+ * million. The baseline is the simplest statement that finds the same devices: `ilike` on both names, without ranking
+ * and without shares for each kind of result. BENCH_OWNER_URL and BENCH_APP_URL name a database that was seeded
+ * before.
  */
 
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 40);
-/** From nothing at all to nearly everything; parts of host names, of display names and of both. */
+/** Terms that match from nothing to nearly everything, in host names, in display names and in both. */
 const NEEDLES = ['nothing-like-it', 'desk-00a', 'till', 'srv-', 'machine of a', 'e', 'ap', '1'];
 
 const given = process.env['BENCH_OWNER_URL'];
@@ -76,7 +77,7 @@ try {
       found,
       'ms p50': at(times.ours, 0.5),
       'ms p95': at(times.ours, 0.95),
-      'plain p50': at(times.plain, 0.5),
+      'baseline p50': at(times.plain, 0.5),
     };
   }
   figures['all'] = { 'ms p50': at(all, 0.5), 'ms p95': at(all, 0.95) };

@@ -18,9 +18,10 @@ import { quietLog } from '../test/support/quiet-log.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
- * `npm run bench:stored-events`: events a second through the whole of PUT /agents/:id/eventlogs (HTTP, checks, one
- * transaction, audit entry, answer) against bare inserts of one row each, by the same number of connections, into the
- * same table, both on a database that writes to the disk. In turns. What sends the requests runs in this process too, and is paid for by the route.
+ * `npm run bench:stored-events` measures events per second through the whole of PUT /agents/:id/eventlogs (HTTP,
+ * validation, one transaction, audit entry, response). The baseline inserts one row per statement into the same table
+ * with the same number of connections. Both use a durable database and alternate. The client runs in this process as
+ * well, and its cost counts against the route.
  */
 
 const TURNS = 5;
@@ -35,9 +36,9 @@ try {
   const caller = await agentOf(bench);
   const server = await serve(caller);
   const ways: [string, () => Promise<number>][] = [
-    ['one row a statement', async () => insertSingly(caller)],
+    ['one row per statement', async () => insertSingly(caller)],
     ...BATCHES.map((size): [string, () => Promise<number>] => [
-      `route, ${size} a request`,
+      `route, ${size} events per request`,
       async () => send(server.port, caller, size),
     ]),
   ];
@@ -49,7 +50,7 @@ try {
     }
   }
   server.close();
-  const base = median(rates.get('one row a statement') ?? []);
+  const base = median(rates.get('one row per statement') ?? []);
   const figures = Object.fromEntries(
     [...rates].map(([name, all]) => [
       name,
@@ -65,7 +66,7 @@ try {
   await stopTestPostgres();
 }
 
-/** Of the serving role, in the organization for as long as they last: nothing but the insert is left to pay for. */
+/** Connections of the serving role whose tenant settings last for the session, so that only the insert is measured. */
 async function connections({ database, orgId }: AuditBench, count: number): Promise<pg.Client[]> {
   return Promise.all(
     Array.from({ length: count }, async () => {
@@ -144,7 +145,7 @@ async function send(port: number, { deviceId }: AgentCaller, size: number): Prom
       Array.from({ length: AT_ONCE }, async () => {
         for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
           const count = await put(port, agent, `/agents/${deviceId}/eventlogs`, body);
-          if (count !== size) throw new Error(`${count} of ${size} were stored`);
+          if (count !== size) throw new Error(`Only ${count} of ${size} events were stored.`);
         }
       }),
     );
@@ -191,7 +192,7 @@ function put(port: number, agent: Agent, path: string, body: string): Promise<nu
       });
       answer.on('end', () => {
         if (answer.statusCode === 200) resolve((JSON.parse(text) as { count: number }).count);
-        else reject(new Error(`answered ${answer.statusCode}: ${text.slice(0, 300)}`));
+        else reject(new Error(`The response was ${answer.statusCode}: ${text.slice(0, 300)}`));
       });
     });
     call.on('error', reject).end(body);

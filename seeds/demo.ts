@@ -2,7 +2,7 @@ import type { Tx } from '../src/platform/db/transaction.ts';
 import { newId } from '../src/platform/ids.ts';
 import { SYSTEM_ROLES } from '../src/features/users/index.ts';
 
-/** What the demo shows: one provider with three customers at seven sites in four time zones, and people to sign in. */
+/** The data of the demo: one provider with three customers at seven sites in four time zones, and people who can sign in. */
 
 export const DEMO_PARTNER_SLUG = 'muster-demo';
 
@@ -41,14 +41,14 @@ export const DEMO_PEOPLE = [
 ] as const;
 export type DemoEmail = (typeof DEMO_PEOPLE)[number]['email'];
 
-/** Whether the database has the demo in it, nothing at all, or something else that the demo must keep away from. */
+/** Whether the database contains the demo, is empty, or contains other data that the demo must not touch. */
 export async function demoState(tx: Tx): Promise<'demo' | 'empty' | 'other'> {
   const slugs: string[] = await tx('partners').pluck('slug');
   if (slugs.includes(DEMO_PARTNER_SLUG)) return 'demo';
   return slugs.length === 0 ? 'empty' : 'other';
 }
 
-/** Fills an empty database. The passwords are the caller's: none stands in the source. */
+/** Fills an empty database. The caller supplies the password hashes, so the source contains no password. */
 export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>): Promise<void> {
   const partnerId = newId();
   await tx('partners').insert({

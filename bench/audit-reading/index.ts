@@ -9,20 +9,20 @@ import { asOwner } from '../../test/support/test-postgres.ts';
 import { type Seeded, seedEntries } from './seed.ts';
 
 /**
- * `npm run bench:audit-reading`: pages of the audit trail at ten million entries, for each filter by itself and for
- * callers of each scope. First the processor time that the database takes for a request, for the value in the middle and
- * the worst one, so that what others do on the machine does not count; then all requests of a filter by the clock. Then
- * the first byte of an export of 10,000. `ENTRIES=1000000` makes it shorter. Laying the entries down takes ten minutes; they are
- * kept in `BENCH_DIR` (/tmp/muster-bench-reading) for another run.
+ * `npm run bench:audit-reading` measures pages of the audit trail with ten million entries, for each filter
+ * separately and for callers of each scope. It reports the CPU time of the database per request, for the median and
+ * the worst value of a filter, because other programs on the machine do not affect it; then the wall-clock time of
+ * all requests of a filter; then the first byte of an export of 10,000 rows. `ENTRIES=1000000` shortens it. Creating
+ * the entries takes ten minutes; they are kept in `BENCH_DIR` (/tmp/muster-bench-reading) for another run.
  */
 
 const ENTRIES = Number(process.env['ENTRIES'] ?? 10_000_000);
-/** So often each value is asked for. */
+/** The number of requests for each value of a filter. */
 const TURNS = Number(process.env['TURNS'] ?? 20);
 const dataDir = process.env['BENCH_DIR'] ?? '/tmp/muster-bench-reading';
 
 await mkdir(dataDir, { recursive: true });
-// The account that Postgres runs under, when we are root, must be able to pass.
+// If we are root, Postgres runs as another user, who needs access to this folder.
 await chmod(dataDir, 0o711);
 const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable: false });
 const appUrl = new URL(postgres.ownerUrl);
@@ -30,7 +30,7 @@ appUrl.username = 'svc_app';
 appUrl.password = 'only-for-benches';
 const app = await createTestApp({
   database: { ownerUrl: postgres.ownerUrl, appUrl: appUrl.href, drop: async () => {} },
-  // One connection, and no helpers beside it: then one process of Postgres does all there is to do.
+  // One connection without parallel workers, so that a single Postgres process does all the work.
   env: { DATABASE_POOL_SIZE: '1' },
 });
 await asOwner(postgres.ownerUrl, 'alter role svc_app set max_parallel_workers_per_gather = 0');
@@ -79,15 +79,13 @@ try {
       }
       console.error(counting, filter, JSON.stringify([processor[filter], clock[filter]]));
     }
-    console.log(
-      `${counting}: processor time of the database (ms), the value in the middle / the worst value`,
-    );
+    console.log(`${counting}: CPU time of the database (ms), median value / worst value`);
     console.table(processor);
-    console.log(`${counting}: by the clock (ms), p50 / p99 of all requests`);
+    console.log(`${counting}: wall-clock time (ms), p50 / p99 of all requests`);
     console.table(clock);
   }
   if (only === undefined || only === 'export') {
-    console.log('first byte of an export of 10,000 by the clock (ms), median / worst of ten');
+    console.log('first byte of an export of 10,000 rows, wall-clock time (ms), median / worst of ten');
     console.table(
       Object.fromEntries(
         await inTurn(Object.entries(callers), async ([caller, token]) => [
@@ -107,7 +105,7 @@ function FILTERS(): Record<string, string[]> {
   const each = <T>(values: readonly T[], make: (value: T) => string) => values.map(make);
   return {
     none: [''],
-    'page 2 to 20': each([2, 5, 10, 20], (n) => `page=${n}`),
+    'pages 2 to 20': each([2, 5, 10, 20], (n) => `page=${n}`),
     action: each(
       [
         'thing0.action0',
@@ -198,13 +196,13 @@ async function inTurn<T, R>(values: readonly T[], work: (value: T) => Promise<R>
   return results;
 }
 
-/** The installation with its entries, made now or by an earlier run. */
+/** The installation with its entries, created now or by an earlier run. */
 async function prepared(): Promise<Ground> {
   const file = path.join(dataDir, `ground-${ENTRIES}.json`);
   try {
     return JSON.parse(await readFile(file, 'utf8')) as Ground;
   } catch {
-    // Made below.
+    // It does not exist yet and is created below.
   }
   const partnerId = await buildPartner(app);
   const orgIds: string[] = [];
@@ -228,7 +226,7 @@ async function prepared(): Promise<Ground> {
   return ground;
 }
 
-/** Processor time that a process of Postgres has had, in ms. */
+/** The CPU time that a Postgres process has used, in ms. */
 async function processorMs(pid: number): Promise<number> {
   const [ns] = (await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ');
   return Number(ns) / 1e6;

@@ -1,12 +1,15 @@
 import { asOwner } from '../../test/support/test-postgres.ts';
 
-/** An installation with so many entries over two years, laid down as time passes: the chains lie among each other. */
+/**
+ * Creates an installation with the given number of entries over two years, in order of time, so the chains are
+ * interleaved.
+ */
 
 export interface Seeded {
-  /** Of the large partner: the first has 30 % of all entries, the others 40 % between them. */
+  /** Organizations of the large partner: the first has 30 % of all entries, the others share 40 %. */
   orgIds: string[];
   partnerId: string;
-  /** Two organizations with hardly any entries. */
+  /** Two organizations with very few entries. */
   small: { partnerId: string; orgIds: string[] };
 }
 
@@ -24,8 +27,9 @@ export async function seedEntries(ownerUrl: string, seeded: Seeded, entries: num
     insert into organizations (id, partner_id, name, slug)
     select gen_random_uuid(), p.id, 'Org ' || n, 'org-' || n from p, generate_series(1, 4) n`,
   );
-  // Chain numbers: 0 the large organization, 1 to 99 its neighbours, 100 the partner itself, 101 and 102 the small
-  // ones, then the others.
+  // Chain numbers: 0 is the large organization, 1 to 99 are the other organizations of its partner, 100 is that
+  // partner,
+  // 101 and 102 are the small organizations, then all others.
   await sql('create table bench_chains (no int primary key, org_id uuid, partner_id uuid)');
   await sql(
     `insert into bench_chains select ord - 1, id, $2 from unnest($1::uuid[]) with ordinality as u (id, ord)`,
@@ -40,7 +44,7 @@ export async function seedEntries(ownerUrl: string, seeded: Seeded, entries: num
     `insert into bench_chains select 102 + row_number() over (order by o.id), o.id, o.partner_id
     from organizations o join partners p on p.id = o.partner_id where p.slug like 'other-%'`,
   );
-  // Twenty people for each chain and ten who work for all of the large partner's, two of whom hardly ever did.
+  // Twenty people per chain, and ten who work in all chains of the large partner; two of them acted very rarely.
   await sql(
     `insert into users (id, email, name)
     select md5('person ' || c.no || ' ' || n)::uuid, 'p' || n || '.c' || c.no || '@example.com', 'Person ' || n || ' Of' || c.no
@@ -100,7 +104,7 @@ export async function seedEntries(ownerUrl: string, seeded: Seeded, entries: num
     from audit_signing_keys k, audit_logs l order by l.chain_id, l.seq desc
     on conflict (chain_id) do update set seq = excluded.seq, checksum = excluded.checksum; commit`,
   );
-  // As the sealer notes them.
+  // As the sealer records them.
   await sql(
     `set work_mem = '1GB';
     insert into audit_actors select distinct chain_id, actor_id, actor_email from audit_logs where actor_type <> 'agent'
@@ -108,7 +112,7 @@ export async function seedEntries(ownerUrl: string, seeded: Seeded, entries: num
     insert into audit_resources (chain_id, resource_type, resource_name)
     select distinct chain_id, resource_type, resource_name from audit_logs on conflict do nothing`,
   );
-  // A table that nothing protects would keep the server from starting.
+  // A table without row-level security would keep the server from starting.
   await sql('drop table bench_chains');
   await sql('vacuum analyze');
 }

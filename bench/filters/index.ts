@@ -11,11 +11,11 @@ import { handwritten, questions, type Question } from './questions.ts';
 import { DEVICES, OF_PARTNER, ORGANIZATIONS, organizationId, PARTNER, seed } from './seed.ts';
 
 /**
- * `npm run bench:filters`: previews of five common questions through the whole of POST /filters/preview (HTTP, sign-in
- * check, checks of the conditions, audit entry, answer), and pages of the list of devices, for a partner of 50,000
- * devices and for one of its organizations of 5,000, in a database of a million. Each beside SQL that was written by
- * hand for the same question, in the same kind of transaction, in turns. BENCH_OWNER_URL and BENCH_APP_URL: a database
- * that was seeded before.
+ * `npm run bench:filters` measures previews of five common filters through the whole of POST /filters/preview (HTTP,
+ * sign-in check, validation of the conditions, audit entry, response), and pages of the list of devices. The callers
+ * are a partner of 50,000 devices and one of its organizations of 5,000, in a database of a million. Previews
+ * alternate with hand-written SQL for the same question in the same kind of transaction. BENCH_OWNER_URL and
+ * BENCH_APP_URL name a database that was seeded before.
  */
 
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 40);
@@ -60,8 +60,8 @@ try {
 }
 
 /**
- * The node that held the seeded devices is lost, which a server notes soon after its start: three quarters of a million
- * rows, and nothing is measured meanwhile.
+ * Waits until the server has marked the node of the seeded devices as lost, which it does soon after its start. This
+ * writes three quarters of a million rows, so nothing is measured before it is done.
  */
 async function untilLostNodeIsNoted(): Promise<void> {
   const connected = async () =>
@@ -118,7 +118,7 @@ async function measurePreview({ person, scope }: Reader, question: Question) {
   return { devices: counts[0], ...(await inTurns({ request, preview, byHand })) };
 }
 
-/** `preview` checks, compiles and asks, as `request` does, without HTTP, sign-in and audit entry. */
+/** `preview` validates, compiles and queries like `request`, but without HTTP, sign-in check and audit entry. */
 async function inTurns(ways: Record<'request' | 'preview' | 'byHand', () => Promise<unknown>>) {
   const times: Record<string, number[]> = { request: [], preview: [], byHand: [] };
   for (let round = -2; round < ROUNDS; round++) {
@@ -133,7 +133,7 @@ async function inTurns(ways: Record<'request' | 'preview' | 'byHand', () => Prom
     'request p50': rounded(at(request, 0.5)),
     'request p95': rounded(at(request, 0.95)),
     'preview p50': rounded(at(preview, 0.5)),
-    'by hand p50': rounded(at(byHand, 0.5)),
+    'hand-written p50': rounded(at(byHand, 0.5)),
     ratio: Math.round((at(preview, 0.5) / at(byHand, 0.5)) * 100) / 100,
   };
 }
@@ -143,7 +143,7 @@ function PAGES(): [string, string][] {
     'sort=hostname',
     'sort=lastSeenAt&order=desc',
     'sort=status',
-    // As nobody is connected, those that are offline are nearly all, and those that are online are none.
+    // No device is connected, so nearly all are offline and none is online.
     'sort=agentVersion&status=offline',
     'sort=agentVersion&status=online',
     'osType=linux&sort=enrolledAt',

@@ -1,11 +1,11 @@
 import { groupId, siteId } from './seed.ts';
 
-/** Five common questions: as a filter, and as somebody would write it who knows SQL and this schema well. */
+/** Five common questions, each as a filter and as an expert in SQL and this schema would write it. */
 
 export interface Question {
   name: string;
   conditions: object;
-  /** Joins and conditions, with `d` for devices. */
+  /** SQL joins and conditions; `d` is the devices table. */
   joins: string;
   where: string;
 }
@@ -19,7 +19,7 @@ const of = (field: string, operator: string, value?: unknown) => ({
 const and = (...conditions: object[]) => ({ operator: 'AND', conditions });
 const or = (...conditions: object[]) => ({ operator: 'OR', conditions });
 
-/** @param orgIds  what the reader can see; the first is asked for by name */
+/** @param orgIds  the organizations that the caller can see; one question names the first of them */
 export const questions = (orgIds: readonly string[]): readonly Question[] => [
   {
     name: '1 condition: status',
@@ -72,7 +72,7 @@ export const questions = (orgIds: readonly string[]): readonly Question[] => [
       and (d.hardware ->> 'ramTotalMb')::int >= 8192 and d.enrolled_at > now() - interval '900 days'`,
   },
   {
-    name: '20 conditions: all sorts, four levels',
+    name: '20 conditions: all kinds, four levels',
     conditions: or(
       and(
         of('osType', 'in', ['windows', 'macos']),
@@ -118,7 +118,7 @@ export const questions = (orgIds: readonly string[]): readonly Question[] => [
   },
 ];
 
-/** Counted, and the first ten by name, in one statement. */
+/** One statement that returns the count and the first ten devices by name. */
 export const handwritten = ({ joins, where }: Question, mine: string): string => `
   with found as materialized (
     select d.id, lower(d.hostname) as by_name from devices d ${joins} where ${mine} and d.condition <> 'decommissioned' and (${where})

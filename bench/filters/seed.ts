@@ -1,10 +1,10 @@
 import { asOwner } from '../../test/support/test-postgres.ts';
 
-/** A fleet of a size that hurts: all of it in SQL, in the order in which it is read. */
+/** Creates a large fleet in SQL, stored in the order in which it is read. */
 
 export const DEVICES = Number(process.env['BENCH_DEVICES'] ?? 1_000_000);
 export const ORGANIZATIONS = 200;
-/** Of the partner that is measured; the others belong to another one. */
+/** The number of organizations of the measured partner; all others belong to a second partner. */
 export const OF_PARTNER = 10;
 
 export const PARTNER = '01900000-0000-7000-8000-000000000001';
@@ -12,7 +12,7 @@ const OTHER_PARTNER = '01900000-0000-7000-8000-000000000002';
 
 const id = (kind: number, n: string) =>
   `('0190000${kind}-0000-7000-8000-' || lpad(to_hex((${n})::bigint), 12, '0'))::uuid`;
-/** The ids of what was seeded, as SQL makes them. */
+/** Ids of the seeded rows, computed as in the SQL below. */
 export const organizationId = (n: number) => `01900001-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 export const siteId = (organization: number, n: number) =>
   `01900002-0000-7000-8000-${(organization * 4 + n).toString(16).padStart(12, '0')}`;
@@ -83,7 +83,7 @@ const STEPS: [string, string][] = [
 export async function seed(ownerUrl: string): Promise<void> {
   for (const [what, statements] of STEPS) {
     const begun = performance.now();
-    // Checking eight million foreign keys one by one would take longer than all the rest.
+    // Checking eight million foreign keys one by one would take longer than everything else.
     const prefix = what === 'statistics' ? '' : 'set session_replication_role = replica; ';
     await asOwner(ownerUrl, prefix + statements);
     console.log(`${what}: ${((performance.now() - begun) / 1000).toFixed(1)} s`);

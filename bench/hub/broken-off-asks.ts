@@ -6,12 +6,12 @@ const WARM_UPS = 5;
 const DROPS = 20;
 const KILLS = 6;
 const DEVICES_EACH = 5;
-/** Until the question has reached the device. */
+/** The time for a query to reach the device. */
 const ON_ITS_WAY_MS = 300;
-/** Until a device that came back is held again, as all nodes see it. */
+/** The time until all nodes see the claim of a device that has reconnected. */
 const CLAIMED_MS = 300;
-/** The lease of a node and a second. */
-const KILL_REACH_MS = 4000;
+/** The lease of a node plus a second. */
+const KILL_TARGET_MS = 4000;
 const BEAT_MS = 1000;
 const QUIET_MS = 6500;
 
@@ -19,13 +19,13 @@ const ASKER = 0;
 const HOLDER = 1;
 
 /**
- * Devices on another node than the asker's that take questions and never answer. First every one of them loses its
- * connection in the midst of a question; then the whole node is killed (-9) at any moment of its beat. Counted is the
- * time until the asker has its answer; values are the longest of all.
+ * Queries devices that are on another node and never respond. First each device loses its connection during a query;
+ * then the whole node is killed with -9 at a random moment of its liveness interval. The figure is the time until the
+ * query is settled, the longest of all.
  */
 export const brokenOffAsks: Figure = {
   number: 7,
-  title: 'Time until a question that is broken off is answered',
+  title: 'Time until an interrupted query is settled',
   async measure() {
     const kills: number[] = [];
     for (let turn = 0; turn < KILLS; turn++) {
@@ -33,8 +33,8 @@ export const brokenOffAsks: Figure = {
       kills.push(...(await withNodes((cluster) => killed(cluster, phaseMs))));
     }
     return [
-      longest('answer after the device dropped', await withNodes(dropped), 100, 20),
-      longest('answer after its node was killed', kills, KILL_REACH_MS, 3000),
+      longest('response after the device disconnected', await withNodes(dropped), 100, 20),
+      longest('response after the node was killed', kills, KILL_TARGET_MS, 3000),
     ];
   },
 };
@@ -67,14 +67,14 @@ async function dropped(cluster: Cluster): Promise<number[]> {
 }
 
 async function killed(cluster: Cluster, phaseMs: number): Promise<number[]> {
-  // A node that has only just come takes nobody for lost: it may not have heard of them yet.
+  // A node that has just started declares no other node lost, because it may not have heard from it yet.
   await pause(QUIET_MS + phaseMs);
   return brokenOff(cluster, 'node_lost', () => {
     process.kill(cluster.nodes[HOLDER]?.pid ?? 0, 'SIGKILL');
   });
 }
 
-/** Milliseconds until each question was answered, and rightly. */
+/** Milliseconds until each query was settled with the expected outcome. */
 async function brokenOff(
   cluster: Cluster,
   expected: string,
@@ -85,12 +85,12 @@ async function brokenOff(
   const brokenAt = performance.timeOrigin + performance.now();
   await breakOff();
   return ((await answers) ?? []).map(({ how, at }) => {
-    if (how !== expected) throw new Error(`it ended as ${how}`);
+    if (how !== expected) throw new Error(`The query ended as ${how} instead of ${expected}.`);
     return at - brokenAt;
   });
 }
 
-function longest(what: string, times: readonly number[], reach: number, stretch: number): Result {
+function longest(what: string, times: readonly number[], target: number, stretchTarget: number): Result {
   const measured = {
     questions: times.length,
     medianMs: rounded(median(times), 1),
@@ -101,8 +101,8 @@ function longest(what: string, times: readonly number[], reach: number, stretch:
     value: rounded(Math.max(...times), 1),
     unit: 'ms',
     better: 'lower',
-    reach,
-    stretch,
+    target,
+    stretchTarget,
     measured,
   };
 }

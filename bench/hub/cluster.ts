@@ -4,9 +4,9 @@ import { addressesOf, type LoadProcess, startLoad } from './load/load-process.ts
 import { ANY_CORE, type OwnProcess, startProcess } from './processes.ts';
 import type { AskingCommands } from './servers/asking.ts';
 
-/** Linux counts processor time in hundredths of a second. */
+/** Linux counts CPU time in hundredths of a second. */
 const TICK_MICROS = 10_000;
-/** Connections that may be under way while devices connect. */
+/** Handshakes in progress while devices connect. */
 const AT_ONCE = 50;
 
 export type NodeKind = 'hub' | 'classic' | 'sharded';
@@ -20,15 +20,17 @@ export interface Node {
   ): Promise<AskingCommands[C]['answer']>;
 }
 
-/** Nodes on a Redis of their own, each with devices that answer at once; the devices of all are one load process. */
+/**
+ * Nodes with their own Redis, each with devices that respond at once. One load process runs the devices of all nodes.
+ */
 export interface Cluster {
   nodes: readonly Node[];
   load: LoadProcess;
-  /** Connects the devices again, where they were closed. */
+  /** Reconnects the devices if they were closed. */
   connect(): Promise<void>;
-  /** The devices of a node, by its number. */
+  /** The devices of a node, given its number. */
   devicesOf(node: number): string[];
-  /** User and system time of all nodes and their Redis since they started, in microseconds. */
+  /** User and system CPU time of all nodes and their Redis since they started, in microseconds. */
   cpuMicros(): number;
   stop(): Promise<void>;
 }
@@ -39,7 +41,7 @@ export async function startCluster(options: {
   kind: NodeKind;
   nodes: number;
   devicesEach: number;
-  /** False where devices only acknowledge that they have the question. */
+  /** False if devices only acknowledge the query. */
   answersAsks?: boolean;
 }): Promise<Cluster> {
   const { kind, devicesEach } = options;
@@ -65,7 +67,7 @@ export async function startCluster(options: {
           tokens: devicesOf(at),
           atOnce: AT_ONCE,
           addresses,
-          // Socket.IO's own answer is the acknowledgement; the hub's devices send a result.
+          // With Socket.IO the acknowledgement is the response; the hub's devices also send a result.
           answersAsks: kind === 'hub' && (options.answersAsks ?? true),
         });
       }
@@ -96,12 +98,12 @@ function startNode(kind: NodeKind, redis: TestRedis, at: number): Promise<OwnPro
 const asNode = (started: OwnProcess): Node => ({
   pid: started.pid,
   port: Number(new URL(started.greeting).port),
-  // The process answers each command as the table says.
+  // The table defines the response to each command.
   ask: (command, order) => started.call(command, order) as Promise<never>,
 });
 
 function cpuMicrosOf(pid: number): number {
-  // Behind the name, which may hold spaces: the 14th and 15th field of all.
+  // The 14th and 15th field, counted after the process name, which may contain spaces.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS;
 }

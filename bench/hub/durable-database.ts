@@ -7,10 +7,13 @@ import { newToken } from '../../src/platform/secrets/tokens.ts';
 import { quietLog } from '../../test/support/quiet-log.ts';
 import type { TestDatabase } from '../../test/support/test-postgres.ts';
 
-/** A migrated database that keeps what it has committed, as in operation; those of tests give that up to be faster. */
+/**
+ * A migrated database with durable commits, as in production. The databases of the tests are not durable, to be
+ * faster.
+ */
 export async function createDurableDatabase(): Promise<TestDatabase> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-bench-'));
-  // The unprivileged account that Postgres runs under, when we are root, must be able to pass.
+  // If we are root, Postgres runs as another user, who needs access to this folder.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog });
   const drop = async () => {

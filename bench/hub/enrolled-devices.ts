@@ -10,13 +10,16 @@ export interface EnrolledDevices {
   database: TestDatabase;
   tokens: string[];
   deviceIds: string[];
-  /** May see and ask all of them. */
+  /** The access token of a person who can see and query all devices. */
   admin: Person;
   /** E-mail addresses of people who can sign in with `PASSWORD`. */
   people: string[];
 }
 
-/** A database with so many devices of one organization that could connect at once. Written as rows: an enrollment each would take minutes. */
+/**
+ * Creates a database with enrolled devices of one organization, as rows, because enrolling each one would take
+ * minutes.
+ */
 export async function enrolledDevices(count: number, given?: TestDatabase): Promise<EnrolledDevices> {
   const database = given ?? (await createTestDatabase());
   const app = await createTestApp({ database });

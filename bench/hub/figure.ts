@@ -1,12 +1,12 @@
-/** One measured value beside what it has to reach; ratios are of two measurements of the same run. */
+/** One measured value with its target. A ratio compares two measurements of the same run. */
 export interface Result {
   what: string;
   value: number;
-  unit: 'ratio' | 'ms' | 'KiB' | 'percent' | 'devices' | 'asks';
+  unit: 'ratio' | 'ms' | 'KiB' | 'percent' | 'devices' | 'queries';
   better: 'higher' | 'lower';
-  reach: number;
-  stretch?: number;
-  /** What the value was made of, each named with its unit, such as `plainSocketIoPerSecond`. */
+  target: number;
+  stretchTarget?: number;
+  /** The measurements behind the value, each named with its unit, such as `plainSocketIoPerSecond`. */
   measured: Readonly<Record<string, number>>;
 }
 
@@ -17,8 +17,8 @@ export interface Figure {
   measure(): Promise<Result[]>;
 }
 
-export function verdict({ value, better, reach, stretch }: Result): 'stretch' | 'reached' | 'missed' {
+export function verdict({ value, better, target, stretchTarget }: Result): 'stretch' | 'reached' | 'missed' {
   const isWithin = (bound: number) => (better === 'higher' ? value >= bound : value <= bound);
-  if (stretch !== undefined && isWithin(stretch)) return 'stretch';
-  return isWithin(reach) ? 'reached' : 'missed';
+  if (stretchTarget !== undefined && isWithin(stretchTarget)) return 'stretch';
+  return isWithin(target) ? 'reached' : 'missed';
 }

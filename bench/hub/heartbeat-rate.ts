@@ -6,7 +6,7 @@ import { LOAD_CORE, stayOn } from './processes.ts';
 import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
 
 const DEVICES = 10_000;
-/** Heartbeats under way at any time: enough that neither side waits for the other. */
+/** Heartbeats in progress at any time: enough that neither side waits for the other. */
 const IN_FLIGHT = 1000;
 const WARM_UP_SECONDS = 5;
 const SECONDS = 6;
@@ -15,15 +15,15 @@ const TURNS = 3;
 const SERVERS = ['muster', 'plain-socket-io', 'raw-ws'] as const;
 
 /**
- * Heartbeats of 431 bytes from 10,000 connected devices, each followed by the next as soon as it is answered. Muster
- * does all it does with one: it is parsed, taken by the device's actor, written behind to Postgres, and answered with
- * what the agent may have to do. Plain Socket.IO acknowledges without looking; `ws` echoes. The rate is that of one
- * core: a million microseconds by the server's own CPU time for each, so that a busy machine changes little. The three
- * are connected together and loaded in turn; values are the medians of the turns.
+ * Heartbeats of 431 bytes from 10,000 connected devices; each response is followed by the next heartbeat. Muster runs
+ * the full path: it parses the heartbeat, passes it to the device's actor, writes it to Postgres asynchronously, and
+ * responds with pending work. Plain Socket.IO acknowledges without reading; `ws` echoes. The rate per core is a
+ * million microseconds divided by the server's CPU time per heartbeat, so that a busy machine changes little. All
+ * three servers are connected at the same time and loaded in turn; values are medians of the turns.
  */
 export const heartbeatRate: Figure = {
   number: 1,
-  title: 'Heartbeat round trips a second and core, 10,000 devices',
+  title: 'Heartbeats per second and core, 10,000 devices',
   async measure() {
     stayOn(LOAD_CORE);
     const fleet = await enrolledDevices(DEVICES);
@@ -81,12 +81,17 @@ function results([muster = [], plain = [], raw = []]: number[][]): Result[] {
   };
   const ratio = { unit: 'ratio', better: 'higher', measured } as const;
   return [
-    { what: 'heartbeats, of plain Socket.IO', value: rounded(musterRate / plainRate), reach: 0.95, ...ratio },
     {
-      what: 'heartbeats, of raw ws',
+      what: 'heartbeats, relative to plain Socket.IO',
+      value: rounded(musterRate / plainRate),
+      target: 0.95,
+      ...ratio,
+    },
+    {
+      what: 'heartbeats, relative to raw ws',
       value: rounded(musterRate / rawRate),
-      reach: 0.55,
-      stretch: 0.7,
+      target: 0.55,
+      stretchTarget: 0.7,
       ...ratio,
     },
   ];

@@ -9,17 +9,19 @@ const DEVICES = 10_000;
 const WARM_UP_DEVICES = 1000;
 const TURNS = 3;
 /**
- * In both servers. Without them V8 gives back what it likes, tens of megabytes more or less from start to start: pages of
- * old memory that are half empty, and the young generation, of which the size is what the load before made it.
+ * Flags of both servers. Without them the amount of memory that V8 returns to the system differs by tens of megabytes
+ * from start to start: half-empty pages of the old generation, and the young generation, whose size depends on the
+ * earlier load.
  */
 const NODE_FLAGS = ['--expose-gc', '--compact-on-every-full-gc', '--max-semi-space-size=1'];
-/** Presence is written, and buffers of the handshakes are given back. */
+/** The time to write presence and to release the buffers of the handshakes. */
 const SETTLE_MS = 5000;
 
 /**
- * Resident memory of a server per connected device, after forced collections that close gaps: with 10,000 devices, each
- * of which has sent one heartbeat as an agent does when it comes in, less what the same process had before. That much of
- * Muster less that much of plain Socket.IO, which forgets the heartbeats. A new process each time, in turn; medians.
+ * Resident memory of a server per connected device, after forced compacting collections: the memory with 10,000
+ * devices, each of which has sent one heartbeat, minus the memory of the same process before. The figure is this
+ * value for Muster minus the value for plain Socket.IO, which discards the heartbeats. New processes each time,
+ * alternating; medians.
  */
 export const idleMemory: Figure = {
   number: 2,
@@ -53,8 +55,8 @@ export const idleMemory: Figure = {
         value: rounded(measured.musterRssKiB - measured.plainRssKiB),
         unit: 'KiB',
         better: 'lower',
-        reach: 1,
-        stretch: -1.5,
+        target: 1,
+        stretchTarget: -1.5,
         measured,
       },
     ];
@@ -74,7 +76,7 @@ async function perDevice(
 ): Promise<PerDevice> {
   const server = await startMeasured(name, { env, nodeFlags: NODE_FLAGS });
   const order = { kind: 'agent', port: server.port, atOnce: 100, answersAsks: true } as const;
-  // What is made once, such as compiled code and pools, belongs to no device.
+  // Warms up what exists once per process, such as compiled code and pools, so that it is not counted per device.
   const first = await startLoad();
   await first.order('connect', {
     ...order,
@@ -83,7 +85,7 @@ async function perDevice(
   });
   await first.order('closedLoop', { seconds: 1, inFlight: 100 });
   await first.stop();
-  // Longer than a device's grace.
+  // Longer than the grace period of a device.
   await pause(SETTLE_MS + 3000);
   const before = await server.measure('settled');
 

@@ -17,8 +17,9 @@ import { silentDevices } from './silent-devices.ts';
 import { slowDashboard } from './slow-dashboard.ts';
 
 /**
- * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub beside its baselines,
- * prints a table, and writes all of it to `bench/results/hub.json`. Servers and load are processes of their own.
+ * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub against its baselines,
+ * prints a table, and writes all results to `bench/results/hub.json`. Servers and load generators are separate
+ * processes.
  */
 
 const FIGURES: readonly Figure[] = [
@@ -50,13 +51,13 @@ for (const figure of chosen) {
 await stopTestPostgres();
 
 console.table(
-  rows.map(({ figure, what, value, unit, reach, stretch, verdict: said }) => ({
+  rows.map(({ figure, what, value, unit, target, stretchTarget, verdict: said }) => ({
     figure,
     what,
     value,
     unit,
-    reach,
-    stretch: stretch ?? '',
+    target,
+    stretchTarget: stretchTarget ?? '',
     verdict: said,
   })),
 );

@@ -4,7 +4,7 @@ import type { Figure } from './figure.ts';
 const DEVICES_EACH = 50;
 const IN_FLIGHT = 20;
 const CALM_MS = 2000;
-/** Longer than a lease, so that the node is taken for lost meanwhile, and than the baseline's time-out. */
+/** Longer than a lease, so that the node is declared lost, and longer than the baseline's timeout. */
 const HUNG_MS = 7000;
 const KILLED_MS = 6000;
 const SECONDS = (CALM_MS + HUNG_MS + KILLED_MS) / 1000;
@@ -15,23 +15,23 @@ const HUNG = 2;
 const KILLED = 3;
 
 /**
- * The first of four nodes asks devices of the second without pause, while the third, which holds none of them, is held
- * still (SIGSTOP), and then the fourth killed. No question may be lost for that. The official adapter beside it asks
- * every node, also those that cannot answer.
+ * The first of four nodes queries devices of the second continuously. Meanwhile the third, which holds none of these
+ * devices, is paused (SIGSTOP), and then the fourth is killed. No query may be lost. The official adapter, for
+ * comparison, asks every node, including those that cannot respond.
  */
 export const lostBystanders: Figure = {
   number: 6,
-  title: 'Questions lost while nodes that do not hold the device hang and die',
+  title: 'Queries lost while uninvolved nodes hang and die',
   async measure() {
     const muster = await askMeanwhile('hub');
     const classic = await askMeanwhile('classic');
     return [
       {
-        what: 'questions that were not answered',
+        what: 'queries without a response',
         value: muster.asked - muster.answered,
-        unit: 'asks',
+        unit: 'queries',
         better: 'lower',
-        reach: 0,
+        target: 0,
         measured: {
           musterAsked: muster.asked,
           musterAnswered: muster.answered,
@@ -57,7 +57,7 @@ async function askMeanwhile(kind: NodeKind) {
     await pause(HUNG_MS);
     process.kill(pidOf(KILLED), 'SIGKILL');
     const tally = await asking;
-    if (tally === undefined) throw new Error('nobody asked');
+    if (tally === undefined) throw new Error('The asking node returned no tally.');
     return tally;
   } finally {
     if (isHung) process.kill(pidOf(HUNG), 'SIGCONT');

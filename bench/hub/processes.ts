@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-/** Processes of a figure's own: the servers on one core, everything that loads them on the other. */
+/** Starts the processes of a figure: the servers on one core, everything that loads them on the other. */
 
 export const SERVER_CORE = '0';
 export const LOAD_CORE = '1';
@@ -13,16 +13,16 @@ export const ANY_CORE = `0-${availableParallelism() - 1}`;
 const TASKSET = '/usr/bin/taskset';
 const canPin = existsSync(TASKSET) && availableParallelism() > 1;
 
-/** Puts this process on these cores, and with it what it starts from now on, such as Postgres. */
+/** Pins this process to these cores, including everything it starts from now on, such as Postgres. */
 export function stayOn(cores: string): void {
   if (canPin) execFileSync(TASKSET, ['-cp', cores, String(process.pid)], { stdio: 'ignore' });
 }
 
 export interface OwnProcess {
   pid: number;
-  /** What it said first: that it is ready, or its URL. */
+  /** Its first message: that it is ready, or its URL. */
   greeting: string;
-  /** Sends an order and waits for its answer. */
+  /** Sends a command and waits for its response. */
   call(command: string, ask: unknown): Promise<unknown>;
   stop(): Promise<void>;
 }

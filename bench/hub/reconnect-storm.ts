@@ -12,19 +12,19 @@ const DEVICES = 10_000;
 const SIGN_INS_PER_SECOND = 5;
 const TURNS = 2;
 const CALM_MS = 10_000;
-/** By then every device has been let in or told when to come: after that it is as busy as admission allows. */
+/** By then every device was admitted or told when to retry; afterwards the load is what admission control allows. */
 const RUSH_MS = 5000;
 
 /**
- * 10,000 connected devices lose their connections in one moment and all come back in the next, without the spread that
- * agents give themselves, as behind a proxy that was started anew. Admission is the default; who is told to come later
- * waits as the agent program does. Meanwhile people sign in, five a second, from a process of their own. The storm lasts
- * until every device is back; the delay of the event loop is taken of its first five seconds, in which the rush is.
- * Worst of two storms; sign-ins of both.
+ * 10,000 connected devices lose their connections at the same moment and reconnect at once, without the random delay
+ * of real agents, as after the restart of a proxy. Admission control has its defaults; refused devices wait as the
+ * agent program does. Meanwhile people sign in, five per second, from a separate process. The storm lasts until every
+ * device is back; the event loop delay is measured in its first five seconds, which have the highest load. The values
+ * are the worse of two storms, and the sign-ins of both.
  */
 export const reconnectStorm: Figure = {
   number: 10,
-  title: '10,000 devices come back at once',
+  title: '10,000 devices reconnect at once',
   async measure() {
     stayOn(LOAD_CORE);
     const fleet = await enrolledDevices(DEVICES);
@@ -80,7 +80,7 @@ export const reconnectStorm: Figure = {
         allBackMsWorst: worst(storms.map(({ back }) => back.ms)),
         toldToComeLater: worst(storms.map(({ back }) => back.refusals)),
         connectionsFailed: worst(storms.map(({ back }) => back.failures)),
-        // Where fewer may wait than come, some are dropped and come again after a second: docs/performance.md, Kernel.
+        // A smaller accept queue drops some connections, which retry after a second: docs/performance.md, Kernel.
         somaxconn: Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')),
       };
       const common = { unit: 'ms', better: 'lower', measured } as const;
@@ -88,10 +88,10 @@ export const reconnectStorm: Figure = {
         {
           what: 'event loop delay p99 in the first 5 s',
           value: measured.loopDelayP99MsInTheRush,
-          reach: 200,
+          target: 200,
           ...common,
         },
-        { what: 'sign-in p99 in the storm', value: measured.signInP99Ms, reach: 1000, ...common },
+        { what: 'sign-in p99 during the storm', value: measured.signInP99Ms, target: 1000, ...common },
       ];
     } finally {
       await people.stop();

@@ -7,12 +7,13 @@ const SECONDS = 2;
 const TURNS = 7;
 
 /**
- * One question after the other to devices on the same node and, in turn with that, to devices on another one. What the
- * way through the cluster adds is the difference between the two medians of a turn; the value is the median of those.
+ * Queries, one at a time, to devices on the same node, alternating with queries to devices on another node. The cost
+ * of the way through the cluster is the difference between the two medians of a turn; the value is the median of
+ * these differences.
  */
 export const remoteAskTime: Figure = {
   number: 5,
-  title: 'Time that another node adds to a question',
+  title: 'Increase of the query time if the device is on another node',
   async measure() {
     const cluster = await startCluster({ kind: 'hub', nodes: 2, devicesEach: DEVICES_EACH });
     const medianTime = async (node: number, seconds = SECONDS) => {
@@ -32,12 +33,12 @@ export const remoteAskTime: Figure = {
       const extra = remote.map((ms, turn) => ms - (local[turn] ?? 0));
       return [
         {
-          what: 'median time of a question to another node, beyond one to the same node',
+          what: 'median query time, another node minus the same node',
           value: rounded(median(extra), 3),
           unit: 'ms',
           better: 'lower',
-          reach: 0.5,
-          stretch: 0.3,
+          target: 0.5,
+          stretchTarget: 0.3,
           measured: {
             localP50Ms: median(local),
             remoteP50Ms: median(remote),

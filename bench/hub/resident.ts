@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Resident memory of these processes together, in KiB, as Linux counts it. */
+/** The total resident memory of these processes in KiB, as Linux reports it. */
 export function residentKiB(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
     const [, size] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];

@@ -6,7 +6,7 @@ import { median, rounded } from './load/percentiles.ts';
 import { LOAD_CORE, stayOn } from './processes.ts';
 import { LIFTED_ADMISSION, onDatabase, type ServerProcess, startMeasured } from './servers/server-process.ts';
 
-/** Each kind of bad device. */
+/** The number of devices of each misbehaving kind. */
 const DEVICES = 1000;
 const HEARTBEAT_SECONDS = 1;
 const FLAPS_PER_SECOND = 50;
@@ -14,20 +14,20 @@ const ASKS_PER_SECOND = 40;
 const WARM_UP_MS = 60_000;
 const QUARTER_MS = 35_000;
 const QUARTERS = 4;
-/** Silent devices are cut off together and come back together, which moves the heap: over two such rounds. */
+/** Silent devices disconnect and reconnect together, which moves the heap, so samples cover two such rounds. */
 const SAMPLES = 10;
 
 /**
- * The heap beside devices that misbehave, compressed: an hour at one heartbeat a minute becomes three minutes at one a
- * second, so 180 heartbeats a device instead of 60, 9,000 connections that end and come back, 7,000 questions that
- * nobody answers, and silence that counts after 2.5 seconds instead of 150. What is not compressed: the sweep of each
- * second, the grace of 5 s after a connection ended, the 30 s after which a question is given up, pings, and caches
- * that last by the clock. A leak that grows with time alone and not with what happens would show a twentieth of itself.
+ * The heap of a server with misbehaving devices, in compressed time: an hour with one heartbeat per minute becomes
+ * three minutes with one per second. That is 180 heartbeats per device instead of 60, 9,000 reconnects, 7,000 queries
+ * without a response, and silence that is detected after 2.5 seconds instead of 150. Not compressed are the sweep
+ * every second, the grace period of 5 s after a disconnect, the query timeout of 30 s, pings, and caches that expire
+ * by the clock. A leak that grows only with time, not with events, would show a twentieth of its size.
  *
- * 1,000 devices flap while they send heartbeats; 1,000 take questions and answer none; 1,000 fall silent, are cut off
- * and come back. After a minute of all that, when the questions that are open at any time have reached their number,
- * the heap is measured ten times after forced collections, and again after each quarter; the drift is from the first
- * of these medians to the last.
+ * 1,000 devices flap while they send heartbeats, 1,000 receive queries without responding, and 1,000 fall silent, are
+ * disconnected and reconnect. After a minute, when the number of open queries is stable, the heap is sampled ten
+ * times after forced collections, and again after each quarter. The drift is the change from the first of these
+ * medians to the last.
  */
 export const silentDevices: Figure = {
   number: 12,
@@ -77,11 +77,11 @@ export const silentDevices: Figure = {
       );
       return [
         {
-          what: 'drift of the heap',
+          what: 'heap drift',
           value: rounded(((last - first) / first) * 100),
           unit: 'percent',
           better: 'lower',
-          reach: 5,
+          target: 5,
           measured: {
             ...points,
             flapped,
@@ -100,7 +100,7 @@ export const silentDevices: Figure = {
   },
 };
 
-/** Each sample takes a second. */
+/** Samples the heap; each sample takes a second. */
 async function medianHeapMiB(server: ServerProcess): Promise<number> {
   const samples: number[] = [];
   for (let sample = 0; sample < SAMPLES; sample++) {
@@ -109,7 +109,7 @@ async function medianHeapMiB(server: ServerProcess): Promise<number> {
   return median(samples);
 }
 
-/** Asks one device after the other for its logs, at a fixed pace, and waits for none of them. */
+/** Queries the logs of one device after another at a fixed rate, without waiting for responses. */
 function askInTurn(url: string, token: string, deviceIds: string[]) {
   let turn = 0;
   let ended = 0;
@@ -117,7 +117,7 @@ function askInTurn(url: string, token: string, deviceIds: string[]) {
     const deviceId = deviceIds[turn++ % deviceIds.length];
     call(`${url}/api/v1/devices/${deviceId}/eventlogs/live`, 'GET', { token }).then(
       () => (ended += 1),
-      // At the end, when the server is gone.
+      // At the end, when the server has stopped.
       () => {},
     );
   }, 1000 / ASKS_PER_SECOND);

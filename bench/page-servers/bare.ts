@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 
-/** The floor: one bare prepared query as the owner, without row level security, and its rows as JSON. */
+/** The baseline: a single prepared query as the owner, without row-level security, returned as JSON. */
 
 const { BENCH_OWNER_URL = '', BENCH_PARTNER_ID = '', BENCH_POOL = '10' } = process.env;
 const pool = new pg.Pool({ connectionString: BENCH_OWNER_URL, max: Number(BENCH_POOL) });

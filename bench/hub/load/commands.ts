@@ -1,16 +1,22 @@
-/** What a load process can be told to do, and what it answers. Both ends are ours, so the types are the contract. */
+/** The commands of a load process and their responses. Both ends are ours, so the types are the contract. */
 export interface LoadCommands {
-  /** Connects one agent for each token, at most `atOnce` handshakes being under way. Answers when all are in. */
+  /** Connects one agent per token with at most `atOnce` handshakes in progress. Resolves when all are connected. */
   connect: { ask: ConnectOrder; answer: { connected: number; ms: number } };
-  /** Each of `inFlight` heartbeats is followed by the next as soon as it is answered, over all connections in turn. */
+  /**
+   * Keeps `inFlight` heartbeats in progress over all connections in turn: each response is followed by the next
+   * heartbeat.
+   */
   closedLoop: { ask: { seconds: number; inFlight: number }; answer: { roundTrips: number; seconds: number } };
-  /** Heartbeats at a fixed pace, whether or not they are answered. */
+  /** Sends heartbeats at a fixed rate, whether or not they are answered. */
   openLoop: { ask: { seconds: number; perSecond: number }; answer: Latencies };
-  /** Every agent sends its heartbeats so far apart, spread evenly, until told otherwise; 0 ends that. */
+  /** Every agent sends heartbeats at this interval, spread evenly, until the next such command; 0 stops them. */
   beatEvery: { ask: { ms: number }; answer: { beating: number } };
-  /** Ends so many connections a second and has each come back half a second later, until told otherwise. */
+  /** Closes this many connections per second and reopens each half a second later, until the next such command. */
   flap: { ask: { perSecond: number }; answer: { flapped: number } };
-  /** Ends every connection at once; with `spreadMs` 0 all come back in the same moment. Answers when all are in. */
+  /**
+   * Closes every connection at once; with `spreadMs` 0 all reconnect at the same moment. Resolves when all are
+   * connected.
+   */
   comeBack: { ask: { spreadMs: number }; answer: ComeBack };
   count: { ask: Record<string, never>; answer: { connected: number; commands: number; connections: number } };
   close: { ask: Record<string, never>; answer: { closed: number } };
@@ -20,39 +26,39 @@ export interface ConnectOrder {
   /** An agent of the hub, or a bare websocket whose server echoes. */
   kind: 'agent' | 'echo';
   port: number;
-  /** Agent tokens; where the server does not look, any text. */
+  /** Agent tokens; any text if the server does not check them. */
   tokens: string[];
   atOnce: number;
-  /** Source addresses, taken in turn: one of them has 28,000 ports to one server. */
+  /** Source addresses, used in turn, because one address has 28,000 ports to one server. */
   addresses: string[];
-  /** Live questions are answered with an empty list of logs, or only received. */
+  /** Whether live queries are answered with an empty list of logs, or only received. */
   answersAsks: boolean;
 }
 
-/** Milliseconds between writing a heartbeat and reading its answer, and how late the writing was. */
+/** Milliseconds between writing a heartbeat and reading its response, and how late it was written. */
 export interface Latencies {
   sent: number;
   answered: number;
-  /** Heartbeats that were not sent because the one before had no answer yet. */
+  /** Heartbeats that were not sent because the previous one had no response yet. */
   skipped: number;
   p50: number;
   p99: number;
   p999: number;
   max: number;
-  /** How late the load itself was, which is in nobody's answer time. */
+  /** The delay of the load generator itself, which is not part of the response times. */
   loadLateP99: number;
 }
 
 export interface ComeBack {
   ms: number;
-  /** Times an agent was told to try later. */
+  /** How often an agent was told to retry later. */
   refusals: number;
-  /** Connections that ended before the agent was in, without a refusal. */
+  /** Connections that ended before the handshake was done, without a refusal. */
   failures: number;
 }
 
 export type LoadCommand = keyof LoadCommands;
-/** One order with a number that its answer carries. */
+/** One command, with a number that its response repeats. */
 export type LoadOrder = {
   [C in LoadCommand]: { number: number; command: C; ask: LoadCommands[C]['ask'] };
 }[LoadCommand];

@@ -16,7 +16,7 @@ export class Fleet {
   #failures = 0;
   #flapped = 0;
   #closing = false;
-  /** What is to happen when an agent is in, or its heartbeat answered, beside the counting. */
+  /** Callbacks for a connected agent and for a heartbeat response, in addition to counting them. */
   #onConnected: (agent: SimulatedAgent) => void = () => {};
   #onAnswered: (agent: SimulatedAgent) => void = () => {};
   readonly #back = new Map<SimulatedAgent, number>();
@@ -36,7 +36,7 @@ export class Fleet {
       agent.drop();
     },
     closed: (agent) => {
-      if (agent.isConnected) throw new Error('an agent is connected and closed');
+      if (agent.isConnected) throw new Error('An agent that should be closed is connected.');
       if (this.#closing) return;
       const told = this.#back.get(agent);
       if (told === undefined) this.#failures += 1;
@@ -53,7 +53,7 @@ export class Fleet {
   get commands(): number {
     return this.#commands;
   }
-  /** Connections that came to be, over all. */
+  /** The number of connections established so far. */
   get connections(): number {
     return this.#connected;
   }
@@ -114,7 +114,7 @@ export class Fleet {
     const taken = (performance.now() - startedAt) / 1000;
     const counted = roundTrips;
     this.#onAnswered = () => {};
-    // What is still under way is answered before anybody measures something else.
+    // Waits for heartbeats in progress before anything else is measured.
     await new Promise((resolve) => setTimeout(resolve, 500));
     return { roundTrips: counted, seconds: taken };
   }
@@ -166,7 +166,7 @@ export class Fleet {
     return this.#agents.splice(0).length;
   }
 
-  /** Waits until so many more have come in since `start`. */
+  /** Waits until this many more agents have connected since `start`. */
   #untilIn(count: number, start: () => void): Promise<void> {
     const before = this.#connected;
     return new Promise((resolve) => {
@@ -181,8 +181,8 @@ export class Fleet {
   }
 }
 
-/** As the agent program does it. */
+/** The delay that the agent program would use. */
 function waitAfter({ code, retryAfterMs }: Refusal): number {
-  if (retryAfterMs === undefined) throw new Error(`an agent was turned away for good: ${code}`);
+  if (retryAfterMs === undefined) throw new Error(`An agent was refused permanently: ${code}`);
   return askedDelay(retryAfterMs);
 }

@@ -1,11 +1,11 @@
-/** RFC 6455 from the client's side, as far as a load needs it: whole text frames, masked ahead of time. */
+/** The client side of RFC 6455 as far as the load needs it: complete text frames, masked in advance. */
 
 const MASK = Buffer.from([0x37, 0xfa, 0x21, 0x3d]);
 const TEXT = 0x81;
 const CLOSE = 0x88;
 const MASKED = 0x80;
 
-/** A frame that can be written any number of times; making it is what costs. */
+/** A frame that can be written any number of times, because creating it is the expensive part. */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text, 'utf8');
   const { length } = payload;
@@ -16,14 +16,14 @@ export function textFrame(text: string): Buffer {
   else if (length < 65_536) {
     frame[1] = MASKED | 126;
     frame.writeUInt16BE(length, 2);
-  } else throw new Error(`a load does not send ${length} bytes in one frame`);
+  } else throw new Error(`The load cannot send ${length} bytes in one frame.`);
   MASK.copy(frame, head);
   for (let at = 0; at < length; at++) frame[head + 4 + at] = (payload[at] ?? 0) ^ (MASK[at & 3] ?? 0);
   return frame;
 }
 
 /**
- * Reads the server's frames, which are not masked, and hands on each text where it lies.
+ * Reads the server's unmasked frames and passes on each text without copying it.
  * @returns the offset of the first frame that is not complete, or -1 when the server closes
  */
 export function readFrames(

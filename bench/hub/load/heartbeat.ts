@@ -1,6 +1,6 @@
 import type { Heartbeat } from '../../../src/protocol/index.ts';
 
-/** What a Windows agent says each minute: 431 bytes of JSON, the message of every figure. */
+/** The heartbeat of a Windows agent, 431 bytes of JSON, used in every figure. */
 export const HEARTBEAT: Heartbeat = {
   at: '2026-11-20T10:00:00.000Z',
   agentVersion: '1.4.2',

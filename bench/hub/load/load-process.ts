@@ -11,12 +11,12 @@ export async function startLoad(cores = LOAD_CORE): Promise<LoadProcess> {
   const child = await startProcess('load/main.ts', { cores });
   return {
     pid: child.pid,
-    // The process answers each command as the table says.
+    // The table defines the response to each command.
     order: (command, ask) => child.call(command, ask) as Promise<never>,
     stop: () => child.stop(),
   };
 }
 
-/** Source addresses of a load process; each process has a number of its own. */
+/** Source addresses of a load process, given its number. */
 export const addressesOf = (processNumber: number): string[] =>
   Array.from({ length: 8 }, (_value, index) => `127.0.${processNumber + 1}.${index + 2}`);

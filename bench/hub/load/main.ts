@@ -1,7 +1,7 @@
 import type { LoadCommand, LoadCommands, LoadOrder, LoadReply } from './commands.ts';
 import { Fleet } from './fleet.ts';
 
-/** A load process: does what its parent says, one order at a time or several at once, until the parent lets go. */
+/** A load process: executes the commands of its parent, several at once if requested, until the parent disconnects. */
 
 const fleet = new Fleet();
 
@@ -24,7 +24,7 @@ const DO: { [C in LoadCommand]: (ask: LoadCommands[C]['ask']) => Promise<LoadCom
 };
 
 process.on('message', (order: LoadOrder) => {
-  // The table pairs each command with what is asked of it.
+  // The table pairs each command with its parameters.
   const work = DO[order.command] as (ask: LoadOrder['ask']) => Promise<unknown>;
   const reply = (answer: LoadReply) => void process.send?.(answer);
   work(order.ask).then(

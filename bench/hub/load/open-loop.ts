@@ -3,7 +3,10 @@ import type { Latencies } from './commands.ts';
 import { percentile, rounded, sortedCopy } from './percentiles.ts';
 import type { SimulatedAgent } from './simulated-agent.ts';
 
-/** Heartbeats at a fixed pace, over all agents in turn. Nothing waits for an answer, so a slow server hides nothing. */
+/**
+ * Sends heartbeats at a fixed rate over all agents in turn. It never waits for responses, so a slow server cannot
+ * slow it down.
+ */
 export async function openLoop(
   agents: readonly SimulatedAgent[],
   { seconds, perSecond }: { seconds: number; perSecond: number },

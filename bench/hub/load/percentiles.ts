@@ -1,4 +1,4 @@
-/** The value below which `share` of all lie; 0 where there are none. */
+/** The value below which the given share of all values lies; 0 if there are none. */
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

@@ -2,16 +2,16 @@ import { LOAD_CORE, startProcess } from '../processes.ts';
 
 export interface SignInOrder {
   url: string;
-  /** E-mail addresses, taken in turn; all with one password. */
+  /** E-mail addresses, used in turn, all with the same password. */
   people: string[];
   password: string;
   perSecond: number;
 }
 
 export interface SignInTimes {
-  /** Milliseconds each took. */
+  /** The duration of each sign-in in milliseconds. */
   times: number[];
-  /** Answers other than 200, and none at all. */
+  /** Responses other than 200, and missing responses. */
   refused: number;
 }
 

@@ -1,6 +1,6 @@
 import type { SignInOrder, SignInTimes } from './sign-in-orders.ts';
 
-/** A process of its own that signs people in at a fixed pace, as they do while something else goes on. */
+/** A separate process that signs people in at a fixed rate while something else is measured. */
 
 const state = { isGoing: false };
 let answers: number[] = [];
@@ -19,7 +19,7 @@ async function signIn({ url, people, password }: SignInOrder, turn: number): Pro
       await answer.arrayBuffer();
       return answer.status;
     },
-    // No connection, for all the time that the client gives it: counted with that time.
+    // There was no connection within the client's timeout; it counts with that duration.
     () => 0,
   );
   answers.push(performance.now() - startedAt);

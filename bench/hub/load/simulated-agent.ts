@@ -3,15 +3,15 @@ import { textFrame } from './frames.ts';
 import { HEARTBEAT_JSON } from './heartbeat.ts';
 import { type Target, WebSocketClient, type WebSocketEvents } from './web-socket.ts';
 
-/** What agents tell the fleet they belong to. */
+/** The events that an agent reports to its fleet. */
 export interface AgentEvents {
   connected(agent: SimulatedAgent): void;
-  /** The answer to its heartbeat is here. */
+  /** The response to its heartbeat arrived. */
   answered(agent: SimulatedAgent): void;
   refused(agent: SimulatedAgent, refusal: Refusal): void;
-  /** The connection has ended, whoever ended it. */
+  /** The connection ended, from either side. */
   closed(agent: SimulatedAgent): void;
-  /** A live question came. */
+  /** A live query arrived. */
   asked(agent: SimulatedAgent): void;
 }
 
@@ -23,20 +23,20 @@ export interface AgentSettings {
 
 const NAMESPACE = '/agents,';
 const AGENT_MARK = new URLSearchParams(AGENT_QUERY).toString();
-/** One heartbeat is under way at a time, so all have the same number, and one frame serves every agent. */
+/** An agent has one heartbeat in progress at a time, so all heartbeats have the same number and share one frame. */
 const HEARTBEAT_FRAME = textFrame(`42${NAMESPACE}1["heartbeat",${HEARTBEAT_JSON}]`);
 const ECHO_FRAME = textFrame(HEARTBEAT_JSON);
 const PONG_FRAME = textFrame('3');
 const DIGIT = { ping: 0x32, message: 0x34, open: 0x30, event: 0x32, ack: 0x33, refusal: 0x34 } as const;
-/** An answer that says anything else is none. */
+/** Anything else is not a valid response. */
 const HEARTBEAT_ACK = Buffer.from(`43${NAMESPACE}1[{"ok":true`);
 
-/** The Engine.IO and Socket.IO an agent speaks, by hand. */
+/** A hand-written client for the parts of Engine.IO and Socket.IO that an agent uses. */
 export class SimulatedAgent {
   readonly token: string;
   readonly address: string;
   isConnected = false;
-  /** When its heartbeat was written; 0 while none is under way. */
+  /** When its heartbeat was written; 0 if none is in progress. */
   sentAt = 0;
   #socket: WebSocketClient | undefined;
   readonly #settings: AgentSettings;
@@ -61,7 +61,7 @@ export class SimulatedAgent {
     this.#socket?.send(this.#settings.kind === 'echo' ? ECHO_FRAME : HEARTBEAT_FRAME);
   }
 
-  /** Ends the connection, which is told as `closed`. */
+  /** Closes the connection, which is reported as `closed`. */
   drop(): void {
     this.#socket?.end();
   }
@@ -96,7 +96,7 @@ export class SimulatedAgent {
     }
     switch (bytes[start + 1]) {
       case DIGIT.ack:
-        // Receipts of results are answers too, but have another number.
+        // Receipts of results are responses too, but have another number.
         if (
           bytes.compare(HEARTBEAT_ACK, 0, HEARTBEAT_ACK.length, start, start + HEARTBEAT_ACK.length) === 0
         ) {

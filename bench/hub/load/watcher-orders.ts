@@ -1,10 +1,10 @@
 import { LOAD_CORE, startProcess } from '../processes.ts';
 
-/** What a process of dashboards can be told to do, and what it answers. */
+/** The commands of a dashboard process and their responses. */
 export interface WatcherCommands {
-  /** Connects and subscribes so many, one after the other. */
+  /** Connects and subscribes this many dashboards, one after another. */
   watch: { ask: WatchOrder; answer: { watching: number } };
-  /** What has come since this was asked last. */
+  /** What was received since the previous call. */
   seen: { ask: Record<string, never>; answer: Seen };
   stopReading: { ask: Record<string, never>; answer: Record<string, never> };
 }
@@ -14,12 +14,12 @@ export interface WatchOrder {
 }
 export interface Seen {
   frames: number;
-  /** Updates, and milliseconds from the change to its reading, at those few that look into what they read. */
+  /** Updates, and the milliseconds from a change to its reading at the few dashboards that parse what they read. */
   updatesSeen: number;
   lookers: number;
   delayP50: number;
   delayP99: number;
-  /** Connections that the server has ended, over all. */
+  /** The number of connections that the server has closed so far. */
   closed: number;
 }
 export type WatcherCommand = keyof WatcherCommands;
@@ -35,7 +35,7 @@ export interface Watchers {
 export async function startWatchers(): Promise<Watchers> {
   const child = await startProcess('load/watchers.ts', { cores: LOAD_CORE });
   return {
-    // The process answers each command as the table says.
+    // The table defines the response to each command.
     order: (command, ask) => child.call(command, ask) as Promise<never>,
     stop: () => child.stop(),
   };

@@ -4,7 +4,7 @@ import { percentile, sortedCopy } from './percentiles.ts';
 import type { WatcherCommand, WatcherCommands, WatchOrder } from './watcher-orders.ts';
 import { WebSocketClient } from './web-socket.ts';
 
-/** A process of dashboards: each subscribes to all devices and reads what comes. */
+/** A process with many dashboards, each of which subscribes to all devices and reads what it receives. */
 
 const NAMESPACE = '/dashboard,';
 const CONNECT = textFrame(`40${NAMESPACE}{"token":"any"}`);
@@ -17,7 +17,7 @@ const SUBSCRIBED = `43${NAMESPACE}1[`;
 const DELTA = `42${NAMESPACE}["devices:delta"`;
 const LONGEST_START = DELTA.length;
 const CHANGED_AT = /"lastSeenAt":"([^"]+)"/g;
-/** One in so many looks at when each change happened; the others only count frames. */
+/** One in this many dashboards parses the time of each change; the others only count frames. */
 const LOOKS_CLOSELY = 50;
 
 let watching = 0;
@@ -43,7 +43,8 @@ function open(port: number, index: number, done: () => void): void {
       else if (head.startsWith(SUBSCRIBED)) done();
       else if (head.startsWith(CONNECTED)) self.send(SUBSCRIBE);
       else if (head.startsWith(OPENED)) self.send(CONNECT);
-      else throw new Error(`a watcher was told ${bytes.toString('utf8', start, Math.min(end, start + 200))}`);
+      else
+        throw new Error(`A dashboard received ${bytes.toString('utf8', start, Math.min(end, start + 200))}`);
     },
   });
   clients.push(client);
@@ -91,7 +92,7 @@ const DO: {
 };
 
 process.on('message', ({ number, command, ask }: { number: number; command: WatcherCommand; ask: never }) => {
-  // The table pairs each command with what is asked of it.
+  // The table pairs each command with its parameters.
   (DO[command] as (ask: unknown) => Promise<unknown>)(ask).then(
     (answer) => process.send?.({ number, answer }),
     (error: unknown) => process.send?.({ number, error: String(error) }),

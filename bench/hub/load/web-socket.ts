@@ -8,21 +8,21 @@ export interface Target {
   path: string;
 }
 
-/** What a connection tells; one object for any number of connections, so that a connection holds no functions. */
+/** The events of connections; one object serves any number of connections, so a connection holds no functions. */
 export interface WebSocketEvents<S> {
   opened(self: S): void;
-  /** The server made no websocket of it, for now. */
+  /** The server refused the upgrade for now. */
   refused?(self: S, refusal: Refusal): void;
   text(self: S, bytes: Buffer, start: number, end: number): void;
   closed(self: S): void;
 }
 
-/** Read into by every connection of the process: what is read is dealt with before the next read. */
+/** The read buffer of every connection in the process; its content is processed before the next read. */
 const READ_INTO = Buffer.allocUnsafe(65_536);
 const END_OF_HEAD = '\r\n\r\n';
 const KEY = randomBytes(16).toString('base64');
 
-/** One websocket on bare TCP, cheap enough that ten thousand of them leave a core mostly idle. */
+/** A websocket on bare TCP, cheap enough that ten thousand of them leave a core mostly idle. */
 export class WebSocketClient {
   readonly #socket: Socket;
   #rest: Buffer | undefined;
@@ -48,7 +48,7 @@ export class WebSocketClient {
           `Connection: Upgrade\r\nSec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
       );
     });
-    // 'close' follows, which is what counts.
+    // The 'close' event follows and is handled.
     this.#socket.on('error', () => {});
     this.#socket.on('end', () => this.#socket.destroy());
     this.#socket.on('close', () => tell.closed(this));
@@ -58,7 +58,7 @@ export class WebSocketClient {
     this.#socket.write(frame);
   }
 
-  /** Reads nothing any more. */
+  /** Stops reading. */
   pause(): void {
     this.#socket.pause();
   }
@@ -86,7 +86,7 @@ export class WebSocketClient {
       }
       this.#isUpgraded = true;
       tell.opened(this);
-      // The frames that came with it lie behind the head, and are read from a copy that starts with them.
+      // Frames that arrived together with the response head follow it and are read from a copy.
       bytes = Buffer.from(bytes.subarray(headEnds + END_OF_HEAD.length, end));
       end = bytes.length;
     }

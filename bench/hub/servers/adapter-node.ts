@@ -7,8 +7,8 @@ import { answersFor } from './asking.ts';
 import { answerMeasurements } from './measured.ts';
 
 /**
- * The baseline: Socket.IO with its official Redis adapter in its best setting. A device is in a room of its own, and
- * asked as the documentation shows: `io.to(room).timeout(ms).emitWithAck(…)`.
+ * The baseline: Socket.IO with its official Redis adapter in its best configuration. Each device has its own room and
+ * is queried as the documentation shows: `io.to(room).timeout(ms).emitWithAck(…)`.
  */
 
 const { BENCH_REDIS_URL = '', BENCH_ADAPTER = 'classic' } = process.env;

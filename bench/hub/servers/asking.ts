@@ -1,33 +1,36 @@
 import { percentile, rounded, sortedCopy } from '../load/percentiles.ts';
 
-/** How a node is told to ask devices, and what it answers. Both ends are ours, so the types are the contract. */
+/**
+ * The commands that make a node query devices, and their responses. Both ends are ours, so the types are the
+ * contract.
+ */
 export interface AskOrder {
   deviceIds: string[];
-  /** Questions that are open at any time; each is followed by the next as soon as it ends. */
+  /** Queries in progress at any time; each is followed by the next as soon as it ends. */
   inFlight: number;
   seconds: number;
 }
 export interface AskTally {
   asked: number;
   answered: number;
-  /** How those ended that were not answered. */
+  /** The outcomes of queries that were not answered. */
   failures: Record<string, number>;
   seconds: number;
-  /** Milliseconds until one ended. */
+  /** Milliseconds until a query ended. */
   p50: number;
   p99: number;
   max: number;
 }
 export interface AskingCommands {
   ask: { ask: AskOrder; answer: AskTally };
-  /** Milliseconds since 1970, with fractions, at which each question ended, and how. */
+  /** When each query ended, in milliseconds since 1970 with fractions, and its outcome. */
   askOnce: { ask: { deviceIds: string[] }; answer: { how: string; at: number }[] };
 }
 
-/** @returns how it ended, `answered` if it was */
+/** @returns the outcome, `answered` if there was a response */
 export type AskOne = (deviceId: string) => Promise<string>;
 
-/** Devices are asked in turn until the time is over; what is open then is waited for. */
+/** Queries devices in turn until the time is over, then waits for queries in progress. */
 export async function askInTurn(
   askOne: AskOne,
   { deviceIds, inFlight, seconds }: AskOrder,
@@ -60,7 +63,7 @@ export async function askInTurn(
   };
 }
 
-/** What a node answers to its parent, by whichever way it asks. */
+/** The responses of a node to its parent, whichever way it queries devices. */
 export function answersFor(askOne: AskOne): Record<string, (ask: unknown) => Promise<unknown>> {
   return {
     ask: (order) => askInTurn(askOne, order as AskOrder),

@@ -1,7 +1,7 @@
 import type { DevicePatch } from '../../../src/hub/index.ts';
 import type { DeviceSummary } from '../../../src/protocol/index.ts';
 
-/** Devices of one organization, and a steady stream of what heartbeats change of them. */
+/** Devices of one organization, and a steady stream of changes as heartbeats cause them. */
 
 const ORG = '0198f7a2-5b1c-7c3e-9a51-000000000001';
 const SITE = '0198f7a2-5b1c-7c3e-9a51-000000000002';
@@ -25,7 +25,7 @@ export function devicesOfOneOrganization(count: number): DeviceSummary[] {
   }));
 }
 
-/** A change a device at a time, each in turn, at this pace for so long. Answers how many there were. */
+/** Changes one device after another at this rate for this time. Resolves with the number of changes. */
 export async function changeSteadily(
   devices: readonly DeviceSummary[],
   { perSecond, seconds }: { perSecond: number; seconds: number },

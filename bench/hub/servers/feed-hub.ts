@@ -10,7 +10,7 @@ import { answerMeasurements } from './measured.ts';
 import { NO_LEDGER, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
 import { watchMemory } from './watch-memory.ts';
 
-/** The real hub with the real feed of dashboards, over devices that are in memory only; whoever comes may see them. */
+/** The real hub with the real dashboard feed, over devices in memory that every client may see. */
 
 const devices = devicesOfOneOrganization(Number(process.env['BENCH_DEVICES']));
 const ANYBODY: Caller = {
@@ -47,7 +47,7 @@ const hub = createHub({
   credentials: TOKEN_IS_DEVICE,
   ledger: NO_LEDGER,
   people: { authenticate: async () => ANYBODY, countUse: async () => {} },
-  // All of them are one person, from one address.
+  // All dashboards belong to one person and come from one address.
   dashboardLimits: {
     connectionsPerPerson: Number.POSITIVE_INFINITY,
     connectionsPerAddress: Number.POSITIVE_INFINITY,

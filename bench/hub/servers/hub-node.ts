@@ -9,8 +9,8 @@ import { answerMeasurements } from './measured.ts';
 import { NO_LEDGER, NO_PEOPLE, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
 
 /**
- * One node of a cluster: the real hub on real sockets and a real Redis, with nothing behind it, since the figures are
- * about what nodes say to each other.
+ * One node of a cluster: the real hub on real sockets and a real Redis, without a database, because the figures
+ * measure the communication between nodes.
  */
 
 const { BENCH_REDIS_URL = '', BENCH_NODE_ID = '' } = process.env;

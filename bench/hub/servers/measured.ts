@@ -1,16 +1,16 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** What every measured server tells of itself. Figures ask for it; nothing is counted meanwhile but the loop's delay. */
+/** Measurements that every server reports on request. Only the event loop delay is recorded continuously. */
 export interface Usage {
-  /** User and system time since the start, in microseconds, of all threads. */
+  /** User and system CPU time of all threads since the start, in microseconds. */
   cpuMicros: number;
   rssKiB: number;
-  /** Used heap, and what lies outside of it, in KiB. */
+  /** Used heap and external memory in KiB. */
   heapKiB: number;
   externalKiB: number;
 }
 
-/** Milliseconds by which timers came late, since the last time this was asked. */
+/** The event loop delay in milliseconds since the previous call. */
 export interface LoopDelay {
   p50: number;
   p99: number;
@@ -19,7 +19,7 @@ export interface LoopDelay {
 
 export interface MeasuredCommands {
   usage: Usage;
-  /** Usage after a full collection; the process must run with --expose-gc. */
+  /** Memory usage after a full collection; the process must run with --expose-gc. */
   settled: Usage;
   loopDelay: LoopDelay;
 }
@@ -49,7 +49,7 @@ export function answerMeasurements(more: Record<string, (ask: unknown) => Promis
   };
   process.on('message', ({ number, command, ask }: { number: number; command: string; ask: unknown }) => {
     const work = answers[command];
-    if (work === undefined) throw new Error(`there is no ${command}`);
+    if (work === undefined) throw new Error(`There is no command ${command}.`);
     work(ask).then(
       (answer) => process.send?.({ number, answer }),
       (error: unknown) => process.send?.({ number, error: String(error) }),

@@ -2,7 +2,10 @@ import { createTestApp } from '../../../test/support/test-app.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { answerMeasurements } from './measured.ts';
 
-/** The real server, as `npm start` composes it. Admission and grace are the defaults unless a figure lifts them. */
+/**
+ * The real server, as `npm start` composes it. Admission control and grace period have their defaults unless a figure
+ * changes them.
+ */
 
 const {
   BENCH_OWNER_URL = '',
@@ -25,5 +28,5 @@ const app = await createTestApp({
 });
 answerMeasurements();
 process.send?.(app.url);
-// The agents are the load's, and not waited for.
+// The load generator owns the agents, so the server does not wait for them.
 process.once('disconnect', () => process.exit(0));

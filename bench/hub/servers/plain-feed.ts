@@ -4,7 +4,7 @@ import { Server } from 'socket.io';
 import { changeSteadily, devicesOfOneOrganization } from './changes.ts';
 import { answerMeasurements } from './measured.ts';
 
-/** The baseline: every change goes at once to the room of those who watch, `io.to(room).emit(…)`. */
+/** The baseline: every change goes at once to the room of all dashboards, `io.to(room).emit(…)`. */
 
 const devices = devicesOfOneOrganization(Number(process.env['BENCH_DEVICES']));
 const ROOM = 'organization';

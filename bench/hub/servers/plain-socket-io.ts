@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Server } from 'socket.io';
 import { answerMeasurements } from './measured.ts';
 
-/** The baseline: stock Socket.IO with the hub's settings, an empty handler that acknowledges, and nothing else. */
+/** The baseline: stock Socket.IO with the hub's settings and a handler that only acknowledges. */
 
 const http = createServer();
 const io = new Server(http, {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { WebSocketServer } from 'ws';
 import { answerMeasurements } from './measured.ts';
 
-/** The floor: `ws` sends back what came, without looking into it. */
+/** The lower bound: `ws` echoes each message without reading it. */
 
 const http = createServer();
 const server = new WebSocketServer({ server: http, perMessageDeflate: false, maxPayload: 1_000_000 });

@@ -25,7 +25,7 @@ export async function startMeasured(
     pid: child.pid,
     url: child.greeting,
     port: Number(new URL(child.greeting).port),
-    // The process answers each command as the table says.
+    // The table defines the response to each command.
     measure: (command) => child.call(command, {}) as Promise<never>,
     stop: () => child.stop(),
   };
@@ -35,5 +35,5 @@ export function onDatabase({ ownerUrl, appUrl }: TestDatabase): Record<string, s
   return { BENCH_OWNER_URL: ownerUrl, BENCH_APP_URL: appUrl };
 }
 
-/** Agents come in as fast as the load sends them: for figures that are not about coming in. */
+/** Disables admission control, for figures that do not measure it. */
 export const LIFTED_ADMISSION = { BENCH_ADMIT_PER_SECOND: '100000' };

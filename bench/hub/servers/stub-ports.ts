@@ -1,6 +1,9 @@
 import type { AgentCredentials, CommandLedger, DeviceStore, People } from '../../../src/hub/ports.ts';
 
-/** What the hub needs of the features above it, where a figure is not about them: nothing is stored, all are let in. */
+/**
+ * Stubs for the hub's ports, for figures that do not involve the features: nothing is stored, every agent is
+ * admitted.
+ */
 
 export const NO_STORE: DeviceStore = {
   recordPresence: async () => {},
@@ -23,7 +26,7 @@ export const NO_LEDGER: CommandLedger = {
   jobs: async () => [],
 };
 
-/** Whatever a device sends as its token is its id. */
+/** The token of a device is its id. */
 export const TOKEN_IS_DEVICE: AgentCredentials = {
   verify: async (token) => ({
     ok: true,
@@ -35,7 +38,7 @@ export const TOKEN_IS_DEVICE: AgentCredentials = {
 
 export const NO_PEOPLE: People = {
   authenticate: async () => {
-    throw new Error('nobody signs in here');
+    throw new Error('This server has no sign-in.');
   },
   countUse: async () => {},
 };

@@ -1,4 +1,4 @@
-/** What the process holds, collected first: heap and what lies outside of it, in KiB. It must run with --expose-gc. */
+/** Heap and external memory after a collection, in KiB. The process must run with --expose-gc. */
 export function watchMemory(): { heldKiB: number; rssKiB: number } {
   globalThis.gc?.();
   const { heapUsed, external, rss } = process.memoryUsage();
