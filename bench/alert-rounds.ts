@@ -71,7 +71,7 @@ try {
   const writes: Record<string, Heartbeats[]> = { 'with the indexes for alerts': [], 'without them': [] };
   for (let turn = 0; turn < 3; turn++) {
     for (const [name, all] of Object.entries(writes)) {
-      await owner(name === 'without' ? WITHOUT_INDEXES : WITH_INDEXES);
+      await owner(name === 'without them' ? WITHOUT_INDEXES : WITH_INDEXES);
       await owner('vacuum full analyze device_presence');
       all.push(await heartbeats());
     }

@@ -2,7 +2,7 @@ import type { Tx } from '../src/platform/db/transaction.ts';
 import { newId } from '../src/platform/ids.ts';
 import { SYSTEM_ROLES } from '../src/features/users/index.ts';
 
-/** The data of the demo: one provider with three customers at seven sites in four time zones, and people who can sign in. */
+/** The data of the demo: one provider, three customers, seven sites in four time zones, and people who can sign in. */
 
 export const DEMO_PARTNER_SLUG = 'muster-demo';
 
