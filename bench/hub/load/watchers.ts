@@ -43,8 +43,7 @@ function open(port: number, index: number, done: () => void): void {
       else if (head.startsWith(SUBSCRIBED)) done();
       else if (head.startsWith(CONNECTED)) self.send(SUBSCRIBE);
       else if (head.startsWith(OPENED)) self.send(CONNECT);
-      else
-        throw new Error(`A dashboard received ${bytes.toString('utf8', start, Math.min(end, start + 200))}`);
+      else throw new Error(`A dashboard got ${bytes.toString('utf8', start, Math.min(end, start + 200))}`);
     },
   });
   clients.push(client);
