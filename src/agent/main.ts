@@ -7,14 +7,14 @@ import { addSimulate } from './cli/simulate.ts';
 import { addStatus } from './cli/status.ts';
 import { AGENT_VERSION } from './core/version.ts';
 
-/** `muster-agent`: the program on a managed machine. */
+/** `muster-agent`, the program on a managed machine. */
 const program = new Command('muster-agent').description(
-  'Reports this machine to a Muster server and answers its questions.',
+  'Reports this machine to a Muster server and carries out its commands.',
 );
-program.version(AGENT_VERSION, '--version', 'the release of this agent');
+program.version(AGENT_VERSION, '--version', 'print the release of this agent');
 program
   .command('version')
-  .description('the release of this agent')
+  .description('print the release of this agent')
   .action(() => console.log(AGENT_VERSION));
 addEnroll(program);
 addRun(program);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** The agent as a process of its own, as on a managed machine. */
+/** Starts the agent as a separate process, as on a managed machine. */
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const RUN = path.join(HERE, '..', 'run.mjs');
@@ -12,13 +12,13 @@ const AGENT = path.join(HERE, '..', 'agent', 'main.ts');
 const END_MS = 5000;
 
 export interface ChildProgram {
-  /** Settles with the exit code when it ends, however that came. */
+  /** Resolves with the exit code when the process has ended. */
   ended: Promise<number>;
-  /** Asks it to end, and makes it after five seconds. */
+  /** Asks the process to end, and kills it after five seconds. */
   stop(): Promise<void>;
 }
 
-/** Starts the agent program; its output goes to `logFile`, and each line to `onLine`. */
+/** Starts the agent. Its output goes to `logFile`, and each line of its standard output to `onLine`. */
 export function startAgentProgram(
   args: string[],
   options: { logFile: string; onLine?: (line: string) => void },

@@ -5,17 +5,17 @@ import { startAgentProgram, type ChildProgram } from './child-program.ts';
 import type { DemoClient } from './demo-client.ts';
 import { readJson, type DemoKey } from './demo-data.ts';
 
-/** The demo's agents: real programs on the real protocol, each started as a process of its own. */
+/** The agents of the demo: real programs on the real protocol, each a separate process. */
 
 interface Parts {
   url: string;
   dataDir: string;
-  /** Told of each program as soon as it runs, so that it can be ended whatever comes next. */
+  /** Called with each program as soon as it runs, so that it can be stopped whatever fails afterwards. */
   started: (child: ChildProgram) => void;
 }
 
-const FLEET_PATIENCE_MS = 120_000;
-const AGENT_PATIENCE_MS = 30_000;
+const FLEET_TIMEOUT_MS = 120_000;
+const AGENT_TIMEOUT_MS = 30_000;
 
 export async function startDemoFleet(options: Parts & { keysFile: string; devices: number }): Promise<void> {
   const { url, dataDir, keysFile, devices } = options;
@@ -43,14 +43,14 @@ export async function startDemoFleet(options: Parts & { keysFile: string; device
   );
   options.started(fleet);
   await within(
-    FLEET_PATIENCE_MS,
+    FLEET_TIMEOUT_MS,
     connected.raised,
     fleet,
     `The simulated agents did not connect; see ${logFile}`,
   );
 }
 
-/** This machine's device, and a log of it that has something in it. */
+/** The device of this machine, and one of its logs that has entries. */
 export interface DemoMachine {
   deviceId: string;
   hostname: string;
@@ -76,17 +76,16 @@ export async function startThisMachine(
     while ((await client.get(`/devices/${deviceId}`, DeviceStatus)).status !== 'online') await pause(100);
   };
   await within(
-    AGENT_PATIENCE_MS,
+    AGENT_TIMEOUT_MS,
     online(),
     agent,
     `The agent of this machine did not connect; see ${logFile}`,
   );
   const { data: logs } = await client.get(`/system-tools/devices/${deviceId}/eventlogs`, Logs);
-  return { deviceId, hostname: hostname(), logName: mostTelling(logs) };
+  return { deviceId, hostname: hostname(), logName: interestingLog(logs) };
 }
 
-/** Enrolls by the ordinary route, once; again when the server's address has changed since. The same machine stays the
- * same device. */
+/** Enrolls over the public API, once for each server address. The same machine stays the same device. */
 async function enrolled(options: {
   url: string;
   agentDir: string;
@@ -98,26 +97,26 @@ async function enrolled(options: {
   const known = Credentials.safeParse(await readJson(file));
   if (known.success && known.data.server === url) return known.data.deviceId;
   const [key] = options.keys;
-  if (key === undefined) throw new Error('there is no site to enroll this machine in');
+  if (key === undefined) throw new Error('The demo has no site to enroll this machine in.');
   const enrolling = startAgentProgram(['enroll', '--server', url, '--key', key.key, '--data-dir', agentDir], {
     logFile,
   });
   const code = await enrolling.ended;
-  if (code !== 0) throw new Error(`this machine could not be enrolled (exit code ${code}); see ${logFile}`);
+  if (code !== 0) throw new Error(`This machine could not be enrolled (exit code ${code}); see ${logFile}`);
   return Credentials.parse(await readJson(file)).deviceId;
 }
 
-const TELLING = ['system', 'syslog', 'messages', 'dpkg.log'];
+const PREFERRED_LOGS = ['system', 'syslog', 'messages', 'dpkg.log'];
 
-/** A log that says something on most machines, else the one that was written last. */
-function mostTelling(logs: z.infer<typeof Logs>['data']): string {
-  const filled = logs
+/** A log that is interesting on most machines, or the one that was written last. */
+function interestingLog(logs: z.infer<typeof Logs>['data']): string {
+  const withEntries = logs
     .filter((log) => log.recordCount > 0)
     .sort((a, b) => (a.lastWriteTime < b.lastWriteTime ? 1 : -1));
-  const known = TELLING.map((name) => filled.find((log) => log.name.toLowerCase() === name)).find(
+  const known = PREFERRED_LOGS.map((name) => withEntries.find((log) => log.name.toLowerCase() === name)).find(
     (log) => log !== undefined,
   );
-  return (known ?? filled[0])?.name ?? 'System';
+  return (known ?? withEntries[0])?.name ?? 'System';
 }
 
 function signal(): { raise: () => void; raised: Promise<void> } {
@@ -130,20 +129,20 @@ function signal(): { raise: () => void; raised: Promise<void> } {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Waits for what a program is to bring about, but not past its end or the patience. */
+/** Waits for the result of a program. Rejects when the program ends before it, or after `ms`. */
 async function within(
   ms: number,
-  wanted: Promise<void>,
+  result: Promise<void>,
   child: ChildProgram,
-  otherwise: string,
+  failure: string,
 ): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const failed = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(otherwise)), ms);
-    void child.ended.then(() => reject(new Error(otherwise)));
+    timer = setTimeout(() => reject(new Error(failure)), ms);
+    void child.ended.then(() => reject(new Error(failure)));
   });
   try {
-    await Promise.race([wanted, failed]);
+    await Promise.race([result, failed]);
   } finally {
     clearTimeout(timer);
   }

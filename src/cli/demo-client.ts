@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The demo does what a newcomer would do, through the front door: sign in, make keys, look at devices. */
+/** A client of the public API. The demo uses it as a new user would: it signs in, creates keys and reads devices. */
 export interface DemoClient {
   get<S extends z.ZodType>(path: string, schema: S): Promise<z.infer<S>>;
   post<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.infer<S>>;
@@ -36,7 +36,7 @@ async function request(
   });
   const answer: unknown = await response.json();
   if (!response.ok) {
-    throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(answer)}`);
+    throw new Error(`${method} ${path} failed with ${response.status}: ${JSON.stringify(answer)}`);
   }
   return answer;
 }

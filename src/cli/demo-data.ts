@@ -13,11 +13,11 @@ import type { Server } from '../server.ts';
 import { StartRefused } from '../start-failure.ts';
 import type { DemoClient } from './demo-client.ts';
 
-/** What the demo keeps in its data folder, all of it readable by its own user only. */
+/** The files of the demo in its data folder. Only its own user can read them. */
 
 export type DemoPeople = Record<DemoEmail, { email: DemoEmail; password: string; is: string }>;
 
-/** Enrolls machines into one site; the share says how many of the simulated devices go there. */
+/** An enrollment key for one site, and the share of the simulated devices that belong there. */
 export interface DemoKey {
   siteId: string;
   key: string;
@@ -32,30 +32,28 @@ export async function makeDataFolder(dataDir: string): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new StartRefused(
-      `The data folder ${dataDir} cannot be written (${code}). Let this user write it, or choose another one with DATA_DIR.`,
+      `The data folder ${dataDir} cannot be written to (${code}). Give this user write access, or choose another folder with DATA_DIR.`,
     );
   }
 }
 
-/** Deletes what earlier demos made. Refuses while one runs. */
+/** Deletes the data of earlier demos. Throws while a demo is running. */
 export async function removeDemo(config: Config): Promise<void> {
   if (config.database.kind === 'external') {
-    throw new StartRefused(
-      'The demo deletes its own embedded database only; the one in DATABASE_URL is yours.',
-    );
+    throw new StartRefused('The demo deletes its own embedded database only, not the one in DATABASE_URL.');
   }
   await removeCluster({ dataDir: config.dataDir, log: createLogger('silent') });
   await rm(config.dataDir, { recursive: true, force: true });
 }
 
-/** Seeds an empty database, keeps one that holds the demo, and stays away from any other. */
+/** Seeds an empty database and keeps one that holds the demo. Throws for a database with other data. */
 export async function ensureSeed(server: Server, config: Config): Promise<DemoPeople> {
   const file = path.join(config.dataDir, 'demo-passwords.json');
   const { pool } = server.database;
-  const state = await withSystem(pool, 'look whether the demo is there', demoState);
+  const state = await withSystem(pool, 'check whether the database holds the demo', demoState);
   if (state === 'other') {
     throw new StartRefused(
-      'The database in DATABASE_URL holds other data than the demo. Give the demo an empty one.',
+      "The database in DATABASE_URL holds data that is not the demo's. Give the demo an empty database.",
     );
   }
   if (state === 'empty') {
@@ -67,7 +65,7 @@ export async function ensureSeed(server: Server, config: Config): Promise<DemoPe
       Object.entries(made).map(async ([email, password]) => [email, await hashPassword(password)]),
     );
     const hashes = Object.fromEntries(hashed) as Record<DemoEmail, string>;
-    await withSystem(pool, 'fill the empty demo', (tx) => seedDemo(tx, hashes));
+    await withSystem(pool, 'seed the demo', (tx) => seedDemo(tx, hashes));
   }
   const passwords = z.record(z.string(), z.string()).parse(await readJson(file));
   const people = DEMO_PEOPLE.map(({ email, is }) => [email, { email, is, password: passwords[email] ?? '' }]);
@@ -79,7 +77,7 @@ const SiteList = z.object({
   data: z.array(z.object({ id: z.string(), orgId: z.string(), name: z.string() })),
 });
 
-/** One key a site, made through REST at the first start and kept for a later one with more devices. */
+/** One key for each site, created at the first start and kept for later starts with more devices. */
 export async function ensureKeys(
   client: DemoClient,
   config: Config,
@@ -102,7 +100,7 @@ export async function ensureKeys(
   return { keys, file };
 }
 
-/** `undefined` where there is no such file. */
+/** `undefined` where the file does not exist. */
 export async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as unknown;

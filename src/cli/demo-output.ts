@@ -1,12 +1,12 @@
 import type { DemoMachine } from './demo-agents.ts';
 import type { DemoPeople } from './demo-data.ts';
 
-/** What the demo tells the person who started it. */
+/** The output of the demo for the user who started it. */
 
-const say = (text: string) => process.stdout.write(`${text}\n`);
+const print = (text: string) => process.stdout.write(`${text}\n`);
 
 export function showStep(step: string, ms: number): void {
-  say(`  ✔ ${step.padEnd(52)} ${(ms / 1000).toFixed(1).padStart(5)} s`);
+  print(`  ✔ ${step.padEnd(52)} ${(ms / 1000).toFixed(1).padStart(5)} s`);
 }
 
 /** Runs a step and shows it with its time. */
@@ -32,7 +32,7 @@ export function showBlock(demo: {
   const rows = Object.values(people).map(
     ({ email, password, is }) => `    ${email.padEnd(22)} ${password.padEnd(18)} ${is}`,
   );
-  say(`
+  print(`
 Muster is running (${(demo.readyAfterMs / 1000).toFixed(1)} s). Everything here is on this machine only.
 
   REST API       ${api}
@@ -54,6 +54,6 @@ curl -s "${api}/devices?limit=5" -H "authorization: Bearer $TOKEN"
 curl -s "${api}/system-tools/devices/${machine.deviceId}/eventlogs/${logName}/events?limit=5" -H "authorization: Bearer $TOKEN"
 
   Data folder    ${demo.dataDir}${demo.clusterDir === undefined ? '' : `   database: ${demo.clusterDir}`}
-  Ctrl+C ends all of it. "npm run demo -- reset" starts over.
+  Ctrl+C stops everything. "npm run demo -- reset" starts over.
 `);
 }

@@ -13,20 +13,20 @@ import { signInTo } from './demo-client.ts';
 import { ensureKeys, ensureSeed, makeDataFolder, removeDemo } from './demo-data.ts';
 import { showBlock, showStep, timed } from './demo-output.ts';
 
-/** `npm run demo`: a whole Muster with something to look at, on this machine, from nothing. */
+/** `npm run demo` starts a complete Muster with demo data and agents on this machine. */
 
 const Devices = z.coerce.number().int().min(0).max(20_000);
 
 try {
   const program = new Command('npm run demo --')
-    .argument('[action]', '"reset" deletes what earlier demos made, then starts', 'start')
+    .argument('[action]', '"reset" deletes the data of earlier demos first', 'start')
     .option('--devices <number>', 'how many simulated devices', '120')
     .parse();
   const [action = 'start'] = program.args;
   const devices = Devices.safeParse(program.opts<{ devices: string }>().devices);
   if (!devices.success) throw new StartRefused('--devices must be a whole number from 0 to 20000.');
   if (action !== 'start' && action !== 'reset') {
-    throw new StartRefused(`The demo knows no "${action}", only "reset".`);
+    throw new StartRefused(`Unknown action "${action}"; the only one is "reset".`);
   }
   await demo({ devices: devices.data, reset: action === 'reset' });
 } catch (error) {
@@ -35,7 +35,7 @@ try {
 
 async function demo({ devices, reset }: { devices: number; reset: boolean }): Promise<void> {
   const startedAt = performance.now();
-  // A folder below the usual one, so that it never mixes with the data of `npm start`.
+  // A folder below the default one keeps the demo apart from the data of `npm start`.
   const config = readConfig({ defaults: { DATA_DIR: './data/demo' } });
   const { dataDir } = config;
   await assertPortFree(config);
@@ -49,7 +49,7 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
   const server = await runServer({ config, log, onStep: showStep });
   const programs: ChildProgram[] = [];
   const stopPrograms = async () => {
-    process.stdout.write('\nEnding: agents, server, database …\n');
+    process.stdout.write('\nStopping agents, server and database …\n');
     await Promise.all(programs.map((child) => child.stop()));
   };
   server.closeOnSignals(stopPrograms);
@@ -59,7 +59,7 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
       ensureSeed(server, config),
     );
     const client = await signInTo(server.url, people['admin@demo.example']);
-    const keys = await timed('Enrollment keys, one a site', () => ensureKeys(client, config));
+    const keys = await timed('Enrollment keys, one for each site', () => ensureKeys(client, config));
     const parts = { url: server.url, dataDir, started: (child: ChildProgram) => void programs.push(child) };
     if (devices > 0) {
       await timed(`${devices} simulated agents enrolled and connected`, () =>
@@ -84,7 +84,7 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
   }
 }
 
-/** Looked at before anything is made: a taken port is the likeliest thing to stand in the way. */
+/** This is checked first, because a port in use is the most likely problem. */
 async function assertPortFree({ host, port }: Config): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const probe = createServer();

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { addAudit } from './audit/audit-commands.ts';
 
-/** `npm run muster -- <command>`: what an operator does beside the server. */
+/** `npm run muster -- <command>`: the command line of the operator, beside the server. */
 const program = new Command('muster').description('Operates a Muster server.');
-// 1 is for what a command has found; a call that it cannot make anything of is a failure.
+// Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
 program.exitOverride().configureHelp({ showGlobalOptions: true });
 addAudit(program);
 

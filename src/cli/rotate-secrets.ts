@@ -11,7 +11,7 @@ try {
   await withInstallation({ migrates: true }, async ({ db, secrets }) => {
     for (const column of SEALED_COLUMNS) {
       const { seen, resealed } = await resealColumn(db, secrets, column);
-      process.stdout.write(`${column.table}.${column.column}: ${seen} sealed, ${resealed} sealed anew\n`);
+      process.stdout.write(`${column.table}.${column.column}: ${seen} sealed, ${resealed} sealed again\n`);
     }
   });
 } catch (error) {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
 import { Architecture, OsType, reportedText, text } from './primitives.ts';
 
-/** How an agent comes by its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
+/** How an agent gets its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
 
 export const Hardware = z
   .object({
@@ -31,7 +31,7 @@ export const EnrollRequest = z.object({
   osBuild: reportedText(100, 0).nullish(),
   architecture: Architecture,
   agentVersion: reportedText(50),
-  machineId: text(128).nullish().describe('The same machine enrolling again keeps its device.'),
+  machineId: text(128).nullish().describe('A machine that enrolls again with the same id keeps its device.'),
   hardware: Hardware.optional(),
   network: Network.optional(),
   capabilities: z.array(reportedText(64)).max(100).optional(),
@@ -43,14 +43,14 @@ export const EnrollResponse = z.object({
   deviceId: z.uuid(),
   orgId: z.uuid(),
   siteId: z.uuid(),
-  token: z.string().describe('Shown once; the server keeps only its hash.'),
+  token: z.string().describe('Returned once; the server stores only its hash.'),
   config: AgentConfig.extend({
-    hubUrl: z.string().describe('Where the socket of agents is: an absolute URL.'),
+    hubUrl: z.string().describe('The absolute URL of the socket for agents.'),
   }),
 });
 export type EnrollResponse = z.infer<typeof EnrollResponse>;
 
 export const RotateTokenResponse = z.object({
-  token: z.string().describe('Shown once. The token of before stays valid until this one is used.'),
+  token: z.string().describe('Returned once. The previous token stays valid until this one is used.'),
 });
 export type RotateTokenResponse = z.infer<typeof RotateTokenResponse>;

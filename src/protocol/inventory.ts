@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
 import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 
-/** What an agent says of its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
+/** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
-/** Of an inventory, unpacked: a small packed body cannot become a large one. */
+/** The largest uncompressed inventory, so that a small compressed body cannot expand without limit. */
 export const INVENTORY_MAX_BYTES = 1_000_000;
 export const SOFTWARE_MAX = 5000;
 export const INTERFACES_MAX = 256;
@@ -17,10 +17,7 @@ export const NetworkInterface = z.object({
     .array(z.union([z.ipv4(), z.ipv6()], 'must be an IPv4 or IPv6 address'))
     .max(INTERFACE_ADDRESSES_MAX)
     .default([]),
-  isPrimary: z
-    .boolean()
-    .default(false)
-    .describe('Where the way to the rest of the world leads: one at most.'),
+  isPrimary: z.boolean().default(false).describe('True for the interface of the default route: one at most.'),
 });
 export type NetworkInterface = z.infer<typeof NetworkInterface>;
 
@@ -36,14 +33,14 @@ export const SoftwareEntry = z.object({
 });
 export type SoftwareEntry = z.infer<typeof SoftwareEntry>;
 
-/** Each part that is there replaces what was known; a part that is left out says nothing. */
+/** Each part that is present replaces the stored one. A part that is left out changes nothing. */
 export const Inventory = z.object({
   hardware: Hardware.optional(),
   network: Network.optional(),
   interfaces: atMost(INTERFACES_MAX, NetworkInterface).superRefine(onePrimary).optional(),
   software: atMost(SOFTWARE_MAX, SoftwareEntry)
     .optional()
-    .describe('One name may come in several versions. What comes twice in the same version counts once.'),
+    .describe('A name may occur in several versions. Duplicates of a name and version count once.'),
   lastUser: reportedText(255, 0).optional(),
   collectedAt: ReportedInstant,
 });
@@ -70,13 +67,11 @@ export const InventoryReceipt = z.object({
       network: count,
       interfaces: count,
       lastUser: count,
-      installed: count.describe('Titles, or further versions of one.'),
-      updated: count.describe('Titles whose version is another one.'),
+      installed: count.describe('New titles, and further versions of known ones.'),
+      updated: count.describe('Titles with another version.'),
       removed: count,
-      corrected: count.describe('Of which only publisher or date have changed.'),
+      corrected: count.describe('Titles of which only the publisher or the date has changed.'),
     })
-    .describe(
-      'How much of each is not as it was known. All 0: nothing was written but when it was collected.',
-    ),
+    .describe('How many values have changed. Where all are 0, only the time of the collection was stored.'),
 });
 export type InventoryReceipt = z.infer<typeof InventoryReceipt>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isStorableText, storableObject, storableText, UNSTORABLE_RULE } from './storable.ts';
 
-/** An instant, ISO 8601 with an offset, normalised to UTC with milliseconds. */
+/** A time in ISO 8601 with an offset, normalised to UTC with milliseconds. */
 export const Instant = z.iso
   .datetime({
     offset: true,
@@ -13,15 +13,15 @@ export const Instant = z.iso
 const EARLY_MS = 24 * 3_600_000;
 
 /**
- * A time by a machine's own clock. One that is behind is believed; one that is far ahead would put what it dates on top
- * of all others for good.
+ * A time by the clock of a machine. A clock may be slow, but a time far in the future is refused, because its record
+ * would stay the newest one.
  */
 export const ReportedInstant = Instant.refine((at) => {
   const ms = Date.parse(at);
   return ms >= 0 && ms <= Date.now() + EARLY_MS;
 }, 'must be between 1970 and a day from now');
 
-/** A list of which too many entries are refused before each of them is looked at. */
+/** A list that is refused for its length before its entries are parsed. */
 export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
   z.preprocess((value, context) => {
     if (!Array.isArray(value) || value.length <= max) return value;
@@ -29,16 +29,16 @@ export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
     return z.NEVER;
   }, z.array(entry).max(max));
 
-/** Text that a database keeps exactly as it was sent. */
+/** Text that the database can store exactly as it was sent. */
 export const text = (max: number, min = 1) =>
   z.string().min(min).max(max).refine(isStorableText, UNSTORABLE_RULE);
 
-/** Text that a machine reports: what cannot be stored of it is replaced. */
+/** Text that a machine reports. Characters that cannot be stored are replaced. */
 export const reportedText = (max: number, min = 1) => z.string().min(min).max(max).overwrite(storableText);
 
 const JSON_DEPTH_MAX = 32;
 
-/** Free-form JSON object that a machine reports: what cannot be stored of its texts and keys is replaced. */
+/** A free-form JSON object that a machine reports. Characters that cannot be stored are replaced in its texts and keys. */
 export const ReportedJson = z
   .record(z.string(), z.unknown())
   .refine(

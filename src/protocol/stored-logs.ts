@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { atMost, ReportedInstant, ReportedJson, reportedText } from './primitives.ts';
 
-/** What an agent sends of logs over HTTP, to be kept: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
+/** Logs that an agent sends over HTTP to be stored: `POST /agents/:id/logs` and `PUT /agents/:id/eventlogs`. */
 
-/** Of diagnostic lines in one request. */
+/** The most diagnostic lines in one request. */
 export const LOG_BATCH_MAX = 500;
-/** Of a batch, unpacked: a small packed body cannot become a large one. */
+/** The largest uncompressed batch, so that a small compressed body cannot expand without limit. */
 export const LOG_BATCH_MAX_BYTES = 2_000_000;
-/** Of characters in one message. That of an event may be longer when it is sent: the server cuts it. */
+/** The most characters of a stored message. The message of an event may be longer; the server cuts it. */
 export const LOG_MESSAGE_MAX = 32_768;
 
 export const DiagnosticLevel = z.enum(['debug', 'info', 'warn', 'error']);
@@ -20,7 +20,7 @@ export const DiagnosticLine = z.object({
   component: reportedText(100),
   message: reportedText(LOG_MESSAGE_MAX, 0),
   fields: ReportedJson.optional(),
-  agentVersion: reportedText(50).optional().describe('Left out: the one the device has now.'),
+  agentVersion: reportedText(50).optional().describe('Defaults to the present version of the device.'),
 });
 export type DiagnosticLine = z.infer<typeof DiagnosticLine>;
 
@@ -33,7 +33,7 @@ export type EventLevel = z.infer<typeof EventLevel>;
 export const EventCategory = z.enum(['security', 'hardware', 'application', 'system']);
 export type EventCategory = z.infer<typeof EventCategory>;
 
-/** A text of an event, which is refused for no length: the server keeps its first `kept` characters. */
+/** A text of an event, which may have any length: the server keeps its first `kept` characters. */
 const cutText = (kept: number, min = 1) =>
   reportedText(LOG_BATCH_MAX_BYTES, min).describe(`Cut to ${kept} characters.`);
 
@@ -48,30 +48,30 @@ export const DeviceEvent = z.object({
   source: cutText(EVENT_SOURCE_MAX),
   eventId: cutText(EVENT_ID_MAX)
     .optional()
-    .describe('One event of this source: a second one with the same id is taken for the first, and ignored.'),
+    .describe('Identifies the event within its source. A second event with the same id is ignored.'),
   message: cutText(LOG_MESSAGE_MAX, 0),
   details: ReportedJson.optional(),
 });
 export type DeviceEvent = z.infer<typeof DeviceEvent>;
 
-/** More events than fit into a body: what has more entries has none that is an event. */
+/** More events than fit into a body. */
 const EVENT_BATCH_MAX = 25_000;
 const { $schema: _dialect, ...EVENT_AS_JSON } = z.toJSONSchema(DeviceEvent, {
   io: 'input',
   unrepresentable: 'any',
 });
 
-/** Each event is read by itself, with `DeviceEvent`: one that is at fault does not keep the others out. */
+/** Each event is parsed separately with `DeviceEvent`, so that an invalid one does not affect the others. */
 export const EventBatch = z.object({
   events: atMost(EVENT_BATCH_MAX, z.unknown()).meta({ type: 'array', items: EVENT_AS_JSON }),
 });
 export type EventBatch = z.infer<typeof EventBatch>;
 export const EventReceipt = z.object({
   success: z.literal(true),
-  count: z.number().int().describe('How many of them were not known yet.'),
+  count: z.number().int().describe('How many of the events were new.'),
   refused: z
     .array(z.object({ path: z.string(), message: z.string() }))
     .optional()
-    .describe('What is wrong with those that were left out; the first hundred faults.'),
+    .describe('The faults of the events that were left out: the first hundred.'),
 });
 export type EventReceipt = z.infer<typeof EventReceipt>;

@@ -1,14 +1,14 @@
-/** The version of the socket language. An agent that speaks another one is refused with `PROTOCOL_UNSUPPORTED`. */
+/** The version of the socket protocol. An agent with another one is refused with `PROTOCOL_UNSUPPORTED`. */
 export const PROTOCOL_VERSION = 1;
 
-/** Where the hub's Socket.IO server listens, and its two namespaces. */
+/** The path of the hub's Socket.IO server, and its two namespaces. */
 export const HUB_PATH = '/hub';
 export const AGENT_NAMESPACE = '/agents';
 export const DASHBOARD_NAMESPACE = '/dashboard';
 
 /**
- * In the query of an agent's websocket, so that a hub that takes nobody now can say so before there is a connection: by
- * 503 with `Retry-After` in seconds, and the refusal as JSON in this header. Without it the namespace says the same.
+ * The query of an agent's websocket. With it, a busy hub can refuse the agent before there is a connection: with 503,
+ * `Retry-After` in seconds, and the refusal as JSON in the header below. Without it, the namespace refuses the agent.
  */
 export const AGENT_QUERY = { client: 'agent' } as const;
 export const REFUSAL_HEADER = 'muster-refusal';

@@ -179,7 +179,7 @@ describe('the agent program', function () {
       '--data-dir',
       dataDir,
     ]);
-    expect([nowhere.code, nowhere.output.includes('was not reached')]).to.deep.equal([3, true]);
+    expect([nowhere.code, nowhere.output.includes('could not be reached')]).to.deep.equal([3, true]);
     const capped = await buildTenant(app);
     const key = await buildEnrollmentKey(app, capped.orgId);
     await app.server.database.pool.transaction(async (trx) => {

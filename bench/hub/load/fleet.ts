@@ -1,5 +1,5 @@
 import type { Refusal } from '../../../src/protocol/index.ts';
-import { askedDelay, reconnectDelay } from '../../../src/agent/core/server/back-off.ts';
+import { requestedDelay, reconnectDelay } from '../../../src/agent/core/server/back-off.ts';
 import type { ComeBack, ConnectOrder, Latencies } from './commands.ts';
 import { openLoop } from './open-loop.ts';
 import { type AgentEvents, SimulatedAgent } from './simulated-agent.ts';
@@ -184,5 +184,5 @@ export class Fleet {
 /** The delay that the agent program would use. */
 function waitAfter({ code, retryAfterMs }: Refusal): number {
   if (retryAfterMs === undefined) throw new Error(`An agent was refused permanently: ${code}`);
-  return askedDelay(retryAfterMs);
+  return requestedDelay(retryAfterMs);
 }

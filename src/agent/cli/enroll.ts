@@ -10,15 +10,13 @@ import { Settings } from '../core/state/settings.ts';
 export function addEnroll(program: Command): void {
   program
     .command('enroll')
-    .description(
-      'trade an enrollment key for a place on a server (exit 2: bad key, 3: not reached, 4: refused)',
-    )
+    .description('enroll this machine at a server (exit 2: invalid key, 3: server not reached, 4: refused)')
     .requiredOption('--server <url>', 'address of the server, such as https://rmm.example.com', parseServer)
     .requiredOption('--key <key>', 'enrollment key')
-    .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
-    .option('--insecure-http', 'for laboratories: allow a server without https', false)
-    .option('--hostname <name>', 'another name for this machine')
-    .option('--machine-id <id>', 'another identity for this machine')
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .option('--insecure-http', 'for laboratories: allow an unencrypted connection', false)
+    .option('--hostname <name>', 'host name to enroll with, in place of the real one')
+    .option('--machine-id <id>', 'machine id to enroll with, in place of the real one')
     .action(
       async (options: {
         server: string;
@@ -31,7 +29,7 @@ export function addEnroll(program: Command): void {
         const isSecure = isSecureServer(options.server);
         if (!isSecure && !options.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
         if (!isSecure) console.error(INSECURE_WARNING);
-        // Before the key is spent.
+        // This comes before the key is used up.
         const dataDir = await openPrivateFolder(options.dataDir);
         const machine = await describeMachine();
         const request = {
@@ -58,7 +56,7 @@ export function parseServer(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Without what would stand in the way of a path behind it, and without a password that would be kept and shown. */
+/** Without a query or fragment, which would precede the path, and without a password, which would be stored and shown. */
 function isPlainAddress({ protocol, username, password, search, hash }: URL): boolean {
   return /^https?:$/.test(protocol) && username + password + search + hash === '';
 }

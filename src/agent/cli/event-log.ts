@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type LogConditions, type LogEntry, LogQuery, LogTail } from '../../protocol/index.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 
-/** Exactly what the server would see, here. */
+/** Shows on this machine exactly what the server would see. */
 
 interface Conditions {
   level?: string;
@@ -18,12 +18,12 @@ interface Conditions {
 export function addEventLog(program: Command): void {
   const command = program
     .command('eventlog')
-    .description('the event logs of this machine, as the server sees them');
+    .description('show the event logs of this machine as the server sees them');
 
   command
     .command('list')
-    .description('which logs there are')
-    .option('--json', 'one JSON object a line', false)
+    .description('list the logs')
+    .option('--json', 'print one JSON object per line', false)
     .action(async ({ json }: { json: boolean }) => {
       const reader = await openEventLogs();
       for (const log of await reader.list(interrupted())) {
@@ -36,9 +36,9 @@ export function addEventLog(program: Command): void {
       }
     });
 
-  withConditions(command.command('show <name>').description('entries, newest first'))
-    .option('-n, --limit <count>', 'how many', '20')
-    .option('--page <number>', 'which page of them', '1')
+  withConditions(command.command('show <name>').description('show entries, newest first'))
+    .option('-n, --limit <count>', 'number of entries', '20')
+    .option('--page <number>', 'page to show', '1')
     .action(async (name: string, options: Conditions & { limit: string; page: string }) => {
       const query = checked(LogQuery, {
         name,
@@ -50,25 +50,28 @@ export function addEventLog(program: Command): void {
       for await (const entry of entries) print(entry, options.json);
     });
 
-  withConditions(command.command('tail <name>').description('new entries as they come, until Ctrl+C')).action(
-    async (name: string, options: Conditions) => {
-      const query = checked(LogTail, { name, ...conditionsOf(options) });
-      for await (const entry of (await openEventLogs()).tail(query, interrupted())) {
-        print(entry, options.json);
-      }
-    },
-  );
+  withConditions(
+    command.command('tail <name>').description('show new entries as they are written, until Ctrl+C'),
+  ).action(async (name: string, options: Conditions) => {
+    const query = checked(LogTail, { name, ...conditionsOf(options) });
+    for await (const entry of (await openEventLogs()).tail(query, interrupted())) {
+      print(entry, options.json);
+    }
+  });
 }
 
 function withConditions(command: Command): Command {
   return command
-    .option('--level <levels>', 'any of information, warning, error, critical, verbose, separated by commas')
-    .option('--source <name>', 'where the entry comes from')
+    .option(
+      '--level <levels>',
+      'one or more of information, warning, error, critical, verbose, separated by commas',
+    )
+    .option('--source <name>', 'source of the entry')
     .option('--id <number>', 'event id')
     .option('--text <text>', 'part of the message')
     .option('--since <time>', 'at or after, ISO 8601')
     .option('--until <time>', 'at or before, ISO 8601')
-    .option('--json', 'one JSON object a line', false);
+    .option('--json', 'print one JSON object per line', false);
 }
 
 function conditionsOf(options: Conditions): { [K in keyof LogConditions]?: unknown } {
@@ -92,7 +95,7 @@ function checked<T>(schema: z.ZodType<T>, value: unknown): T {
   );
 }
 
-/** Ctrl+C ends the reading, and what it reads with. */
+/** Aborted by Ctrl+C, which also ends the programs that read the logs. */
 function interrupted(): AbortSignal {
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort());

@@ -7,11 +7,11 @@ export function addRotateToken(program: Command): void {
   program
     .command('rotate-token')
     .description(
-      'ask the server for a new token, used from the next connection on (exit 2: not enrolled, 3: not reached, 4: refused)',
+      'request a new token, which the next connection uses (exit 2: not enrolled, 3: server not reached, 4: refused)',
     )
-    .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
     .action(async ({ dataDir }: { dataDir: string }) => {
       await rotateToken(await openPrivateFolder(dataDir));
-      console.log('A new token is kept. The next connection uses it, and that ends the old one.');
+      console.log('The new token is stored. The next connection uses it and revokes the old one.');
     });
 }

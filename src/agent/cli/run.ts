@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ConnectionState } from '../core/connection/connection.ts';
 import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
-import { endWith } from '../os/processes/shutdown.ts';
+import { onShutdown } from '../os/processes/shutdown.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { runAgent } from '../session/run-agent.ts';
 
@@ -9,32 +9,32 @@ export function addRun(program: Command): void {
   program
     .command('run')
     .description('stay connected to the server, in the foreground')
-    .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
-    .option('--json', 'one JSON object a line', false)
-    .option('--parent-watch', 'end when the process that started this one ends', false)
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .option('--json', 'print one JSON object per line', false)
+    .option('--parent-watch', 'stop when the parent process ends', false)
     .action(async (options: { dataDir: string; json: boolean; parentWatch: boolean }) => {
       const { json, parentWatch } = options;
       const dataDir = await openPrivateFolder(options.dataDir);
       const credentials = await loadCredentials(dataDir);
       if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
-      const say = json ? sayJson : sayText;
+      const print = json ? printJson : printText;
       const warn = json ? warnJson : warnText;
-      const agent = await runAgent({ dataDir, credentials, onState: changesOnly(say), warn });
-      endWith({ parentWatch }, () => agent.stop());
+      const agent = await runAgent({ dataDir, credentials, onState: changesOnly(print), warn });
+      onShutdown({ parentWatch }, () => agent.stop());
     });
 }
 
-/** A heartbeat is no news. */
-function changesOnly(say: (state: ConnectionState) => void): (state: ConnectionState) => void {
+/** Drops repeated states: those that differ in the time of the last heartbeat only. */
+function changesOnly(print: (state: ConnectionState) => void): (state: ConnectionState) => void {
   let last = '';
   return (state) => {
-    const news = state.state === 'connected' ? `connected ${state.since}` : JSON.stringify(state);
-    if (news !== last) say(state);
-    last = news;
+    const text = state.state === 'connected' ? `connected ${state.since}` : JSON.stringify(state);
+    if (text !== last) print(state);
+    last = text;
   };
 }
 
-function sayJson(state: ConnectionState): void {
+function printJson(state: ConnectionState): void {
   console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.state', ...state }));
 }
 
@@ -46,11 +46,11 @@ function warnText(message: string): void {
   console.error(`${new Date().toLocaleTimeString()}  ${message}`);
 }
 
-function sayText(state: ConnectionState): void {
+function printText(state: ConnectionState): void {
   const time = new Date().toLocaleTimeString();
   if (state.state === 'waiting') {
     const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
-    console.log(`${time}  ${state.reason} The next try is in ${seconds} s.`);
+    console.log(`${time}  ${state.reason} The next attempt is in ${seconds} s.`);
   } else {
     console.log(`${time}  ${state.state}`);
   }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { endWith } from '../os/processes/shutdown.ts';
+import { onShutdown } from '../os/processes/shutdown.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
 import { Fleet } from '../simulator/fleet.ts';
@@ -12,13 +12,13 @@ const Keys = z.array(z.object({ key: z.string(), share: z.number().positive() })
 export function addSimulate(program: Command): void {
   program
     .command('simulate')
-    .description('many synthetic machines on the real protocol, for the demo and for load')
+    .description('run many simulated machines on the real protocol, for demos and load tests')
     .requiredOption('--server <url>', 'address of the server', parseServer)
-    .requiredOption('--keys-file <file>', 'JSON: [{ "key": "menr_…", "share": 40 }, …]')
-    .requiredOption('--devices <number>', 'how many')
-    .requiredOption('--data-dir <folder>', 'where the credentials of the fleet are kept')
-    .option('--insecure-http', 'for laboratories: allow a server without https', false)
-    .option('--parent-watch', 'end when the process that started this one ends', false)
+    .requiredOption('--keys-file <file>', 'JSON file: [{ "key": "menr_…", "share": 40 }, …]')
+    .requiredOption('--devices <number>', 'how many machines')
+    .requiredOption('--data-dir <folder>', 'folder of the fleet')
+    .option('--insecure-http', 'for laboratories: allow an unencrypted connection', false)
+    .option('--parent-watch', 'stop when the parent process ends', false)
     .action(
       async (options: {
         server: string;
@@ -39,9 +39,9 @@ export function addSimulate(program: Command): void {
           keys,
           devices,
           dataDir: await openPrivateFolder(options.dataDir),
-          tell: (event) => console.log(JSON.stringify(event)),
+          onEvent: (event) => console.log(JSON.stringify(event)),
         });
-        endWith(options, async () => fleet.stop());
+        onShutdown(options, async () => fleet.stop());
         await fleet.start();
       },
     );

@@ -6,10 +6,10 @@ export function addStatus(program: Command): void {
   program
     .command('status')
     .description(
-      'whether this machine is enrolled, running and connected (exit 0: connected, 1: not, 2: not enrolled)',
+      'show whether the agent is enrolled, running and connected (exit 0: connected, 1: not connected, 2: not enrolled)',
     )
-    .option('--data-dir <folder>', 'where the credentials are kept', defaultDataDir())
-    .option('--json', 'for programs', false)
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .option('--json', 'print a JSON object', false)
     .action(async ({ dataDir, json }: { dataDir: string; json: boolean }) => {
       const credentials = await loadCredentials(dataDir);
       const running = credentials === undefined ? undefined : await runningAgent(dataDir);
@@ -35,9 +35,9 @@ function sentence(
   const { connection, pid } = running;
   switch (connection.state) {
     case 'connected':
-      return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'not yet'}.`;
+      return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'none yet'}.`;
     case 'waiting':
-      return `Enrolled ${as}, running (process ${pid}), not connected. ${connection.reason} The next try is at ${connection.nextTryAt}.`;
+      return `Enrolled ${as}, running (process ${pid}), not connected. ${connection.reason} The next attempt is at ${connection.nextTryAt}.`;
     default:
       return `Enrolled ${as}, running (process ${pid}), ${connection.state}.`;
   }

@@ -1,10 +1,10 @@
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { firstCharacters } from './plain-text.ts';
 
-/** A failure with a code that the hub passes on. */
+/** A failure with a code that the hub passes on to the caller. */
 export class AgentError extends Error {
   readonly code: string;
-  /** What the work had brought before it failed. */
+  /** The output up to the failure. */
   readonly output: unknown;
 
   constructor(code: string, message: string, output?: unknown) {
@@ -22,7 +22,7 @@ export function logNotFound(name: string): AgentError {
 export function recordNotFound(name: string, recordId: number): AgentError {
   return new AgentError(
     AgentErrorCode.recordNotFound,
-    `The log '${name}' has no record ${recordId}; it may have been rotated away.`,
+    `The log '${name}' has no record ${recordId}. The record may have been deleted by log rotation.`,
   );
 }
 

@@ -1,2 +1,2 @@
-/** The release of the agent, which is not the server's. */
+/** The release of the agent, which differs from the server's. */
 export const AGENT_VERSION = '0.1.0';

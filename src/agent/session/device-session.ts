@@ -4,7 +4,7 @@ import { AgentErrorCode } from '../../protocol/index.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';
-import { gatherInventory } from '../capabilities/inventory/gather.ts';
+import { collectInventory } from '../capabilities/inventory/collect.ts';
 import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
 import { sendInventoryTo } from '../capabilities/inventory/send.ts';
@@ -79,7 +79,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   }
   const inventory = settings.sendInventory
     ? new InventoryReports({
-        gather: async (signal) => gatherInventory(machineSources(signal), warn),
+        collect: async (signal) => collectInventory(machineSources(signal), warn),
         send: sendInventoryTo(server, deviceId),
         tokens,
         clock,

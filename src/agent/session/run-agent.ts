@@ -7,16 +7,16 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-/** How long until a running agent notices that this machine was enrolled as another device. */
+/** How often a running agent checks whether this machine was enrolled as another device. */
 const ENROLLMENT_CHECK_MS = 2000;
 
 /**
- * The agent of this machine, alone in its folder. Where the machine is enrolled as another device meanwhile, what
- * belongs to the former one ends in order, and the agent goes on as the new one with a journal of its own.
+ * Runs the agent of this machine; only one can run in a folder. If the machine is enrolled as another device meanwhile,
+ * the session of the former device is stopped and one for the new device is started, with its own journal.
  */
 export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
   const { dataDir, warn } = options;
-  const lock = await aloneIn(dataDir);
+  const lock = await lockFolder(dataDir);
   await removeOldDrafts(dataDir);
   let credentials = options.credentials;
   let session: DeviceSession | undefined;
@@ -31,7 +31,7 @@ export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
   let timer: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
 
-  async function follow(next: Credentials): Promise<void> {
+  async function restartAs(next: Credentials): Promise<void> {
     warn(`This machine was enrolled as another device: ${next.deviceId} at ${next.server}.`);
     await session?.stop();
     session = undefined;
@@ -43,7 +43,7 @@ export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
       turn = loadCredentials(dataDir)
         .then(async (kept) => {
           if (stop.signal.aborted || kept === undefined) return;
-          if (session === undefined || !isSameDevice(kept, credentials)) await follow(kept);
+          if (session === undefined || !isSameDevice(kept, credentials)) await restartAs(kept);
         })
         .catch((error: unknown) => warnOnce(String(error)))
         .then(() => {
@@ -69,7 +69,7 @@ export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
   };
 }
 
-async function aloneIn(dataDir: string): Promise<FolderLock> {
+async function lockFolder(dataDir: string): Promise<FolderLock> {
   try {
     return await takeLock(dataDir, 'agent');
   } catch (error) {

@@ -20,7 +20,7 @@ import { SyntheticLogs } from './synthetic-logs.ts';
 import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
 import { memoryJournal, syntheticWork } from './synthetic-work.ts';
 
-/** What the fleet tells whoever started it. */
+/** The events that the fleet reports to its caller. */
 export type FleetEvent =
   | { event: 'fleet.enrolled'; done: number; total: number }
   | { event: 'fleet.connected'; devices: number; tookMs: number }
@@ -28,27 +28,27 @@ export type FleetEvent =
 
 export interface FleetOptions {
   server: string;
-  /** Devices are spread over the keys by their shares. */
+  /** Devices are distributed over the keys according to their shares. */
   keys: readonly { key: string; share: number }[];
   devices: number;
   dataDir: string;
-  tell: (event: FleetEvent) => void;
+  onEvent: (event: FleetEvent) => void;
 }
 
-/** Which machines have enrolled; kept, so that a second start finds the same fleet. */
+/** The enrolled machines, stored so that the next start runs the same fleet. */
 const FleetFile = z.object({ fleetId: z.string(), devices: z.record(z.string(), Credentials) });
 type FleetFile = z.infer<typeof FleetFile>;
 
 const ENROLLING_AT_ONCE = 8;
 const CONNECTING_AT_ONCE = 50;
 const ENROLL_TRIES = 10;
-/** Thousands of machines share this process. */
+/** Few, because thousands of machines share this process. */
 const SYNTHETIC_IDS = 100;
-/** Their inventories come one after the other, and not with the storm of their connections. */
+/** Inventories are spread over time, so that they do not coincide with the storm of connections. */
 const INVENTORY_SPREAD_MS = 10_000;
 const INVENTORY_EACH_MS = 20;
 
-/** Many agents in one process: the connection and the command runner of the real one, with made-up machines behind. */
+/** Many agents in one process: the real connection and the real runners, on top of simulated machines. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #connections = new Map<number, AgentConnection>();
@@ -66,7 +66,7 @@ export class Fleet {
     const fleet = await this.#enrolled(indexes);
     await inParallel(indexes, CONNECTING_AT_ONCE, (index) => this.#connected(index, fleet));
     if (!this.#stopped) {
-      this.#options.tell({
+      this.#options.onEvent({
         event: 'fleet.connected',
         devices,
         tookMs: Math.round(performance.now() - startedAt),
@@ -78,13 +78,13 @@ export class Fleet {
     if (this.#stopped) return;
     this.#stopped = true;
     for (const connection of this.#connections.values()) connection.stop();
-    // What is on its way when the program ends comes again with the next one.
+    // An inventory that is not delivered before the program ends is sent after the next start.
     for (const inventory of this.#inventories) void inventory.stop();
-    this.#options.tell({ event: 'fleet.stopped' });
+    this.#options.onEvent({ event: 'fleet.stopped' });
   }
 
   async #enrolled(indexes: number[]): Promise<FleetFile> {
-    const { dataDir, devices, tell } = this.#options;
+    const { dataDir, devices, onEvent } = this.#options;
     const file = path.join(dataDir, 'fleet.json');
     const kept = FleetFile.safeParse(await readPrivateJson(file));
     const fleet: FleetFile = kept.success ? kept.data : { fleetId: randomUUID(), devices: {} };
@@ -94,7 +94,7 @@ export class Fleet {
       if (this.#stopped) return;
       fleet.devices[index] = await this.#enroll(index, fleet.fleetId);
       done += 1;
-      if (done % 100 === 0 || done === devices) tell({ event: 'fleet.enrolled', done, total: devices });
+      if (done % 100 === 0 || done === devices) onEvent({ event: 'fleet.enrolled', done, total: devices });
     });
     if (missing.length > 0) await writePrivateJson(file, fleet);
     return fleet;
@@ -122,7 +122,7 @@ export class Fleet {
     return (keys.find(({ share }) => (at -= share) < 0) ?? keys[0])?.key ?? '';
   }
 
-  /** Resolves with the first connection. */
+  /** Resolves when the machine has connected for the first time. */
   async #connected(index: number, fleet: FleetFile): Promise<void> {
     const credentials = fleet.devices[index];
     if (this.#stopped || credentials === undefined) return;
@@ -130,7 +130,7 @@ export class Fleet {
     const settings = { autoUpdate: true };
     const tokens = fixedToken(credentials.token);
     const inventory = new InventoryReports({
-      gather: async () => syntheticInventory(index, describeSynthetic(index, fleet.fleetId)),
+      collect: async () => syntheticInventory(index, describeSynthetic(index, fleet.fleetId)),
       send: sendInventoryTo(this.#options.server, credentials.deviceId),
       tokens,
       clock,

@@ -1,17 +1,17 @@
 import type { EnrollRequest, OsType, SoftwareEntry } from '../../protocol/index.ts';
-import type { Gathered } from '../capabilities/inventory/fit.ts';
+import type { MachineInventory } from '../capabilities/inventory/fit.ts';
 import { fraction, mix, pick } from './random.ts';
 import { osOf } from './synthetic-machine.ts';
 
-/** What is installed on a machine that does not exist: on most the same, on some what somebody has to look for. */
+/** The software of simulated machines: mostly the same, and on some of them something worth searching for. */
 
 interface Product {
   name: string;
   publisher: string;
   versions: readonly [string, ...string[]];
-  /** Of machines that have it. */
+  /** The share of machines that have it. */
   share: number;
-  /** Of those, which have the first version and not one of the others. */
+  /** The share of those that have the first version. */
   current?: number;
 }
 
@@ -154,7 +154,7 @@ const GRAPHICS: Readonly<Record<OsType, string>> = {
 export function syntheticInventory(
   index: number,
   { hardware, network }: Pick<EnrollRequest, 'hardware' | 'network'>,
-): Gathered {
+): MachineInventory {
   const os = osOf(index);
   const macAddress = macOf(index);
   const ipAddress = network?.ipAddress ?? '10.0.0.1';
@@ -171,21 +171,21 @@ export function syntheticInventory(
       },
     ],
     lastUser: os === 'windows' ? `OFFICE\\${user}` : user,
-    software: PRODUCTS[os].flatMap((product, place) => installedOn(index, product, place)),
+    software: PRODUCTS[os].flatMap((product, position) => installedOn(index, product, position)),
   };
 }
 
-function installedOn(index: number, product: Product, place: number): SoftwareEntry[] {
+function installedOn(index: number, product: Product, position: number): SoftwareEntry[] {
   const { name, publisher, versions, share, current = 0.75 } = product;
-  if (fraction(index, 40, place) >= share) return [];
+  if (fraction(index, 40, position) >= share) return [];
   const [newest, ...older] = versions;
-  const isCurrent = older.length === 0 || fraction(index, 41, place) < current;
-  const version = isCurrent ? newest : (older[mix(index, 42, place) % older.length] ?? newest);
-  const day = 1 + (mix(index, 43, place) % 300);
+  const isCurrent = older.length === 0 || fraction(index, 41, position) < current;
+  const version = isCurrent ? newest : (older[mix(index, 42, position) % older.length] ?? newest);
+  const day = 1 + (mix(index, 43, position) % 300);
   return [{ name, version, publisher, installedAt: new Date(Date.UTC(2026, 0, day)).toISOString() }];
 }
 
-/** Of the range that nobody makes adapters in. */
+/** An address of the locally administered range, which no manufacturer uses. */
 function macOf(index: number): string {
   const bytes = Array.from({ length: 4 }, (_, place) => mix(index, 31, place) % 256);
   return [0x02, 0x4d, ...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':');

@@ -5,7 +5,7 @@ import { entryMatcher } from '../capabilities/event-logs/conditions.ts';
 import { mix, pick } from './random.ts';
 import { hostnameOf, osOf } from './synthetic-machine.ts';
 
-/** Logs that were never written: record n of a log is made when it is asked for, and is always the same. */
+/** Simulated logs: record n of a log is computed when it is read, and is always the same. */
 
 const LOGS: Record<OsType, readonly string[]> = {
   windows: ['Application', 'Security', 'System', 'Setup'],
@@ -66,7 +66,7 @@ const TEMPLATES: readonly [Template, ...Template[]] = [
   },
 ];
 
-/** How often each template comes, so that errors are few and critical ones rare. */
+/** The frequency of each template: errors are few, and critical entries rare. */
 const WEIGHTS = [40, 14, 20, 10, 8, 4, 3, 1];
 const TOTAL_WEIGHT = WEIGHTS.reduce((sum, weight) => sum + weight, 0);
 
@@ -112,7 +112,7 @@ export class SyntheticLogs implements EventLogReader {
     for (let id = Math.min(newest, recordAt(conditions.endTime) ?? newest); id >= oldest; id--) {
       scanned += 1;
       if (scanned % SCAN_SLICE === 0) {
-        // One machine of thousands must not keep the others waiting.
+        // One of thousands of machines must not block the others.
         await new Promise((resolve) => setImmediate(resolve));
         if (signal.aborted) return { scanned, truncated: true };
       }
@@ -185,7 +185,7 @@ function templateFor(seed: number): Template {
 
 const newestRecord = (now: number) => Math.floor(now / RECORD_EVERY_MS) - 1;
 const timeOf = (id: number) => id * RECORD_EVERY_MS;
-/** The record being written at that time: earlier or later ones cannot match. */
+/** The record that is written at that time. */
 const recordAt = (time: LogConditions['startTime']) =>
   time === undefined ? undefined : Math.floor(Date.parse(time) / RECORD_EVERY_MS);
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { EnrollRequest, Heartbeat, OsType } from '../../protocol/index.ts';
 import { fraction, mix, pick } from './random.ts';
 
-/** A machine that does not exist: everything about it follows from its number. */
+/** A simulated machine: everything about it follows from its number. */
 
 type Choices = readonly [readonly [string, string], ...(readonly [string, string])[]];
 

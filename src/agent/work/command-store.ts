@@ -2,13 +2,13 @@ import type { CommandFrame, CommandResult } from '../../protocol/index.ts';
 import type { Journal } from './journal-file.ts';
 import type { JournalRecord } from './journal-line.ts';
 
-/** Work that was accepted and whose result the hub does not have yet. */
+/** An accepted command whose result the hub does not have yet. */
 export interface Entry {
   readonly id: string;
   readonly type: string;
-  /** Of the newest frame with this id. */
+  /** The epoch of the newest frame with this id. */
   epoch: number;
-  /** Dropped when the work is over. */
+  /** Dropped when the command has ended. */
   payload: unknown;
   startedAt: string | undefined;
   result: CommandResult | undefined;
@@ -19,33 +19,33 @@ const KEEP_IDS_MS = 7 * DAY_MS;
 const KEEP_IDS = 10_000;
 const COMPACT_BYTES = 1_000_000;
 
-/** What the agent has accepted, as the journal has it: a change counts when it is written. */
+/** The accepted commands, backed by the journal: a change takes effect when it is on disk. */
 export class CommandStore {
   readonly #journal: Journal;
   readonly #now: () => number;
-  /** In the order accepted. */
+  /** In the order in which they were accepted. */
   readonly #entries = new Map<string, Entry>();
-  /** Ids of what is over, the oldest first, with the moment it ended. */
+  /** The ids of delivered commands and the times of their delivery, the oldest first. */
   readonly #done = new Map<string, number>();
   readonly #keepIds: number;
   #compactAt = COMPACT_BYTES;
 
-  /** @param options.now  the server's time: by a machine's clock that was set ahead, all ids would be old at once */
+  /** @param options.now  the server's time: if the machine's clock were set ahead, all ids would expire at once */
   constructor(journal: Journal, options: { now?: () => number; keepIds?: number } = {}) {
     this.#journal = journal;
     this.#now = options.now ?? Date.now;
     this.#keepIds = options.keepIds ?? KEEP_IDS;
   }
 
-  /** Work that had begun when the agent ended has no result; after damage nobody knows what had begun. */
+  /** Reads the journal, and returns the commands that were running. After damage, any unfinished one may have run. */
   async open(): Promise<{ interrupted: Entry[] }> {
     const { records, isDamaged } = await this.#journal.open();
-    // Old ids are forgotten with the next one that is done: by then the server has told what time it is.
+    // Old ids are dropped with the next delivery, because the server's time is known by then.
     for (const record of records) this.#apply(record);
     const interrupted = this.entries().filter(
       ({ startedAt, result }) => result === undefined && (isDamaged || startedAt !== undefined),
     );
-    // A damaged journal is replaced as soon as the caller has said how these ended.
+    // A damaged journal is replaced as soon as the caller has recorded the ends of these commands.
     if (isDamaged) this.#compactAt = -1;
     return { interrupted };
   }
@@ -66,12 +66,12 @@ export class CommandStore {
     return this.#entries.get(id);
   }
 
-  /** Whether this id is over and the hub has its result. */
+  /** Whether the hub has the result of this command. */
   isDone(id: string): boolean {
     return this.#done.has(id);
   }
 
-  /** The same work came again under a newer claim: its result is told under that one. */
+  /** The command was sent again under a newer epoch, which its result must then carry. */
   renew(entry: Entry, epoch: number): void {
     entry.epoch = epoch;
     if (entry.result !== undefined) entry.result = { ...entry.result, epoch };
@@ -89,12 +89,12 @@ export class CommandStore {
     await this.#write({ kind: 'finished', result });
   }
 
-  /** For a result that cannot be written: it is still sent, and the work is not begun again by this process. */
+  /** For a result that cannot be written: it is still sent, and this process does not start the command again. */
   finishUnwritten(result: CommandResult): void {
     this.#apply({ kind: 'finished', result });
   }
 
-  /** The hub has the result. Where that cannot be written, it is sent once more after the next start. */
+  /** Records the delivery of the result. If that cannot be written, the result is sent once more after the next start. */
   async done(id: string): Promise<void> {
     const record = { kind: 'done', id, at: this.#now() } as const;
     this.#apply(record);
@@ -105,7 +105,7 @@ export class CommandStore {
 
   async compactIfLarge(): Promise<void> {
     if (this.#journal.size <= this.#compactAt) return;
-    // Where it fails, the next try is when the journal has grown as much again.
+    // After a failure, the next attempt is made when the journal has doubled in size.
     this.#compactAt = 2 * this.#journal.size;
     await this.#journal.replace(() => this.#records());
     this.#compactAt = Math.max(COMPACT_BYTES, 2 * this.#journal.size);
@@ -141,7 +141,7 @@ export class CommandStore {
     }
   }
 
-  /** The fewest records that say the same. */
+  /** The fewest records that describe the present state. */
   #records(): JournalRecord[] {
     const records: JournalRecord[] = [...this.#done].map(([id, at]) => ({ kind: 'done', id, at }));
     for (const { id, type, payload, epoch, startedAt, result } of this.#entries.values()) {
@@ -152,7 +152,7 @@ export class CommandStore {
     return records;
   }
 
-  /** The hub sends nothing again after days; and a journal must not grow for ever. */
+  /** The hub does not send a command again after days, and the journal must not grow without limit. */
   #forgetOld(): void {
     const oldest = this.#now() - KEEP_IDS_MS;
     for (const [id, at] of this.#done) {

@@ -4,16 +4,16 @@ import path from 'node:path';
 import { replaceFile, syncFolder } from '../os/files/private-file.ts';
 import { readLines, toLine, type JournalRecord } from './journal-line.ts';
 
-/** Where the store writes what must outlive the agent. */
+/** The storage of records that must survive the agent. */
 export interface Journal {
-  /** Everything that was written. Where some of it could not be read, the caller replaces the whole. */
+  /** Returns all records. Where some could not be read, the caller must replace the journal. */
   open(): Promise<{ records: JournalRecord[]; isDamaged: boolean }>;
   /**
-   * Resolves when the record is on the disk; rejects when it is not, and then it will not be. `written` is called
-   * before anything else happens to the journal.
+   * Resolves when the record is on disk. If it rejects, the record is not in the journal and never will be. `written` is
+   * called before the next operation on the journal.
    */
   write(record: JournalRecord, written?: () => void): Promise<void>;
-  /** Puts fewer records that say the same in the place of all; asked for when its turn has come. */
+  /** Replaces all records. `records` is called when the operations before have ended. */
   replace(records: () => readonly JournalRecord[]): Promise<void>;
   /** In bytes. */
   readonly size: number;
@@ -27,14 +27,14 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** A file that is only appended to. Records that come while it writes share the next write and its fsync. */
+/** An append-only file. Records that arrive during a write share the next write and its fsync. */
 export class JournalFile implements Journal {
   readonly #file: string;
   readonly #warn: (message: string) => void;
   #handle: FileHandle | undefined;
   #size = 0;
-  /** A failed write may have left a part of itself behind what counts. */
-  #hasRest = false;
+  /** A failed write may have left a partial record after the valid ones. */
+  #hasPartialRecord = false;
   #waiting: Waiting[] = [];
   #turn: Promise<void> = Promise.resolve();
 
@@ -53,7 +53,7 @@ export class JournalFile implements Journal {
     await syncFolder(path.dirname(this.#file));
     const content = await this.#handle.readFile();
     this.#size = content.lastIndexOf('\n') + 1;
-    this.#hasRest = content.length > this.#size;
+    this.#hasPartialRecord = content.length > this.#size;
     const found = readLines(content.toString('utf8', 0, this.#size));
     if (found.isDamaged) await this.#keepAside();
     return found;
@@ -74,7 +74,7 @@ export class JournalFile implements Journal {
       await this.#handle?.close();
       this.#handle = handle;
       this.#size = bytes.length;
-      this.#hasRest = false;
+      this.#hasPartialRecord = false;
     });
   }
 
@@ -85,7 +85,7 @@ export class JournalFile implements Journal {
     });
   }
 
-  /** One thing at a time happens to the file. */
+  /** Operations on the file run one after another. */
   #next(act: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(act);
     this.#turn = done.catch(() => {});
@@ -110,7 +110,7 @@ export class JournalFile implements Journal {
   async #append(bytes: Buffer): Promise<void> {
     const handle = this.#handle;
     if (handle === undefined) throw new Error('the journal is not open');
-    if (this.#hasRest) await this.#cutRest(handle);
+    if (this.#hasPartialRecord) await this.#cutPartialRecord(handle);
     try {
       for (let from = 0; from < bytes.length; ) {
         const { bytesWritten } = await handle.write(bytes, from, bytes.length - from, this.#size + from);
@@ -118,30 +118,30 @@ export class JournalFile implements Journal {
       }
       await handle.datasync();
     } catch (error) {
-      this.#hasRest = true;
-      // At once, so that what has been refused is not found at the next start.
-      await this.#cutRest(handle).catch(() => {});
+      this.#hasPartialRecord = true;
+      // Cut now, so that the next start does not find a record that was reported as failed.
+      await this.#cutPartialRecord(handle).catch(() => {});
       throw error;
     }
     this.#size += bytes.length;
   }
 
-  async #cutRest(handle: FileHandle): Promise<void> {
+  async #cutPartialRecord(handle: FileHandle): Promise<void> {
     await handle.truncate(this.#size);
     await handle.datasync();
-    this.#hasRest = false;
+    this.#hasPartialRecord = false;
   }
 
-  /** A second name is enough: what is damaged is replaced, not changed. */
+  /** A second link is enough, because the damaged file is replaced and not changed. */
   async #keepAside(): Promise<void> {
     const aside = `${this.#file}.damaged-${new Date().toISOString().replaceAll(':', '')}`;
     try {
       await link(this.#file, aside);
       this.#warn(
-        `The journal of commands was damaged. It is kept as ${aside}; what could be read of it counts.`,
+        `The journal of commands was damaged. It is kept as ${aside}; the records that could be read are used.`,
       );
     } catch (error) {
-      this.#warn(`The journal of commands was damaged, and could not be kept aside: ${String(error)}`);
+      this.#warn(`The journal of commands was damaged, and could not be kept: ${String(error)}`);
     }
   }
 }

@@ -16,13 +16,13 @@ import type { ServerClock } from '../core/server/server-clock.ts';
 
 type LiveCommandType = Exclude<CommandType, DurableCommandType>;
 
-/** What a handler gets beside its payload. */
+/** What a handler of a live query gets besides its payload. */
 export interface HandlerContext<T extends LiveCommandType> {
-  /** Aborted when the server cancels or the connection ends: nobody waits for the answer any more. */
+  /** Aborted when the server cancels the query or the connection ends, so that no result is needed. */
   signal: AbortSignal;
-  /** Aborted when the time is nearly up: stop reading, and answer with what there is. */
+  /** Aborted shortly before the deadline: the handler then stops reading and returns what it has. */
   timeUp: AbortSignal;
-  /** Sends a row; resolves when the server has taken those before it, so that memory stays flat. */
+  /** Sends a row. Resolves when the server has accepted the rows before it, so that memory stays bounded. */
   row: (row: CommandRow<T>) => Promise<void>;
 }
 
@@ -35,13 +35,13 @@ export type LiveHandlers = {
 
 const MAX_AT_ONCE = 8;
 const FRAME_BYTES = 250_000;
-/** The answer must be home before the server gives up. */
+/** The result must arrive before the server gives up. */
 const TRAVEL_MS = 1000;
-/** A heartbeat is sent with each new connection; its answer tells the server's time. */
+/** Each new connection begins with a heartbeat, whose acknowledgement holds the server's time. */
 const CLOCK_KNOWN_MS = 5000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Runs the live questions of the server, several at once, each with an end: done, failed, cancelled or out of time. */
+/** Runs the live queries of the server, several at once. Each ends with a result: succeeded, failed or cancelled. */
 export class LiveRunner {
   readonly #handlers: LiveHandlers;
   readonly #clock: ServerClock;
@@ -75,7 +75,7 @@ export class LiveRunner {
       if (this.#running.size >= MAX_AT_ONCE) {
         throw new AgentError(
           AgentErrorCode.busy,
-          'The agent already answers as many questions as it answers at once; ask again later.',
+          'The agent already runs as many queries as it can at once. Try again later.',
         );
       }
       this.#running.set(frame.id, controller);
@@ -85,7 +85,7 @@ export class LiveRunner {
       await finish(controller.signal.aborted ? CANCELLED : { status: 'failed', error: describeError(error) });
     } finally {
       this.#running.delete(frame.id);
-      // Whatever the handler still holds on to ends with it.
+      // This ends whatever the handler has left running.
       controller.abort();
     }
   }
@@ -110,7 +110,7 @@ export class LiveRunner {
     return output;
   }
 
-  /** The deadline is told in the server's time. */
+  /** The deadline of a frame is in the server's time. */
   #timeUp(frame: CommandFrame, over: AbortSignal): AbortSignal {
     const timeUp = new AbortController();
     const arm = async () => {
@@ -127,7 +127,7 @@ export class LiveRunner {
 
 const CANCELLED = { status: 'cancelled' } as const;
 
-/** Gathers rows into frames of bounded count and size. */
+/** Collects rows into frames with limits on their number and size. */
 class RowStream {
   readonly #id: string;
   readonly #channel: AnswerChannel;
@@ -144,9 +144,9 @@ class RowStream {
   async add(row: unknown): Promise<void> {
     this.#rows.push(row);
     this.#bytes += JSON.stringify(row).length;
-    // A slow trickle is shown as it comes, a flood in full frames.
-    const isWaitedFor = performance.now() - this.#lastSent > 250;
-    if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isWaitedFor) {
+    // Rows that arrive slowly are sent at once, a flood of them in full frames.
+    const isSlow = performance.now() - this.#lastSent > 250;
+    if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isSlow) {
       await this.#send(false);
     }
   }

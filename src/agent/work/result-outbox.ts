@@ -1,12 +1,12 @@
 import type { AnswerChannel } from '../core/connection/answer-channel.ts';
 import type { CommandStore } from './command-store.ts';
 
-/** Sends results until the hub has them, over whichever connection there is, one after the other. */
+/** Sends results one after another until the hub has acknowledged them, over however many connections that takes. */
 export class ResultOutbox {
   readonly #store: CommandStore;
   readonly #warn: (message: string) => void;
   #channel: AnswerChannel | undefined;
-  /** Not taken by the hub over this connection; they are tried again over the next. */
+  /** Results that the hub has refused over this connection. They are sent again over the next one. */
   #refused = new Set<string>();
   #sending: AnswerChannel | undefined;
   readonly #awaited = new Map<string, () => void>();
@@ -26,7 +26,7 @@ export class ResultOutbox {
     this.#channel = undefined;
   }
 
-  /** There may be a result to send. */
+  /** Must be called when there may be a result to send. */
   wake(): void {
     const channel = this.#channel;
     if (channel === undefined || this.#sending === channel) return;
@@ -36,13 +36,13 @@ export class ResultOutbox {
     });
   }
 
-  /** The hub asks again for what it may have refused. */
+  /** The hub has sent the command again, so a refused result is sent again as well. */
   retry(id: string): void {
     this.#refused.delete(id);
     this.wake();
   }
 
-  /** Resolves when the hub has this result. */
+  /** Resolves when the hub has acknowledged this result. */
   delivered(id: string): Promise<void> {
     return new Promise((resolve) => {
       this.#awaited.set(id, resolve);
@@ -60,7 +60,7 @@ export class ResultOutbox {
       } catch (error) {
         if (this.#channel !== channel) return;
         this.#refused.add(result.id);
-        this.#warn(`The result of command ${result.id} was not taken: ${String(error)}`);
+        this.#warn(`The hub did not accept the result of command ${result.id}: ${String(error)}`);
         continue;
       }
       this.#awaited.get(result.id)?.();

@@ -152,8 +152,8 @@ describe('agent: its folder', () => {
       expect(faultOf(GOOD.replace(';;;SY', ';;;BU'), trusted)).to.equal('BU has rights in it.');
       expect(faultOf(`${GOOD}(OA;;CCDC;;;S-1-1-0)`, trusted)).to.equal('S-1-1-0 has rights in it.');
       expect(faultOf(`${GOOD}(D;;FA;;;BG)`, trusted)).to.equal(undefined);
-      expect(faultOf('O:BAG:SYD:PAI', trusted)).to.contain('no list');
-      expect(faultOf('O:BAG:SY', trusted)).to.contain('no list');
+      expect(faultOf('O:BAG:SYD:PAI', trusted)).to.contain('no access control list');
+      expect(faultOf('O:BAG:SY', trusted)).to.contain('no access control list');
       expect(faultOf('', trusted)).to.contain('belongs to nobody');
     });
 

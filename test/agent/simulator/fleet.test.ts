@@ -37,7 +37,7 @@ describe('durable work of simulated machines', () => {
       keys: [],
       devices: 1,
       dataDir: temporary.folder,
-      tell: () => {},
+      onEvent: () => {},
     });
     await fleet.start();
   });

@@ -262,7 +262,7 @@ describe('durable work of the agent', function () {
     await send('b');
     await results(2);
     expect(hub.results[1]!.id).to.equal('b');
-    expect(agent.warnings.join()).to.contain('not taken');
+    expect(agent.warnings.join()).to.contain('did not accept');
   });
 
   it('offers a result that was not taken to the hub again over the next connection', async () => {
@@ -410,7 +410,11 @@ describe('durable work of the agent', function () {
     await soon(100);
     await row('lost');
     hub.refuse = undefined;
-    await connected(2);
+    // The agent reports over the new connection that the command still runs.
+    await eventually(
+      () => hub.progress,
+      (list) => list.length === 2,
+    );
     await row('two');
     letEnd.get('a')!();
     await results(1);

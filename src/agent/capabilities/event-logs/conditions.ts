@@ -1,6 +1,6 @@
 import type { LogConditions, LogEntry } from '../../../protocol/index.ts';
 
-/** One predicate for all conditions of a query; readers may check some earlier where that is cheaper. */
+/** One predicate for all conditions of a query. Readers may check some of them earlier where that is cheaper. */
 export function entryMatcher(conditions: LogConditions): (entry: LogEntry) => boolean {
   const levels = conditions.level === undefined ? undefined : new Set(conditions.level);
   const source = conditions.source?.toLowerCase();

@@ -1,6 +1,6 @@
 import { logNotFound } from '../../core/agent-error.ts';
 
-/** Finds a log among the listed ones, in any case; a name is never anything but a key to this list. */
+/** Finds a log in the list, ignoring case. A requested name is only ever a key into this list. */
 export function findLog<T extends { name: string }>(logs: readonly T[], name: string): T {
   const wanted = name.toLowerCase();
   const found =

@@ -1,7 +1,7 @@
 import type { LiveHandlers } from '../../work/live-runner.ts';
 import type { EventLogReader } from './reader.ts';
 
-/** The event log commands over whatever reads the logs of this machine. */
+/** The event log commands, on top of the reader for this machine. */
 export function eventLogHandlers(reader: EventLogReader): LiveHandlers {
   return {
     'eventlogs.list': async (_payload, { signal }) => ({ logs: await reader.list(signal) }),
@@ -18,7 +18,7 @@ export function eventLogHandlers(reader: EventLogReader): LiveHandlers {
           await row(next.value);
         }
       } finally {
-        // Ends what it reads with, also when the rows could not be sent.
+        // Closes the reader, also when the rows could not be sent.
         await entries.return({ scanned: 0, truncated: true });
       }
     },

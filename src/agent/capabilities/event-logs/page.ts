@@ -1,23 +1,21 @@
 import type { LogEntry, LogQuery, LogQuerySummary } from '../../../protocol/index.ts';
 import { entryMatcher, instantMs } from './conditions.ts';
 
-/** The most records one query reads; whoever needs more narrows the time. */
+/** The most records that one query reads. Larger logs need a narrower time range. */
 export const SCAN_MAX = 5_000_000;
 
 /**
- * Clocks step back and writers race, so a log is only nearly in order: a scan goes this far past `startTime`
- * before it believes that nothing older can match.
+ * Clocks are set back and writers race, so a log is only nearly ordered. A scan therefore continues this far before
+ * `startTime`.
  */
 export const DISORDER_MS = 3_600_000;
 
-/** What a source says when it could not read all it has. */
+/** Whether a source has read all of its records. */
 export interface ScanEnd {
   incomplete: boolean;
 }
 
-/**
- * Picks one page out of entries that come newest first, as batches. The source is closed as soon as the page is full.
- */
+/** Selects one page from batches of entries, newest first. The source is closed as soon as the page is full. */
 export async function* pageOf(
   source: AsyncGenerator<readonly LogEntry[], ScanEnd | void>,
   query: LogQuery,
@@ -55,7 +53,7 @@ export async function* pageOf(
   }
 }
 
-/** Gathers single entries into batches of those that are there already, which keeps a long scan cheap. */
+/** Groups entries into batches, which makes long scans cheaper. */
 export async function* inBatches<T>(source: AsyncIterable<T>, size = 256): AsyncGenerator<T[], void> {
   let batch: T[] = [];
   for await (const item of source) {

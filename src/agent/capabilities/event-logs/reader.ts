@@ -1,11 +1,10 @@
 import type { LogEntry, LogMetadata, LogQuery, LogQuerySummary, LogTail } from '../../../protocol/index.ts';
 
 /**
- * Where a machine keeps its logs. Names are matched in any case against the listed logs, and only against them;
- * a name that is not listed throws `LOG_NOT_FOUND`.
+ * Reads the logs of a machine. A name must be that of a listed log, in any case; otherwise the methods throw
+ * `LOG_NOT_FOUND`.
  *
- * A `query` that is aborted ends early with `truncated: true` and keeps the rows it has given; what the end means
- * (a deadline, a cancellation) is for the caller to say. A `tail` ends when it is aborted.
+ * An aborted `query` ends early with `truncated: true`; the rows that it has returned are valid. An aborted `tail` ends.
  */
 export interface EventLogReader {
   list(signal: AbortSignal): Promise<LogMetadata[]>;
@@ -15,7 +14,7 @@ export interface EventLogReader {
   tail(tail: LogTail, signal: AbortSignal): AsyncGenerator<LogEntry, void>;
 }
 
-/** Bounds one row, so that every row fits a frame. */
+/** The longest message of an entry, so that each row fits into a frame. */
 export const MESSAGE_MAX = 32_768;
 
 export function cut(text: string, max = MESSAGE_MAX): string {

@@ -4,7 +4,7 @@ import { AGENT_VERSION } from '../../core/version.ts';
 import { machineId } from '../../os/machine/machine-id.ts';
 import { osType } from '../../os/machine/os-type.ts';
 import { osVersion } from '../../os/machine/os-version.ts';
-import { gatherFacts } from './gather.ts';
+import { collectFacts } from './collect.ts';
 import { machineSources } from './sources.ts';
 
 /** What the agent reports about its machine when it enrolls. */
@@ -17,7 +17,7 @@ export async function describeMachine(): Promise<Omit<EnrollRequest, 'enrollment
     osBuild: os.release(),
     architecture: architecture(),
     agentVersion: AGENT_VERSION,
-    ...(await gatherFacts(machineSources())),
+    ...(await collectFacts(machineSources())),
     ...(id === undefined ? {} : { machineId: id }),
   };
 }

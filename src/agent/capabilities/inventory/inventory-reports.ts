@@ -8,21 +8,21 @@ import type { ConnectionState } from '../../core/connection/connection.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import { type ServerAnswer, ServerCallError } from '../../core/server/server-call.ts';
 import type { ServerClock } from '../../core/server/server-clock.ts';
-import { batchVerdict } from '../../core/server/upload-verdict.ts';
+import { uploadVerdict } from '../../core/server/upload-verdict.ts';
 import type { Tokens } from '../../core/enrollment/tokens.ts';
-import type { Gathered } from './fit.ts';
+import type { MachineInventory } from './fit.ts';
 
 export interface InventoryReportsOptions {
-  /** @param signal  ends what it has started */
-  gather: (signal: AbortSignal) => Promise<Gathered>;
-  /** Throws `ServerCallError` where the server is not reached. */
+  /** @param signal  aborted when the agent stops */
+  collect: (signal: AbortSignal) => Promise<MachineInventory>;
+  /** Throws `ServerCallError` where the server cannot be reached. */
   send: (inventory: Inventory, token: string, signal: AbortSignal) => Promise<ServerAnswer>;
   tokens: Tokens;
   clock: ServerClock;
-  /** Remembers what was sent last; without one it is sent after each start. */
+  /** Remembers what was sent last. Without a file, the inventory is sent after each start. */
   file?: string;
   warn: (message: string) => void;
-  /** For tests, and for machines of which there are many. */
+  /** For tests and for simulated fleets. */
   firstMs?: number;
   everyMs?: number;
   spreadMs?: number;
@@ -32,44 +32,44 @@ export interface InventoryReportsOptions {
 
 const FIRST_MS = 5000;
 const EVERY_MS = 4 * 3_600_000;
-/** What has not changed is said again, so that the server knows that it is still so. */
+/** An unchanged inventory is sent again after a day, so that the server knows that it is current. */
 const DAILY_MS = 24 * 3_600_000 - 60_000;
-/** After a connection: a fleet that comes back at once does not send all it has at once. */
+/** After a connection, sending begins at a random moment within this time, so that a fleet does not send at once. */
 const SPREAD_MS = 10_000;
-/** How long somebody who asks for an inventory waits for the server to have it. */
+/** How long a refresh waits until the server has accepted the inventory. */
 const REFRESH_MS = 60_000;
 
 const Sent = z.object({ hash: z.string(), at: z.number() });
 type Sent = z.infer<typeof Sent>;
 
-interface Waiting {
-  gathered: Gathered;
+interface Pending {
+  inventory: MachineInventory;
   hash: string;
-  /** By a clock that only counts: what time it was, the server may not have told yet. */
+  /** By the monotonic clock, because the time of the server may not be known yet. */
   at: number;
 }
 
-/** Told what has become of the inventory that was asked for. */
-type Asker = (failure?: AgentError) => void;
+/** Settles a refresh: without a failure, the server has accepted the inventory. */
+type Settle = (failure?: AgentError) => void;
 
 /**
- * Looks at the machine now and then, and tells the server what is not as it was told before. What cannot be sent waits,
- * the latest alone: of two states of a machine the older one is of no use.
+ * Collects the inventory regularly, and sends it when it differs from the one that was sent last. An inventory that
+ * cannot be sent waits until a newer one replaces it.
  */
 export class InventoryReports {
   readonly #options: InventoryReportsOptions;
   readonly #random: () => number;
   readonly #stop = new AbortController();
   #sent: Sent | undefined;
-  #waiting: Waiting | undefined;
-  #askers: Asker[] = [];
+  #pending: Pending | undefined;
+  #refreshes: Settle[] = [];
   #turn: Promise<void> = Promise.resolve();
   #sending: Promise<void> | undefined;
-  #lookTimer: NodeJS.Timeout | undefined;
+  #collectTimer: NodeJS.Timeout | undefined;
   #sendTimer: NodeJS.Timeout | undefined;
   #isConnected = false;
   #failures = 0;
-  #lastFault = '';
+  #lastFailure = '';
 
   constructor(options: InventoryReportsOptions) {
     this.#options = options;
@@ -82,10 +82,10 @@ export class InventoryReports {
       file === undefined ? undefined : await readPrivateJson(file).catch(() => undefined),
     );
     this.#sent = kept.data;
-    this.#lookIn(firstMs * this.#random());
+    this.#collectIn(firstMs * this.#random());
   }
 
-  /** Told how the connection stands: sends only while there is one. */
+  /** Must be called with each state of the connection: the inventory is sent only while there is one. */
   onState({ state }: ConnectionState): void {
     const isConnected = state === 'connected';
     if (isConnected === this.#isConnected || this.#stop.signal.aborted) return;
@@ -95,14 +95,14 @@ export class InventoryReports {
     if (isConnected) this.#sendIn(this.#random() * (this.#options.spreadMs ?? SPREAD_MS));
   }
 
-  /** Looks at the machine now, whether anything has changed or not. Resolves when the server has taken it. */
+  /** Collects the inventory now and sends it, changed or not. Resolves when the server has accepted it. */
   async refresh(signal: AbortSignal): Promise<void> {
-    let tell: Asker = () => {};
-    const taken = new Promise<void>((resolve, reject) => {
-      tell = (failure) => (failure === undefined ? resolve() : reject(failure));
+    let settle: Settle = () => {};
+    const accepted = new Promise<void>((resolve, reject) => {
+      settle = (failure) => (failure === undefined ? resolve() : reject(failure));
     });
-    await this.#look(tell);
-    // Nobody who asks waits for a wait that is over, or for the spread after a connection.
+    await this.#collect(settle);
+    // A refresh does not wait for the next attempt, or for the random delay after a connection.
     clearTimeout(this.#sendTimer);
     this.#sendTimer = undefined;
     this.#wake();
@@ -110,17 +110,17 @@ export class InventoryReports {
     const within = AbortSignal.any([signal, this.#stop.signal]);
     const late = delay(ms, undefined, { signal: within, ref: false }).then(
       () => {
-        throw new AgentError(AgentErrorCode.failed, `${NOT_YET} ${this.#lastFault}`.trim());
+        throw new AgentError(AgentErrorCode.failed, `${NOT_YET} ${this.#lastFailure}`.trim());
       },
       () => {
         throw new AgentError(AgentErrorCode.cancelled, NOT_YET);
       },
     );
-    await Promise.race([taken, late]);
+    await Promise.race([accepted, late]);
   }
 
   async stop(): Promise<void> {
-    clearTimeout(this.#lookTimer);
+    clearTimeout(this.#collectTimer);
     clearTimeout(this.#sendTimer);
     this.#isConnected = false;
     this.#stop.abort();
@@ -128,34 +128,35 @@ export class InventoryReports {
     await this.#sending;
   }
 
-  #lookIn(ms: number): void {
-    this.#lookTimer = setTimeout(() => {
+  #collectIn(ms: number): void {
+    this.#collectTimer = setTimeout(() => {
       const { everyMs = EVERY_MS } = this.#options;
-      this.#look()
-        .catch((error: unknown) => this.#tell(String(error)))
+      this.#collect()
+        .catch((error: unknown) => this.#warnOnce(String(error)))
         .then(
-          () => this.#lookIn(everyMs * (0.9 + this.#random() * 0.2)),
+          () => this.#collectIn(everyMs * (0.9 + this.#random() * 0.2)),
           () => {},
         );
     }, ms).unref();
   }
 
-  /** One look at a time: they start the same programs. */
-  async #look(asker?: Asker): Promise<void> {
-    const look = this.#turn.then(async () => {
+  /** Collections run one after another, because they start the same programs. */
+  async #collect(settle?: Settle): Promise<void> {
+    const collection = this.#turn.then(async () => {
       if (this.#stop.signal.aborted) return;
-      const gathered = await this.#options.gather(this.#stop.signal);
-      const hash = createHash('sha256').update(JSON.stringify(gathered)).digest('hex');
-      const told = this.#sent;
-      const isNews = told?.hash !== hash || Date.now() - told.at > DAILY_MS || Date.now() < told.at;
-      // One that waits is replaced by whatever differs, even by what the server knows: it may be as it was again.
-      const isTold = this.#waiting === undefined ? !isNews : this.#waiting.hash === hash;
-      if (isTold && asker === undefined) return;
-      this.#waiting = { gathered, hash, at: performance.now() };
-      if (asker !== undefined) this.#askers.push(asker);
+      const inventory = await this.#options.collect(this.#stop.signal);
+      const hash = createHash('sha256').update(JSON.stringify(inventory)).digest('hex');
+      const last = this.#sent;
+      const isDue = last?.hash !== hash || Date.now() - last.at > DAILY_MS || Date.now() < last.at;
+      // A pending inventory is replaced by any other one, also by the one that was sent last: the machine may be as it
+      // was before.
+      const isKnown = this.#pending === undefined ? !isDue : this.#pending.hash === hash;
+      if (isKnown && settle === undefined) return;
+      this.#pending = { inventory, hash, at: performance.now() };
+      if (settle !== undefined) this.#refreshes.push(settle);
     });
-    this.#turn = look.catch(() => {});
-    await look;
+    this.#turn = collection.catch(() => {});
+    await collection;
     if (this.#sendTimer === undefined) this.#wake();
   }
 
@@ -163,7 +164,7 @@ export class InventoryReports {
     if (!this.#isConnected || this.#stop.signal.aborted) return;
     this.#sending ??= this.#sendAll()
       .catch((error: unknown) => {
-        this.#tell(`The inventory of this machine cannot be sent: ${String(error)}`);
+        this.#warnOnce(`The inventory of this machine cannot be sent: ${String(error)}`);
         this.#sendIn(refusedDelay(this.#failures++, this.#random));
       })
       .finally(() => {
@@ -179,14 +180,14 @@ export class InventoryReports {
   }
 
   async #sendAll(): Promise<void> {
-    while (this.#waiting !== undefined && this.#isConnected) {
-      const waiting = this.#waiting;
-      const askers = this.#askers.length;
-      const waitMs = await this.#ship(waiting, askers);
+    while (this.#pending !== undefined && this.#isConnected) {
+      const pending = this.#pending;
+      const refreshes = this.#refreshes.length;
+      const waitMs = await this.#sendOne(pending, refreshes);
       if (waitMs === undefined) {
         this.#failures = 0;
-        // A newer one may have come meanwhile.
-        if (this.#waiting === waiting) this.#waiting = undefined;
+        // A newer one may have replaced it meanwhile.
+        if (this.#pending === pending) this.#pending = undefined;
         continue;
       }
       this.#failures += 1;
@@ -195,33 +196,33 @@ export class InventoryReports {
     }
   }
 
-  /** Answers how long to wait before it is tried again; `undefined` where it is settled. */
-  async #ship({ gathered, hash, at }: Waiting, askers: number): Promise<number | undefined> {
+  /** Returns how long to wait before the next attempt; `undefined` where none is needed. */
+  async #sendOne({ inventory, hash, at }: Pending, refreshes: number): Promise<number | undefined> {
     const { tokens, send, clock } = this.#options;
     const collectedAt = new Date(clock.now() - (performance.now() - at)).toISOString();
     const token = await tokens.current();
     let answer: ServerAnswer;
     try {
-      answer = await send({ ...gathered, collectedAt }, token, this.#stop.signal);
+      answer = await send({ ...inventory, collectedAt }, token, this.#stop.signal);
     } catch (error) {
       if (!(error instanceof ServerCallError)) throw error;
-      this.#lastFault = error.message;
+      this.#lastFailure = error.message;
       return reconnectDelay(this.#failures, this.#random);
     }
-    this.#lastFault = answer.refusal ?? '';
-    const verdict = batchVerdict(answer, this.#failures, this.#random);
+    this.#lastFailure = answer.refusal ?? '';
+    const verdict = uploadVerdict(answer, this.#failures, this.#random);
     switch (verdict.do) {
       case 'done':
         await tokens.accepted(token);
         await this.#remember({ hash, at: Date.now() });
-        this.#settle(askers);
+        this.#settle(refreshes);
         return undefined;
       case 'resend':
       case 'give-up': {
-        // It was made to be taken, so it is not for this agent to guess what would be.
+        // The agent has already made it fit the limits, and cannot know what the server would accept instead.
         const message = `The server refused the inventory of this machine: ${answer.refusal ?? ''}`;
-        this.#tell(message);
-        this.#settle(askers, new AgentError(AgentErrorCode.failed, message));
+        this.#warnOnce(message);
+        this.#settle(refreshes, new AgentError(AgentErrorCode.failed, message));
         return undefined;
       }
       case 'other-token':
@@ -239,19 +240,19 @@ export class InventoryReports {
     this.#sent = sent;
     const { file } = this.#options;
     if (file === undefined) return;
-    // It is sent once more after the next start, which does no harm.
+    // If this fails, the inventory is sent once more after the next start, which does no harm.
     await writePrivateJson(file, sent).catch(() => {});
   }
 
-  /** @param askers  how many had asked when it was sent: the others ask for a later one */
-  #settle(askers: number, failure?: AgentError): void {
-    for (const asker of this.#askers.splice(0, askers)) asker(failure);
+  /** @param count  how many refreshes waited when it was sent: the others wait for a later inventory */
+  #settle(count: number, failure?: AgentError): void {
+    for (const settle of this.#refreshes.splice(0, count)) settle(failure);
   }
 
-  #tell(message: string): void {
-    if (message !== this.#lastFault) this.#options.warn(message);
-    this.#lastFault = message;
+  #warnOnce(message: string): void {
+    if (message !== this.#lastFailure) this.#options.warn(message);
+    this.#lastFailure = message;
   }
 }
 
-const NOT_YET = 'The inventory was gathered, and the server has not taken it yet.';
+const NOT_YET = 'The inventory was collected, but the server has not accepted it yet.';

@@ -1,7 +1,7 @@
-import { type FoundSoftware, filled } from './collector.ts';
+import { type FoundSoftware, nonEmpty } from './collector.ts';
 import type { Sources } from './sources.ts';
 
-/** What is installed on a Linux machine, from each of the package managers that it has. */
+/** The software of a Linux machine, from each package manager that it has. */
 
 const DPKG = ['-W', '-f', '${db:Status-Status}\\t${binary:Package}\\t${Version}\\t${Maintainer}\\n'];
 const RPM = [
@@ -11,7 +11,7 @@ const RPM = [
 ];
 const FLATPAK = ['list', '--app', '--columns=name,version,origin'];
 
-/** `undefined` where there is no package manager that is known here. */
+/** `undefined` where the machine has none of these package managers. */
 export async function linuxSoftware(sources: Sources): Promise<FoundSoftware[] | undefined> {
   const [dpkg, rpm, apk, flatpak, snap] = await Promise.all([
     sources.output('dpkg-query', DPKG),
@@ -32,38 +32,40 @@ export async function linuxSoftware(sources: Sources): Promise<FoundSoftware[] |
 }
 
 const lines = (output: string) => output.split('\n').filter((line) => line.trim() !== '');
-/** A name with an address behind it, as in `Debian GCC Maintainers <gcc@example.org>`. */
-const nameOnly = (person: string | undefined) => filled(person?.replace(/\s*<[^>]*>\s*$/, ''));
+/** Removes the address from a name such as `Debian GCC Maintainers <gcc@example.org>`. */
+const nameOnly = (person: string | undefined) => nonEmpty(person?.replace(/\s*<[^>]*>\s*$/, ''));
 
-/** @param written  when the files of dpkg's folder were: a package's list is written when it is installed */
+/** @param written  the times of the files in dpkg's folder: it writes the list of a package when it installs it */
 export function parseDpkg(output: string, written: ReadonlyMap<string, number>): FoundSoftware[] {
   return lines(output).flatMap((line) => {
     const [status, binary = '', version, maintainer] = line.split('\t');
-    // Of what was removed the configuration may be left, which dpkg lists too.
+    // dpkg also lists removed packages whose configuration is left.
     if (status !== 'installed' || binary === '') return [];
-    // A library may be there for several architectures, which says nothing to a person.
+    // A library may be installed for several architectures. Readers do not need to see them.
     const name = binary.replace(/:\w+$/, '');
     const installedAt = written.get(`${binary}.list`) ?? written.get(`${name}.list`);
-    return [{ name, version: filled(version), publisher: nameOnly(maintainer), installedAt }];
+    return [{ name, version: nonEmpty(version), publisher: nameOnly(maintainer), installedAt }];
   });
 }
 
 export function parseRpm(output: string): FoundSoftware[] {
   return lines(output).flatMap((line) => {
     const [name = '', version, vendor, seconds] = line.split('\t');
-    // The keys that packages are signed with are kept as if they were packages.
+    // rpm lists its signing keys as packages.
     if (name === '' || name === 'gpg-pubkey') return [];
-    const publisher = filled(vendor);
-    return [{ name, version: filled(version), publisher, installedAt: Number(seconds) * 1000 }];
+    const publisher = nonEmpty(vendor);
+    return [{ name, version: nonEmpty(version), publisher, installedAt: Number(seconds) * 1000 }];
   });
 }
 
-/** Alpine's database: a block of `letter:value` lines a package. */
+/** Alpine's database: a block of `letter:value` lines for each package. */
 export function parseApk(content: string): FoundSoftware[] {
   return content.split(/\n\n+/).flatMap((block) => {
     const value = (letter: string) => new RegExp(`^${letter}:(.*)$`, 'm').exec(block)?.[1];
-    const name = filled(value('P'));
-    return name === undefined ? [] : [{ name, version: filled(value('V')), publisher: nameOnly(value('m')) }];
+    const name = nonEmpty(value('P'));
+    return name === undefined
+      ? []
+      : [{ name, version: nonEmpty(value('V')), publisher: nameOnly(value('m')) }];
   });
 }
 
@@ -72,16 +74,16 @@ export function parseFlatpak(output: string): FoundSoftware[] {
     const [name = '', version, origin] = line.split('\t');
     return name.trim() === ''
       ? []
-      : [{ name: name.trim(), version: filled(version), publisher: filled(origin) }];
+      : [{ name: name.trim(), version: nonEmpty(version), publisher: nonEmpty(origin) }];
   });
 }
 
-/** A table with a head; publishers that are verified have a mark behind their names. */
+/** A table with a header. Verified publishers have a mark after their names. */
 export function parseSnap(output: string): FoundSoftware[] {
   const [head = '', ...rows] = lines(output);
   if (!head.startsWith('Name')) return [];
   return rows.flatMap((row) => {
     const [name = '', version, , , publisher] = row.trim().split(/\s+/);
-    return [{ name, version: filled(version), publisher: filled(publisher?.replace(/[✓✪*]+$/u, '')) }];
+    return [{ name, version: nonEmpty(version), publisher: nonEmpty(publisher?.replace(/[✓✪*]+$/u, '')) }];
   });
 }

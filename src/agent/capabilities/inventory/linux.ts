@@ -1,22 +1,22 @@
-import { lastUserOf, type Look, said } from './collector.ts';
+import { lastUserOf, type Collector, cleanDmi } from './collector.ts';
 import { linuxSoftware } from './linux-packages.ts';
 import type { Sources } from './sources.ts';
 
 const DMI = '/sys/class/dmi/id';
 
-export const lookAtLinux: Look = async (sources, { software }) => {
-  const dmi = async (name: string) => said(await sources.file(`${DMI}/${name}`));
-  // Boards without DMI have a device tree, whose first word is mostly who made it.
-  const board = said(await sources.file('/proc/device-tree/model'));
+export const collectOnLinux: Collector = async (sources, { software }) => {
+  const dmi = async (name: string) => cleanDmi(await sources.file(`${DMI}/${name}`));
+  // Boards without DMI have a device tree. The first word of its model is mostly the manufacturer.
+  const board = cleanDmi(await sources.file('/proc/device-tree/model'));
   return {
     hardware: {
       manufacturer: (await dmi('sys_vendor')) ?? (await dmi('board_vendor')) ?? board?.split(' ')[0],
       model: (await dmi('product_name')) ?? (await dmi('board_name')) ?? board,
-      // For root alone, of most machines.
+      // On most machines only root can read this.
       serialNumber:
         (await dmi('product_serial')) ??
         (await dmi('board_serial')) ??
-        said(await sources.file('/proc/device-tree/serial-number')),
+        cleanDmi(await sources.file('/proc/device-tree/serial-number')),
       gpuModel: graphicsOf((await mayFail(sources.output('lspci', ['-mm']))) ?? ''),
     },
     primaryInterface:
@@ -27,29 +27,29 @@ export const lookAtLinux: Look = async (sources, { software }) => {
   };
 };
 
-/** For what is nice to know. */
+/** For values that the inventory can do without. */
 const mayFail = (output: Promise<string | undefined>) => output.catch(() => undefined);
 
 async function lastUser(sources: Sources): Promise<string | undefined> {
   const last = lastUserOf((await mayFail(sources.output('last', ['-w', '-50']))) ?? '');
-  // Newer systems have no `last` any more; whoever is there now was there last.
+  // Newer systems have no `last`. There, a user who is signed in now is the last one.
   return last ?? /^\S+/.exec((await mayFail(sources.output('who', []))) ?? '')?.[0];
 }
 
-/** `lspci -mm`: slot, class, maker and device, each in quotes. The graphics card that comes first. */
+/** The first graphics card in the output of `lspci -mm`: slot, class, maker and device, the last three in quotes. */
 export function graphicsOf(output: string): string | undefined {
   const found = /^\S+ "(?:VGA compatible|3D|Display) controller" "([^"]*)" "([^"]*)"/m.exec(output);
   if (found === null) return undefined;
   const maker = found[1]?.replace(/,? (Corporation|Inc\.?)( \[.*\])?$/, '').replace(/^.*\[(.+)\]$/, '$1');
-  // Of a chip that is sold under a name, the name stands in brackets.
+  // The name under which a chip is sold is in brackets.
   const model = /\[([^\]]+)\]/.exec(found[2] ?? '')?.[1] ?? found[2];
-  return said([maker, model].filter(Boolean).join(' '));
+  return cleanDmi([maker, model].filter(Boolean).join(' '));
 }
 
 const UP = 0x1;
 const GATEWAY = 0x2;
 
-/** `/proc/net/route`: the interface of the default route with the lowest metric. */
+/** The interface of the default route with the lowest metric, from `/proc/net/route`. */
 export function defaultRoute(table: string): string | undefined {
   const routes = table
     .split('\n')
@@ -63,16 +63,16 @@ export function defaultRoute(table: string): string | undefined {
   return routes[0]?.[0];
 }
 
-const NOWHERE = '0'.repeat(32);
+const ANY_ADDRESS = '0'.repeat(32);
 
-/** `/proc/net/ipv6_route`, all of whose numbers are hexadecimal. */
+/** The same from `/proc/net/ipv6_route`, whose numbers are all hexadecimal. */
 export function defaultRoute6(table: string): string | undefined {
   const routes = table
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
     .filter(([destination, prefix, , , , , , , flags = '0', name]) => {
       const bits = Number.parseInt(flags, 16);
-      return destination === NOWHERE && prefix === '00' && (bits & GATEWAY) !== 0 && name !== 'lo';
+      return destination === ANY_ADDRESS && prefix === '00' && (bits & GATEWAY) !== 0 && name !== 'lo';
     })
     .sort((a, b) => Number.parseInt(a[5] ?? '', 16) - Number.parseInt(b[5] ?? '', 16));
   return routes[0]?.[9];

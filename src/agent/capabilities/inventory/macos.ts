@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
-import { filled, type FoundSoftware, lastUserOf, type Look, said } from './collector.ts';
+import { nonEmpty, type FoundSoftware, lastUserOf, type Collector, cleanDmi } from './collector.ts';
 
-/** `system_profiler` looks at each application there is, which on a slow disk takes a while. */
+/** `system_profiler` inspects each application, which takes long on a slow disk. */
 const PROFILER_MS = 180_000;
 
 const Text = z.string().optional();
@@ -34,7 +34,7 @@ const Profile = z.object({
 });
 type Application = NonNullable<z.infer<typeof Profile>['SPApplicationsDataType']>[number];
 
-export const lookAtMacos: Look = async (sources, { software }) => {
+export const collectOnMacos: Collector = async (sources, { software }) => {
   const types = ['SPHardwareDataType', 'SPDisplaysDataType', ...(software ? ['SPApplicationsDataType'] : [])];
   const profile = parseProfile(await sources.output('system_profiler', ['-json', ...types], PROFILER_MS));
   const [machine] = profile.SPHardwareDataType;
@@ -45,10 +45,10 @@ export const lookAtMacos: Look = async (sources, { software }) => {
   return {
     hardware: {
       manufacturer: 'Apple Inc.',
-      model: said(machine?.machine_model) ?? said(machine?.machine_name),
-      serialNumber: said(machine?.serial_number),
-      cpuModel: said(machine?.chip_type) ?? said(machine?.cpu_type),
-      gpuModel: said(graphics?.sppci_model) ?? said(graphics?._name),
+      model: cleanDmi(machine?.machine_model) ?? cleanDmi(machine?.machine_name),
+      serialNumber: cleanDmi(machine?.serial_number),
+      cpuModel: cleanDmi(machine?.chip_type) ?? cleanDmi(machine?.cpu_type),
+      gpuModel: cleanDmi(graphics?.sppci_model) ?? cleanDmi(graphics?._name),
     },
     primaryInterface: /^\s*interface: (\S+)/m.exec(await mayFail('route', ['-n', 'get', 'default']))?.[1],
     lastUser: software ? lastUserOf(await mayFail('last', ['-50'])) : undefined,
@@ -66,11 +66,11 @@ function parseProfile(output: string | undefined): z.infer<typeof Profile> {
   try {
     return Profile.parse(JSON.parse(output ?? '{}'));
   } catch (error) {
-    throw new AgentError('FAILED', `system_profiler told what cannot be read: ${String(error)}`);
+    throw new AgentError('FAILED', `The output of system_profiler could not be parsed: ${String(error)}`);
   }
 }
 
-/** The system's own helpers are hundreds, and change with the system. */
+/** The system has hundreds of helper applications, which change with each of its releases. */
 const isForPeople = ({ path = '' }: Application) =>
   !/^\/(System\/Library|usr|Library\/Image Capture)\//.test(path);
 
@@ -78,7 +78,7 @@ function application({ _name, version, obtained_from, lastModified, signed_by }:
   const at = Date.parse(lastModified ?? '');
   return {
     name: _name,
-    version: filled(version),
+    version: nonEmpty(version),
     publisher: obtained_from === 'apple' ? 'Apple' : signer(signed_by?.[0]),
     installedAt: Number.isNaN(at) ? undefined : at,
   };
@@ -86,16 +86,22 @@ function application({ _name, version, obtained_from, lastModified, signed_by }:
 
 /** `Developer ID Application: Mozilla Corporation (43AQ936H96)` */
 const signer = (text: string | undefined) =>
-  filled(/^(?:Developer ID Application|Apple Distribution): (.+?)(?: \(\w+\))?$/.exec(text ?? '')?.[1]);
+  nonEmpty(/^(?:Developer ID Application|Apple Distribution): (.+?)(?: \(\w+\))?$/.exec(text ?? '')?.[1]);
 
-/** `pkgutil --pkg-info`: a block of `key: value` lines a package. */
+/** The output of `pkgutil --pkg-info`: a block of `key: value` lines for each package. */
 export function parsePackages(output: string): FoundSoftware[] {
   return output.split(/\n(?=package-id: )/).flatMap((block) => {
     const value = (key: string) => new RegExp(`^${key}: (.*)$`, 'm').exec(block)?.[1];
-    const name = filled(value('package-id'));
+    const name = nonEmpty(value('package-id'));
     const seconds = Number(value('install-time'));
     return name === undefined
       ? []
-      : [{ name, version: filled(value('version')), installedAt: seconds > 0 ? seconds * 1000 : undefined }];
+      : [
+          {
+            name,
+            version: nonEmpty(value('version')),
+            installedAt: seconds > 0 ? seconds * 1000 : undefined,
+          },
+        ];
   });
 }

@@ -5,14 +5,14 @@ import { readOutput } from '../../os/processes/child-process.ts';
 import { findProgram } from '../../os/processes/find-program.ts';
 import { osType } from '../../os/machine/os-type.ts';
 
-/** Where an inventory comes from; a port, so that what other systems say can be read on this one. */
+/** The files and programs that an inventory is read from. A port, so that tests can replay the output of other systems. */
 export interface Sources {
   readonly os: OsType;
-  /** `undefined` where the file is not there, or not for this user. */
+  /** `undefined` where the file does not exist, or this user may not read it. */
   file(path: string): Promise<string | undefined>;
-  /** When each file of the folder was last written, in ms; none where there is no such folder. */
+  /** When each file of the folder was last written, in ms since 1970. Empty where the folder does not exist. */
   written(folder: string): Promise<ReadonlyMap<string, number>>;
-  /** `undefined` where there is no such program. Throws where it fails: that is not the same as nothing. */
+  /** `undefined` where the program does not exist. Throws where it fails, which must not look like an empty list. */
   output(program: string, args: readonly string[], timeoutMs?: number): Promise<string | undefined>;
   interfaces(): NodeJS.Dict<os.NetworkInterfaceInfo[]>;
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
-import { filled, type FoundSoftware, type Look, said } from './collector.ts';
+import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './collector.ts';
 
 /**
- * One PowerShell for all of it, since starting it takes longer than what it does. What it writes is told in JSON; a
- * list that cannot be read is null, and not empty.
+ * One script reads everything, because starting PowerShell takes longer than running it. It prints JSON, where a list
+ * that could not be read is null instead of empty.
  */
 export const WINDOWS_SCRIPT = String.raw`
 $ErrorActionPreference = 'SilentlyContinue'
@@ -52,27 +52,27 @@ const Answer = z.object({
     .nullish(),
 });
 
-export const lookAtWindows: Look = async (sources, { software }) => {
+export const collectOnWindows: Collector = async (sources, { software }) => {
   const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
   const encoded = Buffer.from(script, 'utf16le').toString('base64');
   const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
   const output = await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS);
-  const told = parseWindows(output ?? '{}');
+  const found = parseWindows(output ?? '{}');
   return {
     hardware: {
-      manufacturer: said(told.manufacturer),
-      model: said(told.model),
-      serialNumber: said(told.serial),
-      cpuModel: said(told.processor),
-      gpuModel: said(told.graphics),
+      manufacturer: cleanDmi(found.manufacturer),
+      model: cleanDmi(found.model),
+      serialNumber: cleanDmi(found.serial),
+      cpuModel: cleanDmi(found.processor),
+      gpuModel: cleanDmi(found.graphics),
     },
-    primaryInterface: filled(told.interface),
-    lastUser: filled(told.user),
-    software: told.software?.map(
+    primaryInterface: nonEmpty(found.interface),
+    lastUser: nonEmpty(found.user),
+    software: found.software?.map(
       ({ name, version, publisher, installed }): FoundSoftware => ({
         name,
-        version: filled(version),
-        publisher: filled(publisher),
+        version: nonEmpty(version),
+        publisher: nonEmpty(publisher),
         installedAt: installDate(installed),
       }),
     ),
@@ -83,11 +83,11 @@ function parseWindows(output: string): z.infer<typeof Answer> {
   try {
     return Answer.parse(JSON.parse(output.replace(/^\uFEFF/, '')));
   } catch (error) {
-    throw new AgentError('FAILED', `PowerShell told of this machine what cannot be read: ${String(error)}`);
+    throw new AgentError('FAILED', `The output of PowerShell could not be parsed: ${String(error)}`);
   }
 }
 
-/** Installers write `20260115`, or whatever else they like: that is left out. */
+/** Most installers write a date such as `20260115`; other forms are left out. */
 function installDate(text: string | null | undefined): number | undefined {
   const found = /^(\d{4})(\d{2})(\d{2})$/.exec(text ?? '');
   const at = found === null ? Number.NaN : Date.parse(`${found[1]}-${found[2]}-${found[3]}T00:00:00Z`);

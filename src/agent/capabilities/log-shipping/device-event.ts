@@ -8,7 +8,7 @@ import {
 } from '../../../protocol/index.ts';
 import { firstCharacters } from '../../core/plain-text.ts';
 
-/** From an entry of one of the machine's logs to an event that the server keeps. */
+/** Converts log entries of the machine to the events that the server stores. */
 
 const LEVELS: Readonly<Record<LogLevel, EventLevel>> = {
   critical: 'critical',
@@ -18,9 +18,7 @@ const LEVELS: Readonly<Record<LogLevel, EventLevel>> = {
   verbose: 'info',
 };
 
-/**
- * @param now  the server's time: an entry that a wrong clock has dated ahead of it happened by then
- */
+/** @param now  the server's time: an entry that a wrong clock has dated later gets this time */
 export function deviceEvent(log: string, entry: LogEntry, now: number): DeviceEvent {
   const at = Date.parse(entry.timeCreated);
   return {
@@ -28,7 +26,7 @@ export function deviceEvent(log: string, entry: LogEntry, now: number): DeviceEv
     level: LEVELS[entry.level],
     category: categoryOf(log, entry),
     source: orElse(firstCharacters(entry.source, 255), log),
-    // The record and not the kind of event: of two that are alike the second is no repetition of the first.
+    // The id of the record, not of the kind of event: two records with the same text are two events.
     eventId: firstCharacters(`${log}:${entry.recordId}`, 100),
     message: firstCharacters(entry.message, LOG_MESSAGE_MAX),
     details: {

@@ -12,30 +12,30 @@ import { Spool } from './spool.ts';
 export interface LogShippingOptions {
   server: string;
   deviceId: string;
-  /** Of this device alone: what one device has seen is not sent as another one that this machine is enrolled as. */
+  /** The folder belongs to this device: if the machine enrolls as another one, its records are not sent as that one's. */
   folder: string;
   tokens: Tokens;
   reader: LogSource;
   clock: ServerClock;
-  /** Not for the agent's own log, which it may be about. */
+  /** Must not write to the agent's own log, because the warning may be about that log. */
   warn: (message: string) => void;
   /** For tests. */
   logs?: readonly string[];
   everyMs?: number;
   spreadMs?: number;
-  gatherMs?: number;
+  bufferMs?: number;
   random?: () => number;
 }
 
 const EVERY_MS = 60_000;
-/** After a connection: a fleet that comes back at once does not send all it has at once. */
+/** After a connection, sending begins at a random moment within this time, so that a fleet does not send at once. */
 const SPREAD_MS = 10_000;
 const EVENTS_MAX_BYTES = 20 * 1024 * 1024;
 const LINES_MAX_BYTES = 5 * 1024 * 1024;
 
 /**
- * Sends the machine's warnings and errors, and the agent's own log, to the server. What cannot be sent waits on the
- * disk, within bounds. Nothing waits for any of this, and none of it fails.
+ * Sends the machine's warnings and errors, and the agent's own log, to the server. Records that cannot be sent wait on
+ * disk, within limits. Nothing else in the agent waits for this, and its failures are only warnings.
  */
 export class LogShipping {
   readonly #options: LogShippingOptions;
@@ -50,7 +50,7 @@ export class LogShipping {
   #spread: NodeJS.Timeout | undefined;
   #collecting: Promise<void> = Promise.resolve();
   #isConnected = false;
-  #lastTold = '';
+  #lastState = '';
 
   constructor(options: LogShippingOptions) {
     this.#options = options;
@@ -62,11 +62,7 @@ export class LogShipping {
         folder: path.join(this.#folder, name),
         maxBytes,
         onLost: (files) =>
-          this.log(
-            'warn',
-            'shipping',
-            `${files} of the oldest batches in ${name} were given up to make room`,
-          ),
+          this.log('warn', 'shipping', `The ${files} oldest batches of ${name} were dropped to make room`),
       });
     this.#spools = { events: spool('events', EVENTS_MAX_BYTES), lines: spool('lines', LINES_MAX_BYTES) };
     const at = `/agents/${encodeURIComponent(deviceId)}`;
@@ -102,7 +98,7 @@ export class LogShipping {
     });
     this.#own = new AgentLog({
       now: () => clock.now(),
-      ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
+      ...(options.bufferMs === undefined ? {} : { bufferMs: options.bufferMs }),
       keep: async (lines) => {
         await this.#spools.lines.add(lines);
         this.#senders.lines.wake();
@@ -123,15 +119,15 @@ export class LogShipping {
     this.#collectIn(this.#random() * this.#spreadMs);
   }
 
-  /** A line of the agent's own log. */
+  /** Adds a line to the agent's own log. */
   log(level: 'info' | 'warn' | 'error', component: string, message: string): void {
     if (!this.#stop.signal.aborted) this.#own.write(level, component, message);
   }
 
-  /** Told how the connection stands: sends only while there is one, and writes down what becomes of it. */
+  /** Must be called with each state of the connection: records are sent only while there is one, and changes are logged. */
   onState(state: ConnectionState): void {
     if (this.#stop.signal.aborted) return;
-    this.#tell(state);
+    this.#logState(state);
     const isConnected = state.state === 'connected';
     if (isConnected === this.#isConnected) return;
     this.#isConnected = isConnected;
@@ -159,11 +155,11 @@ export class LogShipping {
     this.#senders.lines.allow(mayWork);
   }
 
-  #tell(state: ConnectionState): void {
+  #logState(state: ConnectionState): void {
     if (state.state !== 'connected' && state.state !== 'waiting') return;
     const text = state.state === 'connected' ? `connected since ${state.since}` : state.reason;
-    if (text !== this.#lastTold) this.log(state.state === 'connected' ? 'info' : 'warn', 'connection', text);
-    this.#lastTold = text;
+    if (text !== this.#lastState) this.log(state.state === 'connected' ? 'info' : 'warn', 'connection', text);
+    this.#lastState = text;
   }
 
   #collectIn(ms: number): void {

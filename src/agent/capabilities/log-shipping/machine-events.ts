@@ -12,26 +12,26 @@ import { AgentError } from '../../core/agent-error.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import { deviceEvent } from './device-event.ts';
 
-/** Finds what is new in the machine's logs, by asking each of them for what came since the last time. */
+/** Finds the new entries of the machine's logs by querying each log for the time since the last round. */
 
-/** Up to where a log was read, and which records around there are known. */
+/** The time up to which a log was read, and the records around it that are already known. */
 const Mark = z.object({ at: z.number(), ids: z.array(z.number()) });
 type Mark = z.infer<typeof Mark>;
 const Marks = z.record(z.string(), Mark);
 type Marks = z.infer<typeof Marks>;
 
 const LEVELS: LogLevel[] = ['warning', 'error', 'critical'];
-/** Writers race and clocks are corrected: what is dated so far back is looked at again. */
+/** Entries may be written late and clocks are corrected, so each round reads this much again. */
 const OVERLAP_MS = 60_000;
-/** What is told later than that, and dated before, is passed over: the scan has to end somewhere. */
+/** Entries that are written later than this after their own time are missed, because the scan must end somewhere. */
 const LATE_MS = 600_000;
-/** Where nothing happens, the marks are written this often. */
+/** Without new entries, the marks are still written this often. */
 const KEEP_MARKS_MS = 3_600_000;
-/** The first time, so far back. */
+/** How far the first round reads back. */
 const REACH_BACK_MS = 3_600_000;
 const QUERY_MS = 20_000;
 
-/** Together they hold whatever the machine logs, and hold nothing twice. */
+/** Logs that together hold everything the machine logs, and nothing twice. */
 export function shippedLogs(platform: NodeJS.Platform): readonly string[] {
   switch (platform) {
     case 'win32':
@@ -39,7 +39,7 @@ export function shippedLogs(platform: NodeJS.Platform): readonly string[] {
     case 'darwin':
       return ['Errors'];
     default:
-      // Of the journal; and, where there is none, of the text files of Debian and of Red Hat.
+      // The journal; where there is none, the text files of Debian and Red Hat.
       return ['System', 'syslog', 'messages', 'auth.log', 'secure'];
   }
 }
@@ -52,10 +52,10 @@ export interface LogSource {
 export interface MachineEventsOptions {
   reader: LogSource;
   logs: readonly string[];
-  /** Where the marks are kept. */
+  /** The file of the marks. */
   file: string;
   serverTime: () => number;
-  /** Keeps what was found; only then is it taken for read. */
+  /** Stores the entries. They count as read when it has resolved. */
   keep: (events: DeviceEvent[]) => Promise<void>;
   warn: (message: string) => void;
 }
@@ -64,9 +64,9 @@ export class MachineEvents {
   readonly #options: MachineEventsOptions;
   #logs: readonly string[];
   #marks: Marks | undefined;
-  /** By a clock that only counts. */
+  /** By the monotonic clock. */
   #marksKeptAt = -Infinity;
-  /** Those that could not be read the last time: told once. */
+  /** Logs that could not be read in the last round; each is reported once. */
   readonly #failing = new Set<string>();
 
   constructor(options: MachineEventsOptions) {
@@ -74,7 +74,7 @@ export class MachineEvents {
     this.#logs = options.logs;
   }
 
-  /** One round through all logs. A log that cannot be read does not keep the others from being read. */
+  /** Reads all logs once. A log that cannot be read does not affect the others. */
   async collect(signal: AbortSignal): Promise<void> {
     this.#marks ??= await this.#load();
     const missing = new Set<string>();
@@ -85,10 +85,10 @@ export class MachineEvents {
         this.#failing.delete(log);
       } catch (error) {
         if (error instanceof AgentError && error.code === AgentErrorCode.logNotFound) missing.add(log);
-        else if (!signal.aborted) this.#tellOnce(log, error);
+        else if (!signal.aborted) this.#warnOnce(log, error);
       }
     }
-    // Where there is none at all, one may still come: a machine that has just been set up.
+    // If none exists, all are kept: a machine that has just been installed may get its logs later.
     if (missing.size < this.#logs.length) this.#logs = this.#logs.filter((log) => !missing.has(log));
   }
 
@@ -100,7 +100,7 @@ export class MachineEvents {
     const known = new Set(before.ids);
     const fresh = entries.filter(({ recordId }) => !known.has(recordId));
     const time = serverTime();
-    // Oldest first, as they happened.
+    // They are stored oldest first.
     if (fresh.length > 0) await keep(fresh.toReversed().map((entry) => deviceEvent(log, entry, time)));
     const isNew = marks[log] === undefined || fresh.length > 0;
     marks[log] = markAfter({ before, entries, isWhole, now });
@@ -109,7 +109,7 @@ export class MachineEvents {
     this.#marksKeptAt = performance.now();
   }
 
-  /** Newest first, and no more than a page of them: of a flood only the end is told. */
+  /** Reads one page, newest first: of a flood of entries only the newest are sent. */
   async #read(
     log: string,
     since: number,
@@ -136,19 +136,21 @@ export class MachineEvents {
     try {
       return Marks.parse((await readPrivateJson(this.#options.file)) ?? {});
     } catch (error) {
-      this.#options.warn(`Up to where the logs were sent cannot be read: ${String(error)}.`);
+      this.#options.warn(
+        `The position in the logs could not be read, so the last hour may be sent again: ${String(error)}.`,
+      );
       return {};
     }
   }
 
-  #tellOnce(log: string, error: unknown): void {
+  #warnOnce(log: string, error: unknown): void {
     if (this.#failing.has(log)) return;
     this.#failing.add(log);
     this.#options.warn(`The log ${log} cannot be sent to the server: ${String(error)}.`);
   }
 }
 
-/** An entry dated ahead of the clock does not move the mark there: what comes after it would be passed over. */
+/** An entry that is dated in the future does not move the mark there, because later entries would then be missed. */
 export function markAfter({
   before,
   entries,
@@ -157,7 +159,7 @@ export function markAfter({
 }: {
   before: Mark;
   entries: readonly LogEntry[];
-  /** Everything was looked at: what did not come is not there. */
+  /** True where the log was read completely. */
   isWhole: boolean;
   now: number;
 }): Mark {

@@ -1,21 +1,21 @@
 import { reconnectDelay, refusedDelay } from '../../core/server/back-off.ts';
 import { type ServerAnswer, ServerCallError } from '../../core/server/server-call.ts';
 import type { Tokens } from '../../core/enrollment/tokens.ts';
-import { batchVerdict } from '../../core/server/upload-verdict.ts';
+import { uploadVerdict } from '../../core/server/upload-verdict.ts';
 import type { Spool } from './spool.ts';
 
 export interface SenderOptions {
-  /** For people: what is sent. */
+  /** A name for the records, for messages to people. */
   what: string;
   spool: Spool;
   tokens: Tokens;
-  /** Throws `ServerCallError` where the server is not reached. */
+  /** Throws `ServerCallError` where the server cannot be reached. */
   send: (records: readonly unknown[], token: string, signal: AbortSignal) => Promise<ServerAnswer>;
   warn: (message: string) => void;
   random: () => number;
 }
 
-/** Sends what waits in a spool, one batch after the other, while it may; and comes back later where that failed. */
+/** Sends the batches of a spool one after another while it is allowed to, and tries again later after a failure. */
 export class Sender {
   readonly #options: SenderOptions;
   readonly #stop = new AbortController();
@@ -23,15 +23,15 @@ export class Sender {
   #isWorking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
-  /** Something came while it was finding that there is nothing more. */
-  #isAsked = false;
+  /** `wake` was called while the sender found the spool empty. */
+  #isWoken = false;
   #isFolderBroken = false;
 
   constructor(options: SenderOptions) {
     this.#options = options;
   }
 
-  /** While the agent is connected: then the server is there, and which token it takes is settled. */
+  /** To be allowed while the agent is connected: then the server can be reached, and the valid token is known. */
   allow(mayWork: boolean): void {
     this.#mayWork = mayWork;
     if (!mayWork) clearTimeout(this.#timer);
@@ -39,10 +39,10 @@ export class Sender {
     else this.wake();
   }
 
-  /** There is something to send. A wait that the server asked for goes on. */
+  /** Must be called when there is something to send. It does not shorten a wait that the server has asked for. */
   wake(): void {
     if (!this.#mayWork || this.#timer !== undefined) return;
-    this.#isAsked = true;
+    this.#isWoken = true;
     this.#isWorking ??= this.#work().finally(() => {
       this.#isWorking = undefined;
     });
@@ -57,11 +57,11 @@ export class Sender {
   async #work(): Promise<void> {
     try {
       while (this.#mayWork) {
-        this.#isAsked = false;
+        this.#isWoken = false;
         const batch = await this.#options.spool.oldest();
-        if (batch === undefined && this.#isAsked) continue;
+        if (batch === undefined && this.#isWoken) continue;
         if (batch === undefined) return;
-        const waitMs = await this.#ship(batch.records);
+        const waitMs = await this.#sendBatch(batch.records);
         if (waitMs === undefined) {
           this.#failures = 0;
           await this.#options.spool.remove(batch);
@@ -73,7 +73,7 @@ export class Sender {
         }
       }
     } catch (error) {
-      // The spool's folder cannot be read or changed.
+      // The folder of the spool cannot be read or changed.
       this.#failures += 1;
       const { what, warn } = this.#options;
       if (!this.#isFolderBroken) warn(`${what} cannot be sent: ${String(error)}.`);
@@ -82,8 +82,8 @@ export class Sender {
     }
   }
 
-  /** Answers how long to wait before it is tried again; `undefined` where the batch is settled. */
-  async #ship(records: readonly unknown[]): Promise<number | undefined> {
+  /** Returns how long to wait before the next attempt; `undefined` where the batch is done with. */
+  async #sendBatch(records: readonly unknown[]): Promise<number | undefined> {
     const { what, tokens, send, warn, random } = this.#options;
     let left = records;
     while (left.length > 0) {
@@ -95,19 +95,19 @@ export class Sender {
         if (error instanceof ServerCallError) return reconnectDelay(this.#failures, random);
         throw error;
       }
-      const verdict = batchVerdict(answer, this.#failures, random);
+      const verdict = uploadVerdict(answer, this.#failures, random);
       switch (verdict.do) {
         case 'done':
           await tokens.accepted(token);
           return undefined;
         case 'resend':
           warn(
-            `${what}: the server refused ${verdict.without.size} of ${left.length} (${answer.refusal ?? ''}).`,
+            `${what}: the server refused ${verdict.without.size} of ${left.length} records (${answer.refusal ?? ''}).`,
           );
-          left = left.filter((_, place) => !verdict.without.has(place));
+          left = left.filter((_, index) => !verdict.without.has(index));
           break;
         case 'give-up':
-          warn(`${what}: the server refused ${left.length} (${verdict.why}).`);
+          warn(`${what}: the server refused ${left.length} records (${verdict.why}).`);
           return undefined;
         case 'other-token':
           return tokens.refused(token) ? reconnectDelay(1, random) : refusedDelay(this.#failures, random);

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { appendPrivate, readPrivateFile } from '../../os/files/private-file.ts';
 
 /**
- * What waits to be sent, in a folder: files of JSON lines, each as large as one batch, numbered in their order. A file
- * is sent whole and then deleted, so nothing has to be remembered beside them. When there is too much, the oldest
- * goes: what happened last is asked for first.
+ * A queue of records on disk: numbered files of JSON lines, each as large as one batch. A file is sent whole and then
+ * deleted, so no other state is needed. When the spool is full, the oldest files are dropped, because the newest records
+ * are the most useful.
  */
 export interface SpooledBatch {
   name: string;
@@ -15,10 +15,10 @@ export interface SpooledBatch {
 export interface SpoolOptions {
   folder: string;
   maxBytes: number;
-  /** Of records, and of bytes, in one batch. */
+  /** The limits of one batch. */
   batchRecords?: number;
   batchBytes?: number;
-  /** Told how many files were given up to make room. */
+  /** Called with the number of files that were dropped to make room. */
   onLost: (files: number) => void;
 }
 
@@ -26,7 +26,7 @@ interface SpoolFile {
   name: string;
   bytes: number;
   records: number;
-  /** Nothing more is added to it. */
+  /** Closed files are not appended to. */
   isClosed: boolean;
 }
 
@@ -48,7 +48,7 @@ export class Spool {
     this.#batchBytes = options.batchBytes ?? BATCH_BYTES;
   }
 
-  /** Finds what an earlier run has left. */
+  /** Finds the files of an earlier run. */
   async open(): Promise<void> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -58,7 +58,7 @@ export class Spool {
         name,
         bytes: (await stat(path.join(folder, name))).size,
         records: 0,
-        // Its last line may have been cut off with the power.
+        // A power failure may have cut off its last line.
         isClosed: true,
       })),
     );
@@ -69,7 +69,7 @@ export class Spool {
     return this.#files.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Resolves when the records are in their file, which the system writes to the disk when it sees fit. */
+  /** Resolves when the records are in their file. The system may write that to the disk later. */
   async add(records: readonly unknown[]): Promise<void> {
     await this.#next(async () => {
       let file = this.#openFile();
@@ -93,7 +93,7 @@ export class Spool {
     });
   }
 
-  /** The batch that has waited longest. It stays until it is removed. */
+  /** The oldest batch. It stays in the spool until it is removed. */
   async oldest(): Promise<SpooledBatch | undefined> {
     return this.#next(async () => {
       for (let [file] = this.#files; file !== undefined; [file] = this.#files) {
@@ -123,7 +123,7 @@ export class Spool {
     try {
       await appendPrivate(path.join(this.#options.folder, file.name), lines);
     } catch (error) {
-      // A part of a line may be in it now.
+      // The file may end with a part of a line now.
       file.isClosed = true;
       throw error;
     }
@@ -148,7 +148,7 @@ export class Spool {
     if (lost > 0) this.#options.onLost(lost);
   }
 
-  /** One after the other: a file that is read is not written to. */
+  /** Operations run one after another, so that no file is written while it is read. */
   async #next<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => {});
@@ -156,7 +156,7 @@ export class Spool {
   }
 }
 
-/** A line that is no JSON was cut off; the others are good. */
+/** A line that is not JSON was cut off and is skipped. */
 function parseLines(content: string): unknown[] {
   return content.split('\n').flatMap((line) => {
     if (line === '') return [];

@@ -5,9 +5,9 @@ import { AgentError } from '../../core/agent-error.ts';
 import { osType } from '../../os/machine/os-type.ts';
 import { systemProgram } from '../../os/processes/system-program.ts';
 
-/** Restarts the machine; a port, for tests and for machines that do not exist. */
+/** Restarts the machine. A port, for tests and for simulated machines. */
 export interface Rebooter {
-  /** Throws `AgentError` where this agent may not. */
+  /** Throws `AgentError` where the agent lacks the rights. */
   check(): void;
   reboot(delaySeconds: number): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface Rebooter {
 const run = promisify(execFile);
 const COMMAND_MS = 30_000;
 
-/** Linux and macOS count in minutes: what is asked for is rounded up, so that nobody is surprised early. */
+/** Linux and macOS take whole minutes. The delay is rounded up, so that no machine restarts earlier than announced. */
 export function rebootCommand(system: OsType, delaySeconds: number): { command: string; args: string[] } {
   if (system === 'windows') return { command: 'shutdown', args: ['/r', '/t', String(delaySeconds)] };
   const when = delaySeconds === 0 ? 'now' : `+${Math.ceil(delaySeconds / 60)}`;
@@ -25,7 +25,7 @@ export function rebootCommand(system: OsType, delaySeconds: number): { command: 
 export const machineRebooter: Rebooter = {
   check() {
     if (process.getuid !== undefined && process.getuid() !== 0) {
-      throw new AgentError('FAILED', 'The agent does not run as root and may not reboot this machine.');
+      throw new AgentError('FAILED', 'The agent does not run as root, so it cannot reboot this machine.');
     }
   },
   async reboot(delaySeconds) {

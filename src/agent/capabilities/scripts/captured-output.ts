@@ -2,17 +2,17 @@ import { StringDecoder } from 'node:string_decoder';
 import { SCRIPT_OUTPUT_MAX } from '../../../protocol/index.ts';
 import { lastBytes, lastCharacters, plainText } from '../../core/plain-text.ts';
 
-/** Some characters take six bytes in a message; two streams of this size still fit into one. */
+/** Two streams of this size fit into one message, even where characters take six bytes. */
 const STREAM_MAX_BYTES = 400_000;
 
-/** The end of one stream, as text; what came before is forgotten. */
+/** Keeps the end of one stream as text. */
 export class CapturedOutput {
   readonly #decoder = new StringDecoder('utf8');
   #parts: string[] = [];
   #length = 0;
   #isCut = false;
 
-  /** Answers the text that has become whole with these bytes. */
+  /** Returns the text that these bytes complete. */
   add(bytes: Buffer): string {
     return this.#keep(plainText(this.#decoder.write(bytes)));
   }
@@ -27,7 +27,7 @@ export class CapturedOutput {
   #keep(text: string): string {
     this.#parts.push(text);
     this.#length += text.length;
-    // In bulk: a script that prints byte by byte makes many small parts.
+    // Trimming rarely is cheaper: a script that prints byte by byte makes many small parts.
     if (this.#length > 2 * SCRIPT_OUTPUT_MAX) {
       const kept = lastCharacters(this.#parts.join(''), SCRIPT_OUTPUT_MAX);
       this.#parts = [kept];

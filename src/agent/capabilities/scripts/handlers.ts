@@ -7,7 +7,7 @@ import { LiveOutput } from './live-output.ts';
 import { runGroup } from '../../os/processes/process-group.ts';
 import type { ScriptFolder } from './script-folder.ts';
 
-/** Runs scripts in the languages that this machine has; without any there is nothing to offer. */
+/** Runs scripts in the languages that this machine supports. Without any, the agent does not offer `script.run`. */
 export function scriptHandlers(interpreters: Interpreters, folder: ScriptFolder): DurableHandlers {
   if (Object.keys(interpreters).length === 0) return {};
   return { 'script.run': (script, context) => runScript(interpreters, folder, script, context) };
@@ -21,10 +21,7 @@ async function runScript(
 ): Promise<CommandOutput<'script.run'>> {
   const interpreter = interpreters[language];
   if (interpreter === undefined) {
-    throw new AgentError(
-      AgentErrorCode.capabilityMissing,
-      `This machine has no ${language} to run the script.`,
-    );
+    throw new AgentError(AgentErrorCode.capabilityMissing, `This machine has no ${language} interpreter.`);
   }
   const captured = { stdout: new CapturedOutput(), stderr: new CapturedOutput() };
   const live = new LiveOutput(rows);
@@ -50,9 +47,9 @@ async function runScript(
     truncated: stdout.isCut || stderr.isCut,
   };
   if (cut === 'timed_out') {
-    const message = `The script did not end within ${timeoutSeconds} s and was ended.`;
+    const message = `The script ran longer than ${timeoutSeconds} s and was stopped.`;
     throw new AgentError(AgentErrorCode.timedOut, message, output);
   }
-  if (cut === 'cancelled') throw new AgentError(AgentErrorCode.cancelled, 'The script was ended.', output);
+  if (cut === 'cancelled') throw new AgentError(AgentErrorCode.cancelled, 'The script was stopped.', output);
   return output;
 }

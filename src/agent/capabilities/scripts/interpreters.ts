@@ -1,24 +1,24 @@
 import type { ScriptLanguage } from '../../../protocol/index.ts';
 import { findProgram } from '../../os/processes/find-program.ts';
 
-/** What runs a script of one language. */
+/** The program that runs scripts of one language. */
 export interface Interpreter {
   command: string;
-  /** Before the name of the script. */
+  /** The arguments before the name of the script. */
   args: readonly string[];
   extension: string;
-  /** What the file begins with, before the script. */
+  /** Text that the file needs before the script. */
   head: string;
 }
 
 export type Interpreters = { readonly [L in ScriptLanguage]?: Interpreter };
 
-// Windows PowerShell reads a file without this mark in the code page of the machine.
+// Without this mark, Windows PowerShell reads a file in the code page of the machine.
 const BYTE_ORDER_MARK = '\uFEFF';
 const POWERSHELL = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-File'];
 const KNOWN = [
   { language: 'bash', names: ['bash'], args: [], extension: '.sh', head: '' },
-  // Without a buffer of its own, so that what it prints is seen when it prints it.
+  // -u turns off buffering, so that output is streamed when it is printed.
   { language: 'python', names: ['python3', 'python'], args: ['-u'], extension: '.py', head: '' },
   {
     language: 'powershell',
@@ -32,7 +32,7 @@ const KNOWN = [
   names: string[];
 })[];
 
-/** The languages that this machine can run, with the first program of each on the search path. */
+/** The languages that this machine supports, with the first program for each on the search path. */
 export async function findInterpreters(
   searchPath: string = process.env['PATH'] ?? '',
 ): Promise<Interpreters> {

@@ -7,14 +7,15 @@ const FRAME_EVERY_MS = 250;
 const WAITING_MAX = 64_000;
 
 /**
- * What a script prints, for those who watch: one frame at a time, a few a second, each with everything since the last
- * one. A script is never kept waiting by the network: what is too much is left out, from the beginning.
+ * Streams the output of a script to the people who watch it: one frame at a time and a few each second, each with
+ * everything since the last one. The network never delays a script: when there is too much output, the oldest part is
+ * omitted.
  */
 export class LiveOutput {
   readonly #send: (rows: readonly Row[]) => Promise<void>;
   #rows: Row[] = [];
   #length = 0;
-  #leftOut = 0;
+  #omitted = 0;
   #timer: NodeJS.Timeout | undefined;
   #isSending = false;
   #lastSentAt = 0;
@@ -26,15 +27,15 @@ export class LiveOutput {
   add(stream: Row['stream'], text: string): void {
     if (text === '') return;
     const last = this.#rows.at(-1);
-    // Rows of one stream become one, so that their number is bounded by how often the streams change.
+    // Consecutive output of one stream becomes one row, which bounds the number of rows.
     if (last?.stream === stream) last.text += text;
     else this.#rows.push({ stream, text });
     this.#length += text.length;
-    if (this.#length > 2 * WAITING_MAX || this.#rows.length > 100) this.#leaveOut();
+    if (this.#length > 2 * WAITING_MAX || this.#rows.length > 100) this.#omitOldest();
     this.#sendSoon();
   }
 
-  /** Sends what is left, and waits for nobody. */
+  /** Sends the rest without waiting for its delivery. */
   end(): void {
     clearTimeout(this.#timer);
     if (this.#rows.length > 0) void this.#send(this.#take());
@@ -55,26 +56,26 @@ export class LiveOutput {
   }
 
   #take(): Row[] {
-    this.#leaveOut();
+    this.#omitOldest();
     const rows = this.#rows;
     const first = rows[0];
-    if (this.#leftOut > 0 && first !== undefined) {
-      first.text = `[… ${this.#leftOut} characters are not shown …]\n${first.text}`;
+    if (this.#omitted > 0 && first !== undefined) {
+      first.text = `[… ${this.#omitted} characters are not shown …]\n${first.text}`;
     }
     this.#rows = [];
     this.#length = 0;
-    this.#leftOut = 0;
+    this.#omitted = 0;
     return rows;
   }
 
-  #leaveOut(): void {
+  #omitOldest(): void {
     while (this.#length > WAITING_MAX || this.#rows.length > 100) {
       const [first] = this.#rows;
       if (first === undefined) return;
-      const tooMuch = this.#length - WAITING_MAX;
+      const excess = this.#length - WAITING_MAX;
       const kept =
-        this.#rows.length > 100 ? '' : lastCharacters(first.text, Math.max(0, first.text.length - tooMuch));
-      this.#leftOut += first.text.length - kept.length;
+        this.#rows.length > 100 ? '' : lastCharacters(first.text, Math.max(0, first.text.length - excess));
+      this.#omitted += first.text.length - kept.length;
       this.#length -= first.text.length - kept.length;
       if (kept === '') this.#rows.shift();
       else first.text = kept;

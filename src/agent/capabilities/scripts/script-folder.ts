@@ -6,18 +6,19 @@ import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/priva
 import type { Interpreter } from './interpreters.ts';
 import { endLeftover } from '../../os/processes/leftover-process.ts';
 
-/** Beside a script while it runs: which process a later agent has to end. */
+/** Written beside a running script: the process that a later agent has to end. */
 const RunningScript = z.object({ pid: z.number().int().positive(), mark: z.string() });
 const PROCESS_FILE = 'process.json';
 
-/** What a script needs to run, and what is to be written down when it does. */
+/** What a script needs to run. */
 export interface PreparedScript {
   file: string;
   workFolder: string;
+  /** Must be called when the process has started: it records the process, so that a later agent can end it. */
   started: (pid: number) => Promise<void>;
 }
 
-/** Where scripts lie while they run: below the agent's own folder, so that a start finds what a killed agent left. */
+/** The folder of running scripts, below the agent's own folder, so that the next start finds what a killed agent left. */
 export class ScriptFolder {
   readonly #root: string;
   readonly #warn: (message: string) => void;
@@ -27,7 +28,7 @@ export class ScriptFolder {
     this.#warn = warn;
   }
 
-  /** Ends the scripts that an agent has left behind, then removes their files. */
+  /** Ends the scripts that an earlier agent has left running, and removes their files. */
   async clear(): Promise<void> {
     const names = await readdir(this.#root).catch((error: unknown) => {
       if (!hasCode(error, 'ENOENT')) {
@@ -39,7 +40,7 @@ export class ScriptFolder {
     await this.#remove(this.#root);
   }
 
-  /** Gives `use` the script's file and an empty folder to work in; both are gone afterwards, however it ends. */
+  /** Calls `use` with the script's file and an empty working folder. Both are removed afterwards, also after a failure. */
   async with<T>(
     { extension, head }: Interpreter,
     content: string,
@@ -69,14 +70,14 @@ export class ScriptFolder {
       await readPrivateJson(path.join(folder, PROCESS_FILE)).catch(() => undefined),
     );
     if (!left.success || (await endLeftover(left.data))) return;
-    this.#warn(`A script that the last agent left running (process ${left.data.pid}) could not be ended.`);
+    this.#warn(`A script that an earlier agent left running (process ${left.data.pid}) could not be ended.`);
   }
 
   async #remove(folder: string): Promise<void> {
     try {
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
     } catch (error) {
-      this.#warn(`The folder ${folder} could not be removed; the next start tries again: ${String(error)}`);
+      this.#warn(`The folder ${folder} could not be removed. The next start tries again: ${String(error)}`);
     }
   }
 }

@@ -12,7 +12,7 @@ import {
 import { AgentError } from '../agent-error.ts';
 import { printable } from '../plain-text.ts';
 
-/** How results and rows travel over one connection; each resolves when the hub has acknowledged. */
+/** Sends messages about commands over one connection. Each method resolves when the hub has acknowledged the message. */
 export interface AnswerChannel {
   rows(frame: CommandRows): Promise<void>;
   progress(progress: CommandProgress): Promise<void>;
@@ -23,16 +23,16 @@ const RESEND_MS = 500;
 const RESEND_MAX_MS = 60_000;
 const HubAck = z.discriminatedUnion('ok', [OkAck, ErrorAck]);
 
-/** Sends again until the hub has it or the connection is gone. */
+/** Sends each message again until the hub has acknowledged it or the connection has ended. */
 export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
   const deliver = async (event: string, message: CommandRows | CommandProgress | CommandResult) => {
     while (socket.connected) {
       let againMs = RESEND_MS;
       try {
         const answer = HubAck.safeParse(await socket.timeout(ackMs).emitWithAck(event, message));
-        if (!answer.success) throw new HubRefused('its answer is not of the agreed form');
+        if (!answer.success) throw new HubRefused('its acknowledgement is invalid');
         if (answer.data.ok) return;
-        // The hub will not take it however often it comes.
+        // The hub refuses the message for good, unless it is only busy.
         const { code, retryAfterMs = 0 } = answer.data.error;
         if (code !== 'DEVICE_BUSY') throw new HubRefused(printable(code, 100));
         againMs = Math.min(Math.max(RESEND_MS, retryAfterMs), RESEND_MAX_MS);
@@ -41,7 +41,7 @@ export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
       }
       await new Promise((resolve) => setTimeout(resolve, againMs));
     }
-    throw new Error('the connection ended before the hub had the answer');
+    throw new Error('the connection ended before the hub had acknowledged the message');
   };
   return {
     async rows(frame) {
@@ -53,12 +53,12 @@ export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
   };
 }
 
-/** Room for what surrounds a message on its way. */
+/** Leaves room for the envelope of a message. */
 const MESSAGE_MAX_BYTES = AGENT_MESSAGE_MAX_BYTES - 20_000;
 
 const isTooLarge = (message: unknown) => Buffer.byteLength(JSON.stringify(message)) > MESSAGE_MAX_BYTES;
 
-/** The hub ends the connection over a message that is too large, and would over each that follows. */
+/** Drops an output that does not fit into a message: the hub would end the connection, each time it is sent. */
 export function sendable({ output, ...result }: CommandResult): CommandResult {
   if (!isTooLarge({ ...result, output })) return { ...result, output };
   const error = result.error ?? {

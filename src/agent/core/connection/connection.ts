@@ -15,7 +15,7 @@ import {
   type Heartbeat,
 } from '../../../protocol/index.ts';
 import { type AnswerChannel, channelOver } from './answer-channel.ts';
-import { askedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../server/back-off.ts';
+import { requestedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../server/back-off.ts';
 import { describeError } from '../agent-error.ts';
 import { printable } from '../plain-text.ts';
 import type { ServerClock } from '../server/server-clock.ts';
@@ -78,7 +78,7 @@ export class AgentConnection {
   #socket: Socket | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #heartbeatTimer: NodeJS.Timeout | undefined;
-  #failedTries = 0;
+  #failedAttempts = 0;
   #missedHeartbeats = 0;
   #isBeating = false;
   #beatsAgain = false;
@@ -142,7 +142,7 @@ export class AgentConnection {
 
     socket.on('connect', () => {
       void tokens.accepted(token);
-      this.#failedTries = 0;
+      this.#failedAttempts = 0;
       this.#missedHeartbeats = 0;
       this.#connectedSince = new Date().toISOString();
       this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
@@ -154,7 +154,7 @@ export class AgentConnection {
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();
       const refusal = Refusal.safeParse(handshakeRefusal ?? error.data);
-      this.#failedTries += 1;
+      this.#failedAttempts += 1;
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
         this.#wait(
           reconnectDelay(1, this.#random),
@@ -163,7 +163,7 @@ export class AgentConnection {
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
       else {
         const reason = `The server could not be reached: ${printable(error.message)}.`;
-        this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
+        this.#wait(reconnectDelay(this.#failedAttempts, this.#random), reason);
       }
     });
     socket.on('disconnect', (reason) => {
@@ -172,11 +172,14 @@ export class AgentConnection {
       durable.detach();
       if (this.#notice !== undefined) {
         this.#wait(
-          askedDelay(this.#notice.afterMs, this.#random),
+          requestedDelay(this.#notice.afterMs, this.#random),
           `The server ended the connection (${this.#notice.reason}).`,
         );
       } else {
-        this.#wait(reconnectDelay(this.#failedTries++, this.#random), `The connection was lost (${reason}).`);
+        this.#wait(
+          reconnectDelay(this.#failedAttempts++, this.#random),
+          `The connection was lost (${reason}).`,
+        );
       }
     });
     socket.on('command', (message: unknown, last?: unknown) => {
@@ -223,9 +226,9 @@ export class AgentConnection {
       code === 'DECOMMISSIONED' ||
       code === 'PROTOCOL_UNSUPPORTED' ||
       code === 'TENANT_INACTIVE';
-    if (retryAfterMs !== undefined) this.#wait(askedDelay(retryAfterMs, this.#random), reason);
-    else if (needsPeople) this.#wait(refusedDelay(this.#failedTries, this.#random), reason);
-    else this.#wait(reconnectDelay(this.#failedTries, this.#random), reason);
+    if (retryAfterMs !== undefined) this.#wait(requestedDelay(retryAfterMs, this.#random), reason);
+    else if (needsPeople) this.#wait(refusedDelay(this.#failedAttempts, this.#random), reason);
+    else this.#wait(reconnectDelay(this.#failedAttempts, this.#random), reason);
   }
 
   #wait(ms: number, reason: string): void {

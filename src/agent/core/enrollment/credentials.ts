@@ -4,21 +4,21 @@ import { z } from 'zod';
 import { withLock } from '../../os/files/folder-lock.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 
-/** As it stands in a header: what else a server sends as a token would break each request. */
+/** A token must fit into a header; any other text would break each request. */
 export const TOKEN = z.string().regex(/^[\x21-\x7E]{1,200}$/, 'must be 1 to 200 visible characters');
 
-/** What enrollment gave this machine: whose server it reports to, as which device, with which token. */
+/** The result of the enrollment: the server, the device and its token. */
 export const Credentials = z.object({
   server: z.url(),
   deviceId: z.string(),
   orgId: z.string(),
   siteId: z.string(),
   token: TOKEN,
-  /** Since when it is that one; left out: since the enrollment. */
+  /** When this token came into use; left out where it is that of the enrollment. */
   tokenSince: z.string().optional(),
-  /** Given out by the server and not used yet: the next connection does. */
+  /** A token that the server has issued and that the next connection uses. */
   nextToken: TOKEN.optional(),
-  /** Where the hub listens at that server; left out: where it always does. */
+  /** The path of the hub on the server; left out where it is the default one. */
   hubPath: z.string().startsWith('/').optional(),
   heartbeatSeconds: z.number().positive(),
   enrolledAt: z.string(),
@@ -35,8 +35,8 @@ export async function saveCredentials(dataDir: string, credentials: Credentials)
 }
 
 /**
- * Changes what is kept by what is kept at that moment: an enrollment, a rotation and the running agent write the same
- * file, each as a process of its own. `change` answers `undefined` where there is nothing to change.
+ * Changes the credentials under a lock, because enrollment, rotation and the running agent are separate processes that
+ * write the same file. `change` gets the present credentials and returns `undefined` where there is nothing to change.
  */
 export async function changeCredentials(
   dataDir: string,
@@ -48,12 +48,12 @@ export async function changeCredentials(
   });
 }
 
-/** Work and results belong to one device at one server; with other credentials they mean nothing. */
+/** Commands and results belong to one device of one server. */
 export function isSameDevice(one: Credentials, other: Credentials): boolean {
   return one.server === other.server && one.deviceId === other.deviceId;
 }
 
-/** `undefined` where the machine is not enrolled. */
+/** `undefined` where this machine is not enrolled. */
 export async function loadCredentials(dataDir: string): Promise<Credentials | undefined> {
   const kept = await readPrivateJson(fileIn(dataDir));
   if (kept === undefined) return undefined;
@@ -63,7 +63,7 @@ export async function loadCredentials(dataDir: string): Promise<Credentials | un
   throw new Error(`${fileIn(dataDir)} cannot be used: ${issue?.path.join('.')}: ${issue?.message}.`);
 }
 
-/** Where the agent keeps its files unless told otherwise. */
+/** The default folder for the agent's files. */
 export function defaultDataDir(): string {
   const given = process.env['MUSTER_AGENT_DIR'];
   if (given !== undefined && given !== '') return given;

@@ -4,7 +4,7 @@ import { hubPathOf } from '../server/server-address.ts';
 import { printable } from '../plain-text.ts';
 import { EXIT, post, ServerCallError } from '../server/server-call.ts';
 
-/** Trades the key for credentials at `server` (its base URL). Throws `ServerCallError`. */
+/** Enrolls this machine with an enrollment key at `server` (its base URL). Throws `ServerCallError`. */
 export async function enroll(
   server: string,
   request: EnrollRequest,
@@ -14,21 +14,21 @@ export async function enroll(
   const { status, body, refusal, retryAfterMs } = await post(base, '/agents/enroll', { body: request });
   if (refusal !== undefined) {
     throw status === 401
-      ? new ServerCallError(EXIT.badKey, `${refusal} Ask for a new enrollment key.`)
+      ? new ServerCallError(EXIT.badKey, `${refusal} Request a new enrollment key.`)
       : new ServerCallError(EXIT.refused, `The server refused: ${refusal}`, retryAfterMs);
   }
   const answer = EnrollResponse.extend({ token: TOKEN }).safeParse(body);
   if (!answer.success) {
     throw new ServerCallError(
       EXIT.notReached,
-      `${base} answered something that is not an enrollment. Is it a Muster server?`,
+      `The response of ${base} is not an enrollment. Is it a Muster server?`,
     );
   }
   const { deviceId, orgId, siteId, token, config } = answer.data;
   const hub = hubPathOf(base, config.hubUrl);
   if (hub.ignored !== undefined) {
     warn(
-      `The server names its hub at ${printable(hub.ignored)}. The agent stays with ${base}, where it has enrolled.`,
+      `The server gives ${printable(hub.ignored)} as the address of its hub. The agent ignores it and uses ${base}, where it has enrolled.`,
     );
   }
   return {

@@ -14,21 +14,21 @@ const MAX_AGE_MS = 30 * DAY_MS;
 const CHECK_MS = 3_600_000;
 
 /**
- * Asks the server for a new token and keeps it beside the present one, for the next connection to use. If the answer
- * is lost, nothing has happened: the present token is still valid. Throws `ServerCallError`.
+ * Requests a new token and stores it beside the present one; the next connection uses it. If the response is lost, the
+ * present token is still valid. Throws `ServerCallError`.
  */
 export async function rotateToken(dataDir: string): Promise<void> {
   const credentials = await loadCredentials(dataDir);
   if (credentials === undefined) throw new ServerCallError(EXIT.notEnrolled, NOT_ENROLLED);
   const { token, nextToken } = await newToken(credentials);
-  // The agent that runs may have written the file meanwhile; a new enrollment counts more than this.
+  // The running agent may have changed the file meanwhile, and a new enrollment takes precedence.
   await changeCredentials(dataDir, (kept) => {
     const isStill = kept !== undefined && isSameDevice(kept, credentials);
     return isStill && tokensOf(credentials).includes(kept.token) ? { ...kept, token, nextToken } : undefined;
   });
 }
 
-/** @returns the token by which it was asked for, which is valid, and the new one */
+/** @returns the valid token that the request was made with, and the new one */
 async function newToken(credentials: Credentials): Promise<{ token: string; nextToken: string }> {
   const { server, deviceId } = credentials;
   let lastRefusal = '';
@@ -37,7 +37,7 @@ async function newToken(credentials: Credentials): Promise<{ token: string; next
     if (answer.refusal === undefined) {
       const given = RotateTokenResponse.extend({ token: TOKEN }).safeParse(answer.body);
       if (given.success) return { token, nextToken: given.data.token };
-      throw new ServerCallError(EXIT.refused, `${server} answered something that is not a token.`);
+      throw new ServerCallError(EXIT.refused, `The response of ${server} holds no token.`);
     }
     lastRefusal = answer.refusal;
     if (answer.status !== 401) break;
@@ -45,7 +45,7 @@ async function newToken(credentials: Credentials): Promise<{ token: string; next
   throw new ServerCallError(EXIT.refused, `The server refused: ${lastRefusal}`);
 }
 
-/** The present one first: asking by the new one would end the connection under the present one. */
+/** The present token comes first, because using the new one would end the connection of the present one. */
 function tokensOf({ token, nextToken }: Credentials): string[] {
   return nextToken === undefined ? [token] : [token, nextToken];
 }
@@ -55,17 +55,17 @@ export async function rotateOldToken(dataDir: string, now = Date.now()): Promise
   const credentials = await loadCredentials(dataDir);
   if (credentials === undefined || credentials.nextToken !== undefined) return;
   const since = Date.parse(credentials.tokenSince ?? credentials.enrolledAt);
-  // A date ahead of the clock was written by a clock that was wrong: it would keep the token for ever.
+  // A date in the future comes from a clock that was wrong, and would keep the token for ever.
   if (now - since >= MAX_AGE_MS || since - now > DAY_MS) await rotateToken(dataDir);
 }
 
-/** Looks every hour, from a random moment on: machines that were started together do not ask together. */
+/** Checks every hour, from a random moment on, so that machines that started together do not rotate together. */
 export function rotateByAge(dataDir: string): { stop(): void } {
-  const look = () => {
-    timer = setTimeout(look, CHECK_MS).unref();
-    // The present token stays valid, and the next look is in an hour.
+  const check = () => {
+    timer = setTimeout(check, CHECK_MS).unref();
+    // After a failure the present token is still valid, and the next check is in an hour.
     rotateOldToken(dataDir).catch(() => {});
   };
-  let timer = setTimeout(look, Math.random() * CHECK_MS).unref();
+  let timer = setTimeout(check, Math.random() * CHECK_MS).unref();
   return { stop: () => clearTimeout(timer) };
 }

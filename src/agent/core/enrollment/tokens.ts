@@ -1,12 +1,12 @@
 import { changeCredentials, type Credentials, isSameDevice, loadCredentials } from './credentials.ts';
 
-/** Where a connection has its token from. None of these fails: an agent that cannot write its files goes on. */
+/** The source of tokens for connections. No method rejects, so an agent that cannot write its files keeps running. */
 export interface Tokens {
-  /** The one to connect with now. */
+  /** The token for the next connection. */
   current(): Promise<string>;
-  /** The server has let the agent in by it. */
+  /** Must be called when the server has accepted the token. */
   accepted(token: string): Promise<void>;
-  /** The server does not know it. Answers whether there is another one to try before giving up for a while. */
+  /** Must be called when the server has refused the token. Returns whether there is another one to try at once. */
   refused(token: string): boolean;
 }
 
@@ -16,8 +16,8 @@ export function fixedToken(token: string): Tokens {
 }
 
 /**
- * The tokens in the credentials file, read anew for each connection: `rotate-token` may have put another one there. A
- * new token goes first; whichever the server takes stays, and no token is thrown away before another one was taken.
+ * The tokens of the credentials file, which is read for each connection, because `rotate-token` may have changed it. The
+ * new token is tried first. The token that the server accepts stays, and none is deleted before another was accepted.
  */
 export class KeptTokens implements Tokens {
   readonly #dataDir: string;
@@ -33,7 +33,7 @@ export class KeptTokens implements Tokens {
     const { token, nextToken } = await this.#read();
     if (nextToken === undefined || !this.#refused.has(nextToken)) return nextToken ?? token;
     if (!this.#refused.has(token)) return token;
-    // Neither is known; from the start again, should the server come to its senses.
+    // The server has refused both, so both are tried again.
     this.#refused.clear();
     return nextToken;
   }
@@ -50,7 +50,7 @@ export class KeptTokens implements Tokens {
         kept !== undefined && isSameDevice(kept, next) ? settle(kept) : undefined,
       );
     } catch {
-      // The file still holds the token that was taken, as the next one, which is tried first.
+      // The file still holds the accepted token as the next one, which is tried first.
     }
   }
 
@@ -63,16 +63,16 @@ export class KeptTokens implements Tokens {
   async #read(): Promise<Credentials> {
     try {
       const kept = await loadCredentials(this.#dataDir);
-      // Enrolled as another device meanwhile: that is another connection, with another journal.
+      // If this machine was enrolled as another device meanwhile, the session is about to be replaced.
       if (kept !== undefined && isSameDevice(kept, this.#known)) this.#known = kept;
     } catch {
-      // Unreadable for now; what was read before still holds.
+      // The file cannot be read now, so the last known tokens are used.
     }
     return this.#known;
   }
 }
 
-/** What is kept once the server has taken `token`; `undefined` where that changes nothing. */
+/** The credentials after the server has accepted `token`; `undefined` where that changes nothing. */
 function settled(
   { nextToken, ...kept }: Credentials,
   token: string,

@@ -1,15 +1,15 @@
 import { isIPv4 } from 'node:net';
 import { HUB_PATH } from '../../../protocol/index.ts';
 
-/** Which addresses of a server the agent takes: what it sends and is told must not be readable on the way. */
+/** Which server addresses the agent accepts: nobody on the way may read or change the connection. */
 
 export const INSECURE_WARNING =
-  'The connection to the server is not encrypted (--insecure-http): whoever can change it on the way controls this machine. This is for laboratories only.';
+  'The connection to the server is not encrypted (--insecure-http). Anyone who can change it on the way controls this machine. Use this in laboratories only.';
 
 export const INSECURE_REFUSAL =
-  'The address of the server must begin with https://. Over http:// anybody on the way could take over this machine. For a laboratory without certificates, enroll with --insecure-http.';
+  'The address of the server must begin with https://. Over http://, anyone on the way could take over this machine. In a laboratory without certificates, enroll with --insecure-http.';
 
-/** Encrypted, or never leaving this machine. */
+/** True for an encrypted connection, and for one that never leaves this machine. */
 export function isSecureServer(server: string): boolean {
   const url = URL.parse(server);
   if (url === null) return false;
@@ -21,8 +21,8 @@ function isLoopback(host: string): boolean {
 }
 
 /**
- * The path of the hub, as the server names it: by a path, or by a whole address. An address on another host, or a less
- * secure one, is not followed: whoever can change the server's settings must not lead its agents elsewhere by them.
+ * The path of the hub, which the server gives as a path or as an absolute URL. A URL of another host, or a less secure
+ * one, is ignored: changing the server's settings must not be enough to send its agents elsewhere.
  */
 export function hubPathOf(server: string, hubUrl: string): { path: string; ignored?: string } {
   const base = URL.parse(server);

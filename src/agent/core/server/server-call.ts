@@ -3,12 +3,12 @@ import { gzip } from 'node:zlib';
 import { boundedWait } from './back-off.ts';
 import { printable } from '../plain-text.ts';
 
-/** What the agent asks of its server over plain HTTP. */
+/** HTTP requests of the agent to its server. */
 
-/** Why it came to nothing, with the exit code a script can go by. */
+/** A failed request, with the exit code for scripts. */
 export class ServerCallError extends Error {
   readonly exitCode: number;
-  /** The server asked to come back after so long. */
+  /** How long the server has asked the agent to wait. */
   readonly retryAfterMs: number | undefined;
 
   constructor(exitCode: number, message: string, retryAfterMs?: number) {
@@ -24,9 +24,9 @@ const ANSWER_MAX_BYTES = 1024 * 1024;
 
 export interface ServerAnswer {
   status: number;
-  /** `undefined` where it was no JSON: a proxy's page, say. */
+  /** `undefined` where the body is not JSON, such as the error page of a proxy. */
   body: unknown;
-  /** In the server's own words, if it refused. */
+  /** The server's error message, if it refused. */
   refusal: string | undefined;
   retryAfterMs: number | undefined;
 }
@@ -34,9 +34,9 @@ export interface ServerAnswer {
 interface ServerCall {
   token?: string;
   body?: unknown;
-  /** Sends the body packed: for what is long and says much the same in each line. */
-  isPacked?: true;
-  /** Ends the call before it is answered, or given up. */
+  /** Compresses the body, which pays for long and repetitive ones. */
+  compress?: true;
+  /** Aborts the request. */
   signal?: AbortSignal;
 }
 
@@ -51,21 +51,23 @@ async function call(
   method: string,
   server: string,
   path: string,
-  { token, body, isPacked, signal }: ServerCall,
+  { token, body, compress: isCompressed, signal }: ServerCall,
 ): Promise<ServerAnswer> {
   const content = body === undefined ? undefined : JSON.stringify(body);
   let response: Response;
   try {
     response = await fetch(`${server}/api/v1${path}`, {
       method,
-      // A token, and what is sent, are for the server of the enrollment alone.
+      // The token and the body are for the server of the enrollment only.
       redirect: 'manual',
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(content === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(isPacked === undefined ? {} : { 'content-encoding': 'gzip' }),
+        ...(isCompressed === undefined ? {} : { 'content-encoding': 'gzip' }),
       },
-      ...(content === undefined ? {} : { body: isPacked === undefined ? content : await packed(content) }),
+      ...(content === undefined
+        ? {}
+        : { body: isCompressed === undefined ? content : await gzipped(content) }),
       signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...(signal === undefined ? [] : [signal])]),
     });
   } catch (error) {
@@ -73,7 +75,7 @@ async function call(
       error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     throw new ServerCallError(
       EXIT.notReached,
-      `The server ${server} was not reached (${cause}). Check the address, the name and the firewall.`,
+      `The server ${server} could not be reached (${cause}). Check the address, the name and the firewall.`,
     );
   }
   const answer = await jsonOf(response);
@@ -86,19 +88,19 @@ async function call(
   };
 }
 
-const packed = async (content: string) => new Uint8Array(await promisify(gzip)(content));
+const gzipped = async (content: string) => new Uint8Array(await promisify(gzip)(content));
 
 function refusalIn({ status, headers }: Response, body: unknown): string {
   const location = headers.get('location');
   if (status >= 300 && status < 400 && location !== null) {
-    return `The server answered with a redirect to ${printable(location)}, which the agent does not follow. Enroll with the address that the server really has.`;
+    return `The server answered with a redirect to ${printable(location)}, which the agent does not follow. Enroll with the actual address of the server.`;
   }
   return typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'string'
     ? printable(body.error, 500)
     : `status ${status}`;
 }
 
-/** `undefined` where it is no JSON, or more of it than the server has any reason to send. */
+/** `undefined` where the body is not JSON, or larger than any response of the server. */
 async function jsonOf(response: Response): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -1,21 +1,21 @@
-import { askedDelay, reconnectDelay, refusedDelay } from './back-off.ts';
+import { requestedDelay, reconnectDelay, refusedDelay } from './back-off.ts';
 import type { ServerAnswer } from './server-call.ts';
 
-/** What becomes of a batch, by what the server has answered. Pure. */
-export type BatchVerdict =
+/** What to do with an upload after the server's response. Pure. */
+export type UploadVerdict =
   | { do: 'done' }
-  /** Without the records that the server named. */
+  /** Without the records that the server has named. */
   | { do: 'resend'; without: ReadonlySet<number> }
   | { do: 'give-up'; why: string }
-  /** The token was refused: with another one, if there is one. */
+  /** The token was refused. If there is another one, try that. */
   | { do: 'other-token' }
   | { do: 'wait'; ms: number };
 
-export function batchVerdict(
+export function uploadVerdict(
   answer: Pick<ServerAnswer, 'status' | 'body' | 'refusal' | 'retryAfterMs'>,
   failures: number,
   random: () => number,
-): BatchVerdict {
+): UploadVerdict {
   const { status, retryAfterMs } = answer;
   if (status >= 200 && status < 300) return { do: 'done' };
   if (status === 400) {
@@ -26,13 +26,13 @@ export function batchVerdict(
     return { do: 'give-up', why: answer.refusal ?? '' };
   }
   if (status === 401) return { do: 'other-token' };
-  if (retryAfterMs !== undefined) return { do: 'wait', ms: askedDelay(retryAfterMs, random) };
-  // Otherwise a server of before this existed, or one that does not want it: people have to change something.
-  const passes = status >= 500 || status === 429 || status === 408;
-  return { do: 'wait', ms: (passes ? reconnectDelay : refusedDelay)(failures, random) };
+  if (retryAfterMs !== undefined) return { do: 'wait', ms: requestedDelay(retryAfterMs, random) };
+  // Other refusals last until somebody changes the server, such as one that is too old for this upload.
+  const isTemporary = status >= 500 || status === 429 || status === 408;
+  return { do: 'wait', ms: (isTemporary ? reconnectDelay : refusedDelay)(failures, random) };
 }
 
-/** The places in the batch that a 400 names: `body.events.3.message`. */
+/** The indexes in the batch that a 400 names, as in `body.events.3.message`. */
 function namedRecords(body: unknown): Set<number> {
   const named = new Set<number>();
   if (typeof body !== 'object' || body === null || !('details' in body)) return named;

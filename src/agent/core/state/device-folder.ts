@@ -5,16 +5,16 @@ import type { Credentials } from '../enrollment/credentials.ts';
 import { hasCode } from '../../os/files/private-file.ts';
 
 /**
- * The folder of what belongs to one device at one server: its journal of commands, what waits to be sent, what was sent
- * last. Two devices never share one, so that nothing of them is mixed; and a machine that is enrolled as a former device
- * again finds what that one had accepted.
+ * The folder of one device of one server: its journal of commands, the records to be sent, and a note of what was sent
+ * last. Devices never share a folder, so their data is never mixed. A machine that is enrolled again as a former device
+ * finds the commands that it had accepted as that device.
  */
 
 const DEVICES = 'devices';
-/** Long after a server has given up on what was accepted. */
+/** Much longer than a server waits for an accepted command. */
 const KEEP_OTHERS_MS = 30 * 24 * 3_600_000;
 
-/** Before there was a folder for each device, its files had its id in their names. */
+/** Earlier releases had no folder for each device; the names of the files contained its id. */
 const formerFiles = (deviceId: string) =>
   [
     [`commands-${deviceId}.journal`, 'commands.journal'],
@@ -50,7 +50,7 @@ async function forgetOthers(devices: string, own: string): Promise<void> {
   for (const name of await readdir(devices)) {
     if (name === own) continue;
     const folder = path.join(devices, name);
-    // What the former device has seen is not sent any more; what it has accepted it may be asked about.
+    // Records of a former device are no longer sent. Its journal stays, because the device may be enrolled again.
     await rm(path.join(folder, 'shipping'), { recursive: true, force: true });
     const { mtimeMs } = await stat(path.join(folder, 'commands.journal')).catch(() => ({ mtimeMs: 0 }));
     if (Date.now() - mtimeMs > KEEP_OTHERS_MS) await rm(folder, { recursive: true, force: true });

@@ -2,15 +2,15 @@ import path from 'node:path';
 import { z } from 'zod';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 
-/** What may be set on this machine. All but `autoUpdate` is for its administrator alone: the server cannot change it. */
+/** The local settings. The server can change `autoUpdate` only; the others belong to the machine's administrator. */
 const AgentSettings = z.object({
   autoUpdate: z.boolean().default(true),
   allowReboot: z.boolean().default(true),
-  /** Whether the warnings and errors of this machine, and what the agent logs, are sent to the server. */
+  /** Whether the warnings and errors of this machine, and the agent's own log, are sent to the server. */
   shipLogs: z.boolean().default(true),
-  /** Whether what this machine is made of and what is installed on it is told to the server. */
+  /** Whether the hardware and software inventory is sent to the server. */
   sendInventory: z.boolean().default(true),
-  /** Whether a server may be reached without encryption; set by `enroll --insecure-http`. */
+  /** Whether an unencrypted connection is allowed; set by `enroll --insecure-http`. */
   insecureHttp: z.boolean().default(false),
 });
 type AgentSettings = z.infer<typeof AgentSettings>;
@@ -30,7 +30,7 @@ export class Settings {
       return new Settings(file, AgentSettings.parse((await readPrivateJson(file)) ?? {}));
     } catch (error) {
       warn(
-        `The settings in ${file} cannot be read: ${String(error)}. Until they can, nothing reboots this machine, and nothing of its logs and software is sent.`,
+        `The settings in ${file} cannot be read: ${String(error)}. Until this is fixed, the agent does not reboot this machine, and sends neither its logs nor its inventory.`,
       );
       return new Settings(file, {
         autoUpdate: true,

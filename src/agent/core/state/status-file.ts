@@ -5,10 +5,10 @@ import type { ConnectionState } from '../connection/connection.ts';
 import { isRunning, processMark } from '../../os/processes/process-mark.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 
-/** What a running agent leaves for `status` to read. */
+/** The status that a running agent writes for the `status` command. */
 export const AgentStatus = z.object({
   pid: z.number().int(),
-  /** Tells this process from a later one that was given the same number; empty where the system does not say. */
+  /** Distinguishes this process from a later one with the same number; empty where the system does not report it. */
   processMark: z.string(),
   startedAt: z.string(),
   server: z.string(),
@@ -23,7 +23,7 @@ export type AgentStatus = z.infer<typeof AgentStatus>;
 
 const fileIn = (dataDir: string) => path.join(dataDir, 'status.json');
 
-/** Writes one state after the other; of those that come while it writes, the latest. */
+/** Writes the states one after another. While one is being written, only the latest of the next ones is kept. */
 export class StatusFile {
   readonly #dataDir: string;
   readonly #fixed: Omit<AgentStatus, 'connection' | 'processMark'>;
@@ -62,14 +62,14 @@ export class StatusFile {
         const status: AgentStatus = { ...this.#fixed, processMark: this.#mark, connection };
         await writePrivateJson(fileIn(this.#dataDir), status);
       } catch {
-        // A full disk must not end the agent: `status` shows an older state, the server the true one.
+        // A full disk must not stop the agent. `status` then shows an older state; the server shows the current one.
         return;
       }
     }
   }
 }
 
-/** The status of an agent that runs now; `undefined` if none does, whatever a dead one left behind. */
+/** The status of the running agent; `undefined` where none runs, even if a killed one has left its file. */
 export async function runningAgent(dataDir: string): Promise<AgentStatus | undefined> {
   const status = AgentStatus.safeParse(await readPrivateJson(fileIn(dataDir)));
   if (!status.success) return undefined;

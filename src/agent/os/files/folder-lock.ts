@@ -8,12 +8,12 @@ import { hasCode, readPrivateJson, replaceFile } from './private-file.ts';
 import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
 
 /**
- * A lock in a private folder that one process holds, and that ends with the process, however that ends. Node has no
- * locks of the system, so it is a row of numbered files, each with the process that made it: the newest one counts.
+ * A lock in a private folder, held by one process until it releases the lock or ends. Node has no access to the locks of
+ * the system, so the lock is a series of numbered files, each with the process that created it; the newest one counts.
  *
- * Whoever finds the newest holder dead makes the file with the next number, which only one can do, and then looks
- * whether that is still the newest. The newest file is never removed, not even when the lock is given back: a number
- * that came again could be made by somebody who has looked long ago.
+ * A process that finds the newest holder dead creates the file with the next number, which only one process can do, and
+ * then checks that it is still the newest. The newest file is never removed, not even when the lock is released: a
+ * process that has read the folder long ago could otherwise create the same number again.
  */
 export interface FolderLock {
   release(): Promise<void>;
@@ -31,7 +31,7 @@ export class LockHeldError extends Error {
 const Holder = z.object({ pid: z.number().int().positive(), mark: z.string() });
 const TRIES = 50;
 
-/** Throws `LockHeldError` where another process, or this one, holds it. */
+/** Throws `LockHeldError` where a process holds the lock, also where it is this one. */
 export async function takeLock(folder: string, name: string): Promise<FolderLock> {
   const self: KnownProcess = { pid: process.pid, mark: await processMark(process.pid) };
   const fileOf = (number: number) => path.join(folder, `${name}.lock.${number}`);
@@ -40,7 +40,7 @@ export async function takeLock(folder: string, name: string): Promise<FolderLock
     const holder = newest === 0 ? undefined : Holder.safeParse(await contentOf(fileOf(newest))).data;
     if (holder !== undefined && (await isRunning(holder))) throw new LockHeldError(name, holder);
     const own = newest + 1;
-    if (!(await placed(fileOf(own), self))) continue;
+    if (!(await created(fileOf(own), self))) continue;
     const numbers = await numbersIn(folder, name);
     if (numbers.at(-1) !== own) {
       await rm(fileOf(own), { force: true });
@@ -53,13 +53,13 @@ export async function takeLock(folder: string, name: string): Promise<FolderLock
       },
     };
   }
-  throw new Error(`The lock "${name}" in ${folder} could not be taken: too many processes want it.`);
+  throw new Error(`The lock "${name}" in ${folder} could not be taken: too many processes compete for it.`);
 }
 
 const WAIT_MS = 5000;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 
-/** For a moment's work: waits while another process holds the lock. */
+/** Waits for the lock and holds it during `work`, which must be short. */
 export async function withLock<T>(folder: string, name: string, work: () => Promise<T>): Promise<T> {
   const until = performance.now() + WAIT_MS;
   for (;;) {
@@ -68,7 +68,7 @@ export async function withLock<T>(folder: string, name: string, work: () => Prom
       lock = await takeLock(folder, name);
     } catch (error) {
       if (!(error instanceof LockHeldError) || performance.now() > until) throw error;
-      await delay(LOOK_MS);
+      await delay(POLL_MS);
       continue;
     }
     try {
@@ -89,8 +89,8 @@ async function numbersIn(folder: string, name: string): Promise<number[]> {
     .sort((a, b) => a - b);
 }
 
-/** The file appears with its content or not at all. `false` where there is one already. */
-async function placed(file: string, holder: KnownProcess): Promise<boolean> {
+/** Creates the file together with its content. `false` where it already exists. */
+async function created(file: string, holder: KnownProcess): Promise<boolean> {
   const draft = `${file}.${randomBytes(8).toString('hex')}.draft`;
   await writeFile(draft, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o600 });
   try {
@@ -104,7 +104,7 @@ async function placed(file: string, holder: KnownProcess): Promise<boolean> {
   }
 }
 
-/** What cannot be read is nobody's. */
+/** A file that cannot be read names no holder. */
 async function contentOf(file: string): Promise<unknown> {
   return readPrivateJson(file).catch(() => undefined);
 }

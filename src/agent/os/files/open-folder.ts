@@ -3,18 +3,18 @@ import { lstat, open, readdir, realpath, type FileHandle } from 'node:fs/promise
 import path from 'node:path';
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-// Without O_NONBLOCK the opening of a pipe waits until somebody writes to it.
+// Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
 const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** On Linux a name below this path is looked up in the folder that is open, wherever that folder has been moved. */
+/** On Linux, a name below this path is looked up in the open folder itself, even after that was moved. */
 const isRaceFree = process.platform === 'linux';
 
 /**
- * A folder that is held open. What is opened in it by one name is really in it: a link is refused, and somebody who
- * swaps names meanwhile changes nothing, because no path is walked a second time.
+ * A folder that is held open. A file that is opened in it by name is really in it: links are refused, and replacing
+ * names meanwhile has no effect, because no path is resolved a second time.
  *
- * Where the system has no `/proc/self/fd`, the path is walked again and compared with what was opened. That finds a
- * link that stays; it does not find one that is put there and taken away at exactly the right two moments.
+ * On systems without `/proc/self/fd`, the path is resolved again and compared with the opened file. That detects a link
+ * that stays, but not one that is placed and removed at exactly the right two moments.
  */
 export class OpenFolder {
   readonly path: string;
@@ -25,7 +25,7 @@ export class OpenFolder {
     this.#handle = handle;
   }
 
-  /** @param folder  a path that nobody else can change: its own links are followed */
+  /** @param folder  a path that other users cannot change; links in it are followed */
   static async open(folder: string): Promise<OpenFolder> {
     const real = await realpath(folder);
     return new OpenFolder(real, await open(real, FOLDER_FLAGS));
@@ -40,7 +40,7 @@ export class OpenFolder {
     return new OpenFolder(path.join(this.path, name), handle);
   }
 
-  /** Opens a regular file for reading. Pipes, devices and files that somebody else has linked here are refused. */
+  /** Opens a regular file for reading. Refuses pipes, devices, and files that another user may have linked here. */
   async file(name: string): Promise<FileHandle> {
     const handle = await this.#open(name, FILE_FLAGS);
     try {
@@ -48,7 +48,7 @@ export class OpenFolder {
       if (!file.isFile()) throw new Error(`${path.join(this.path, name)} is not a regular file.`);
       if (file.nlink > 1 && mayBeLinkedByOthers(file, await this.#handle.stat())) {
         throw new Error(
-          `${path.join(this.path, name)} has a second name, which others than its owner can have made.`,
+          `${path.join(this.path, name)} has a second name, which another user may have created.`,
         );
       }
       return handle;
@@ -72,7 +72,7 @@ export class OpenFolder {
       const where = path.join(this.path, name);
       const [opened, found] = [await handle.stat(), await lstat(where)];
       if ((await realpath(where)) !== where || opened.ino !== found.ino || opened.dev !== found.dev) {
-        throw new Error(`${where} leads to another place.`);
+        throw new Error(`${where} leads somewhere else.`);
       }
       return handle;
     } catch (error) {
@@ -86,13 +86,13 @@ export class OpenFolder {
   }
 }
 
-/** Whoever may make names in the folder can give somebody else's file a name there, unless the system forbids it. */
+/** A user who may create names in the folder can link files of other users there, unless the system forbids that. */
 function mayBeLinkedByOthers(file: Stats, folder: Stats): boolean {
   const isWritableByOthers = (folder.mode & 0o022) !== 0;
   return file.uid !== folder.uid || isWritableByOthers;
 }
 
-/** Opens the file at `relative` below `root`; none of the names on the way may be a link. */
+/** Opens the file at `relative` below `root`. No part of the path may be a link. */
 export async function openBelow(root: string, relative: string): Promise<FileHandle> {
   const names = relative.split(path.sep);
   let folder = await OpenFolder.open(root);

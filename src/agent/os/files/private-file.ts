@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Files that only the agent's own user may read: never reached through a link, written whole or not at all. */
+/** Files that only the agent's user may read. They are never opened through a link, and written completely or not at all. */
 
 const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -17,7 +17,7 @@ export async function writePrivateJson(file: string, value: unknown): Promise<vo
   await handle.close();
 }
 
-/** Puts a new file in the place of the one of that name, and leaves it open. What is there stays until it is whole. */
+/** Replaces a file atomically and returns the open new one. The old file stays until the new one is complete. */
 export async function replaceFile(file: string, content: Buffer): Promise<FileHandle> {
   const draft = `${file}.${randomBytes(8).toString('hex')}.draft`;
   const handle = await open(draft, NEW, 0o600);
@@ -34,7 +34,7 @@ export async function replaceFile(file: string, content: Buffer): Promise<FileHa
   return handle;
 }
 
-/** `undefined` where there is no such file. */
+/** `undefined` where the file does not exist. */
 export async function readPrivateJson(file: string): Promise<unknown> {
   const content = await readPrivateFile(file);
   return content === undefined ? undefined : (JSON.parse(content) as unknown);
@@ -58,7 +58,7 @@ export async function readPrivateFile(file: string): Promise<string | undefined>
   }
 }
 
-/** Adds to the end of a file, which is made where it is missing. */
+/** Appends to a file, and creates it where it does not exist. */
 export async function appendPrivate(file: string, text: string): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
   const handle = await open(file, flags, 0o600);
@@ -70,7 +70,7 @@ export async function appendPrivate(file: string, text: string): Promise<void> {
   }
 }
 
-/** Drafts of processes that were killed; those of a process that writes now are younger. */
+/** Removes the drafts of killed processes. The draft of a process that is writing is younger. */
 export async function removeOldDrafts(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((each) => DRAFT.test(each))) {
     const file = path.join(folder, name);
@@ -79,9 +79,9 @@ export async function removeOldDrafts(folder: string): Promise<void> {
   }
 }
 
-/** Makes a new name in a folder last. */
+/** Makes a new name in a folder survive a power failure. */
 export async function syncFolder(folder: string): Promise<void> {
-  // Windows neither needs nor allows it.
+  // Windows neither needs nor allows this.
   if (process.platform === 'win32') return;
   const handle = await open(folder, 'r');
   try {

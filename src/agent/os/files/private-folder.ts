@@ -4,10 +4,10 @@ import path from 'node:path';
 import { runSystemProgram, type RunSystemProgram } from '../processes/system-program.ts';
 import { openWindowsFolder } from './windows-folder.ts';
 
-/** A port, for tests of what other users and other systems do. */
+/** A port, for tests with other users and other systems. */
 export interface FolderSystem {
   platform: NodeJS.Platform;
-  /** The user whom the agent runs as; `undefined` on Windows. */
+  /** The user that the agent runs as; `undefined` on Windows. */
   uid: number | undefined;
   stat: (file: string) => Promise<Pick<Stats, 'uid' | 'mode' | 'isDirectory'>>;
   run: RunSystemProgram;
@@ -18,9 +18,9 @@ const ANY_RIGHT_OF_OTHERS = 0o077;
 const STICKY = 0o1000;
 
 /**
- * Makes the agent's folder where it is missing, sees to it that nobody but the agent's user and the administrators of
- * the machine can read or change what is in it, and answers its path without links. Throws where that is not so:
- * whoever can write there decides what the agent runs, which is mostly with all rights.
+ * Creates the agent's folder where it does not exist, and ensures that only the agent's user and the administrators of
+ * the machine can read or change it. Returns its path without links. Throws where the folder is not safe: anyone who can
+ * write there decides what the agent runs, mostly with full privileges.
  */
 export async function openPrivateFolder(folder: string, system: Partial<FolderSystem> = {}): Promise<string> {
   const { platform, uid, stat, run } = {
@@ -41,17 +41,17 @@ export async function openPrivateFolder(folder: string, system: Partial<FolderSy
   if ((found.mode & WRITABLE_BY_OTHERS) !== 0) {
     throw refusal(
       real,
-      `other users can write to it. Look at what is in it, then take their rights away: chmod 700 ${real}`,
+      `other users can write to it. Check its content, then remove their rights: chmod 700 ${real}`,
     );
   }
   for (const parent of parentsOf(real)) {
     const { mode, uid: owner } = await stat(parent);
     if (owner !== uid && owner !== 0) {
-      throw refusal(real, `user ${owner}, to whom ${parent} belongs, can put another folder in its place.`);
+      throw refusal(real, `${parent} belongs to user ${owner}, who can replace the folder.`);
     }
-    // In a sticky folder such as /tmp everybody makes names, and nobody renames those of others.
+    // In a sticky folder such as /tmp, all users can create names, and none can rename those of others.
     if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0) {
-      throw refusal(real, `other users can write to ${parent} and put another folder in its place.`);
+      throw refusal(real, `other users can write to ${parent} and replace the folder.`);
     }
   }
   if ((found.mode & ANY_RIGHT_OF_OTHERS) !== 0) await chmod(real, 0o700);

@@ -3,17 +3,17 @@ import path from 'node:path';
 import type { RunSystemProgram } from '../processes/system-program.ts';
 
 /**
- * The agent's folder on Windows, where the mode of a file means nothing and folders below ProgramData let every local
- * user make files. Written after the documentation of `icacls` and of SDDL; not run on Windows yet.
+ * The agent's folder on Windows. There, file modes have no effect, and every local user can create files in folders below
+ * ProgramData. Written from the documentation of `icacls` and SDDL; not yet run on Windows.
  */
 
 const SYSTEM = 'S-1-5-18';
 const ADMINISTRATORS = 'S-1-5-32-544';
-/** How SDDL writes them. */
+/** The names of these accounts in SDDL. */
 const ALIASES: Readonly<Record<string, string>> = { SY: SYSTEM, BA: ADMINISTRATORS };
 const READ_SDDL = '(Get-Acl -LiteralPath $env:MUSTER_FOLDER).Sddl';
 
-/** A new folder gets its rights before it gets its name; one that is there already is only judged. */
+/** A new folder gets its rights before it gets its name. An existing folder is only checked. */
 export async function openWindowsFolder(folder: string, run: RunSystemProgram): Promise<string> {
   const trusted = [...new Set([SYSTEM, ADMINISTRATORS, await ownSid(run)])];
   const content = await readdir(folder).catch(() => undefined);
@@ -22,10 +22,10 @@ export async function openWindowsFolder(folder: string, run: RunSystemProgram): 
     if (fault === undefined) return folder;
     if (content.length > 0) {
       throw new Error(
-        `The folder ${folder} is not safe for the agent's files: ${fault} Look at what is in it, then remove it and enroll again.`,
+        `The folder ${folder} is not safe for the agent's files: ${fault} Check its content, then remove it and enroll again.`,
       );
     }
-    // Nothing in it can be lost; where somebody puts something in it at this moment, this fails.
+    // The folder is empty. If somebody creates a file in it at this moment, this fails.
     await rmdir(folder);
   }
   await mkdir(path.dirname(folder), { recursive: true });
@@ -33,13 +33,13 @@ export async function openWindowsFolder(folder: string, run: RunSystemProgram): 
   try {
     const rights = trusted.flatMap((sid) => ['/grant:r', `*${sid}:(OI)(CI)F`]);
     await run('icacls', [draft, '/setowner', `*${ADMINISTRATORS}`]).catch(() => {
-      // A user who is no administrator keeps it as his own, which is as good.
+      // A user without administrator rights keeps the folder, which is equally safe.
     });
     await run('icacls', [draft, '/inheritance:r', ...rights]);
     const fault = faultOf(await sddlOf(draft, run), trusted);
     if (fault !== undefined) throw new Error(`The rights of the folder ${folder} could not be set: ${fault}`);
     if ((await readdir(draft)).length > 0) {
-      throw new Error(`Somebody else writes to the new folder ${draft}.`);
+      throw new Error(`Another user writes to the new folder ${draft}.`);
     }
     await rename(draft, folder);
   } catch (error) {
@@ -49,16 +49,16 @@ export async function openWindowsFolder(folder: string, run: RunSystemProgram): 
   return folder;
 }
 
-/** Why a folder with these rights is not the agent's alone; `undefined` where it is. */
+/** Why others have access to a folder with these rights; `undefined` where they have none. */
 export function faultOf(sddl: string, trusted: readonly string[]): string | undefined {
   const owner = /^O:(S-[\d-]+|[A-Z]{2})/.exec(sddl)?.[1] ?? 'nobody';
   if (!trusted.includes(sidOf(owner))) return `It belongs to ${owner}.`;
   const list = /D:([A-Z]*)((?:\([^()]*\))*)/.exec(sddl);
-  if (list === null || list[2] === '') return 'It has no list of rights, which lets everybody in.';
+  if (list === null || list[2] === '') return 'It has no access control list, so everyone has access.';
   if (!list[1]?.includes('P')) return 'It inherits rights from the folder above.';
   for (const [, entry = ''] of list[2]?.matchAll(/\(([^()]*)\)/g) ?? []) {
     const [type, , , , , holder = ''] = entry.split(';');
-    // What is denied to somebody harms nobody.
+    // Entries that deny access are harmless.
     if (type !== 'D' && !trusted.includes(sidOf(holder))) return `${holder} has rights in it.`;
   }
   return undefined;
@@ -68,7 +68,7 @@ const sidOf = (text: string) => ALIASES[text] ?? text;
 
 async function ownSid(run: RunSystemProgram): Promise<string> {
   const found = /"(S-1-[\d-]+)"/.exec(await run('whoami', ['/user', '/fo', 'csv', '/nh']))?.[1];
-  if (found === undefined) throw new Error('Windows does not say which user the agent runs as.');
+  if (found === undefined) throw new Error('Windows does not report which user the agent runs as.');
   return found;
 }
 

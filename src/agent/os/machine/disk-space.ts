@@ -1,13 +1,13 @@
 import { statfs } from 'node:fs/promises';
 import { osType } from './os-type.ts';
 
-/** Of the disk that the system is on, in bytes. */
+/** The size and free space of the system disk, in bytes. */
 export async function diskSpace(): Promise<{ total: number; free: number } | undefined> {
   try {
     const { blocks, bavail, bsize } = await statfs(osType() === 'windows' ? String.raw`C:\ `.trim() : '/');
     return { total: blocks * bsize, free: bavail * bsize };
   } catch {
-    // Some file systems tell nothing about their size.
+    // Some file systems do not report their size.
     return undefined;
   }
 }

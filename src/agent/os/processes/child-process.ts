@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { StringDecoder } from 'node:string_decoder';
 
-/** Child processes that end: bounded in time and output, killed with their whole process group when cancelled. */
+/** Child processes with limits on time and output. Cancelling one kills its whole process group. */
 
 export interface ChildOptions {
   signal?: AbortSignal;
   timeoutMs?: number;
-  /** Longer lines are cut here; what follows up to the line break is dropped. */
+  /** Longer lines are cut to this length. */
   maxLineLength?: number;
   env?: NodeJS.ProcessEnv;
 }
@@ -22,7 +22,7 @@ interface RunningChild {
 }
 
 function start(command: string, args: readonly string[], options: ChildOptions): RunningChild {
-  // Windows has no process groups; there the child alone is killed, and wevtutil starts none of its own.
+  // Windows has no process groups, so only the child is killed there. The programs that are used start no children.
   const grouped = process.platform !== 'win32';
   const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,7 +42,7 @@ function start(command: string, args: readonly string[], options: ChildOptions):
       if (grouped) process.kill(-child.pid, signal);
       else child.kill(signal);
     } catch {
-      // It ended between the check and the signal.
+      // The process ended between the check and the signal.
     }
   };
   let force: NodeJS.Timeout | undefined;
@@ -74,7 +74,7 @@ function start(command: string, args: readonly string[], options: ChildOptions):
   return { child, stderr: () => stderr, ended, kill };
 }
 
-/** Streams text chunks of the child's standard output. Leaving the loop, or aborting, kills the child. */
+/** Streams the standard output of the child in chunks of text. Leaving the loop, or aborting, kills the child. */
 export async function* streamText(
   command: string,
   args: readonly string[],
@@ -94,7 +94,7 @@ export async function* streamText(
     }
     complete = true;
   } catch (error) {
-    // A command that could not start closes its output early; the reason is in its own event.
+    // A command that could not start closes its output early. Its `error` event has the reason.
     const { code, failure } = await running.ended;
     if (failure !== undefined) check(command, code, failure, '');
     throw error;
@@ -115,7 +115,7 @@ function check(command: string, code: number | null, failure: Error | undefined,
   }
 }
 
-/** Streams lines of the child's standard output. Leaving the loop, or aborting, kills the child. */
+/** The same in lines. */
 export async function* streamLines(
   command: string,
   args: readonly string[],
@@ -136,7 +136,7 @@ export async function* streamLines(
   if (rest !== '') yield rest;
 }
 
-/** The child's whole output, refused beyond `maxLength` characters. */
+/** The whole standard output. Throws where it is longer than `maxLength` characters. */
 export async function readOutput(
   command: string,
   args: readonly string[],

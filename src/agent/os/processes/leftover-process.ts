@@ -5,24 +5,24 @@ import { signalGroup } from './process-group.ts';
 
 const GRACE_MS = 300;
 const KILLED_MS = 2000;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 
 /**
- * Ends the process group of a script that an agent has left behind. Nothing is done to a process that has the same
- * number and was started at another time. Answers whether it is gone.
+ * Ends the process group that an earlier agent has left running. A process that has the same number but was started at
+ * another time is left alone. Returns whether the process has ended.
  */
-export async function endLeftover(script: KnownProcess): Promise<boolean> {
+export async function endLeftover(leftover: KnownProcess): Promise<boolean> {
   for (const [signal, ms] of [
     ['SIGTERM', GRACE_MS],
     ['SIGKILL', KILLED_MS],
   ] as const) {
-    // Without a mark nobody knows whose number this is now.
-    if (script.mark === '' || !(await isRunning(script))) return true;
-    signalGroup(script.pid, signal);
+    // Without a mark, another process may have this number now.
+    if (leftover.mark === '' || !(await isRunning(leftover))) return true;
+    signalGroup(leftover.pid, signal);
     const until = performance.now() + ms;
-    while (performance.now() < until && (await isRunning(script))) await delay(LOOK_MS);
-    // Its children may have been deaf to the first signal.
-    if (!(await isRunning(script))) signalGroup(script.pid, 'SIGKILL');
+    while (performance.now() < until && (await isRunning(leftover))) await delay(POLL_MS);
+    // Its children may have ignored the first signal.
+    if (!(await isRunning(leftover))) signalGroup(leftover.pid, 'SIGKILL');
   }
-  return !(await isRunning(script));
+  return !(await isRunning(leftover));
 }

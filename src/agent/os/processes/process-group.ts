@@ -6,12 +6,12 @@ import { systemProgram } from './system-program.ts';
 export interface GroupOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** Ends the whole group, in well under a second. */
+  /** Aborting it ends the whole group in well under a second. */
   signal: AbortSignal;
   timeoutMs: number;
   /**
-   * Writes down that the process runs, so that a later agent can end it. On Linux and macOS the program begins only
-   * when that is done, and not at all where it fails.
+   * Records the process, so that a later agent can end it. On Linux and macOS the program starts only when this has
+   * resolved, and not at all where it rejects.
    */
   onStart: (pid: number) => Promise<void>;
   onOutput: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
@@ -20,7 +20,7 @@ export interface GroupOptions {
 export interface GroupEnd {
   /** `null` where a signal ended it. */
   exitCode: number | null;
-  /** Why it was not let run to its end. */
+  /** Why the program was stopped, if it was. */
   cut: 'timed_out' | 'cancelled' | undefined;
 }
 
@@ -28,10 +28,10 @@ const GRACE_MS = { timed_out: 2000, cancelled: 300 } as const;
 /** How long descendants may keep the output open after the program itself has ended. */
 const LINGER_MS = 1000;
 
-/** Becomes the program at the first line it reads, and ends where the agent ends before. */
+/** A shell that becomes the program when it has read a line, and that exits if the agent ends before that. */
 const GATE = 'read -r _ <&3 && exec 3<&- && exec "$@"';
 
-/** Runs a program in a process group of its own, with nothing to read. Throws where it cannot be started. */
+/** Runs a program in its own process group, without input. Throws where it cannot be started. */
 export async function runGroup(
   command: string,
   args: readonly string[],
@@ -46,11 +46,11 @@ export async function runGroup(
   child.stderr?.on('data', (bytes: Buffer) => onOutput('stderr', bytes));
 
   return new Promise((resolve, reject) => {
-    let unwritten: unknown;
+    let startFailure: unknown;
     const opened =
       child.pid === undefined ? Promise.resolve() : onStart(child.pid).then(() => openGate(child));
     opened.catch((error: unknown) => {
-      unwritten = error;
+      startFailure = error;
       signalGroup(child.pid, 'SIGKILL');
     });
 
@@ -61,7 +61,7 @@ export async function runGroup(
 
     const end = (reason: 'timed_out' | 'cancelled') => {
       if (hasExited) return;
-      // A cancellation while the time-out's grace runs shortens it.
+      // A cancellation during the grace period of a time-out shortens it.
       cut ??= reason;
       clearTimeout(force);
       signalGroup(child.pid, 'SIGTERM');
@@ -75,14 +75,14 @@ export async function runGroup(
     };
 
     child.once('error', (error) => {
-      // Another kind of error is that of a signal to what has just ended.
+      // With a pid this is the failure of a signal to a process that has just ended.
       if (child.pid !== undefined) return;
       release();
       reject(notStarted(command, error));
     });
     child.once('exit', () => {
       hasExited = true;
-      // Its children may have been deaf to the first signal; what was cut off leaves none behind.
+      // Its children may have ignored the first signal. A stopped program must leave none behind.
       if (cut !== undefined && process.platform !== 'win32') signalGroup(child.pid, 'SIGKILL');
       linger = setTimeout(() => {
         child.stdout?.destroy();
@@ -91,8 +91,8 @@ export async function runGroup(
     });
     child.once('close', (exitCode) => {
       release();
-      if (unwritten === undefined) resolve({ exitCode, cut });
-      else reject(notStarted(command, unwritten));
+      if (startFailure === undefined) resolve({ exitCode, cut });
+      else reject(notStarted(command, startFailure));
     });
     signal.addEventListener('abort', cancel, { once: true });
     if (signal.aborted) cancel();
@@ -102,7 +102,7 @@ export async function runGroup(
 export function signalGroup(pid: number | undefined, name: 'SIGTERM' | 'SIGKILL'): void {
   if (pid === undefined) return;
   if (process.platform === 'win32') {
-    // Windows has no process groups and no signals; this ends the tree of what it started.
+    // Windows has no process groups and no signals. This ends the process and its descendants.
     spawn(systemProgram('taskkill'), ['/PID', String(pid), '/T', '/F'], {
       stdio: 'ignore',
       windowsHide: true,
@@ -112,7 +112,7 @@ export function signalGroup(pid: number | undefined, name: 'SIGTERM' | 'SIGKILL'
   try {
     process.kill(-pid, name);
   } catch {
-    // Nobody of the group is left.
+    // The group has already ended.
   }
 }
 
@@ -129,7 +129,7 @@ function startGated(
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     detached: true,
   });
-  // It may have been ended before it reads.
+  // The shell may be killed before it reads.
   child.stdio[3]?.on('error', () => {});
   return child;
 }

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { runSystemProgram } from './system-program.ts';
 
-/** One process, told apart from a later one that was given the same number. */
+/** A process that can be distinguished from a later one with the same number. */
 export interface KnownProcess {
   pid: number;
-  /** When it was started, as the system writes it; empty where the system does not say. */
+  /** The start time as the system formats it; empty where it is unknown. */
   mark: string;
 }
 
-/** When the process was started; empty where there is none, or the system does not say. */
+/** When the process was started; empty where it does not exist or the system does not report it. */
 export async function processMark(pid: number): Promise<string> {
   try {
     if (process.platform === 'linux') return await linuxMark(pid);
@@ -24,13 +24,13 @@ export async function processMark(pid: number): Promise<string> {
   }
 }
 
-/** Field 22 of its line counts ticks since the machine was started, so that the start itself belongs to the mark. */
+/** Field 22 counts ticks since the machine was started, so the mark also holds the id of that start. */
 async function linuxMark(pid: number): Promise<string> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');
-  // The name of the program is in brackets and may hold anything, brackets and blanks too.
+  // The name of the program is in brackets and may itself hold brackets and spaces.
   const [state = '', ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A process that has ended and that nobody has asked about runs no more.
+  // A zombie has ended; only its parent has not collected its exit code yet.
   return state === 'Z' || state === 'X' ? '' : `${boot.trim().slice(0, 8)}-${fields[18] ?? ''}`;
 }
 
@@ -43,7 +43,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Somebody else's process is alive too.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

@@ -1,14 +1,12 @@
-/** When the program ends: at a signal, or with the one that started it. */
-
 const PARENT_CHECK_MS = 1000;
 
-/** Calls `end` once, at SIGINT or SIGTERM, or, where asked to watch it, when the parent process is gone. */
-export function endWith(options: { parentWatch: boolean }, end: () => Promise<void>): void {
-  let ending = false;
-  const endOnce = () => {
-    if (ending) return;
-    ending = true;
-    end().then(
+/** Calls `stop` once and then exits: at SIGINT or SIGTERM, and with `parentWatch` when the parent process has ended. */
+export function onShutdown(options: { parentWatch: boolean }, stop: () => Promise<void>): void {
+  let isStopping = false;
+  const stopOnce = () => {
+    if (isStopping) return;
+    isStopping = true;
+    stop().then(
       () => process.exit(0),
       (error: unknown) => {
         process.stderr.write(`${String(error)}\n`);
@@ -16,11 +14,11 @@ export function endWith(options: { parentWatch: boolean }, end: () => Promise<vo
       },
     );
   };
-  process.on('SIGINT', endOnce);
-  process.on('SIGTERM', endOnce);
+  process.on('SIGINT', stopOnce);
+  process.on('SIGTERM', stopOnce);
   if (!options.parentWatch) return;
   const parent = process.ppid;
   setInterval(() => {
-    if (process.ppid !== parent) endOnce();
+    if (process.ppid !== parent) stopOnce();
   }, PARENT_CHECK_MS).unref();
 }

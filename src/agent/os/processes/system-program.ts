@@ -3,8 +3,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * A program of the system by its full name. Windows looks for a bare name in the present folder first, so that whoever
- * can write there would decide what the agent starts.
+ * The full path of a system program. Windows searches the current folder first for a bare name, so anyone who can write
+ * there could replace the program.
  */
 export function systemProgram(name: string, platform: NodeJS.Platform = process.platform): string {
   if (platform !== 'win32') return name;
@@ -13,7 +13,7 @@ export function systemProgram(name: string, platform: NodeJS.Platform = process.
   return path.win32.join(root, folder, `${name}.exe`);
 }
 
-/** Runs a program of the system to its end and answers what it has printed. A port, for tests of other systems. */
+/** Runs a system program and returns its output. A port, for tests of other systems. */
 export type RunSystemProgram = (
   name: string,
   args: readonly string[],

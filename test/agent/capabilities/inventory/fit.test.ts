@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fitted } from '../../../../src/agent/capabilities/inventory/fit.ts';
-import { networkInterfaces } from '../../../../src/agent/capabilities/inventory/gather.ts';
+import { fitToLimits } from '../../../../src/agent/capabilities/inventory/fit.ts';
+import { networkInterfaces } from '../../../../src/agent/capabilities/inventory/collect.ts';
 import { Inventory, INVENTORY_MAX_BYTES, SOFTWARE_MAX } from '../../../../src/protocol/index.ts';
 
 const anyText = fc.oneof(
@@ -12,7 +12,7 @@ const anyText = fc.oneof(
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 
 describe('agent: what is sent of an inventory', () => {
-  it('is what the server takes, whatever the machine has said', () => {
+  it('is what the server takes, whatever the machine reports', () => {
     const found = fc.record({
       hardware: fc.record({ model: maybe(anyText), cpuCores: fc.integer({ min: 1, max: 512 }) }),
       network: fc.record({ ipAddress: maybe(fc.ipV4()), macAddress: maybe(anyText) }),
@@ -37,7 +37,7 @@ describe('agent: what is sent of an inventory', () => {
     });
     fc.assert(
       fc.property(found, (machine) => {
-        const told = { ...fitted(machine, () => {}), collectedAt: '2026-01-01T00:00:00Z' };
+        const told = { ...fitToLimits(machine, () => {}), collectedAt: '2026-01-01T00:00:00Z' };
         const faults = Inventory.safeParse(JSON.parse(JSON.stringify(told))).error?.issues ?? [];
         expect(faults, JSON.stringify(told)).to.deep.equal([]);
       }),
@@ -47,7 +47,7 @@ describe('agent: what is sent of an inventory', () => {
   it('says the same in the same order, however it was found', () => {
     const entries = ['b', 'a', 'B', 'a'].map((name, place) => ({ name, version: String(place) }));
     const told = (software: typeof entries) =>
-      JSON.stringify(fitted({ hardware: {}, network: {}, software }, () => {}));
+      JSON.stringify(fitToLimits({ hardware: {}, network: {}, software }, () => {}));
     expect(told(entries)).to.equal(told(entries.toReversed()));
   });
 
@@ -61,7 +61,9 @@ describe('agent: what is sent of an inventory', () => {
       }));
     const warnings: string[] = [];
     const told = (software: ReturnType<typeof many>) => {
-      const gathered = fitted({ hardware: {}, network: {}, software }, (message) => warnings.push(message));
+      const gathered = fitToLimits({ hardware: {}, network: {}, software }, (message) =>
+        warnings.push(message),
+      );
       const bytes = Buffer.byteLength(
         JSON.stringify({ ...gathered, collectedAt: '2026-01-01T00:00:00.000Z' }),
       );
@@ -74,7 +76,9 @@ describe('agent: what is sent of an inventory', () => {
     expect(warnings).to.deep.equal([]);
     expect(told(many(5000, 240)).length).to.be.within(3000, 4999);
     expect(told(many(SOFTWARE_MAX + 7, 10))).to.have.length(SOFTWARE_MAX);
-    expect(warnings.at(-1)).to.equal(`Of ${SOFTWARE_MAX + 7} entries of software 7 are too many to be sent.`);
+    expect(warnings.at(-1)).to.equal(
+      `The software list is too long: 7 of its ${SOFTWARE_MAX + 7} entries are not sent.`,
+    );
   });
 
   it('has one primary interface, the first with an address where the routes say nothing', () => {

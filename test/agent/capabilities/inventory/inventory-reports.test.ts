@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { Gathered } from '../../../../src/agent/capabilities/inventory/fit.ts';
+import type { MachineInventory } from '../../../../src/agent/capabilities/inventory/fit.ts';
 import {
   InventoryReports,
   type InventoryReportsOptions,
@@ -26,7 +26,7 @@ const refusal = (status: number, retryAfterMs?: number): ServerAnswer => ({
 describe('agent: reports of the inventory', () => {
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let file: string;
-  let machine: Gathered;
+  let machine: MachineInventory;
   let looks: number;
   let sent: Inventory[];
   let warnings: string[];
@@ -50,7 +50,7 @@ describe('agent: reports of the inventory', () => {
 
   async function begin(more: Partial<InventoryReportsOptions> = {}): Promise<InventoryReports> {
     const reports = new InventoryReports({
-      gather: async () => {
+      collect: async () => {
         looks += 1;
         return machine;
       },
@@ -168,7 +168,7 @@ describe('agent: reports of the inventory', () => {
   it('go on after a look that failed, which is told once', async () => {
     let works = false;
     const reports = await begin({
-      gather: async () => {
+      collect: async () => {
         looks += 1;
         if (!works) throw new Error('rpmdb is locked');
         return machine;
@@ -213,7 +213,7 @@ describe('agent: reports of the inventory', () => {
       await answered;
     });
 
-    it('are not answered by one that was gathered before they asked', async () => {
+    it('are not answered by one that was collected before they asked', async () => {
       const releases: (() => void)[] = [];
       const reports = await begin({
         firstMs: 0,
@@ -248,20 +248,20 @@ describe('agent: reports of the inventory', () => {
           (error: Error) => error.message,
         );
       const away = await begin({ refreshMs: 100, everyMs: 60_000 });
-      expect(await fault(away)).to.include('has not taken it yet');
+      expect(await fault(away)).to.include('has not accepted it yet');
       answers = [refusal(400)];
       const refused = await begin({ everyMs: 60_000, firstMs: 60_000, random: () => 1 });
       refused.onState(CONNECTED);
       expect(await fault(refused)).to.include('refused with 400');
       const broken = await begin({
-        gather: async () => {
+        collect: async () => {
           throw new Error('rpmdb is locked');
         },
       });
       expect(await fault(broken)).to.equal('rpmdb is locked');
       const cancelled = new AbortController();
       setTimeout(() => cancelled.abort(), 30);
-      expect(await fault(away, cancelled.signal)).to.include('has not taken it yet');
+      expect(await fault(away, cancelled.signal)).to.include('has not accepted it yet');
       // What it came to nothing for is still sent later.
       away.onState(CONNECTED);
       await received(2);

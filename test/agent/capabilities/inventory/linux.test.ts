@@ -3,7 +3,7 @@ import {
   defaultRoute,
   defaultRoute6,
   graphicsOf,
-  lookAtLinux,
+  collectOnLinux,
 } from '../../../../src/agent/capabilities/inventory/linux.ts';
 import {
   parseApk,
@@ -12,7 +12,7 @@ import {
   parseRpm,
   parseSnap,
 } from '../../../../src/agent/capabilities/inventory/linux-packages.ts';
-import { lastUserOf, said } from '../../../../src/agent/capabilities/inventory/collector.ts';
+import { lastUserOf, cleanDmi } from '../../../../src/agent/capabilities/inventory/collector.ts';
 import { recordedSources } from './recorded-sources.ts';
 
 /** As the programs print it, or the files have it. */
@@ -165,10 +165,10 @@ describe('agent: a Linux machine', () => {
       'None',
       ' \n',
     ]) {
-      expect(said(blank), blank).to.equal(undefined);
+      expect(cleanDmi(blank), blank).to.equal(undefined);
     }
-    expect(said('OptiPlex 7010\n')).to.equal('OptiPlex 7010');
-    expect(said('Raspberry Pi 4 Model B Rev 1.4\0')).to.equal('Raspberry Pi 4 Model B Rev 1.4');
+    expect(cleanDmi('OptiPlex 7010\n')).to.equal('OptiPlex 7010');
+    expect(cleanDmi('Raspberry Pi 4 Model B Rev 1.4\0')).to.equal('Raspberry Pi 4 Model B Rev 1.4');
   });
 
   it('is looked at with all that it has, and no more', async () => {
@@ -181,7 +181,7 @@ describe('agent: a Linux machine', () => {
       },
       outputs: { 'dpkg-query': DPKG, lspci: LSPCI, last: LAST, flatpak: 'GIMP\t2.10\tflathub\n' },
     });
-    const { hardware, software, ...more } = await lookAtLinux(sources, { software: true });
+    const { hardware, software, ...more } = await collectOnLinux(sources, { software: true });
     expect(hardware).to.deep.equal({
       manufacturer: 'Dell Inc.',
       model: 'OptiPlex 7010',
@@ -194,14 +194,14 @@ describe('agent: a Linux machine', () => {
 
   it('has no list of software where nobody keeps one, and fails where it cannot be read', async () => {
     const bare = recordedSources({ os: 'linux' });
-    expect((await lookAtLinux(bare, { software: true })).software).to.equal(undefined);
+    expect((await collectOnLinux(bare, { software: true })).software).to.equal(undefined);
     const broken = recordedSources({
       os: 'linux',
       outputs: { 'dpkg-query': DPKG, rpm: new Error('rpmdb is locked'), lspci: new Error('no') },
     });
-    const failure = await lookAtLinux(broken, { software: true }).catch((error: Error) => error.message);
+    const failure = await collectOnLinux(broken, { software: true }).catch((error: Error) => error.message);
     expect(failure).to.equal('rpmdb is locked');
-    const facts = await lookAtLinux(broken, { software: false });
+    const facts = await collectOnLinux(broken, { software: false });
     expect(facts.software).to.equal(undefined);
   });
 });

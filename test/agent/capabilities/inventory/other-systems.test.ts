@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { gatherFacts, gatherInventory } from '../../../../src/agent/capabilities/inventory/gather.ts';
+import { collectFacts, collectInventory } from '../../../../src/agent/capabilities/inventory/collect.ts';
 import { parsePackages } from '../../../../src/agent/capabilities/inventory/macos.ts';
 import { Inventory } from '../../../../src/protocol/index.ts';
 import { recordedSources } from './recorded-sources.ts';
@@ -128,7 +128,7 @@ describe('agent: a Windows machine', () => {
       outputs: { powershell: WINDOWS },
       interfaces: interfaces('Ethernet 2'),
     });
-    const gathered = await gatherInventory(sources, expect.fail);
+    const gathered = await collectInventory(sources, expect.fail);
     expect(gathered.hardware).to.deep.include({
       manufacturer: 'HP',
       model: 'HP EliteDesk 800 G6 Desktop Mini PC',
@@ -162,14 +162,14 @@ describe('agent: a Windows machine', () => {
 
   it('has no list of software, rather than an empty one, where the registry cannot be read', async () => {
     const outputs = { powershell: '{"software":null,"manufacturer":"HP"}' };
-    const gathered = await gatherInventory(recordedSources({ os: 'windows', outputs }), expect.fail);
+    const gathered = await collectInventory(recordedSources({ os: 'windows', outputs }), expect.fail);
     expect(gathered).not.to.have.property('software');
     for (const powershell of ['', 'Access is denied.', '{"software":"all"}']) {
       const sources = recordedSources({ os: 'windows', outputs: { powershell } });
-      const told = await gatherInventory(sources, expect.fail).catch((error: Error) => error.message);
-      expect(told, powershell).to.include('cannot be read');
+      const told = await collectInventory(sources, expect.fail).catch((error: Error) => error.message);
+      expect(told, powershell).to.include('could not be parsed');
       // Whoever enrolls does so with what Node knows.
-      expect((await gatherFacts(sources)).hardware).to.include.keys('cpuCores', 'ramTotalMb');
+      expect((await collectFacts(sources)).hardware).to.include.keys('cpuCores', 'ramTotalMb');
     }
   });
 });
@@ -181,7 +181,7 @@ describe('agent: a Mac', () => {
       outputs: { system_profiler: MACOS, pkgutil: PKGUTIL, route: ROUTE, last: LAST },
       interfaces: interfaces('en0'),
     });
-    const gathered = await gatherInventory(sources, expect.fail);
+    const gathered = await collectInventory(sources, expect.fail);
     expect(gathered.hardware).to.deep.include({
       manufacturer: 'Apple Inc.',
       model: 'MacBookPro18,3',

@@ -70,7 +70,7 @@ describe('shipping of logs', () => {
         logs: ['syslog'],
         everyMs: 50,
         spreadMs: 0,
-        gatherMs: 10,
+        bufferMs: 10,
         random: () => 0,
         ...more,
       });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { logNotFound } from '../../../../src/agent/core/agent-error.ts';
-import { batchVerdict } from '../../../../src/agent/core/server/upload-verdict.ts';
+import { uploadVerdict } from '../../../../src/agent/core/server/upload-verdict.ts';
 import { deviceEvent } from '../../../../src/agent/capabilities/log-shipping/device-event.ts';
 import {
   type LogSource,
@@ -240,7 +240,7 @@ describe('the parts of log shipping', () => {
 
   describe('an answer', () => {
     const verdict = (status: number, more: object = {}) =>
-      batchVerdict(
+      uploadVerdict(
         { status, body: undefined, refusal: 'no', retryAfterMs: undefined, ...more },
         3,
         () => 0.5,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  askedDelay,
+  requestedDelay,
   heartbeatDelay,
   reconnectDelay,
   refusedDelay,
@@ -395,7 +395,7 @@ describe('back-off', () => {
   it('keeps to what the server asked for, and a little more', () => {
     fc.assert(
       fc.property(fc.nat(10_000_000), random, (afterMs, number) => {
-        expect(askedDelay(afterMs, () => number)).to.be.within(afterMs, afterMs * 1.2 + 1);
+        expect(requestedDelay(afterMs, () => number)).to.be.within(afterMs, afterMs * 1.2 + 1);
       }),
     );
   });

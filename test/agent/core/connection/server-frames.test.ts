@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import type { AnswerChannel } from '../../../../src/agent/core/connection/answer-channel.ts';
-import { askedDelay, heartbeatDelay } from '../../../../src/agent/core/server/back-off.ts';
+import { requestedDelay, heartbeatDelay } from '../../../../src/agent/core/server/back-off.ts';
 import { LiveRunner } from '../../../../src/agent/work/live-runner.ts';
 import { CommandStore } from '../../../../src/agent/work/command-store.ts';
 import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
@@ -75,7 +75,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     expect(heartbeatDelay(1e12, () => 1)).to.be.at.most(1.1 * HOUR_MS);
     expect(heartbeatDelay(1, () => 0)).to.be.at.least(45);
     for (const asked of [1e9, 1e12, Number.MAX_SAFE_INTEGER]) {
-      expect(askedDelay(asked, () => 1))
+      expect(requestedDelay(asked, () => 1))
         .to.be.at.most(1.2 * 4 * HOUR_MS)
         .and.below(TIMER_MAX_MS);
     }

@@ -3,7 +3,7 @@ import { instantMs } from '../conditions.ts';
 import { DISORDER_MS } from '../page.ts';
 import { priorityRange } from './journal-format.ts';
 
-/** Which arguments of journalctl a query becomes. Values are always part of one `--name=value` argument. */
+/** Converts queries to arguments of journalctl. A value is always part of one `--name=value` argument. */
 
 export interface JournalLog {
   name: string;
@@ -13,7 +13,7 @@ export interface JournalLog {
 
 const BASE = ['--no-pager', '--quiet', '--output=json'];
 
-/** Enough to show an entry; it leaves out the megabytes that core dumps keep in fields of their own. */
+/** The fields that an entry needs. Others may hold megabytes, such as those of core dumps. */
 const ENTRY_FIELDS = [
   'MESSAGE',
   'PRIORITY',
@@ -53,12 +53,12 @@ export function queryArguments(log: JournalLog, conditions: LogConditions): stri
   const args = [...ENTRY_OUTPUT, '--reverse', ...log.match];
   const start = instantMs(conditions.startTime);
   const end = instantMs(conditions.endTime);
-  // journalctl bounds by the second here; the exact instants are checked on the entries.
+  // journalctl compares whole seconds. The exact times are checked on the entries.
   if (start !== undefined) args.push(`--since=@${Math.max(0, Math.floor((start - DISORDER_MS) / 1000))}`);
   if (end !== undefined) args.push(`--until=@${Math.max(0, Math.ceil(end / 1000) + 1)}`);
   if (conditions.level !== undefined) {
     const { from, to } = priorityRange(conditions.level);
-    // An entry without a priority counts as information and would be lost by --priority.
+    // --priority would drop entries without a priority, which count as information.
     if (!conditions.level.includes('information')) args.push(`--priority=${from}..${to}`);
   }
   return args;

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
 
-/** From one JSON line of `journalctl -o json` to an entry. */
+/** Converts a JSON line of `journalctl -o json` to an entry. */
 
-/** Text; or bytes where it is not clean UTF-8; or several of either; or null where journalctl left out a long one. */
+/** Text; bytes where it is not valid UTF-8; a list of either; or null where journalctl has omitted a long value. */
 const Field = z.union([z.string(), z.null(), z.array(z.unknown())]);
 const JournalRecord = z.record(z.string(), Field);
 
@@ -44,7 +44,7 @@ export function priorityRange(levels: readonly LogLevel[]): { from: number; to: 
   return { from: Math.min(...priorities), to: Math.max(...priorities) };
 }
 
-/** `undefined` for a line that is no journal record, such as one that was cut. */
+/** `undefined` for a line that is not a journal record, such as one that was cut off. */
 export function parseJournalLine(line: string): LogEntry | undefined {
   let json: unknown;
   try {
@@ -72,7 +72,7 @@ export function parseJournalLine(line: string): LogEntry | undefined {
   };
 }
 
-/** journalctl orders fields anew in each run; sorted, the same record is the same text in every answer. */
+/** journalctl changes the order of fields with each run. Sorting gives the same record the same text each time. */
 function rawText(record: z.infer<typeof JournalRecord>): string {
   return JSON.stringify(record, Object.keys(record).sort());
 }

@@ -25,17 +25,17 @@ const BOOTS_MAX = 20;
 
 export interface JournaldOptions {
   command?: string;
-  /** Put before every call, such as `--directory=…` for a journal that lies elsewhere. */
+  /** Arguments before those of each call, such as `--directory=…` for a journal in another folder. */
   prefix?: readonly string[];
 }
 
-/** True where journalctl runs and has at least one entry to show. */
+/** True where journalctl runs and returns at least one entry. */
 export async function hasJournal(options: JournaldOptions = {}): Promise<boolean> {
   const args = [...(options.prefix ?? []), '--no-pager', '--quiet', '--lines=1', '--output=json'];
   try {
     return (await readOutput(options.command ?? 'journalctl', args, { timeoutMs: 5_000 })).includes('{');
   } catch {
-    // No binary, no rights, no journal: all mean that logs have to be read from elsewhere.
+    // The program, the rights or the journal are missing, so the logs must be read from text files.
     return false;
   }
 }
@@ -57,7 +57,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
   async function logs(signal: AbortSignal): Promise<JournalLog[]> {
     const [units, boots] = await Promise.all([
       readOutput(command, [...prefix, '--no-pager', '--quiet', '--field=_SYSTEMD_UNIT'], { signal }),
-      // Without a journal of its own boot, journalctl fails here; the other logs are still good.
+      // journalctl fails here without a journal of the present boot. The other logs can still be read.
       readOutput(command, [...prefix, '--no-pager', '--quiet', '--list-boots'], { signal }).catch(() => ''),
     ]);
     return [
@@ -78,9 +78,9 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     let note: string | undefined;
     if (performance.now() < countUntil) {
       for await (const _ of lines(countArguments(log, COUNT_MAX), signal)) recordCount += 1;
-      if (recordCount >= COUNT_MAX) note = `recordCount stops at ${COUNT_MAX}; there are more.`;
+      if (recordCount >= COUNT_MAX) note = `recordCount stops at ${COUNT_MAX}; the log has more entries.`;
     } else {
-      note = 'recordCount was not counted, to answer in time.';
+      note = 'recordCount is missing, because counting would take too long.';
     }
     return {
       name: log.name,
@@ -114,7 +114,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     },
     async record(name, recordId, signal) {
       const log = findLog(await logs(signal), name);
-      // The whole record first, as the raw text to show; journalctl leaves long fields out of it.
+      // The complete record is the raw text to show. journalctl omits its long fields.
       let full: LogEntry | undefined;
       for await (const entry of entries(recordArguments(log, recordId, 'all'), signal)) {
         if (entry.recordId !== recordId) continue;

@@ -8,11 +8,11 @@ import { pageOf, type ScanEnd } from '../page.ts';
 import type { EventLogReader } from '../reader.ts';
 import { parseUnifiedLine, predicateOf, spansBack, UNIFIED_LOGS, type UnifiedLog } from './unified-log.ts';
 
-/** The log answers oldest first, so a span is held in memory to be turned round: at most this many matches of it. */
+/** `log show` prints the oldest entry first, so the matches of a span are reversed in memory: at most this many. */
 const SPAN_ENTRIES_MAX = 20_000;
 const REACH_BACK_MS = 7 * 86_400_000;
 
-/** The unified log of macOS through `log show` and `log stream`. */
+/** Reads the unified log of macOS with `log show` and `log stream`. */
 export function macosReader(command = '/usr/bin/log'): EventLogReader {
   const computer = hostname();
 
@@ -31,7 +31,7 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
     const end = instantMs(query.endTime) ?? Date.now();
     const start = instantMs(query.startTime) ?? end - REACH_BACK_MS;
     const matches = entryMatcher(query);
-    // Without a start the reach back is ours, not the asker's.
+    // Without a start time, this reader decides how far back it reads, and says so.
     let incomplete = query.startTime === undefined;
     for (const { from, to } of spansBack(end, start)) {
       const found: LogEntry[] = [];
@@ -97,6 +97,6 @@ function describe(log: UnifiedLog): LogMetadata {
     retentionDays: 0,
     lastWriteTime: '',
     source: 'macos',
-    note: 'The unified log does not tell how many entries it has.',
+    note: 'The unified log does not report how many entries it has.',
   };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { LogConditions, LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
 
-/** From one line of `log show --style ndjson` to an entry, and from conditions to a predicate. */
+/** Converts lines of `log show --style ndjson` to entries, and conditions to a predicate. */
 
 export interface UnifiedLog {
   name: string;
@@ -57,7 +57,7 @@ const UnifiedRecord = z.object({
   userID: z.number().nullish(),
 });
 
-/** `undefined` for what is no entry, such as the last line, which counts them. */
+/** `undefined` for a line that is not an entry, such as the last one, which holds their number. */
 export function parseUnifiedLine(line: string, computer: string): LogEntry | undefined {
   let json: unknown;
   try {
@@ -89,7 +89,7 @@ function nonEmpty(text: string | null | undefined): string | undefined {
   return text == null || text === '' ? undefined : text;
 }
 
-/** `2026-01-31 08:00:00.123456+0100` in microseconds since 1970. */
+/** Converts `2026-01-31 08:00:00.123456+0100` to microseconds since 1970. */
 export function parseTimestamp(text: string): number | undefined {
   const found = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)\.(\d{6})([+-]\d\d)(\d\d)$/.exec(text);
   if (found === null) return undefined;
@@ -97,12 +97,12 @@ export function parseTimestamp(text: string): number | undefined {
   return Number.isNaN(seconds) ? undefined : seconds * 1_000_000 + Number(found[3]);
 }
 
-/** A predicate for what the log can check; text is quoted so that it can not leave its quotes. */
+/** A predicate for the conditions that the log can check. Text is escaped, so that it stays within its quotes. */
 export function predicateOf(log: UnifiedLog, conditions: LogConditions): string | undefined {
   const terms = log.predicate === undefined ? [] : [log.predicate];
   if (conditions.level !== undefined) {
     const types = conditions.level.flatMap((level) => TYPES_OF_LEVEL[level]);
-    // No entry of this log is a mere warning: such a question has no answers, which the entries' check sees to.
+    // The log has no warnings. Asking for them alone returns nothing, because the entries are checked as well.
     if (types.length > 0) terms.push(`(${types.map((type) => `messageType == ${type}`).join(' OR ')})`);
   }
   if (conditions.text !== undefined) terms.push(`eventMessage CONTAINS[c] ${quoted(conditions.text)}`);
@@ -113,7 +113,7 @@ export function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&').replace(/\r?\n/g, '\\n')}"`;
 }
 
-/** Spans to read, from the newest back: short ones first, since most questions are about the last minutes. */
+/** The spans to read, from the newest back. The first ones are short, because most queries are about the last minutes. */
 export function* spansBack(end: number, start: number): Generator<{ from: number; to: number }> {
   let length = 10 * 60_000;
   let to = end;

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 
 export interface RawLine {
-  /** Where the line starts, in bytes. */
+  /** The position of the line in the file, in bytes. */
   offset: number;
   text: string;
 }
@@ -9,12 +9,12 @@ export interface RawLine {
 const CHUNK = 64 * 1024;
 const NEWLINE = 10;
 
-/** Longer lines are cut to this many bytes; the rest is read over, not kept. */
+/** Longer lines are cut to this many bytes. */
 export const LINE_BYTES_MAX = 128 * 1024;
 
 /**
- * The lines of a file from the last to the first, a chunk at a time, in memory that does not depend on the size of
- * the file or of a line. Lines are decoded whole, so a character on a chunk's edge stays whole too.
+ * Reads the lines of a file from the last to the first, one chunk at a time. The memory that it needs does not depend on
+ * the size of the file or its lines. Lines are decoded as a whole, so characters at the edges of chunks stay intact.
  */
 export async function* linesBackward(
   handle: FileHandle,
@@ -22,7 +22,7 @@ export async function* linesBackward(
   signal: AbortSignal,
 ): AsyncGenerator<RawLine[], void> {
   const buffer = Buffer.allocUnsafe(CHUNK);
-  // The part already read of the line that starts further up.
+  // The end of a line whose start has not been read yet.
   let rest: Buffer = Buffer.alloc(0);
   let position = size;
   let atEnd = true;
@@ -32,7 +32,7 @@ export async function* linesBackward(
     const chunk = await readFully(handle, buffer, length, position);
     if (chunk === undefined) return;
     let end = chunk.length;
-    // The break that ends the last line starts no line of its own.
+    // The line break at the end of the file does not start another line.
     if (atEnd && chunk[end - 1] === NEWLINE) end -= 1;
     atEnd = false;
 
@@ -51,7 +51,7 @@ export async function* linesBackward(
   }
 }
 
-/** `undefined` where the file became shorter meanwhile. */
+/** `undefined` where the file has become shorter meanwhile. */
 async function readFully(handle: FileHandle, buffer: Buffer, length: number, position: number) {
   let filled = 0;
   while (filled < length) {
@@ -70,7 +70,7 @@ function lineText(start: Buffer, rest: Buffer): string {
 export function decodeLine(bytes: Buffer): string {
   let end = Math.min(bytes.length, LINE_BYTES_MAX);
   const isCut = end < bytes.length;
-  // A cut in the middle of a character would show as a broken one: step back to where a character starts.
+  // The cut must not split a character, so it moves back to the start of one.
   if (isCut) while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   else if (end > 0 && bytes[end - 1] === 13) end -= 1;
   return bytes.toString('utf8', 0, end);

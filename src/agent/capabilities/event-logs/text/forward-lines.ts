@@ -4,7 +4,7 @@ import { decodeLine, LINE_BYTES_MAX, type RawLine } from './backward-lines.ts';
 const CHUNK = 64 * 1024;
 const NEWLINE = 10;
 
-/** Lines from a place onwards. Keeps its place, so that it can be called again when the file has grown. */
+/** Reads lines from a position onwards, and continues there when the file has grown. */
 export class ForwardLines {
   #position: number;
   #rest: Buffer = Buffer.alloc(0);
@@ -16,12 +16,12 @@ export class ForwardLines {
     this.#restOffset = offset;
   }
 
-  /** How far the file was read. */
+  /** The position up to which the file was read. */
   get position(): number {
     return this.#position;
   }
 
-  /** The next lines that are complete, or `undefined` where there is nothing more to read for now. */
+  /** The next complete lines, or `undefined` at the present end of the file. */
   async read(handle: FileHandle): Promise<RawLine[] | undefined> {
     const { bytesRead } = await handle.read(this.#buffer, 0, CHUNK, this.#position);
     if (bytesRead === 0) return undefined;
@@ -45,7 +45,7 @@ export class ForwardLines {
     return lines;
   }
 
-  /** A last line without a break, if there is one. */
+  /** The last line, if no line break ends it. */
   end(): RawLine[] {
     if (this.#rest.length === 0) return [];
     const line = { offset: this.#restOffset, text: decodeLine(this.#rest) };

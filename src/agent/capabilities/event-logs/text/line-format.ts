@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../../../protocol/index.ts';
 
-/** What the first line of a text entry says: when, who, how bad. A line that says no time continues the one before. */
+/** The header of the first line of an entry. A line without a time continues the entry before it. */
 export interface LineHead {
   at: number;
   message: string;
@@ -28,8 +28,8 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const DAY_MS = 86_400_000;
 
 /**
- * Reads the head of an entry, or `undefined` where the line carries no time. Times without a zone are local ones;
- * a date without a year is the last such date before `reference` (when the file was last written).
+ * Parses the header of an entry; `undefined` where the line has no time. Times without a zone are local. A date without
+ * a year is the last such date before `reference`, the time when the file was last written.
  */
 export function parseHead(line: string, reference: number): LineHead | undefined {
   const first = line.charCodeAt(0);
@@ -72,7 +72,7 @@ function isoHead(line: string): LineHead | undefined {
   const found = parseIso(line);
   if (found === undefined) return undefined;
   const rest = line.slice(found.length);
-  // With a `T` it is the precise syslog format, where host and program follow.
+  // With a `T` this is the precise syslog format, in which host and program follow.
   if (line.charCodeAt(10) === 84) {
     const tail = SYSLOG_TAIL.exec(rest);
     if (tail?.[1] !== undefined && tail[2] !== undefined) {
@@ -189,7 +189,7 @@ const CRITICAL = /(?<![\w./-])(?:crit|critical|fatal|panic|emerg|emergency|alert
 const ERROR = /(?<![\w./-])(?:error|err|severe)(?![\w/-])/i;
 const WARNING = /(?<![\w./-])(?:warn|warning|wrn)(?![\w/-])/i;
 const VERBOSE = /(?<![\w./-])(?:debug|trace|verbose|dbg|trc)(?![\w/-])/i;
-/** Levels are said early in a line; words further on are part of the story. */
+/** Levels are named early in a line. Later words belong to the message. */
 const LEVEL_WITHIN = 200;
 
 export function levelOfText(message: string): LogLevel {

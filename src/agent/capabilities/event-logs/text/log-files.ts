@@ -5,12 +5,12 @@ import { AgentErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { openBelow, OpenFolder } from '../../../os/files/open-folder.ts';
 
-/** Finds the text logs under a folder: each with its rotated parts, newest first. */
+/** Finds the text logs below a folder, each with its rotated parts, the newest first. */
 
 export interface LogPart {
-  /** The folder that it must be below, without links. */
+  /** The root folder, without links. The part must be below it. */
   root: string;
-  /** Its own place at the time of the search, without links. */
+  /** Its path at the time of the search, without links. */
   path: string;
   compressed: boolean;
   size: number;
@@ -29,12 +29,12 @@ const KNOWN = new Set(['syslog', 'messages', 'secure', 'maillog', 'cron', 'dmesg
 
 export interface PartName {
   base: string;
-  /** 0 for the file that is written now, larger for older parts. */
+  /** 0 for the file that is being written, larger for older parts. */
   age: number;
   compressed: boolean;
 }
 
-/** Splits `syslog.2.gz`, `messages-20251120.gz` and the like; `undefined` where the file is no log. */
+/** Parses names such as `syslog.2.gz` and `messages-20251120.gz`; `undefined` where the file is not a log. */
 export function parsePartName(file: string): PartName | undefined {
   const compressed = file.endsWith('.gz');
   const plain = compressed ? file.slice(0, -3) : file;
@@ -78,20 +78,20 @@ export async function findTextLogs(root: string): Promise<TextLog[]> {
   }
 
   async function within(open: () => Promise<OpenFolder>, depth: number): Promise<void> {
-    // A folder that may not be read holds no log that can be shown.
+    // A folder that cannot be read has no logs to offer.
     const folder = await open().catch(() => undefined);
     if (folder === undefined) return;
     try {
       await walk(folder, depth);
     } catch {
-      // Taken away while it was read.
+      // The folder was removed while it was read.
     } finally {
       await folder.close();
     }
   }
 
   const realRoot = top.path;
-  /** A link is followed only to a file that lies under the same root. */
+  /** A link is followed only to a file below the same root. */
   async function readablePart(
     folder: OpenFolder,
     entry: Dirent,
@@ -112,7 +112,7 @@ export async function findTextLogs(root: string): Promise<TextLog[]> {
         await handle.close();
       }
     } catch {
-      // Gone or not ours to read: then it is not offered.
+      // The file was removed or cannot be read, so it is not offered.
       return undefined;
     }
   }
@@ -124,13 +124,13 @@ export async function findTextLogs(root: string): Promise<TextLog[]> {
     .slice(0, LOGS_MAX);
 }
 
-/** Every reading of a log begins here: the part is opened where it was found, or not at all. */
+/** All readers open logs here: a part is opened where it was found, or not at all. */
 export async function openLogFile({ root, path: file }: Pick<LogPart, 'root' | 'path'>): Promise<FileHandle> {
   const name = path.relative(root, file);
   return openBelow(root, name).catch(() => {
     throw new AgentError(
       AgentErrorCode.failed,
-      `The log file ${name} cannot be opened: it was removed, or something else was put in its place.`,
+      `The log file ${name} cannot be opened: it was removed or replaced.`,
     );
   });
 }

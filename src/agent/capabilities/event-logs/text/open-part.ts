@@ -6,15 +6,15 @@ import { openLogFile, type LogPart } from './log-files.ts';
 import { noRoom, type UnpackSpace } from './unpack-space.ts';
 
 /**
- * Opens one part of a log for reading at any place.
+ * One part of a log, open for reading at any position.
  *
- * A compressed part can only be read from its start, and entries are wanted from its end. Keeping the last N lines in
- * memory would do for the first page only, so it is unpacked into a file: exact for every page and flat in memory.
+ * A compressed part can only be read from its start, but queries read from its end. Keeping the last lines in memory
+ * would serve the first page only, so the part is unpacked into a file.
  */
 export interface OpenPart {
   handle: FileHandle;
   size: number;
-  /** False where the part was too large to unpack whole. */
+  /** False where the part was too large to be unpacked completely. */
   complete: boolean;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ async function unpack(packed: FileHandle, signal: AbortSignal, space: UnpackSpac
       { signal },
     );
   } catch (error) {
-    // A part that is cut off, too large or being written still has its beginning; when aborted nobody reads it.
+    // The start of a part that is cut off, too large or being written can still be read.
     complete = false;
     if (file.size === 0 && !signal.aborted) {
       await file.close();
@@ -65,9 +65,9 @@ const IDENTITY_BITS = 18;
 const OFFSET_BITS = 35;
 
 /**
- * The number that record ids of a part start from: 18 bits that stand for its first line, above 35 bits of offset
- * (32 GiB), together within 2^53. Rotating and compressing change a file's name and inode but not how it begins, so
- * an entry keeps its id wherever its log is moved.
+ * The base of the record ids of a part: 18 bits from the hash of its first line, above 35 bits for the offset (32 GiB),
+ * together within 2^53. Rotation and compression change the name and the inode of a file but not its first line, so each
+ * entry keeps its id.
  */
 export async function idBaseOf(part: OpenPart): Promise<number> {
   const buffer = Buffer.alloc(IDENTITY_BYTES);

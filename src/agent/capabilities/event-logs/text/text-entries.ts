@@ -3,19 +3,19 @@ import { cut } from '../reader.ts';
 import type { RawLine } from './backward-lines.ts';
 import { levelOfText, parseHead, type LineHead } from './line-format.ts';
 
-/** How lines become entries: a line with a time, and those without one after it. */
+/** Groups lines into entries: a line with a time, and the lines without one after it. */
 
 const LINES_PER_ENTRY = 500;
 const CHARS_PER_ENTRY = 65_536;
 
 export interface PartContext {
-  /** Added to the offset of an entry's first line, it makes the record id. */
+  /** Record ids are this number plus the offset of the entry's first line. */
   idBase: number;
-  /** When the file was last written: gives dates without a year one, and entries without a time theirs. */
+  /** When the file was last written: completes dates without a year, and is the time of entries without one. */
   writtenAt: number;
   source: string;
   computer: string;
-  /** False where the file tells no times at all: then each line is an entry of its own. */
+  /** False where no line of the file has a time. Then each line is an entry. */
   timed: boolean;
 }
 
@@ -23,7 +23,7 @@ export function headOf(line: RawLine, part: PartContext): LineHead | undefined {
   return part.timed ? parseHead(line.text, part.writtenAt) : { at: part.writtenAt, message: line.text };
 }
 
-/** One entry of its first line and the lines that continue it, in their order in the file. */
+/** Builds an entry from its first line and the lines that continue it, in their order in the file. */
 export function buildEntry(
   first: RawLine,
   head: LineHead,
@@ -52,7 +52,7 @@ export function buildEntry(
   };
 }
 
-/** Takes lines from the last to the first and gives entries in the same order. */
+/** Converts lines to entries, both from the last to the first. */
 export class BackwardEntries {
   readonly #part: PartContext;
   #waiting: RawLine[] = [];
@@ -69,7 +69,7 @@ export class BackwardEntries {
       const head = headOf(line, this.#part);
       if (head === undefined) {
         this.#waiting.push(line);
-        // Only what stands next to the first line is shown in the end.
+        // Only the lines next to the first line are kept in the entry.
         if (this.#waiting.length > 2 * LINES_PER_ENTRY) this.#waiting = this.#waiting.slice(-LINES_PER_ENTRY);
         continue;
       }
@@ -78,7 +78,7 @@ export class BackwardEntries {
     return entries;
   }
 
-  /** Lines above the first one with a time: an entry with the time of the next. */
+  /** The lines before the first one with a time become an entry with the time of the next one. */
   end(): LogEntry[] {
     const first = this.#waiting.pop();
     if (first === undefined) return [];

@@ -3,14 +3,14 @@ import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
 import { entriesBackward, readPart } from './text-part.ts';
 import type { UnpackSpace } from './unpack-space.ts';
 
-/** What a text log says of itself. Counting is exact where it is cheap and an estimate, which says so, elsewhere. */
+/** The metadata of a text log. Its record count is exact where that is cheap; elsewhere it is marked as an estimate. */
 
 export interface CountBudget {
   bytes: number;
 }
 
 export const COUNT_BYTES_MAX = 64 * 1024 * 1024;
-/** Up to here a log is read entry by entry; above, its lines are counted. */
+/** The entries of logs up to this size are counted; for larger ones, the lines are. */
 const EXACT_BYTES_MAX = 1024 * 1024;
 const SAMPLE_BYTES = 256 * 1024;
 const LINE_BYTES_TYPICAL = 100;
@@ -86,7 +86,7 @@ async function countLines(part: LogPart, budget: CountBudget, signal: AbortSigna
   const handle = await openLogFile(part);
   try {
     if (part.compressed) {
-      // The last four bytes of a gzip file tell how long it is unpacked (modulo 4 GiB).
+      // The last four bytes of a gzip file are its unpacked size, modulo 4 GiB.
       const trailer = Buffer.alloc(4);
       await handle.read(trailer, 0, 4, Math.max(0, part.size - 4));
       return { lines: Math.ceil(trailer.readUInt32LE(0) / LINE_BYTES_TYPICAL), estimated: true };

@@ -9,7 +9,7 @@ import { idBaseOf, openPart, type OpenPart } from './open-part.ts';
 import { BackwardEntries, buildEntry, headOf, type PartContext } from './text-entries.ts';
 import type { UnpackSpace } from './unpack-space.ts';
 
-/** One part of a text log, opened: its entries from the end, and one entry by its place. */
+/** Reads entries from an open part of a text log: all from the end, or one by its offset. */
 
 export interface ReadablePart {
   context: PartContext;
@@ -33,7 +33,7 @@ export async function readPart(
       writtenAt: Math.floor(part.writtenAt),
       source: path.posix.basename(log.name).replace(/\.log$/, ''),
       computer: hostname(),
-      timed: await tellsTimes(open, part.writtenAt),
+      timed: await hasTimes(open, part.writtenAt),
     };
     return { context, complete: open.complete, open };
   } catch (error) {
@@ -42,7 +42,7 @@ export async function readPart(
   }
 }
 
-async function tellsTimes(open: OpenPart, writtenAt: number): Promise<boolean> {
+async function hasTimes(open: OpenPart, writtenAt: number): Promise<boolean> {
   const lines = new ForwardLines(0);
   while (lines.position < PROBE_BYTES) {
     const some = await lines.read(open.handle);
@@ -89,12 +89,12 @@ export async function entryAt(part: ReadablePart, offset: number): Promise<LogEn
     }
     if (some === undefined) break;
   }
-  // A line longer than what is read has its beginning here already, which is all that is kept of it.
+  // Of a line that is longer than the part that was read, only the beginning is kept.
   first ??= lines.end()[0];
   if (first === undefined) return undefined;
   const head = headOf(first, part.context);
   if (head !== undefined) return buildEntry(first, head, continued, part.context);
-  // Only the file's first line may begin an entry without a time.
+  // Only the first line of a file may start an entry without a time.
   if (offset !== 0) return undefined;
   return buildEntry(
     first,

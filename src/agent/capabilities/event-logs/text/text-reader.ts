@@ -14,11 +14,11 @@ import { temporarySpace, type UnpackSpace } from './unpack-space.ts';
 export interface TextReaderOptions {
   root?: string;
   pollMs?: number;
-  /** Where compressed parts are unpacked. */
+  /** The space in which compressed parts are unpacked. */
   unpackSpace?: UnpackSpace;
 }
 
-/** Logs from the text files under a folder, for machines without a journal. */
+/** Reads logs from the text files below a folder, for machines without a journal. */
 export function textReader(options: TextReaderOptions = {}): EventLogReader {
   const root = options.root ?? '/var/log';
   const space = options.unpackSpace ?? temporarySpace();
@@ -27,7 +27,7 @@ export function textReader(options: TextReaderOptions = {}): EventLogReader {
       const budget = { bytes: COUNT_BYTES_MAX };
       const described: LogMetadata[] = [];
       for (const log of await findTextLogs(root)) {
-        // A log that was taken away meanwhile must not hide the others.
+        // A log that was removed meanwhile must not hide the others.
         const metadata = await describeTextLog(log, budget, signal, space).catch(() => undefined);
         if (metadata !== undefined) described.push(metadata);
       }
@@ -77,10 +77,10 @@ async function* newestFirst(
   let incomplete = false;
   for (const [index, file] of log.parts.entries()) {
     if (signal.aborted) break;
-    // Nothing in a rotated part is newer than its last write.
+    // No entry of a rotated part is newer than its last write.
     if (index > 0 && file.writtenAt < oldest) break;
     const part = await readPart(log, file, signal, space).catch((error: unknown) => {
-      // A damaged old part must not hide the others; the answer says that it is not whole.
+      // A damaged old part must not hide the others. The result is marked as incomplete.
       if (index === 0) throw error;
       incomplete = true;
     });

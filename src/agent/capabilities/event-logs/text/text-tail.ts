@@ -13,7 +13,7 @@ import { buildEntry, type PartContext } from './text-entries.ts';
 
 const POLL_MS = 500;
 
-/** New entries of a text log as they are written, across rotation and truncation, until aborted. */
+/** Follows the new entries of a text log across rotation and truncation, until it is aborted. */
 export async function* followText(
   log: TextLog,
   signal: AbortSignal,
@@ -25,10 +25,10 @@ export async function* followText(
   try {
     while (!signal.aborted) {
       for await (const entry of newEntries(log, followed)) yield entry;
-      // A poll without news means that the last entry is complete.
+      // If nothing was written since the last poll, the last entry is complete.
       if (!(await paused(pollMs, signal))) return;
       if ((await followed.handle.stat()).size < followed.lines.position) {
-        // It was emptied in place; what it says now is read from the same opening.
+        // The file was truncated in place, so it is read from its start.
         followed.lines = new ForwardLines(0);
         continue;
       }
@@ -53,7 +53,7 @@ async function follow(part: LogPart): Promise<Followed> {
   return { handle, lines: new ForwardLines((await handle.stat()).size) };
 }
 
-/** The file that has taken the place of the one that is open; `undefined` where none has, or none that may be read. */
+/** The file that has replaced the open one; `undefined` where none has, or it cannot be read. */
 async function replacementOf(part: LogPart, current: FileHandle): Promise<FileHandle | undefined> {
   const named = await lstat(part.path).catch(() => undefined);
   if (named === undefined || isSame(named, await current.stat())) return undefined;
@@ -81,7 +81,7 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
       }
       if (first !== undefined) yield buildEntry(first.line, first.head, continued, context);
       continued = [];
-      // A line without a time, and nothing to continue: it was written now.
+      // A line without a time that continues no entry gets the present time.
       first = line.text === '' ? undefined : { line, head: head ?? { at: Date.now(), message: line.text } };
     }
   }

@@ -6,7 +6,7 @@ import { AgentErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 
 export interface UnpackSpaceOptions {
-  /** A private folder on a disk: in many systems the general one for temporary files is memory. */
+  /** A private folder on a disk. On many systems the general folder for temporary files is in memory. */
   folder: string;
   partBytes?: number;
   allBytes?: number;
@@ -16,7 +16,7 @@ export interface UnpackSpaceOptions {
 }
 
 const MB = 1024 ** 2;
-/** About five million lines, which is as many as one query reads. */
+/** About five million lines, the most that one query reads. */
 const PART_BYTES = 512 * MB;
 const ALL_BYTES = 1024 * MB;
 const KEEP_FREE_BYTES = 512 * MB;
@@ -24,9 +24,8 @@ const FREE_CHECK_BYTES = 16 * MB;
 const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /**
- * The disk that unpacked logs take, bounded for the whole program: several queries at once, each over a log that
- * unpacks to gigabytes, must not fill it. Each file loses its name as soon as it is open, so that it is gone when it is
- * closed, even by a crash.
+ * Limits the disk space of unpacked logs for the whole program, so that several queries of large logs do not fill the
+ * disk. Each file is unlinked as soon as it is open, so that it disappears when it is closed, even by a crash.
  */
 export class UnpackSpace {
   readonly #options: Required<UnpackSpaceOptions>;
@@ -45,22 +44,22 @@ export class UnpackSpace {
     };
   }
 
-  /** Removes what a killed agent has left between making a file and taking its name away. */
+  /** Removes files that a killed agent has created and not yet unlinked. */
   async clear(): Promise<void> {
     await rm(this.#options.folder, { recursive: true, force: true });
   }
 
-  /** Throws `AgentError` where there is no room for anything now. */
+  /** Throws `AgentError` where there is no space left. */
   async open(): Promise<SpaceFile> {
     const { folder, partBytes } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const file = new SpaceFile(await withoutName(folder), partBytes, async (bytes) => this.#take(bytes));
+    const file = new SpaceFile(await unlinkedFile(folder), partBytes, async (bytes) => this.#take(bytes));
     if ((await this.#room()) > 0) return file;
     await file.close();
     throw noRoom();
   }
 
-  /** Answers how many of the bytes there is room for; a negative number gives them back. */
+  /** Reserves up to `bytes` and returns how many were granted. A negative number releases them. */
   async #take(bytes: number): Promise<number> {
     const granted = bytes < 0 ? bytes : Math.min(bytes, await this.#room());
     this.#taken += granted;
@@ -77,14 +76,14 @@ export class UnpackSpace {
 export const noRoom = () =>
   new AgentError(
     AgentErrorCode.busy,
-    'The agent has no room to unpack a compressed log now: other queries use it, or the disk is nearly full.',
+    'The agent has no space to unpack a compressed log now: other queries use it, or the disk is nearly full.',
   );
 
-/** The space of a command that was started by a person, who has no folder of the agent. */
+/** The space of a command line user, who has no access to the agent's folder. */
 export const temporarySpace = () =>
   new UnpackSpace({ folder: path.join(tmpdir(), `muster-agent-${process.pid}`) });
 
-/** One file in the space: written from its start to its end, then read. */
+/** One file in the space, written once from start to end and then read. */
 export class SpaceFile {
   readonly handle: FileHandle;
   readonly #maxBytes: number;
@@ -103,7 +102,7 @@ export class SpaceFile {
     return this.#size;
   }
 
-  /** Answers whether there was room for all of it. */
+  /** Returns whether there was space for all bytes. */
   async append(bytes: Buffer): Promise<boolean> {
     if (this.#size + bytes.length > this.#granted) {
       const wanted = Math.min(this.#maxBytes - this.#granted, Math.max(bytes.length, FREE_CHECK_BYTES));
@@ -126,7 +125,7 @@ export class SpaceFile {
   }
 }
 
-async function withoutName(folder: string): Promise<FileHandle> {
+async function unlinkedFile(folder: string): Promise<FileHandle> {
   const own = await mkdtemp(path.join(folder, 'part-'));
   try {
     return await open(path.join(own, 'unpacked'), NEW_FILE, 0o600);

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import type { LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
 
-/** From one `<Event>` of `wevtutil qe /f:RenderedXml` to an entry. */
+/** Converts an `<Event>` of `wevtutil qe /f:RenderedXml` to an entry. */
 
 const parser = new XMLParser({
   ignoreAttributes: false,
   attributeNamePrefix: '@',
   parseTagValue: false,
   parseAttributeValue: false,
-  // Logs hold text of strangers; a document type of theirs has nothing to define here.
+  // Logs hold foreign text, whose document types and entities must not be processed.
   processEntities: true,
   isArray: (name) => name === 'Data',
 });
@@ -50,7 +50,7 @@ export function windowsLevels(levels: readonly LogLevel[]): number[] {
   return LEVELS.flatMap((level, number) => (levels.includes(level) ? [number] : []));
 }
 
-/** `undefined` for text that is no event. */
+/** `undefined` for text that is not an event. */
 export function parseEventXml(xml: string): LogEntry | undefined {
   let document: unknown;
   try {
@@ -64,7 +64,7 @@ export function parseEventXml(xml: string): LogEntry | undefined {
   const at = new Date(System.TimeCreated['@SystemTime']);
   const recordId = Number(System.EventRecordID);
   if (Number.isNaN(at.getTime()) || !Number.isSafeInteger(recordId)) return undefined;
-  // Where the provider is not installed Windows renders nothing; the data alone still says something.
+  // Where the provider is not installed, Windows renders no message, so the data is shown.
   const message = RenderingInfo?.Message ?? (EventData?.Data ?? []).filter(Boolean).join('\n');
   return {
     recordId,
@@ -80,16 +80,16 @@ export function parseEventXml(xml: string): LogEntry | undefined {
   };
 }
 
-/** The element is there without the attribute where the event has no user. */
+/** For an event without a user, the element has no attribute. */
 function userOf(security: { '@UserID'?: string | undefined } | object | undefined): string | null {
   return security !== undefined && '@UserID' in security ? (security['@UserID'] ?? null) : null;
 }
 
 const EVENT_END = '</Event>';
-/** An event is some kilobytes; what grows beyond this without an end is not one. */
+/** The largest text without an end that may still become an event; real events have some kilobytes. */
 const EVENT_LENGTH_MAX = 2_000_000;
 
-/** Cuts a stream of text into its `<Event>…</Event>` pieces; wevtutil writes them without a common root. */
+/** Splits text into its `<Event>…</Event>` elements, which wevtutil prints without a common root. */
 export class EventSplitter {
   #rest = '';
 
@@ -109,7 +109,7 @@ export class EventSplitter {
   }
 }
 
-/** `wevtutil /uni:true` writes UTF-16; without a mark in some builds, so the first bytes tell. */
+/** `wevtutil /uni:true` prints UTF-16, in some builds without a byte order mark, so the first bytes are inspected. */
 export function windowsEncoding(first: Buffer): BufferEncoding {
   return (first[0] === 0xff && first[1] === 0xfe) || (first.length > 1 && first[1] === 0)
     ? 'utf16le'

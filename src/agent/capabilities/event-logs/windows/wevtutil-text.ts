@@ -1,11 +1,11 @@
 import type { LogConditions } from '../../../../protocol/index.ts';
 import { windowsLevels } from './event-xml.ts';
 
-/** What wevtutil is asked, and its plain-text answers. */
+/** The queries for wevtutil, and a parser for its plain-text output. */
 
 /**
- * The conditions that the event log can check itself. Only numbers and instants get into the expression, never text of
- * the asker: source and text are compared on the entries.
+ * The conditions that the event log can check itself. The expression holds numbers and times only, never text of the
+ * caller: source and text are compared on the entries.
  */
 export function eventXPath(conditions: LogConditions, afterRecord?: number): string {
   const terms: string[] = [];
@@ -19,7 +19,7 @@ export function eventXPath(conditions: LogConditions, afterRecord?: number): str
   if (conditions.eventId !== undefined) terms.push(`(EventID=${conditions.eventId})`);
   const times: string[] = [];
   if (conditions.startTime !== undefined) times.push(`@SystemTime>='${instant(conditions.startTime)}'`);
-  // The log keeps 100 ns; an end of .123 includes all of that millisecond.
+  // The log stores units of 100 ns, so an end of .123 must include that whole millisecond.
   if (conditions.endTime !== undefined) times.push(`@SystemTime<='${instant(conditions.endTime, '9999')}'`);
   if (times.length > 0) terms.push(`TimeCreated[${times.join(' and ')}]`);
   if (afterRecord !== undefined) terms.push(`(EventRecordID>${afterRecord})`);
@@ -34,7 +34,7 @@ export function recordXPath(recordId: number): string {
   return `*[System[(EventRecordID=${recordId})]]`;
 }
 
-/** Lines of `name: value`, as `wevtutil gli` and `gl` print them. */
+/** Parses lines of `name: value`, as `wevtutil gli` and `gl` print them. */
 export function parseProperties(text: string): Map<string, string> {
   const properties = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {
@@ -54,7 +54,7 @@ export function parseLogNames(text: string): string[] {
 
 const FIRST = ['application', 'system', 'security', 'setup'];
 
-/** The logs that are listed; the hundreds of analytic channels stay reachable by name. */
+/** The logs that are listed. The hundreds of analytic channels can still be read by name. */
 export function listedLogs(names: readonly string[]): string[] {
   const rank = (name: string) => {
     const at = FIRST.indexOf(name.toLowerCase());

@@ -11,7 +11,7 @@ import { eventXPath, listedLogs, parseLogNames, parseProperties, recordXPath } f
 
 const TAIL_POLL_MS = 2_000;
 
-/** Windows event logs through wevtutil, the tool that every supported Windows has. */
+/** Reads Windows event logs with wevtutil, which is part of every supported Windows release. */
 export function windowsReader(command = 'wevtutil.exe'): EventLogReader {
   const read = (args: readonly string[], signal: AbortSignal) =>
     readOutput(command, [...args, '/uni:true'], { signal, decode: windowsEncoding });
@@ -72,7 +72,7 @@ export function windowsReader(command = 'wevtutil.exe'): EventLogReader {
     async *query(query, signal) {
       const { name } = findLog(await names(signal), query.name);
       const args = ['qe', name, `/q:${eventXPath(query)}`, '/rd:true'];
-      // Where Windows checks every condition itself it need not read past the page.
+      // Where Windows checks all conditions itself, it does not need to read beyond the page.
       if (query.source === undefined && query.text === undefined) {
         args.push(`/c:${query.page * query.limit + 1}`);
       }

@@ -1,22 +1,25 @@
 import os from 'node:os';
 import type { Hardware, Network, NetworkInterface, OsType } from '../../../protocol/index.ts';
 import { diskSpace } from '../../os/machine/disk-space.ts';
-import { fitted, type Gathered } from './fit.ts';
-import { lookAtLinux } from './linux.ts';
-import type { Look } from './collector.ts';
-import { lookAtMacos } from './macos.ts';
+import { fitToLimits, type MachineInventory } from './fit.ts';
+import { collectOnLinux } from './linux.ts';
+import type { Collector } from './collector.ts';
+import { collectOnMacos } from './macos.ts';
 import type { Sources } from './sources.ts';
-import { lookAtWindows } from './windows.ts';
+import { collectOnWindows } from './windows.ts';
 
-const LOOKS: Readonly<Record<OsType, Look>> = {
-  linux: lookAtLinux,
-  macos: lookAtMacos,
-  windows: lookAtWindows,
+const COLLECTORS: Readonly<Record<OsType, Collector>> = {
+  linux: collectOnLinux,
+  macos: collectOnMacos,
+  windows: collectOnWindows,
 };
 
-/** Everything about the machine. Throws where a list cannot be read: what is missing would count as removed. */
-export async function gatherInventory(sources: Sources, warn: (message: string) => void): Promise<Gathered> {
-  const { hardware, primaryInterface, lastUser, software } = await LOOKS[sources.os](sources, {
+/** Collects everything. Throws where a list cannot be read, because the server takes missing entries as removed. */
+export async function collectInventory(
+  sources: Sources,
+  warn: (message: string) => void,
+): Promise<MachineInventory> {
+  const { hardware, primaryInterface, lastUser, software } = await COLLECTORS[sources.os](sources, {
     software: true,
   });
   const interfaces = networkInterfaces(sources.interfaces(), primaryInterface);
@@ -27,17 +30,17 @@ export async function gatherInventory(sources: Sources, warn: (message: string) 
     lastUser,
     software,
   };
-  return fitted(all, warn);
+  return fitToLimits(all, warn);
 }
 
-/** What an enrollment says of the machine, which must not fail for it. */
-export async function gatherFacts(sources: Sources): Promise<{ hardware: Hardware; network: Network }> {
-  const found = await LOOKS[sources.os](sources, { software: false }).catch(() => undefined);
+/** Collects the facts for an enrollment, which must not fail because of them. */
+export async function collectFacts(sources: Sources): Promise<{ hardware: Hardware; network: Network }> {
+  const found = await COLLECTORS[sources.os](sources, { software: false }).catch(() => undefined);
   const all = {
     hardware: { ...(await nodeHardware()), ...found?.hardware },
     network: networkOf(networkInterfaces(sources.interfaces(), found?.primaryInterface)),
   };
-  const { hardware = {}, network = {} } = fitted(all, () => {});
+  const { hardware = {}, network = {} } = fitToLimits(all, () => {});
   return { hardware, network };
 }
 
@@ -52,7 +55,7 @@ async function nodeHardware(): Promise<Hardware> {
   };
 }
 
-/** The one that leads to the world first. Where that is not known, it is the first with an address of its own. */
+/** The primary interface comes first. Where the system does not name it, it is the first one with an IPv4 address. */
 export function networkInterfaces(
   found: NodeJS.Dict<os.NetworkInterfaceInfo[]>,
   primaryInterface: string | undefined,
@@ -63,8 +66,8 @@ export function networkInterfaces(
     const ipAddresses = addresses.map(({ address }) => address.replace(/%.*$/, ''));
     return [{ name, macAddress: first.mac, ipAddresses }];
   });
-  const isThere = external.some(({ name }) => name === primaryInterface);
-  const primary = isThere ? primaryInterface : external.find(hasOwnAddress)?.name;
+  const isKnown = external.some(({ name }) => name === primaryInterface);
+  const primary = isKnown ? primaryInterface : external.find(hasOwnAddress)?.name;
   return external
     .map((one) => ({ ...one, isPrimary: one.name === primary }))
     .sort((a, b) => Number(b.isPrimary) - Number(a.isPrimary));
