@@ -55,7 +55,7 @@ describe('the agent program', function () {
     };
   };
 
-  it('enrolls, connects, answers from the real logs of this machine, and ends in order', async () => {
+  it('enrolls, connects, reads the real logs of this machine, and shuts down in order', async () => {
     expect((await agentCommand(['status', '--data-dir', dataDir])).code).to.equal(2);
     expect((await agentCommand(['run', '--data-dir', dataDir])).code).to.equal(2);
 
@@ -103,7 +103,7 @@ describe('the agent program', function () {
     );
   });
 
-  it('tells what is installed on this machine, and what has changed when it is asked', async () => {
+  it('sends the software of this machine, and its changes on request', async () => {
     // A package manager that this machine may not have, beside those that it has.
     const programs = path.join(dataDir, 'programs');
     await mkdir(programs);
@@ -164,7 +164,7 @@ describe('the agent program', function () {
     ).to.deep.equal(['removed Sketch 7 ', 'updated Planner 1.0 1.1', 'installed Notes  0']);
   });
 
-  it('tells by its exit code why an enrollment failed', async () => {
+  it('reports by its exit code why an enrollment failed', async () => {
     const spent = await buildEnrollmentKey(app, tenant.orgId, { max_usage: 1, usage_count: 1 });
     const unknown = await enroll('nonsense');
     expect([unknown.code, unknown.output.includes('not known')]).to.deep.equal([2, true]);
@@ -190,7 +190,7 @@ describe('the agent program', function () {
     expect(await readdir(dataDir)).to.deep.equal([]);
   });
 
-  it('comes back by itself after the server was restarted, and says so meanwhile', async () => {
+  it('reconnects after a restart of the server, and shows its state meanwhile', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--json', '--data-dir', dataDir]);
     const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
@@ -208,7 +208,7 @@ describe('the agent program', function () {
     expect(await agent.ended).to.equal(0);
   });
 
-  it('does not believe the status that a killed agent left behind', async () => {
+  it('ignores the status file of a killed agent', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--data-dir', dataDir]);
     await eventually(status, ({ code }) => code === 0, 15_000);
@@ -218,7 +218,7 @@ describe('the agent program', function () {
     expect(await status()).to.include({ code: 1, running: null });
   });
 
-  it('simulates a fleet that enrolls by itself, answers, and is the same at the next start', async () => {
+  it('simulates a fleet that enrolls, responds, and is the same after a restart', async () => {
     const keysFile = path.join(dataDir, 'keys.json');
     await writeFile(
       keysFile,

@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../support/test-agent.ts';
 
-describe('work on the agent itself', function () {
+describe('commands for the agent itself', function () {
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
@@ -68,7 +68,7 @@ describe('work on the agent itself', function () {
       (found) => found !== undefined,
     ).then((result) => result!);
 
-  it('keeps whether it updates itself, and tells the server at once', async () => {
+  it('stores whether it updates itself, and reports that at once', async () => {
     await start();
     expect(hub.lastHeartbeat!.autoUpdate).to.equal(true);
     const id = await hub.command('agent.set-auto-update', { enabled: false });
@@ -80,14 +80,14 @@ describe('work on the agent itself', function () {
     expect((await load()).autoUpdate).to.equal(false);
   });
 
-  it('tells of the machine anew when it is asked to', async () => {
+  it('reports the facts of the machine again on request', async () => {
     await start();
     const id = await hub.command('agent.refresh-inventory', {});
     expect((await resultOf(id)).status).to.equal('succeeded');
     await heartbeats(2);
   });
 
-  it('answers when the server has the inventory, and says why where it does not', async () => {
+  it('succeeds when the server has accepted the inventory, and otherwise fails with the reason', async () => {
     let taken = (): void => {};
     refreshInventory = async () =>
       new Promise((resolve) => {
@@ -106,7 +106,7 @@ describe('work on the agent itself', function () {
     expect(second).to.deep.include({ status: 'failed', error: { code: 'FAILED', message: 'not taken' } });
   });
 
-  it('looks again after a heartbeat that is on its way when it is asked to', async () => {
+  it('sends another heartbeat after one that was on its way when the request came', async () => {
     hub.heartbeatAnswerMs = 400;
     await start();
     await hub.command('agent.refresh-inventory', {});
@@ -116,7 +116,7 @@ describe('work on the agent itself', function () {
     expect(hub.heartbeats).to.have.length(2);
   });
 
-  it('reboots when the server has the result, not before', async () => {
+  it('reboots after the server has the result, not before', async () => {
     await start();
     hub.forgetAcks = 1;
     const id = await hub.command('agent.reboot', { delaySeconds: 90 });
@@ -130,7 +130,7 @@ describe('work on the agent itself', function () {
     expect(reboots[0]).to.include({ delaySeconds: 90, resultsBefore: 2 });
   });
 
-  it('reboots after a while where the server does not take the result, and once', async () => {
+  it('reboots once and after a delay when the server does not acknowledge the result', async () => {
     const afterResultMs = 1000;
     await start(afterResultMs);
     hub.forgetAcks = 1000;
@@ -148,7 +148,7 @@ describe('work on the agent itself', function () {
     expect(reboots).to.have.length(1);
   });
 
-  it('does not reboot where it may not, and says so', async () => {
+  it('reports a failure instead of rebooting without the rights', async () => {
     rebooter.check = () => {
       throw new AgentError('FAILED', 'not root');
     };
@@ -158,7 +158,7 @@ describe('work on the agent itself', function () {
     expect(reboots).to.have.length(0);
   });
 
-  it('does not reboot where the administrator of the machine has forbidden it', async () => {
+  it('does not reboot when the administrator of the machine has forbidden it', async () => {
     await writeFile(path.join(temporary.folder, 'settings.json'), '{ "allowReboot": false }');
     await start();
     expect(agent.durable.capabilities).to.deep.equal(['agent.set-auto-update', 'agent.refresh-inventory']);
@@ -176,13 +176,13 @@ describe('work on the agent itself', function () {
     expect(reboots).to.have.length(0);
   });
 
-  it('takes settings that cannot be read for a prohibition', async () => {
+  it('treats settings that cannot be read as a prohibition', async () => {
     await writeFile(path.join(temporary.folder, 'settings.json'), '{ "allowReboot": fal');
     expect((await load()).allowReboot).to.equal(false);
     expect(warnings.join()).to.contain('settings.json');
   });
 
-  it('fails where the setting cannot be kept', async () => {
+  it('fails when the setting cannot be stored', async () => {
     await start();
     await mkdir(path.join(temporary.folder, 'settings.json'));
     const result = await resultOf(await hub.command('agent.set-auto-update', { enabled: false }));
@@ -190,7 +190,7 @@ describe('work on the agent itself', function () {
     expect(settings.autoUpdate).to.equal(true);
   });
 
-  it('is told to the system in its own words', () => {
+  it('reboots with the command of the system', () => {
     const line = (...args: Parameters<typeof rebootCommand>) => {
       const { command, args: words } = rebootCommand(...args);
       return [command, ...words].join(' ');

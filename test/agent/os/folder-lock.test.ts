@@ -22,7 +22,7 @@ describe('agent: a lock in its folder', () => {
     return { locks, refusals };
   };
 
-  it('is held by exactly one of many who want it at once, and each other hears by whom', async () => {
+  it('is held by exactly one of many processes that take it at once, and the others learn by which', async () => {
     for (let round = 0; round < 5; round++) {
       const { locks, refusals } = await takeMany(20);
       expect(locks).to.have.length(1);
@@ -34,7 +34,7 @@ describe('agent: a lock in its folder', () => {
     expect(await readdir(folder)).to.have.length(1);
   });
 
-  it('outlives no process: what a killed one has held goes to exactly one of many', async () => {
+  it('ends with its process: exactly one of many takes the lock of a killed one', async () => {
     const child = spawn('sleep', ['60']);
     const holder = { pid: child.pid!, mark: await processMark(child.pid!) };
     await writeFile(path.join(folder, 'a.lock.7'), JSON.stringify(holder));
@@ -46,7 +46,7 @@ describe('agent: a lock in its folder', () => {
     expect(await readdir(folder)).to.deep.equal(['a.lock.8']);
   });
 
-  it('does not mistake another process with the same number, or a damaged file, for its holder', async () => {
+  it('is not held by another process with the same number, or by a damaged file', async () => {
     await writeFile(path.join(folder, 'a.lock.1'), JSON.stringify({ pid: process.pid, mark: 'of another' }));
     await (await takeLock(folder, 'a')).release();
     await writeFile(path.join(folder, 'a.lock.9'), 'damaged');
@@ -54,7 +54,7 @@ describe('agent: a lock in its folder', () => {
     expect(await readdir(folder)).to.deep.equal(['a.lock.10']);
   });
 
-  it('lets moments of work follow each other', async () => {
+  it('runs short tasks one after another', async () => {
     let inside = 0;
     let most = 0;
     await Promise.all(

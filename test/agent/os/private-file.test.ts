@@ -21,7 +21,7 @@ describe('agent: private files', () => {
   });
   afterEach(() => remove());
 
-  it('are written under names that nobody can foresee, and never through a link', async () => {
+  it('are written under unpredictable names, and never through a link', async () => {
     const file = path.join(folder, 'settings.json');
     await symlink(victim, `${file}.${process.pid}.tmp`);
     await symlink(victim, file);
@@ -31,7 +31,7 @@ describe('agent: private files', () => {
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
   });
 
-  it('are not read through a link, nor from anything but a file', async () => {
+  it('are not read through a link, nor from anything but a regular file', async () => {
     const file = path.join(folder, 'settings.json');
     await symlink(victim, file);
     expect(await codeOf(readPrivateJson(file))).to.contain('settings.json');
@@ -39,7 +39,7 @@ describe('agent: private files', () => {
     expect(await codeOf(readPrivateJson(path.join(folder, 'folder.json')))).to.contain('folder.json');
   });
 
-  it('are journals that are neither opened nor replaced through a link', async () => {
+  it('include the journal, which is neither opened nor replaced through a link', async () => {
     const linked = path.join(folder, 'linked.journal');
     await symlink(victim, linked);
     expect(await codeOf(new JournalFile(linked, () => {}).open())).not.to.equal('no error');
@@ -54,7 +54,7 @@ describe('agent: private files', () => {
     expect(await readFile(file, 'utf8')).to.contain('"done"');
   });
 
-  it('leave no drafts for ever: those of a process that was killed are removed after an hour', async () => {
+  it('leave no drafts behind: those of a killed process are removed after an hour', async () => {
     const file = path.join(folder, 'settings.json');
     await writePrivateJson(file, {});
     expect(await readdir(folder)).to.have.members(['settings.json', 'victim']);

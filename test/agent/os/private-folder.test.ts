@@ -13,7 +13,7 @@ const refusalOf = async (work: Promise<unknown>) =>
     (error: unknown) => String(error),
   );
 
-describe('agent: its folder', () => {
+describe('agent: its private folder', () => {
   let folder: string;
   let remove: () => Promise<void>;
   let data: string;
@@ -32,7 +32,7 @@ describe('agent: its folder', () => {
     },
   });
 
-  it('is made for its user alone, and loses the rights of others to read it', async () => {
+  it('is created for its user only, and read access of other users is removed', async () => {
     expect(await openPrivateFolder(data)).to.equal(data);
     expect((await lstat(data)).mode & 0o777).to.equal(0o700);
     await chmod(data, 0o755);
@@ -40,7 +40,7 @@ describe('agent: its folder', () => {
     expect((await lstat(data)).mode & 0o777).to.equal(0o700);
   });
 
-  it('is refused where others can write to it or to a folder above it that is not sticky', async () => {
+  it('is refused when other users can write to it, or to a folder above it that is not sticky', async () => {
     await mkdir(data);
     await chmod(data, 0o770);
     expect(await refusalOf(openPrivateFolder(data))).to.contain('other users can write to it');
@@ -51,7 +51,7 @@ describe('agent: its folder', () => {
     expect(await openPrivateFolder(data)).to.equal(data);
   });
 
-  it('is refused where it, or a folder above it, belongs to another user', async () => {
+  it('is refused when it, or a folder above it, belongs to another user', async () => {
     await mkdir(data);
     expect(await refusalOf(openPrivateFolder(data, ownedBy({ [data]: 1001 })))).to.contain('user 1001');
     expect(await refusalOf(openPrivateFolder(data, ownedBy({ [data]: 0 })))).to.contain('user 0');
@@ -60,7 +60,7 @@ describe('agent: its folder', () => {
     expect(await openPrivateFolder(data, ownedBy({ [data]: 1000, [folder]: 1000 }))).to.equal(data);
   });
 
-  it('is judged where a link leads to, and used by that path', async () => {
+  it('is checked at the target of a link, and used by that path', async () => {
     await mkdir(data, { mode: 0o700 });
     await symlink(data, path.join(folder, 'link'));
     expect(await openPrivateFolder(path.join(folder, 'link'))).to.equal(data);
@@ -68,7 +68,7 @@ describe('agent: its folder', () => {
     expect(await refusalOf(openPrivateFolder(path.join(folder, 'link')))).to.contain('other users can write');
   });
 
-  it('is looked at before an enrollment key is spent and before the agent starts', async () => {
+  it('is checked before an enrollment key is used up and before the agent starts', async () => {
     await mkdir(data);
     await chmod(data, 0o777);
     const enroll = ['enroll', '--server', 'http://127.0.0.1:1', '--key', 'k', '--data-dir', data];
@@ -96,7 +96,7 @@ describe('agent: its folder', () => {
     };
     const draft = () => path.join(folder, 'agent.NEW');
 
-    it('gets its rights before its name, for the system, administrators and its user alone', async () => {
+    it('gets its rights before its name: for the system, administrators and its user only', async () => {
       await openWindowsFolder(
         data,
         windows(() => GOOD),
@@ -118,7 +118,7 @@ describe('agent: its folder', () => {
       expect(await readdir(folder)).to.deep.equal(['agent']);
     });
 
-    it('is not made where the rights do not come out as they were set', async () => {
+    it('is not created when its rights differ from those that were set', async () => {
       const refused = await refusalOf(
         openWindowsFolder(
           data,
@@ -129,7 +129,7 @@ describe('agent: its folder', () => {
       expect(await readdir(folder)).to.deep.equal([]);
     });
 
-    it('is only judged where it is there, and made anew where it is empty', async () => {
+    it('is only checked when it exists, and created again when it is empty and unsafe', async () => {
       await mkdir(data);
       await openWindowsFolder(
         data,
@@ -145,7 +145,7 @@ describe('agent: its folder', () => {
       await rm(data, { recursive: true });
     });
 
-    it('is refused for a foreign owner, rights of others, and no list at all', () => {
+    it('is refused for a foreign owner, rights of others, and a missing access control list', () => {
       const trusted = ['S-1-5-18', 'S-1-5-32-544', USER];
       expect(faultOf(GOOD, trusted)).to.equal(undefined);
       expect(faultOf(GOOD.replace('O:BA', 'O:S-1-5-21-1-2-3-1002'), trusted)).to.contain('belongs to');
@@ -157,7 +157,7 @@ describe('agent: its folder', () => {
       expect(faultOf('', trusted)).to.contain('belongs to nobody');
     });
 
-    it('names programs of the system in full', () => {
+    it('uses full paths for system programs', () => {
       expect(systemProgram('icacls', 'win32')).to.match(/^[A-Z]:\\.*\\System32\\icacls\.exe$/);
       expect(systemProgram('icacls', 'linux')).to.equal('icacls');
     });

@@ -11,7 +11,7 @@ import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.t
 import { temporaryFolder } from '../support/test-agent.ts';
 
 /** The real agent as a process, killed where it hurts; what it did is in a file of effects. */
-describe('the agent program and durable work', function () {
+describe('the agent program and durable commands', function () {
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let effects: string;
@@ -77,7 +77,7 @@ describe('the agent program and durable work', function () {
     return pids.filter((_pid, index) => marks[index] !== '');
   };
 
-  it('offers what it can do', async () => {
+  it('lists its capabilities', async () => {
     await start();
     const { capabilities } = hub.sockets[0]!.handshake.auth as { capabilities: string[] };
     expect(capabilities).to.include.members([
@@ -98,7 +98,7 @@ describe('the agent program and durable work', function () {
     expect((await stat(path.join(own, 'commands.journal'))).mode & 0o777).to.equal(0o600);
   });
 
-  it('killed between the effect and the result, does not do it again', async () => {
+  it('killed between the effect and the result, does not repeat the effect', async () => {
     await start();
     await hub.command('script.run', script(`${effect('once')}; sleep 2`), { id: 'a' });
     await effectsAre(['once']);
@@ -116,7 +116,7 @@ describe('the agent program and durable work', function () {
     await effectsAre(['once', 'other', 'last']);
   });
 
-  it('killed while scripts run, ends them at the next start before it tells that they were interrupted', async () => {
+  it('killed while scripts run, ends them at the next start before it reports them as interrupted', async () => {
     const mark = path.join(temporary.folder, 'pids');
     await start();
     const deaf = `trap '' TERM; echo $$ >> "${mark}"; ( trap '' TERM; sleep 300 ) & echo $! >> "${mark}"; wait`;
@@ -136,7 +136,7 @@ describe('the agent program and durable work', function () {
     expect((await resultOf('b')).error!.code).to.equal('INTERRUPTED');
   });
 
-  it('lets no other agent run in its folder, whoever starts first, and none is kept out by a killed one', async () => {
+  it('lets no second agent run in its folder, and none is locked out by a killed one', async () => {
     const many = Array.from({ length: 3 }, () =>
       startAgent(['run', '--json', '--data-dir', temporary.folder]),
     );
@@ -160,7 +160,7 @@ describe('the agent program and durable work', function () {
     await resultOf(await hub.command('script.run', script('true')));
   });
 
-  it('enrolled as another device while it runs, becomes that one, with its own journal', async () => {
+  it('enrolled as another device while it runs, becomes that device with its own journal', async () => {
     await start();
     await hub.command('script.run', script(`${effect('old')}; sleep 300`), { id: 'old' });
     await effectsAre(['old']);
@@ -180,7 +180,7 @@ describe('the agent program and durable work', function () {
     expect((await resultOf('old')).error!.code).to.equal('INTERRUPTED');
   });
 
-  it('killed between the result and its acknowledgement, tells it again and does it once', async () => {
+  it('killed between the result and its acknowledgement, sends it again without repeating the effect', async () => {
     await start();
     hub.forgetAcks = 1;
     await hub.command('script.run', script(`${effect('once')}; echo told`), { id: 'a' });
@@ -196,7 +196,7 @@ describe('the agent program and durable work', function () {
     await effectsAre(['once']);
   });
 
-  it('killed with work that waits, begins it after the start, in order', async () => {
+  it('killed while commands wait, starts them in order after the restart', async () => {
     await start();
     for (const id of ['a', 'b']) {
       await hub.command('script.run', script(`${effect('held')}; sleep 20`), { id });
@@ -216,7 +216,7 @@ describe('the agent program and durable work', function () {
     expect(lines.at(-1)).to.equal('e');
   });
 
-  it('killed at any moment, over and over, does each thing at most once and answers all that it took', async function () {
+  it('killed at any moment, many times, executes each command at most once and ends all it has accepted', async function () {
     this.timeout(120_000);
     const accepted: string[] = [];
     for (let round = 0; round < 5; round++) {
@@ -240,7 +240,7 @@ describe('the agent program and durable work', function () {
     }
   });
 
-  it('does nothing as one device that was accepted as another', async () => {
+  it('does not execute as one device what it has accepted as another', async () => {
     await start();
     for (const id of ['a', 'b', 'c']) {
       await hub.command('script.run', script(`${effect(id)}; sleep 5`), { id });
@@ -254,7 +254,7 @@ describe('the agent program and durable work', function () {
     await effectsAre(['a', 'b', 'own']);
   });
 
-  it('refuses work while its disk is full, runs nothing of it, and takes it again when there is room', async () => {
+  it('refuses commands while its disk is full, runs none of them, and accepts them when there is space', async () => {
     // A limit on the size of files is as good as a full disk: the write is cut off in the middle.
     const limited = path.join(temporary.folder, 'limited.sh');
     await writeFile(limited, `trap '' XFSZ; ulimit -f 900; exec "$@"`);

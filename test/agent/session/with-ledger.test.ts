@@ -68,7 +68,7 @@ describe('durable commands from the API to the effect', function () {
       ({ status }) => status === 'running',
     );
 
-  it('run a script, set the agent and refresh what it tells', async () => {
+  it('run a script, change a setting and refresh the inventory', async () => {
     await start();
     const script = await ended(await run('echo "hello from $PWD" | cut -c1-5; exit 7'));
     expect([script.status, script.output]).to.deep.equal([
@@ -85,7 +85,7 @@ describe('durable commands from the API to the effect', function () {
     expect((await ended(await order('agent.refresh-inventory', {}))).status).to.equal('succeeded');
   });
 
-  it('are done once, all of them, in order, by an agent that is killed in the middle', async () => {
+  it('are each executed once and in order by an agent that is killed meanwhile', async () => {
     await start();
     const effects = path.join(dataDir, 'effects');
     const ids: string[] = [];

@@ -53,7 +53,7 @@ describe('durable work of simulated machines', () => {
       (found) => found !== undefined,
     ).then((result) => result!);
 
-  it('is answered as the protocol says, and nothing of it happens here', async () => {
+  it('is answered as the protocol requires, without any effect on this machine', async () => {
     const effect = path.join(temporary.folder, 'effect');
     const content = `touch ${effect}`;
     const script = { language: 'bash', content, timeoutSeconds: 10 };
@@ -67,7 +67,7 @@ describe('durable work of simulated machines', () => {
     expect(await readdir(temporary.folder)).to.deep.equal(['fleet.json']);
   });
 
-  it('can be cancelled, sets what it is told to, and reboots nothing', async () => {
+  it('can be cancelled, changes settings, and reboots nothing', async () => {
     const script = { language: 'bash', content: 'x', timeoutSeconds: 10 };
     await hub.command('script.run', script, { id: 'a' });
     await hub.cancel('a');
@@ -91,14 +91,14 @@ describe('the inventory of simulated machines', () => {
   const having = (part: string) =>
     fleet.filter(({ software = [] }) => software.some(({ name }) => name.includes(part))).length;
 
-  it('is taken by the server, and the same each time', () => {
+  it('is accepted by the server and is the same each time', () => {
     for (const [index, told] of fleet.entries()) {
       expect(Inventory.safeParse({ ...told, collectedAt: '2026-11-01T00:00:00Z' }).error).to.equal(undefined);
       expect(syntheticInventory(index, describeSynthetic(index, 'fleet'))).to.deep.equal(told);
     }
   });
 
-  it('gives filters something to find: what many have, what few have, and old versions', () => {
+  it('gives filters something to find: common software, rare software, and old versions', () => {
     expect(having('Chrome')).to.be.within(60, 119);
     expect(having('AnyDesk')).to.be.within(1, 20);
     expect(having('Java 8')).to.be.within(1, 20);

@@ -63,7 +63,7 @@ describe('the store of durable commands', () => {
     return entry.startedAt === undefined ? 'accepted' : 'started';
   };
 
-  it('knows after a restart what was accepted, begun, ended and told', async () => {
+  it('knows after a restart which commands were accepted, started, finished and delivered', async () => {
     const store = await open();
     for (const id of ['a', 'b', 'c', 'd']) await store.accept(frame(id));
     for (const id of ['b', 'c', 'd']) await store.start(id, AT);
@@ -83,13 +83,13 @@ describe('the store of durable commands', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('keeps its file from other users', async () => {
+  it('creates its file without access for other users', async () => {
     await (await open()).accept(frame('a'));
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
     expect((await stat(path.dirname(file))).mode & 0o777).to.equal(0o700);
   });
 
-  it('loses nothing of what was written when the journal ends at any byte', async () => {
+  it('loses no complete record when the journal ends at any byte', async () => {
     const store = await open();
     const ends: [number, string][] = [];
     const note = async (state: string) => ends.push([(await stat(file)).size, state]);
@@ -115,7 +115,7 @@ describe('the store of durable commands', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('leaves nothing of a long line that was cut off behind a short one', async () => {
+  it('removes the rest of a long line that was cut off before it writes a short one', async () => {
     await (await open()).accept(frame('a'));
     await appendFile(file, `12345678 {"kind":"accepted",${'x'.repeat(5000)}`);
     await (await open()).start('a', AT);
@@ -123,7 +123,7 @@ describe('the store of durable commands', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('has not accepted what the disk has not confirmed', async () => {
+  it('does not accept a command before the disk has confirmed it', async () => {
     const store = await open();
     await store.accept(frame('before'));
     const handle = await openFile(file, 'r');
@@ -144,7 +144,7 @@ describe('the store of durable commands', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('never takes damaged work for work that has not begun', async () => {
+  it('never treats a command with damaged records as one that has not started', async () => {
     const store = await open();
     await store.accept(frame('begun'));
     await store.start('begun', AT);
@@ -169,7 +169,7 @@ describe('the store of durable commands', () => {
     );
   });
 
-  it('puts a damaged journal aside, says so, and goes on with what it can read', async () => {
+  it('keeps a damaged journal, reports it, and continues with the readable records', async () => {
     const store = await open();
     for (const id of ['a', 'b', 'c']) await store.accept(frame(id));
     const text = await readFile(file, 'utf8');
@@ -190,7 +190,7 @@ describe('the store of durable commands', () => {
     expect(warnings).to.have.length(1);
   });
 
-  it('starts with rubbish for a journal', async () => {
+  it('starts with a journal that holds no readable record', async () => {
     await open();
     await writeFile(file, Buffer.from(Array.from({ length: 5000 }, (_value, index) => (index * 7919) % 256)));
     const store = await open();
@@ -199,14 +199,14 @@ describe('the store of durable commands', () => {
     expect(stateOf(await open(), 'a')).to.equal('accepted');
   });
 
-  it('writes what comes at once together, in the order it came', async () => {
+  it('writes simultaneous records together, in their order', async () => {
     const store = await open();
     const ids = Array.from({ length: 500 }, (_value, index) => `n${index}`);
     await Promise.all(ids.map((id) => store.accept(frame(id))));
     expect((await open()).entries().map(({ id }) => id)).to.deep.equal(ids);
   });
 
-  it('stays small over many commands, and forgets none while it is made smaller', async function () {
+  it('stays small over many commands, and loses none while it is compacted', async function () {
     const store = await open();
     const output = { stdout: 'x'.repeat(20_000) };
     await store.accept(frame('waiting'));
@@ -229,7 +229,7 @@ describe('the store of durable commands', () => {
     expect((await readdir(path.dirname(file))).sort()).to.deep.equal(['commands.journal']);
   });
 
-  it('forgets nothing that is written while it is made smaller', async () => {
+  it('loses no record that is written while it is compacted', async () => {
     const store = await open();
     const large = { stdout: 'x'.repeat(700_000) };
     const ids = Array.from({ length: 60 }, (_value, index) => `n${index}`);
@@ -253,7 +253,7 @@ describe('the store of durable commands', () => {
     expect(ids.filter((id) => !again.isDone(id))).to.deep.equal([]);
   });
 
-  it('knows what is over for a week, and the newest of too many', async () => {
+  it('remembers delivered ids for a week, and only the newest if they are too many', async () => {
     const DAY = 86_400_000;
     let now = 100 * DAY;
     const store = await open({ now: () => now, keepIds: 3 });

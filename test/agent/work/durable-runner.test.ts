@@ -11,7 +11,7 @@ import { journalIn, startTestAgent, temporaryFolder, type TestAgent } from '../s
 const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
 const OUTPUT = { exitCode: 0, stdout: '', stderr: '', truncated: false };
 
-describe('durable work of the agent', function () {
+describe('durable commands on the agent', function () {
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
@@ -76,7 +76,7 @@ describe('durable work of the agent', function () {
     ).then((list) => expect(list).to.deep.equal(names));
   const soon = (ms = 300) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  it('is begun once, however often it is sent', async () => {
+  it('are started once, however often they are sent', async () => {
     await start(held);
     const receipts = await Promise.all([send('a'), send('a'), send('a')]);
     expect(receipts).to.deep.equal([{ ok: true }, { ok: true }, { ok: true }]);
@@ -90,7 +90,7 @@ describe('durable work of the agent', function () {
     expect([begun, hub.results.map(({ id }) => id)]).to.deep.equal([['a'], ['a']]);
   });
 
-  it('tells the server that it has begun, and what came of it', async () => {
+  it('report that they have started, and their result', async () => {
     await start(held);
     await send('a', 41);
     await begunAre(['a']);
@@ -105,7 +105,7 @@ describe('durable work of the agent', function () {
     expect(Date.parse(result!.finishedAt)).to.be.at.least(Date.parse(result!.startedAt));
   });
 
-  it('runs two at a time, in the order accepted, beside live questions', async () => {
+  it('run two at a time, in the order accepted, beside live queries', async () => {
     agent = await startTestAgent({
       server: hub.url,
       dataDir: temporary.folder,
@@ -127,7 +127,7 @@ describe('durable work of the agent', function () {
     await results(13);
   });
 
-  it('goes on without a connection, and tells of its end over the next one, under its own epoch', async () => {
+  it('continue without a connection, and report the result over the next one under their own epoch', async () => {
     await start(held);
     await send('a', 5);
     await begunAre(['a']);
@@ -144,7 +144,7 @@ describe('durable work of the agent', function () {
     expect(begun).to.deep.equal(['a']);
   });
 
-  it('says again that it runs to a hub that has just come to know of it', async () => {
+  it('report to a new connection that they are running', async () => {
     await start(held);
     await send('a');
     await begunAre(['a']);
@@ -157,7 +157,7 @@ describe('durable work of the agent', function () {
     expect(hub.progress.map(({ seq }) => seq)).to.deep.equal([0, 1]);
   });
 
-  it('reports its progress at most once a second, and the last report before the result', async () => {
+  it('report progress at most once a second, and the last report before the result', async () => {
     let report = (_percent: number) => {};
     await start({
       'script.run': (_script, { progress }) =>
@@ -178,7 +178,7 @@ describe('durable work of the agent', function () {
     ]);
   });
 
-  it('runs a reboot while all the places of scripts are taken', async () => {
+  it('run a reboot while all places of the scripts are taken', async () => {
     await start({
       ...held,
       async 'agent.reboot'() {
@@ -193,7 +193,7 @@ describe('durable work of the agent', function () {
     expect(begun).to.deep.equal(['a', 'b', 'reboot']);
   });
 
-  it('is given the time to stop that its handler has declared', async () => {
+  it('have the time to stop that their handler declares', async () => {
     let stopped = () => {};
     await start({
       'script.run': {
@@ -220,7 +220,7 @@ describe('durable work of the agent', function () {
     expect((await results(1))[0]).to.include({ id: 'a', status: 'succeeded' });
   });
 
-  it('sends a result until it is acknowledged, over as many connections as it takes, and not once more', async () => {
+  it('send a result until it is acknowledged, over however many connections, and not once more', async () => {
     await start(instant);
     hub.forgetAcks = 3;
     await send('a');
@@ -238,7 +238,7 @@ describe('durable work of the agent', function () {
     expect([hub.results.length, begun]).to.deep.equal([4, ['a']]);
   });
 
-  it('sends the result again to a hub that sends the command again', async () => {
+  it('send the result again to a hub that sends the command again', async () => {
     await start(instant);
     hub.refuseResults = 'INTERNAL';
     await send('a');
@@ -252,7 +252,7 @@ describe('durable work of the agent', function () {
     expect(begun).to.deep.equal(['a']);
   });
 
-  it('lets no result that the hub does not take keep the others back', async () => {
+  it('are not blocked by the result of another one that the hub refuses', async () => {
     await start(instant);
     hub.refuseResults = 'VALIDATION_FAILED';
     await send('a');
@@ -265,7 +265,7 @@ describe('durable work of the agent', function () {
     expect(agent.warnings.join()).to.contain('did not accept');
   });
 
-  it('offers a result that was not taken to the hub again over the next connection', async () => {
+  it('send a refused result again over the next connection', async () => {
     await start(instant);
     hub.refuseResults = 'INTERNAL';
     await send('a');
@@ -276,7 +276,7 @@ describe('durable work of the agent', function () {
     expect(hub.results[1]!.id).to.equal('a');
   });
 
-  it('is taken up after a restart: what waited is begun, what ran is not', async () => {
+  it('are resumed after a restart: waiting ones are started, running ones are not repeated', async () => {
     await start(held);
     for (const name of ['a', 'b', 'c', 'd']) await send(name);
     await begunAre(['a', 'b']);
@@ -301,7 +301,7 @@ describe('durable work of the agent', function () {
     expect([begun, hub.results.length]).to.deep.equal([['c', 'd'], 4]);
   });
 
-  it('tells after a restart what nobody had acknowledged', async () => {
+  it('send a result again after a restart if it was not acknowledged', async () => {
     await start(instant);
     hub.forgetAcks = 1;
     await send('a', 3);
@@ -316,7 +316,7 @@ describe('durable work of the agent', function () {
     expect(begun).to.deep.equal(['a']);
   });
 
-  it('is cancelled while it waits, and never begun, not even by the next start', async () => {
+  it('are never started, even after a restart, when they were cancelled while waiting', async () => {
     await start(held);
     for (const name of ['a', 'b', 'c']) await send(name);
     await begunAre(['a', 'b']);
@@ -346,7 +346,7 @@ describe('durable work of the agent', function () {
     );
   });
 
-  it('is not changed by a cancellation after its end, nor by one of something unknown', async () => {
+  it('are not changed by a cancellation after their end or one with an unknown id', async () => {
     await start(instant);
     await send('a');
     await results(1);
@@ -356,7 +356,7 @@ describe('durable work of the agent', function () {
     expect(hub.results.map(({ status }) => status)).to.deep.equal(['succeeded']);
   });
 
-  it('ignores deadlines: it has its own time', async () => {
+  it('ignore the deadline of the frame: they have their own time limit', async () => {
     await start(held);
     await hub.receipt('script.run', { ...SCRIPT, content: 'a' }, { id: 'a', deadlineMs: -3_600_000 });
     await begunAre(['a']);
@@ -365,7 +365,7 @@ describe('durable work of the agent', function () {
     expect((await results(1))[0]!.status).to.equal('succeeded');
   });
 
-  it('names what it cannot do and what it cannot read', async () => {
+  it('fail with a code for unsupported types and invalid payloads', async () => {
     await start({ 'script.run': async () => OUTPUT });
     const cases = [
       ['agent.reboot', {}, 'CAPABILITY_MISSING'],
@@ -381,7 +381,7 @@ describe('durable work of the agent', function () {
     }
   });
 
-  it('fails with words, not with the connection, where the output is too large for a message', async () => {
+  it('fail with a message when their output is too large, and keep the connection', async () => {
     await start({ 'script.run': async () => ({ ...OUTPUT, stdout: 'x'.repeat(1_500_000) }) });
     await send('a');
     const [result] = await results(1);
@@ -392,7 +392,7 @@ describe('durable work of the agent', function () {
     expect(hub.sockets).to.have.length(1);
   });
 
-  it('shows rows to those who watch and drops them while nobody does', async () => {
+  it('stream rows while there is a connection, and drop them otherwise', async () => {
     let row = async (_text: string) => {};
     await start({
       'script.run': (_script, { rows }) =>
@@ -424,14 +424,14 @@ describe('durable work of the agent', function () {
     ]);
   });
 
-  it('takes on two hundred and says so of the next', async () => {
+  it('are accepted up to two hundred, and refused as busy above that', async () => {
     await start(held);
     const receipts = await Promise.all(Array.from({ length: 201 }, (_value, index) => send(`n${index}`)));
     expect(receipts.filter(({ ok }) => ok)).to.have.length(200);
     expect(receipts.at(-1)).to.deep.include({ ok: false });
   });
 
-  describe('with a disk that fails', () => {
+  describe('with a failing disk', () => {
     /** The real file, and a disk that is full when the test says so. */
     class FailingJournal extends JournalFile {
       fails: (record: JournalRecord) => boolean = () => false;
@@ -445,7 +445,7 @@ describe('durable work of the agent', function () {
       journal = new FailingJournal(journalIn(temporary.folder), () => {});
     });
 
-    it('is refused, and not run', async () => {
+    it('are refused and not run', async () => {
       await start(instant, journal);
       journal.fails = () => true;
       const receipt = await send('a');
@@ -458,7 +458,7 @@ describe('durable work of the agent', function () {
       expect(begun).to.deep.equal(['a']);
     });
 
-    it('waits where it was accepted and its beginning cannot be written', async () => {
+    it('wait when they were accepted and their start cannot be written', async () => {
       await start(instant, journal);
       journal.fails = ({ kind }) => kind === 'started';
       expect(await send('a')).to.deep.equal({ ok: true });
@@ -468,7 +468,7 @@ describe('durable work of the agent', function () {
       await begunAre(['a']);
     });
 
-    it('tells its result also where that cannot be written, and is not begun again by a restart', async () => {
+    it('report a result that cannot be written, and are not started again after a restart', async () => {
       await start(instant, journal);
       journal.fails = ({ kind }) => kind === 'finished';
       await send('a');
@@ -479,7 +479,7 @@ describe('durable work of the agent', function () {
       expect(begun).to.deep.equal(['a']);
     });
 
-    it('answers a cancellation that cannot be written with an error, and keeps the work', async () => {
+    it('answer a cancellation that cannot be written with an error, and stay accepted', async () => {
       await start(held, journal);
       for (const name of ['a', 'b', 'c']) await send(name);
       journal.fails = () => true;
@@ -489,7 +489,7 @@ describe('durable work of the agent', function () {
       await begunAre(['a', 'b', 'c']);
     });
 
-    it('is not begun while its cancellation is being written', async () => {
+    it('are not started while their cancellation is being written', async () => {
       let written = () => {};
       class SlowJournal extends JournalFile {
         override async write(record: JournalRecord, onWritten?: () => void): Promise<void> {
@@ -513,7 +513,7 @@ describe('durable work of the agent', function () {
       expect([result!.id, result!.status]).to.deep.equal(['c', 'cancelled']);
     });
 
-    it('is refused while the folder cannot be used, and accepted as soon as it can', async () => {
+    it('are refused while the folder cannot be used, and accepted as soon as it can', async () => {
       const blocked = path.join(temporary.folder, 'blocked');
       await writeFile(blocked, 'a file where the folder should be');
       await start(instant, new JournalFile(path.join(blocked, 'commands.journal'), () => {}));

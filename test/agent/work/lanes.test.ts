@@ -93,7 +93,7 @@ class Stage {
 }
 
 describe('the lanes of durable commands', () => {
-  it('put short commands before long ones of other lanes, and unknown types into the lane of scripts', () => {
+  it('are assigned by the type of the command; unknown types run as scripts do', () => {
     expect(['agent.reboot', 'script.run', 'of.another-release', 'eventlogs.list'].map(laneOf)).to.deep.equal([
       'interactive',
       'work',

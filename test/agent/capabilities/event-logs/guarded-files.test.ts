@@ -32,7 +32,7 @@ const isRoot = process.getuid?.() === 0;
  * Whoever owns a folder below the log root may put anything in the place of a log at any moment. Each test changes the
  * files after the agent has looked for its logs and before it opens one.
  */
-describe('agent: text logs that somebody swaps for other files', () => {
+describe('agent: text logs that another user replaces', () => {
   let root: string;
   let outside: string;
   let remove: () => Promise<void>;
@@ -105,7 +105,7 @@ describe('agent: text logs that somebody swaps for other files', () => {
     });
   }
 
-  it('follows the log that it has opened when the name is swapped, and the next real log of that name', async () => {
+  it('keeps following the opened log when its name is replaced, and then the next real log of that name', async () => {
     const stop = new AbortController();
     const seen: string[] = [];
     const polls = { count: 0 };
@@ -128,7 +128,7 @@ describe('agent: text logs that somebody swaps for other files', () => {
     expect(seen).to.deep.equal(['first', 'second', 'third']);
   });
 
-  it('reads nothing when a rotated, compressed part is swapped for a link', async () => {
+  it('reads nothing when a rotated, compressed part is replaced with a link', async () => {
     await writeFile(path.join(outside, 'secret.gz'), gzipSync(line('secret')));
     await writeFile(`${own()}.1.gz`, gzipSync(line('ours')));
     const log = await found();
@@ -137,7 +137,7 @@ describe('agent: text logs that somebody swaps for other files', () => {
     expect(await codeOf(readPart(log, log.parts[1]!, never, space))).not.to.equal('no error');
   });
 
-  it('neither waits for a pipe nor reads it', async () => {
+  it('neither waits for a pipe nor reads from it', async () => {
     const log = await found();
     await rm(own());
     await promisify(execFile)('mkfifo', [own()]);
@@ -145,7 +145,7 @@ describe('agent: text logs that somebody swaps for other files', () => {
     expect(await findTextLogs(root)).to.deep.equal([]);
   });
 
-  it('offers a log that is a link to another log below the root, and none that leads outside', async () => {
+  it('offers a link to another log below the root, and none that leads outside', async () => {
     await symlink(own(), path.join(root, 'inside.log'));
     await symlink(secret, path.join(root, 'outside.log'));
     const reader = textReader({ root });

@@ -48,7 +48,7 @@ describe('agent: journal records', () => {
     });
   });
 
-  it('reads a message of bytes, of several values, and one that was left out', () => {
+  it('reads a message of bytes, one of several values, and one that was omitted', () => {
     expect(parse({ MESSAGE: [...Buffer.from('röd \u001b[0m')] })?.message).to.equal('röd \u001b[0m');
     expect(parse({ MESSAGE: ['first', 'second'] })?.message).to.equal('first');
     expect(parse({ MESSAGE: null })?.message).to.equal('');
@@ -69,20 +69,20 @@ describe('agent: journal records', () => {
     expect(priorityRange(['error', 'critical'])).to.deep.equal({ from: 0, to: 3 });
   });
 
-  it('takes the source from the unit or the program where no identifier is given', () => {
+  it('uses the unit or the program as source when there is no identifier', () => {
     expect(parse({ SYSLOG_IDENTIFIER: undefined, _SYSTEMD_UNIT: 'nginx.service' })?.source).to.equal(
       'nginx.service',
     );
     expect(parse({ SYSLOG_IDENTIFIER: undefined, _COMM: 'nginx' })?.source).to.equal('nginx');
   });
 
-  it('passes over lines that are no records', () => {
+  it('skips lines that are not records', () => {
     for (const line of ['', '-- No entries --', '{"MESSAGE":"cut', '[]', '{"MESSAGE":"no time"}']) {
       expect(parseJournalLine(line)).to.equal(undefined);
     }
   });
 
-  it('asks for bounded time and priority, each value inside its own argument', () => {
+  it('limits time and priority, with each value inside its own argument', () => {
     const args = queryArguments(unitLog('--output=cat'), {
       level: ['error', 'critical'],
       startTime: '2026-01-01T02:00:00.500Z',
@@ -119,7 +119,7 @@ describe('agent: a real journal through journalctl', () => {
   });
   after(() => remove());
 
-  it('knows a journal with entries from one without', async () => {
+  it('distinguishes a journal with entries from one without', async () => {
     expect(await hasJournal(options())).to.equal(true);
     expect(await hasJournal({ prefix: [`--directory=${folder}/none`] })).to.equal(false);
     expect(await hasJournal({ command: '/no/such/journalctl' })).to.equal(false);
@@ -135,7 +135,7 @@ describe('agent: a real journal through journalctl', () => {
     expect(logs.find(({ name }) => name === 'Auth')?.recordCount).to.equal(2);
   });
 
-  it('answers newest first, the same by pages as at once', async () => {
+  it('returns the newest entries first, the same by pages as at once', async () => {
     const reader = journaldReader(options());
     const { rows, summary } = await ask(reader, { name: 'system' });
     expect(summary.truncated).to.equal(false);
@@ -166,7 +166,7 @@ describe('agent: a real journal through journalctl', () => {
     expect(await by({ eventId: 5 })).to.deep.equal([]);
   });
 
-  it('gives long, binary and many-lined messages', async () => {
+  it('returns long, binary and multi-line messages', async () => {
     const { rows } = await ask(journaldReader(options()), { name: 'System' });
     const of = (source: string) => rows.find((row) => row.source === source)?.message;
     expect(of('long')).to.have.length(6_005);

@@ -5,7 +5,7 @@ const WRITTEN = Date.parse('2026-01-02T00:00:00Z');
 const local = (text: string) => new Date(text).getTime();
 const utc = (text: string) => Date.parse(text);
 
-describe('agent: heads of log lines', () => {
+describe('agent: the headers of log lines', () => {
   const cases: [
     string,
     string,
@@ -87,12 +87,12 @@ describe('agent: heads of log lines', () => {
     'Nova 20',
     '[no date]',
   ]) {
-    it(`takes '${line}' as a continuation`, () => {
+    it(`reads '${line}' as a continuation`, () => {
       expect(parseHead(line, WRITTEN)).to.equal(undefined);
     });
   }
 
-  it('reads levels from words, and not from names of packages and files', () => {
+  it('reads levels from words, but not from the names of packages and files', () => {
     expect(levelOfText('[error] x')).to.equal('error');
     expect(levelOfText('FATAL:  role missing')).to.equal('critical');
     expect(levelOfText('WARN x')).to.equal('warning');

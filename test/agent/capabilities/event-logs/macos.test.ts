@@ -45,14 +45,14 @@ describe('agent: the unified log of macOS', () => {
     expect(LogEntry.safeParse(entry).success).to.equal(true);
   });
 
-  it('passes over the counting last line and what is no JSON', () => {
+  it('skips the last line with the count, and lines that are not JSON', () => {
     for (const line of ['{"count":12,"finished":1}', 'Filtering the log data', '']) {
       expect(parseUnifiedLine(line, 'mac')).to.equal(undefined);
     }
     expect(parseTimestamp('2026-01-05 11:11:12')).to.equal(undefined);
   });
 
-  it('quotes text so that it can not leave its quotes', () => {
+  it('escapes text so that it stays within its quotes', () => {
     expect(quoted('a" OR 1 == 1 OR "\\')).to.equal('"a\\" OR 1 == 1 OR \\"\\\\"');
     if (SYSTEM === undefined || FAULTS === undefined) throw new Error('logs');
     expect(predicateOf(SYSTEM, {})).to.equal(undefined);
@@ -61,7 +61,7 @@ describe('agent: the unified log of macOS', () => {
     );
   });
 
-  it('reads back in spans that touch and cover all', () => {
+  it('reads back in adjacent spans that cover the whole range', () => {
     const end = 10 * 86_400_000;
     const spans = [...spansBack(end, 0)];
     expect(spans[0]?.to).to.equal(end);

@@ -51,7 +51,7 @@ describe('agent: text logs', () => {
     for (const row of rows) expect(await reader().record('app.log', row.recordId, never)).to.deep.equal(row);
   });
 
-  it('answers RECORD_NOT_FOUND for ids that start no entry', async () => {
+  it('fails with RECORD_NOT_FOUND for ids at which no entry starts', async () => {
     await put('app.log', lines(0, 3));
     const { rows } = await ask(reader(), { name: 'app.log' });
     const id = rows[0]?.recordId ?? 0;
@@ -62,7 +62,7 @@ describe('agent: text logs', () => {
     );
   });
 
-  it('keeps characters whole where chunks of the file meet', async () => {
+  it('keeps characters intact at the edges of chunks', async () => {
     const text = 'ä€😀'.repeat(30);
     const many = Array.from({ length: 2_000 }, (_, n) => line(n, `${'x'.repeat(n % 7)}${text}`)).join('');
     await put('app.log', many);
@@ -71,7 +71,7 @@ describe('agent: text logs', () => {
     for (const row of rows) expect(row.message.replace(/^x*/, '')).to.equal(text);
   });
 
-  it('cuts a line of a million characters and reads on', async () => {
+  it('cuts a line of a million characters and continues', async () => {
     await put('app.log', line(1) + line(2, '€'.repeat(1_000_000)) + line(3));
     const { rows } = await ask(reader(), { name: 'app.log' });
     expect(rows.map(({ message }) => message.slice(0, 9))).to.deep.equal([
@@ -84,7 +84,7 @@ describe('agent: text logs', () => {
     expect(await reader().record('app.log', rows[1]?.recordId ?? 0, never)).to.deep.equal(rows[1]);
   });
 
-  it('joins lines without a time to the entry before, within bounds', async () => {
+  it('appends lines without a time to the entry before, within limits', async () => {
     await put(
       'app.log',
       `preamble\n${line(1, 'boom')}  at a\n  at b\n\n${line(2)}${'more\n'.repeat(3_000)}${line(3)}`,
@@ -100,7 +100,7 @@ describe('agent: text logs', () => {
     for (const row of rows) expect(await reader().record('app.log', row.recordId, never)).to.deep.equal(row);
   });
 
-  it('takes a stanza of apt as one entry', async () => {
+  it('reads a stanza of apt as one entry', async () => {
     const stanza = (day: number) =>
       `\nStart-Date: 2026-01-0${day}  10:00:00\nCommandline: apt-get install x${day}\nEnd-Date: 2026-01-0${day}  10:00:05\n`;
     await put('apt/history.log', stanza(1) + stanza(2));
@@ -112,7 +112,7 @@ describe('agent: text logs', () => {
     expect((await reader().get('apt/history.log', never)).recordCount).to.equal(2);
   });
 
-  it('shows a file that tells no times line by line', async () => {
+  it('shows a file without times line by line', async () => {
     await put('plain.log', 'one\ntwo\n');
     await utimes(path.join(root, 'plain.log'), 1_000_000, 1_000_000);
     const { rows } = await ask(reader(), { name: 'plain.log' });
@@ -120,7 +120,7 @@ describe('agent: text logs', () => {
     expect(rows[0]?.timeCreated).to.equal('1970-01-12T13:46:40.000Z');
   });
 
-  it('answers the same entries page by page as at once, whatever the filter', async () => {
+  it('returns the same entries by pages as at once, whatever the filter', async () => {
     const LEVELS: LogLevel[] = ['information', 'warning', 'error'];
     const words = ['plain', 'warning', 'error'];
     const all = Array.from({ length: 400 }, (_, n) =>
@@ -162,7 +162,7 @@ describe('agent: text logs', () => {
     );
   });
 
-  it('takes a name as a key to the list, never as a path', async () => {
+  it('uses a name as a key to the list, never as a path', async () => {
     await put('app.log', line(1));
     const outside = await temporaryFolder();
     try {
@@ -190,7 +190,7 @@ describe('agent: text logs', () => {
     }
   });
 
-  it('says in its metadata where the log comes from and how it counted', async () => {
+  it('states in its metadata where the log comes from and how entries were counted', async () => {
     await put('app.log', lines(0, 42));
     await put('old.log', lines(0, 3));
     await put('old.log.1.gz', gzipSync(lines(0, 100)));
@@ -200,7 +200,7 @@ describe('agent: text logs', () => {
     expect(old?.note).to.include('estimated');
   });
 
-  it('still answers where an old part is damaged, and says that it is not whole', async () => {
+  it('returns entries although an old part is damaged, and marks them as incomplete', async () => {
     await put('app.log', lines(5, 10));
     await put('app.log.1.gz', 'this is no gzip');
     const { rows, summary } = await ask(reader(), { name: 'app.log' });
@@ -208,7 +208,7 @@ describe('agent: text logs', () => {
     expect(summary).to.deep.equal({ scanned: 5, truncated: true });
   });
 
-  it('reads a large log in memory that stays flat, and stops at once when it is told to', async function () {
+  it('reads a large log in bounded memory, and stops at once when it is aborted', async function () {
     const file = path.join(root, 'large.log');
     const handle = await open(file, 'w');
     // Mostly a hole: 200 MB to read without 200 MB to write.
@@ -236,7 +236,7 @@ describe('agent: text logs', () => {
     expect(stopped.summary.truncated).to.equal(true);
   });
 
-  it('follows what is written, through rotation and truncation, until it is stopped', async () => {
+  it('follows a log through rotation and truncation until it is stopped', async () => {
     await put('app.log', lines(0, 3));
     const stop = new AbortController();
     const seen: LogEntry[] = [];
@@ -263,7 +263,7 @@ describe('agent: text logs', () => {
     expect(seen.at(-1)).to.deep.equal(rows[0]);
   });
 
-  it('splits names of rotated parts', () => {
+  it('parses the names of rotated parts', () => {
     expect(parsePartName('syslog.2.gz')).to.deep.equal({ base: 'syslog', age: 2, compressed: true });
     expect(parsePartName('app.log-20260101')).to.include({ base: 'app.log', compressed: false });
     expect(parsePartName('app.log')).to.deep.equal({ base: 'app.log', age: 0, compressed: false });

@@ -36,7 +36,7 @@ describe('agent: the space for unpacked logs', () => {
   const open = async () =>
     openPart((await findTextLogs(path.join(folder, 'log')))[0]!.parts[0]!, never, space);
 
-  it('bounds one part, and all parts that are open at once, and gives back what a closed one had', async () => {
+  it('limits one part and all open parts together, and releases the space of a closed one', async () => {
     const first = await open();
     expect([first.size <= 400 * KB, first.size > 300 * KB, first.complete]).to.deep.equal([
       true,
@@ -55,7 +55,7 @@ describe('agent: the space for unpacked logs', () => {
     await third.close();
   });
 
-  it('leaves room on the disk for others', async () => {
+  it('leaves free space on the disk', async () => {
     free.bytes = 1200 * KB;
     const part = await open();
     expect(part.size).to.be.within(KB, 100 * KB);
@@ -64,7 +64,7 @@ describe('agent: the space for unpacked logs', () => {
     expect(await codeOf(open())).to.equal('BUSY');
   });
 
-  it('says that an answer is not whole where an old part could not be unpacked', async () => {
+  it('marks a result as incomplete when an old part could not be unpacked', async () => {
     await writeFile(path.join(folder, 'log/app.log'), line(1));
     free.bytes = 0;
     const reader = textReader({ root: path.join(folder, 'log'), unpackSpace: space });
@@ -73,7 +73,7 @@ describe('agent: the space for unpacked logs', () => {
     expect(summary).to.deep.equal({ scanned: 1, truncated: true });
   });
 
-  it('keeps nothing with a name, and removes what an agent that was killed has left', async () => {
+  it('keeps its files unlinked, and removes those that a killed agent has left', async () => {
     await mkdir(path.join(folder, 'space/left'), { recursive: true });
     await writeFile(path.join(folder, 'space/left/part'), 'x');
     await space.clear();

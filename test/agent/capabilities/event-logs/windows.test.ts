@@ -58,13 +58,13 @@ describe('agent: Windows events', () => {
     expect(levels).to.deep.equal(['information', 'critical', 'error', 'warning', 'information', 'verbose']);
   });
 
-  it('is not troubled by what is no event, nor by entities of strangers', () => {
+  it('skips text that is not an event, and does not expand entities', () => {
     for (const xml of ['', '<Event>', '<Event></Event>', 'text', '<!DOCTYPE x [<!ENTITY a "b">]><Event/>']) {
       expect(parseEventXml(xml)).to.equal(undefined);
     }
   });
 
-  it('cuts a stream into events wherever its chunks end', () => {
+  it('splits a stream into events wherever its chunks end', () => {
     const all = `\uFEFF${SERVICE}\r\n${LOGON}\r\n`;
     for (const size of [1, 7, 100, 5_000]) {
       const splitter = new EventSplitter();
@@ -74,13 +74,13 @@ describe('agent: Windows events', () => {
     }
   });
 
-  it('tells UTF-16 from UTF-8 by the first bytes', () => {
+  it('distinguishes UTF-16 from UTF-8 by the first bytes', () => {
     expect(windowsEncoding(Buffer.from('\uFEFF<E', 'utf16le'))).to.equal('utf16le');
     expect(windowsEncoding(Buffer.from('<E', 'utf16le'))).to.equal('utf16le');
     expect(windowsEncoding(Buffer.from('<Event'))).to.equal('utf8');
   });
 
-  it('builds XPath from numbers and instants only', () => {
+  it('builds XPath from numbers and times only', () => {
     expect(eventXPath({})).to.equal('*');
     expect(eventXPath({ source: "x' or '1", text: "'] | *[" })).to.equal('*');
     expect(
@@ -97,7 +97,7 @@ describe('agent: Windows events', () => {
     expect(recordXPath(4711)).to.equal('*[System[(EventRecordID=4711)]]');
   });
 
-  it('reads the plain answers of wevtutil', () => {
+  it('parses the plain output of wevtutil', () => {
     const state = parseProperties(
       'creationTime: 2025-03-01T08:00:00.000Z\r\nlastWriteTime: 2026-01-05T10:11:12.123Z\r\nfileSize: 20975616\r\nnumberOfLogRecords: 32042\r\noldestRecordNumber: 1\r\n',
     );

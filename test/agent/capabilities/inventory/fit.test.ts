@@ -11,8 +11,8 @@ const anyText = fc.oneof(
 );
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 
-describe('agent: what is sent of an inventory', () => {
-  it('is what the server takes, whatever the machine reports', () => {
+describe('agent: the inventory within the limits of the server', () => {
+  it('is accepted by the server, whatever the machine reports', () => {
     const found = fc.record({
       hardware: fc.record({ model: maybe(anyText), cpuCores: fc.integer({ min: 1, max: 512 }) }),
       network: fc.record({ ipAddress: maybe(fc.ipV4()), macAddress: maybe(anyText) }),
@@ -44,14 +44,14 @@ describe('agent: what is sent of an inventory', () => {
     );
   });
 
-  it('says the same in the same order, however it was found', () => {
+  it('is the same text, in whatever order the entries were found', () => {
     const entries = ['b', 'a', 'B', 'a'].map((name, place) => ({ name, version: String(place) }));
     const told = (software: typeof entries) =>
       JSON.stringify(fitToLimits({ hardware: {}, network: {}, software }, () => {}));
     expect(told(entries)).to.equal(told(entries.toReversed()));
   });
 
-  it('is cut where it is too much: what is nice to know first, then the end of the list', () => {
+  it('drops publishers and dates first when it is too large, then the end of the list', () => {
     const many = (count: number, length: number) =>
       Array.from({ length: count }, (_, i) => ({
         name: `${String(i).padStart(6, '0')}-${'n'.repeat(length)}`,
@@ -81,7 +81,7 @@ describe('agent: what is sent of an inventory', () => {
     );
   });
 
-  it('has one primary interface, the first with an address where the routes say nothing', () => {
+  it('has one primary interface, which without a route is the first with an address', () => {
     const one = (address: string) => [{ address, mac: 'm', internal: false }] as never;
     const found = { a: one('fe80::1'), b: one('169.254.3.4'), c: one('10.0.0.1'), d: one('10.0.0.2') };
     const primary = (name: string | undefined) =>

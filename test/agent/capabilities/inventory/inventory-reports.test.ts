@@ -23,7 +23,7 @@ const refusal = (status: number, retryAfterMs?: number): ServerAnswer => ({
   retryAfterMs,
 });
 
-describe('agent: reports of the inventory', () => {
+describe('agent: inventory reports', () => {
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let file: string;
   let machine: MachineInventory;
@@ -88,7 +88,7 @@ describe('agent: reports of the inventory', () => {
       (length) => length >= count,
     );
 
-  it('are sent once, and again when something has changed', async () => {
+  it('are sent once, and again after a change', async () => {
     const reports = await begin();
     reports.onState(CONNECTED);
     await received(1);
@@ -102,7 +102,7 @@ describe('agent: reports of the inventory', () => {
     expect(sent).to.have.length(2);
   });
 
-  it('are not sent again by the next start of the agent, until a day has passed', async () => {
+  it('are not sent again after a restart until a day has passed', async () => {
     (await begin()).onState(CONNECTED);
     await received(1);
     await eventually(
@@ -125,7 +125,7 @@ describe('agent: reports of the inventory', () => {
     }
   });
 
-  it('wait while there is no connection, the latest alone, and say when that was', async () => {
+  it('wait for a connection, only the latest one, with the time of its collection', async () => {
     const reports = await begin();
     await looked();
     machine = { lastUser: 'ben' };
@@ -144,7 +144,7 @@ describe('agent: reports of the inventory', () => {
     expect(Date.parse(sent[0]!.collectedAt) - Date.now()).to.be.within(3_600_000 - 2000, 3_600_000 - 250);
   });
 
-  it('come again where the server was not reached, or asks for time, and not before', async () => {
+  it('are sent again when the server could not be reached or asked to wait, and not before', async () => {
     answers = [new ServerCallError(3, 'not reached'), refusal(429, 400), refusal(503)];
     const reports = await begin({ everyMs: 60_000 });
     const began = Date.now();
@@ -157,7 +157,7 @@ describe('agent: reports of the inventory', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('are given up where the server does not take them, and the next one is tried', async () => {
+  it('are dropped when the server refuses them, and the next one is sent', async () => {
     answers = [refusal(400)];
     const reports = await begin();
     reports.onState(CONNECTED);
@@ -165,7 +165,7 @@ describe('agent: reports of the inventory', () => {
     expect(warnings).to.deep.equal(['The server refused the inventory of this machine: refused with 400']);
   });
 
-  it('go on after a look that failed, which is told once', async () => {
+  it('continue after a failed collection, which is reported once', async () => {
     let works = false;
     const reports = await begin({
       collect: async () => {
@@ -182,8 +182,8 @@ describe('agent: reports of the inventory', () => {
     await received(1);
   });
 
-  describe('that somebody asks for', () => {
-    it('are sent though nothing has changed, and answered when the server has them', async () => {
+  describe('on request', () => {
+    it('are sent even without a change, and end when the server has accepted them', async () => {
       const reports = await begin({ everyMs: 60_000 });
       reports.onState(CONNECTED);
       await received(1);
@@ -213,7 +213,7 @@ describe('agent: reports of the inventory', () => {
       await answered;
     });
 
-    it('are not answered by one that was collected before they asked', async () => {
+    it('are not satisfied by an inventory that was collected before the request', async () => {
       const releases: (() => void)[] = [];
       const reports = await begin({
         firstMs: 0,
@@ -241,7 +241,7 @@ describe('agent: reports of the inventory', () => {
       await answered;
     });
 
-    it('fail in words where the server does not take them, in time or at all', async () => {
+    it('fail with a message when the server does not accept them in time or at all', async () => {
       const fault = (reports: InventoryReports, signal = live) =>
         reports.refresh(signal).then(
           () => 'taken',

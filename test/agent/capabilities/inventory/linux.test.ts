@@ -74,8 +74,8 @@ ben      pts/0        10.0.0.7         Thu Nov 19 17:03 - 17:40  (00:37)
 wtmp begins Sat Nov  1 00:00:02 2025
 `;
 
-describe('agent: a Linux machine', () => {
-  it('lists what dpkg has installed, by name, whoever made it and when', () => {
+describe('agent: the inventory of a Linux machine', () => {
+  it('lists the packages of dpkg with maintainer and date', () => {
     const written = new Map([
       ['adduser.list', 1_747_699_200_000],
       ['libc6:amd64.list', 1_747_699_300_000],
@@ -102,7 +102,7 @@ describe('agent: a Linux machine', () => {
     ]);
   });
 
-  it('lists what rpm has installed, without the keys it keeps with it', () => {
+  it('lists the packages of rpm without its signing keys', () => {
     expect(parseRpm(RPM)).to.deep.equal([
       { name: 'bash', version: '5.2.26-3.fc40', publisher: 'Fedora Project', installedAt: 1_712_345_678_000 },
       {
@@ -115,7 +115,7 @@ describe('agent: a Linux machine', () => {
     ]);
   });
 
-  it('lists what apk, flatpak and snap have installed', () => {
+  it('lists the packages of apk, flatpak and snap', () => {
     expect(parseApk(APK)).to.deep.equal([
       { name: 'alpine-baselayout', version: '3.4.3-r2', publisher: 'Natanael Copa' },
       { name: 'musl', version: '1.2.4_git20230717-r4', publisher: 'Timo Teräs' },
@@ -134,7 +134,7 @@ describe('agent: a Linux machine', () => {
     expect(parseSnap('No snaps are installed yet. Try "snap install hello-world".\n')).to.deep.equal([]);
   });
 
-  it('names the graphics card as people do', () => {
+  it('names the graphics card by its product name', () => {
     expect(graphicsOf(LSPCI)).to.equal('Intel UHD Graphics 630');
     const amd =
       '0a:00.0 "VGA compatible controller" "Advanced Micro Devices, Inc. [AMD/ATI]" "Navi 23" -rc1 "" ""';
@@ -142,7 +142,7 @@ describe('agent: a Linux machine', () => {
     expect(graphicsOf('00:00.0 "Host bridge" "Intel" "x"')).to.equal(undefined);
   });
 
-  it('finds the way to the world: the default route with the lowest metric that is up', () => {
+  it('finds the interface of the default route with the lowest metric that is up', () => {
     expect(defaultRoute(ROUTES)).to.equal('eth0');
     expect(defaultRoute6(ROUTES6)).to.equal('eth1');
     for (const nothing of ['', ROUTES.split('\n')[0]!, 'what is this?\nx y z']) {
@@ -151,12 +151,12 @@ describe('agent: a Linux machine', () => {
     }
   });
 
-  it('knows who was there last', () => {
+  it('finds the user who signed in last', () => {
     expect(lastUserOf(LAST)).to.equal('anna.long-name');
     expect(lastUserOf('\nwtmp begins Sat Nov  1 00:00:02 2025\n')).to.equal(undefined);
   });
 
-  it('takes what a maker has left blank for nothing', () => {
+  it('ignores the placeholders of firmware', () => {
     for (const blank of [
       'To Be Filled By O.E.M.',
       'Default string',
@@ -171,7 +171,7 @@ describe('agent: a Linux machine', () => {
     expect(cleanDmi('Raspberry Pi 4 Model B Rev 1.4\0')).to.equal('Raspberry Pi 4 Model B Rev 1.4');
   });
 
-  it('is looked at with all that it has, and no more', async () => {
+  it('reads the sources that exist, and no others', async () => {
     const sources = recordedSources({
       os: 'linux',
       files: {
@@ -192,7 +192,7 @@ describe('agent: a Linux machine', () => {
     expect(software!.map(({ name }) => name)).to.deep.equal(['adduser', 'libc6', 'libc6', 'GIMP']);
   });
 
-  it('has no list of software where nobody keeps one, and fails where it cannot be read', async () => {
+  it('has no software list without a package manager, and fails when a list cannot be read', async () => {
     const bare = recordedSources({ os: 'linux' });
     expect((await collectOnLinux(bare, { software: true })).software).to.equal(undefined);
     const broken = recordedSources({

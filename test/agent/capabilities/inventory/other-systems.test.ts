@@ -121,8 +121,8 @@ const interfaces = (name: string) =>
 const sendable = (gathered: object) =>
   Inventory.safeParse({ ...gathered, collectedAt: '2026-01-01T00:00:00Z' }).error?.issues ?? [];
 
-describe('agent: a Windows machine', () => {
-  it('tells what one PowerShell says of it', async () => {
+describe('agent: the inventory of a Windows machine', () => {
+  it('is read by one PowerShell script', async () => {
     const sources = recordedSources({
       os: 'windows',
       outputs: { powershell: WINDOWS },
@@ -160,7 +160,7 @@ describe('agent: a Windows machine', () => {
     expect(script).to.match(/^\$WithSoftware = \$true\n/);
   });
 
-  it('has no list of software, rather than an empty one, where the registry cannot be read', async () => {
+  it('has no software list, instead of an empty one, when the registry cannot be read', async () => {
     const outputs = { powershell: '{"software":null,"manufacturer":"HP"}' };
     const gathered = await collectInventory(recordedSources({ os: 'windows', outputs }), expect.fail);
     expect(gathered).not.to.have.property('software');
@@ -174,8 +174,8 @@ describe('agent: a Windows machine', () => {
   });
 });
 
-describe('agent: a Mac', () => {
-  it('tells what system_profiler and pkgutil say of it', async () => {
+describe('agent: the inventory of a Mac', () => {
+  it('is read from system_profiler and pkgutil', async () => {
     const sources = recordedSources({
       os: 'macos',
       outputs: { system_profiler: MACOS, pkgutil: PKGUTIL, route: ROUTE, last: LAST },
@@ -206,7 +206,7 @@ describe('agent: a Mac', () => {
     expect(sendable(gathered)).to.deep.equal([]);
   });
 
-  it('has no packages where pkgutil says none', () => {
+  it('has no packages when pkgutil lists none', () => {
     expect(parsePackages('')).to.deep.equal([]);
     expect(parsePackages('No receipt for "x" found at "/".\n')).to.deep.equal([]);
   });

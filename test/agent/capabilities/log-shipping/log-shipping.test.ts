@@ -81,7 +81,7 @@ describe('shipping of logs', () => {
 
     const syslogLine = (message: string, at = new Date()) => `${at.toISOString()} desk app[7]: ${message}\n`;
 
-    it('what waited while it was away comes once, and in order', async () => {
+    it('sends records that waited during an outage once and in order', async () => {
       const { url, calls } = await serve(() => ({ status: 200 }));
       const syslog = path.join(folder, 'syslog');
       await writeFile(syslog, syslogLine('error: first') + syslogLine('all is well'));
@@ -118,7 +118,7 @@ describe('shipping of logs', () => {
       ]);
     });
 
-    it('nothing is lost by refusals that pass, and one bad record does not take the others with it', async () => {
+    it('loses nothing by temporary refusals, and drops only the record that is invalid', async () => {
       const answers = [
         { status: 503 },
         { status: 429 },
@@ -143,7 +143,7 @@ describe('shipping of logs', () => {
       );
     }).timeout(10_000);
 
-    it('a server that asks for patience gets it', async () => {
+    it('waits as long as the server asks it to', async () => {
       const { url, calls } = await serve(() => ({ status: 503, after: 60 }));
       const shipping = await ship({ server: url });
       shipping.log('info', 'agent', 'a');
@@ -159,7 +159,7 @@ describe('shipping of logs', () => {
       expect(calls).to.have.length(1);
     });
 
-    it('what one device has seen is not sent as another', async () => {
+    it('does not send the records of one device as another', async () => {
       const { url, calls } = await serve(() => ({ status: 201 }));
       const folderOf = async (deviceId: string) =>
         path.join(await openDeviceFolder(folder, { server: url, deviceId }), 'shipping');
@@ -182,7 +182,7 @@ describe('shipping of logs', () => {
       expect(devices.map((name) => name.split('-').slice(0, 2).join('-'))).to.deep.equal(['device-2']);
     });
 
-    it('a folder that cannot be written to is said once, and the agent goes on', async () => {
+    it('reports once that its folder cannot be written to, and the agent continues', async () => {
       await writeFile(path.join(folder, 'shipping'), 'a file');
       const warnings: string[] = [];
       const shipping = await ship({
@@ -196,7 +196,7 @@ describe('shipping of logs', () => {
       expect(await readFile(path.join(folder, 'shipping'), 'utf8')).to.equal('a file');
     });
 
-    it('arrives, and can be read there', async () => {
+    it('delivers entries that can be read on the server', async () => {
       const app = await createTestApp();
       try {
         const tenant = await buildTenant(app);

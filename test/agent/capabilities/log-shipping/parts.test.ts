@@ -51,7 +51,7 @@ describe('the parts of log shipping', () => {
       return batches;
     };
 
-    it('gives batches of a bounded size, in the order in which they came', async () => {
+    it('returns batches of limited size, in the order of their records', async () => {
       const { spool } = await open();
       const records = Array.from({ length: 250 }, (_, n) => ({ n }));
       for (let from = 0; from < 250; from += 10) await spool.add(records.slice(from, from + 10));
@@ -63,7 +63,7 @@ describe('the parts of log shipping', () => {
       expect((await drain(spool)).map(({ length }) => length)).to.deep.equal([1, 1]);
     });
 
-    it('keeps a batch until it is removed, and adds nothing to it meanwhile', async () => {
+    it('keeps a batch until it is removed, and does not append to it meanwhile', async () => {
       const { spool } = await open();
       await spool.add([1]);
       const first = await spool.oldest();
@@ -73,7 +73,7 @@ describe('the parts of log shipping', () => {
       expect((await spool.oldest())?.records).to.deep.equal([2]);
     });
 
-    it('outlives the agent, and a line that was cut off', async () => {
+    it('survives a restart of the agent and a line that was cut off', async () => {
       const { spool } = await open();
       await spool.add([{ n: 1 }, { n: 2 }]);
       const [file] = await readdir(folder);
@@ -83,7 +83,7 @@ describe('the parts of log shipping', () => {
       expect(await drain(again.spool)).to.deep.equal([[{ n: 1 }, { n: 2 }], [{ n: 4 }]]);
     });
 
-    it('gives up the oldest where there is too much, and says so', async () => {
+    it('drops the oldest records when it is full, and reports that', async () => {
       const { spool, lost } = await open({ maxBytes: 10_000 });
       for (let n = 0; n < 400; n++) await spool.add([{ n, text: 'x'.repeat(40) }]);
       expect(spool.bytes).to.be.at.most(10_000);
@@ -93,7 +93,7 @@ describe('the parts of log shipping', () => {
       expect(left[0]?.n).to.be.greaterThan(100);
     });
 
-    it('goes on where a file has vanished', async () => {
+    it('continues when a file has disappeared', async () => {
       const { spool } = await open({ batchRecords: 1 });
       await spool.add([1, 2]);
       await rm(path.join(folder, (await readdir(folder)).sort()[0]!));
@@ -104,7 +104,7 @@ describe('the parts of log shipping', () => {
   describe('an event', () => {
     const now = Date.parse('2026-05-01T12:00:00Z');
 
-    it('is as the server takes it, whatever the entry was', () => {
+    it('is accepted by the server, whatever the entry was', () => {
       const odd = entry({
         source: '',
         message: `a\0b\ud800${'x'.repeat(40_000)}`,
@@ -117,7 +117,7 @@ describe('the parts of log shipping', () => {
       expect(event).to.include({ source: 'syslog', timestamp: '2026-05-01T12:00:00.000Z' });
     });
 
-    it('is known by its record, so that two lines of one process are two events', () => {
+    it('is identified by its record, so that two lines of one process are two events', () => {
       const [first, second] = [entry({ eventId: 7 }), entry({ eventId: 7 })].map((one) =>
         deviceEvent('System', one, now),
       );
@@ -125,7 +125,7 @@ describe('the parts of log shipping', () => {
       expect(first!.eventId).to.match(/^System:\d+$/);
     });
 
-    it('has a level and a category of the server’s', () => {
+    it('has a level and a category that the server knows', () => {
       const of = (log: string, more: Partial<LogEntry>) => {
         const { level, category } = deviceEvent(log, entry(more), now);
         return [level, category];
@@ -137,7 +137,7 @@ describe('the parts of log shipping', () => {
       expect(of('syslog', { category: '', source: 'cron' })).to.deep.equal(['error', 'system']);
     });
 
-    it('of a clock that is ahead happened by now', () => {
+    it('from a clock that is ahead gets the present time', () => {
       const ahead = entry({ timeCreated: '2031-01-01T00:00:00Z' });
       expect(deviceEvent('System', ahead, now).timestamp).to.equal('2026-05-01T12:00:00.000Z');
     });
@@ -173,7 +173,7 @@ describe('the parts of log shipping', () => {
       warnings.length = 0;
     });
 
-    it('is told once, oldest first, also to an agent that was started anew', async () => {
+    it('is sent once, oldest first, also after a restart of the agent', async () => {
       const log = [entry({ message: 'one' }), entry({ message: 'two' })];
       const reader = logOf(() => log);
       const machine = collector(reader, ['System']);
@@ -185,7 +185,7 @@ describe('the parts of log shipping', () => {
       expect(events.map(({ message }) => message)).to.deep.equal(['one', 'two', 'late']);
     });
 
-    it('is not taken for told where it could not be kept', async () => {
+    it('does not count as sent when it could not be stored', async () => {
       const machine = collector(
         logOf(() => [entry({ message: 'kept at last' })]),
         ['System'],
@@ -205,7 +205,7 @@ describe('the parts of log shipping', () => {
       expect(events).to.have.length(1);
     });
 
-    it('is found in the other logs where one is missing and one cannot be read', async () => {
+    it('is found in the other logs when one is missing and one cannot be read', async () => {
       const asked: string[] = [];
       const log = [entry()];
       const machine = collector(
@@ -219,7 +219,7 @@ describe('the parts of log shipping', () => {
       expect(asked).to.deep.equal(['syslog', 'broken', 'System', 'broken', 'System']);
     });
 
-    it('of the last hour is told the first time, and marks go on where nothing happens', () => {
+    it('covers the last hour in the first round, and marks advance without new entries', () => {
       const now = Date.parse('2026-05-01T12:00:00Z');
       const before = { at: now - 3_600_000, ids: [1] };
       expect(markAfter({ before, entries: [], isWhole: true, now }).at).to.equal(now - 600_000);
@@ -231,7 +231,7 @@ describe('the parts of log shipping', () => {
       });
     });
 
-    it('is looked for in logs that hold everything once', () => {
+    it('is searched in logs that together hold everything once', () => {
       expect(shippedLogs('linux')).to.include('System').and.include('syslog');
       expect(shippedLogs('win32')).to.include('Security');
       expect(shippedLogs('darwin')).to.deep.equal(['Errors']);
@@ -246,7 +246,7 @@ describe('the parts of log shipping', () => {
         () => 0.5,
       );
 
-    it('decides what becomes of the batch', () => {
+    it('decides what happens to the batch', () => {
       expect(verdict(201)).to.deep.equal({ do: 'done' });
       const details = [
         { path: 'body.events.3.message', message: 'x' },

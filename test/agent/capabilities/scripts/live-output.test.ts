@@ -6,8 +6,8 @@ import { eventually } from '../../../support/eventually.ts';
 
 type Row = CommandRow<'script.run'>;
 
-describe('the output of a script for those who watch', () => {
-  it('waits bounded while the hub does not take a frame, and says what it left out', async () => {
+describe('the streamed output of a script', () => {
+  it('is bounded while the hub does not accept a frame, and says how much was omitted', async () => {
     const frames: (readonly Row[])[] = [];
     let take = () => {};
     const live = new LiveOutput((rows) => {
@@ -43,7 +43,7 @@ describe('the output of a script for those who watch', () => {
     expect(text.endsWith('last')).to.equal(true);
   });
 
-  it('is in frames of a bounded number of rows when the streams take turns', async () => {
+  it('is sent in frames of limited length when the streams alternate', async () => {
     const frames: (readonly Row[])[] = [];
     const live = new LiveOutput(async (rows) => void frames.push(rows));
     for (let index = 0; index < 5000; index++) live.add(index % 2 === 0 ? 'stderr' : 'stdout', `${index}\n`);
@@ -53,8 +53,8 @@ describe('the output of a script for those who watch', () => {
   });
 });
 
-describe('the output of a script for its result', () => {
-  it('is the same however the bytes come', () => {
+describe('the output of a script in its result', () => {
+  it('does not depend on how the bytes are chunked', () => {
     const text = `${'aé😀\u0001'.repeat(60_000)}end`;
     const whole = new CapturedOutput();
     whole.add(Buffer.from(text));
@@ -69,7 +69,7 @@ describe('the output of a script for its result', () => {
     }
   });
 
-  it('is whole up to the limit', () => {
+  it('is complete up to the limit', () => {
     const captured = new CapturedOutput();
     captured.add(Buffer.from('x'.repeat(SCRIPT_OUTPUT_MAX)));
     expect(captured.end()).to.deep.equal({ text: 'x'.repeat(SCRIPT_OUTPUT_MAX), isCut: false });

@@ -91,7 +91,7 @@ describe('scripts on the agent', function () {
     return existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
   };
 
-  it('run in bash and in python, with both streams and the exit code told apart', async () => {
+  it('run in bash and in python, with separate streams and the exit code', async () => {
     expect(await run('echo out; echo err >&2; exit 3')).to.deep.equal({
       exitCode: 3,
       stdout: 'out\n',
@@ -108,7 +108,7 @@ describe('scripts on the agent', function () {
     expect((await run('kill -9 $$')).exitCode).to.equal(null);
   });
 
-  it('get their parameters as they are, whatever is in them', async () => {
+  it('get their parameters unchanged, whatever they contain', async () => {
     const value = `a "b" 'c' $(touch ${folder}/injected) \`x\`; é\n2`;
     const { stdout } = await run('printf %s "$PARAM_name"', { parameters: { name: value, other: '' } });
     expect(stdout).to.equal(value);
@@ -117,7 +117,7 @@ describe('scripts on the agent', function () {
     expect(existsSync(path.join(folder, 'injected'))).to.equal(false);
   });
 
-  it('lie where only the agent can read, work in an empty folder, read nothing, and leave nothing', async () => {
+  it('are stored where only the agent can read, run in an empty folder without input, and leave no files', async () => {
     const { stdout } = await run(
       'stat -c "%a" "$0" "$(dirname "$0")" .; pwd; ls -A; wc -c < /dev/stdin; mkdir -p x/y; echo 1 > x/y/z',
     );
@@ -130,7 +130,7 @@ describe('scripts on the agent', function () {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('are shown while they run', async () => {
+  it('stream their output while they run', async () => {
     const id = await begin('for i in 1 2 3; do echo $i; sleep 0.4; done');
     await eventually(rowsOf, (rows) => rows.length > 0, 2000);
     expect(hub.results).to.have.length(0);
@@ -142,14 +142,14 @@ describe('scripts on the agent', function () {
     expect(hub.rows.length).to.be.within(2, 4);
   });
 
-  it('may print anything: what is no text is replaced', async () => {
+  it('may print anything: invalid text is replaced', async () => {
     const { stdout } = await run(String.raw`printf 'a\0b\xff\xc3(\xed\xa0\x80|\xf0\x9f\x98\x80'`);
     expect(stdout).to.match(/^a\uFFFDb\uFFFD+\(\uFFFD+\|😀$/);
     await resultOf(await begin(`python3 -c 'import sys; sys.stdout.buffer.write(bytes([0])*50)'`));
     for (const { text } of rowsOf()) expect(text).not.to.contain('\0');
   });
 
-  it('keep characters whole that come in pieces', async () => {
+  it('keep characters intact that arrive in pieces', async () => {
     const python = [
       'import sys, time',
       'for byte in "é😀".encode() * 3:',
@@ -163,7 +163,7 @@ describe('scripts on the agent', function () {
     ).to.equal('é😀'.repeat(3));
   });
 
-  it('keep the end of what is too long, and say so', async () => {
+  it('keep the end of output that is too long, and mark it as truncated', async () => {
     const { stdout, stderr, truncated } = await run('seq 1 60000; echo end; echo small >&2');
     expect(stdout).to.have.length(SCRIPT_OUTPUT_MAX);
     expect(stdout.endsWith('59999\n60000\nend\n')).to.equal(true);
@@ -186,7 +186,7 @@ describe('scripts on the agent', function () {
     expect(hub.sockets).to.have.length(1);
   });
 
-  it('may flood both streams: memory stays flat, frames few, and the end is kept', async () => {
+  it('may flood both streams: memory stays bounded, frames are few, and the end is kept', async () => {
     const content =
       'head -c 50000000 /dev/zero | tr "\\0" y >&2 & yes 0123456789 | head -c 50000000; wait; echo end';
     const before = process.memoryUsage().rss;
@@ -223,7 +223,7 @@ describe('scripts on the agent', function () {
       `(trap '' TERM; while :; do sleep 0.1; done) & echo $! > "$PARAM_pids"; echo $$ >> "$PARAM_pids"; echo so far; wait`,
     ],
   ] as const) {
-    it(`are ended with all they started when their time is up: one ${what}`, async () => {
+    it(`are stopped with all their processes when their time is over: one ${what}`, async () => {
       const pids = path.join(folder, 'pids');
       const startedAt = Date.now();
       const result = await resultOf(await begin(content, { timeoutSeconds: 1, parameters: { pids } }));
@@ -239,7 +239,7 @@ describe('scripts on the agent', function () {
       );
     });
 
-    it(`are ended in under a second when they are cancelled: one ${what}`, async () => {
+    it(`are stopped in under a second when they are cancelled: one ${what}`, async () => {
       const pids = path.join(folder, 'pids');
       const id = await begin(content, { parameters: { pids } });
       const alive = (
@@ -265,7 +265,7 @@ describe('scripts on the agent', function () {
     });
   }
 
-  it('are not waited for by what they leave running with their output open', async () => {
+  it('end although they leave processes running that hold their output open', async () => {
     const startedAt = Date.now();
     const { stdout, exitCode } = await run('sleep 20 & echo started');
     expect([stdout, exitCode]).to.deep.equal(['started\n', 0]);
@@ -287,7 +287,7 @@ describe('scripts on the agent', function () {
     expect(hub.results[0]!.error!.code).to.equal('INTERRUPTED');
   });
 
-  it('in a language that this machine does not have are refused by name', async () => {
+  it('are refused in a language that this machine does not support', async () => {
     await agent.stop();
     const { bash } = await findInterpreters();
     await start(bash === undefined ? {} : { bash });
@@ -297,12 +297,12 @@ describe('scripts on the agent', function () {
     expect(error!.message).to.contain('powershell');
   });
 
-  it('are not offered where there is nothing to run them', async () => {
+  it('are not offered without an interpreter', async () => {
     const scripts = new ScriptFolder(folder, () => {});
     expect(Object.keys(scriptHandlers(await findInterpreters(folder), scripts))).to.deep.equal([]);
   });
 
-  it('are told in words when their interpreter is gone', async () => {
+  it('fail with a message when their interpreter was removed', async () => {
     await agent.stop();
     const { bash } = await findInterpreters();
     await start({ bash: { ...bash!, command: '/no/such/bash' } });
@@ -311,7 +311,7 @@ describe('scripts on the agent', function () {
     expect(error!.message).to.contain('could not be started');
   });
 
-  it('find the first program of their language on the search path that can be run', async () => {
+  it('use the first executable of their language on the search path', async () => {
     const bin = path.join(folder, 'bin');
     await mkdir(bin);
     await writeFile(path.join(bin, 'bash'), 'not executable', { mode: 0o600 });
@@ -325,7 +325,7 @@ describe('scripts on the agent', function () {
     expect(commands).to.deep.equal({ python: path.join(bin, 'python'), powershell: path.join(bin, 'pwsh') });
   });
 
-  it('that a killed agent left behind are removed by the next start', async () => {
+  it('that a killed agent has left behind are removed at the next start', async () => {
     const left = path.join(folder, 'scripts', 'run-left', 'work');
     await mkdir(left, { recursive: true });
     await new ScriptFolder(folder, () => {}).clear();

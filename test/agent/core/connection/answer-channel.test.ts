@@ -18,15 +18,15 @@ function connection(answers: unknown[]) {
   return { socket: socket as unknown as Socket, sentAt };
 }
 
-describe('the channel on which an agent answers', () => {
-  it('waits as long as the hub asks for before it sends again', async () => {
+describe('the channel for the agent’s messages about commands', () => {
+  it('waits as long as the hub asks before it sends a message again', async () => {
     const busy = { ok: false, error: { code: 'DEVICE_BUSY', message: 'x', retryAfterMs: 900 } };
     const { socket, sentAt } = connection([busy, { ok: true }]);
     await channelOver(socket, 1000).progress(PROGRESS);
     expect((sentAt[1] ?? 0) - (sentAt[0] ?? 0)).to.be.at.least(890);
   });
 
-  it('gives up what the hub refuses for another reason', async () => {
+  it('drops a message that the hub refuses for another reason', async () => {
     const { socket } = connection([{ ok: false, error: { code: 'VALIDATION_FAILED', message: 'x' } }]);
     let failure: unknown;
     await channelOver(socket, 1000)

@@ -52,7 +52,7 @@ describe('the agent’s connection', () => {
     );
   const lastWait = () => agent!.states.filter((state) => state.state === 'waiting').at(-1)!;
 
-  it('says who it is and sends a heartbeat at once', async () => {
+  it('sends its handshake and a heartbeat at once', async () => {
     await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
     await connected();
     expect(hub.sockets[0]!.handshake.auth).to.deep.equal({
@@ -68,7 +68,7 @@ describe('the agent’s connection', () => {
     );
   });
 
-  it('sends heartbeats as often as the hub says', async () => {
+  it('sends heartbeats at the interval that the hub requests', async () => {
     hub.nextInMs = 50;
     await connect();
     await eventually(
@@ -77,7 +77,7 @@ describe('the agent’s connection', () => {
     );
   });
 
-  it('comes back when the hub says, not before', async () => {
+  it('reconnects when the hub has asked it to, not before', async () => {
     hub.refuse = { code: 'BUSY', retryAfterMs: 600 };
     await connect();
     await eventually(
@@ -89,7 +89,7 @@ describe('the agent’s connection', () => {
     expect(Date.now() - hub.refusals[0]!).to.be.within(550, 1500);
   });
 
-  it('stays away long when only people can mend it, and says why', async () => {
+  it('waits long after a refusal that needs a person, and reports the reason', async () => {
     hub.refuse = { code: 'DECOMMISSIONED' };
     await connect();
     await eventually(
@@ -101,7 +101,7 @@ describe('the agent’s connection', () => {
     expect(wait.reason).to.contain('DECOMMISSIONED');
   });
 
-  it('goes when it is sent away and comes back after the time it was told', async () => {
+  it('disconnects on request of the hub, and reconnects after the requested time', async () => {
     await connect();
     await connected();
     const sentAt = Date.now();
@@ -112,7 +112,7 @@ describe('the agent’s connection', () => {
     expect((lastWait() as { reason: string }).reason).to.equal('The server ended the connection (draining).');
   });
 
-  it('leaves by itself when the hub does not close what it has ended', async () => {
+  it('closes the connection itself when the hub has announced the end but does not close it', async () => {
     await connect();
     await connected();
     await hub.sockets[0]!.timeout(1000).emitWithAck('hub:reconnect', { afterMs: 100, reason: 'superseded' });
@@ -120,7 +120,7 @@ describe('the agent’s connection', () => {
     expect(hub.sockets[0]!.connected).to.equal(false);
   });
 
-  it('survives a restart of the server, and does not come back in the same instant', async () => {
+  it('survives a restart of the server, and does not reconnect at the same moment', async () => {
     await connect();
     await connected();
     const { port } = new URL(hub.url);
@@ -131,7 +131,7 @@ describe('the agent’s connection', () => {
     expect(Date.now() - downAt).to.be.greaterThan(200);
   });
 
-  it('drops a connection on which heartbeats get no answer', async function () {
+  it('drops a connection on which heartbeats are not acknowledged', async function () {
     hub.answersHeartbeats = false;
     await connect();
     await connected();
@@ -143,7 +143,7 @@ describe('the agent’s connection', () => {
     expect(hub.heartbeats).to.have.length(2);
   });
 
-  it('runs commands side by side and answers each under its own id, in order', async () => {
+  it('runs commands concurrently and sends the rows of each under its own id, in order', async () => {
     await connect({
       'eventlogs.query': async ({ text }, { row }) => {
         for (let i = 0; i < 250; i++) await row(entry(i, text));
@@ -174,7 +174,7 @@ describe('the agent’s connection', () => {
     ]);
   });
 
-  it('keeps frames small however large the rows', async () => {
+  it('keeps frames small, however large the rows are', async () => {
     await connect({
       'eventlogs.query': async (_query, { row }) => {
         for (let i = 0; i < 40; i++) await row(entry(i, 'x'.repeat(32_000)));
@@ -204,7 +204,7 @@ describe('the agent’s connection', () => {
     expect(hub.results.map((result) => result.id)).to.deep.equal([id, id]);
   });
 
-  it('cancels at once', async () => {
+  it('cancels a query at once', async () => {
     let aborted = 0;
     const runner = await connect({
       'eventlogs.tail': (_query, { signal }) =>
@@ -231,7 +231,7 @@ describe('the agent’s connection', () => {
     );
   });
 
-  it('ends what it does when the connection is lost', async () => {
+  it('ends its queries when the connection is lost', async () => {
     let aborted = false;
     const runner = await connect({
       'eventlogs.tail': (_query, { signal }) =>
@@ -255,7 +255,7 @@ describe('the agent’s connection', () => {
     );
   });
 
-  it('stops reading before the deadline, so that what it has gets home', async () => {
+  it('stops reading before the deadline, so that the partial result arrives', async () => {
     await connect({
       'eventlogs.query': async (_query, { timeUp, row }) => {
         await row(entry(1));
@@ -281,7 +281,7 @@ describe('the agent’s connection', () => {
     ['an hour behind', 3_600_000],
     ['an hour ahead', -3_600_000],
   ] as const) {
-    it(`keeps to the server’s deadline with a clock that is ${clockIs}`, async () => {
+    it(`meets the server’s deadline with a clock that is ${clockIs}`, async () => {
       hub.clockAheadMs = clockAheadMs;
       hub.heartbeatAnswerMs = 200;
       await connect({
@@ -306,7 +306,7 @@ describe('the agent’s connection', () => {
     });
   }
 
-  it('names what it cannot do, what it cannot read and what went wrong', async () => {
+  it('reports unsupported types, invalid payloads and failures with their codes', async () => {
     await connect({
       'eventlogs.list': () => Promise.reject(new Error('disk on fire')),
       'eventlogs.get': () => Promise.reject(new AgentError('LOG_NOT_FOUND', 'no such log')),
@@ -330,7 +330,7 @@ describe('the agent’s connection', () => {
     }
   });
 
-  it('refuses frames it cannot read, and goes on', async () => {
+  it('refuses invalid frames and continues', async () => {
     await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
     await connected();
     const socket = hub.sockets[0]!;
@@ -350,7 +350,7 @@ describe('the agent’s connection', () => {
     );
   });
 
-  it('takes on eight commands at once, and says so of a ninth', async () => {
+  it('runs eight queries at once, and refuses a ninth as busy', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -374,7 +374,7 @@ describe('the agent’s connection', () => {
 describe('back-off', () => {
   const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-  it('grows with each failure, up to about a minute, and is never nothing', () => {
+  it('grows with each failure up to about a minute, and is never zero', () => {
     fc.assert(
       fc.property(fc.nat(10_000), random, (tries, number) => {
         const delay = reconnectDelay(tries, () => number);
@@ -386,13 +386,13 @@ describe('back-off', () => {
     );
   });
 
-  it('spreads a fleet that was cut off at once', () => {
+  it('spreads a fleet that was disconnected at once', () => {
     const delays = Array.from({ length: 1000 }, () => reconnectDelay(3));
     const inOneSecond = delays.filter((delay) => delay < 1250).length;
     expect(inOneSecond).to.be.below(250);
   });
 
-  it('keeps to what the server asked for, and a little more', () => {
+  it('is at least the time that the server has asked for, and a little longer', () => {
     fc.assert(
       fc.property(fc.nat(10_000_000), random, (afterMs, number) => {
         expect(requestedDelay(afterMs, () => number)).to.be.within(afterMs, afterMs * 1.2 + 1);
@@ -400,7 +400,7 @@ describe('back-off', () => {
     );
   });
 
-  it('waits minutes when only people can help, and keeps heartbeats near their time', () => {
+  it('lasts minutes after a refusal that needs a person, and keeps heartbeats near their time', () => {
     fc.assert(
       fc.property(fc.nat(1000), random, (tries, number) => {
         expect(refusedDelay(tries, () => number)).to.be.within(90_000, 1_200_000);

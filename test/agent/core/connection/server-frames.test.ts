@@ -14,7 +14,7 @@ import { startTestAgent, temporaryFolder, type TestAgent } from '../../support/t
 const HOUR_MS = 3_600_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-describe('agent: what a server sends is believed within bounds', () => {
+describe('agent: messages of the server are checked', () => {
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent | undefined;
@@ -42,7 +42,7 @@ describe('agent: what a server sends is believed within bounds', () => {
   };
 
   for (const answer of [{ ok: 'yes' }, { ok: false }, {}, null, 'ok']) {
-    it(`does not take ${JSON.stringify(answer)} for the acknowledgement of a result`, async () => {
+    it(`does not accept ${JSON.stringify(answer)} as the acknowledgement of a result`, async () => {
       await start();
       let results = 0;
       hub.sockets[0]!.removeAllListeners('command:result').on('command:result', (_message, ack) => {
@@ -63,7 +63,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     });
   }
 
-  it('beats neither without a pause nor never, however long the server asks it to wait', async () => {
+  it('limits the heartbeat interval that the server can ask for', async () => {
     hub.nextInMs = 1e12;
     await start();
     await eventually(
@@ -81,7 +81,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     }
   });
 
-  it('shows no text of the server in the place of the time of the last heartbeat', async () => {
+  it('never shows text of the server as the time of the last heartbeat', async () => {
     hub.answersHeartbeats = false;
     await start();
     hub.sockets[0]!.removeAllListeners('heartbeat').on('heartbeat', (_message, ack) => {
@@ -95,7 +95,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     expect(Math.abs(Date.parse(last!) - Date.now())).to.be.below(60_000);
   });
 
-  it('calls nothing that the server sends in the place of an acknowledgement', async () => {
+  it('ignores anything that the server sends in place of an acknowledgement function', async () => {
     await start();
     for (const event of ['command', 'command:cancel', 'hub:reconnect']) {
       hub.sockets[0]!.emit(event, {}, 'no function');
@@ -103,7 +103,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     expect(await hub.receipt('agent.set-auto-update', { enabled: true })).to.deep.equal({ ok: true });
   });
 
-  it('keeps no work that is larger than anything a server has to send', async () => {
+  it('refuses a command that is larger than any valid one', async () => {
     await start();
     const receipt = await hub.receipt('agent.set-auto-update', {
       enabled: true,
@@ -113,7 +113,7 @@ describe('agent: what a server sends is believed within bounds', () => {
     expect(await hub.receipt('agent.set-auto-update', { enabled: true })).to.deep.equal({ ok: true });
   });
 
-  it('does not take an impossible time of the server for the time', () => {
+  it('ignores an impossible time of the server', () => {
     for (const at of [
       '+275760-09-13T00:00:00.000Z',
       '0000-01-01T00:00:00.000Z',
@@ -135,7 +135,7 @@ describe('agent: durations while the clock of the machine is set', () => {
   });
   afterEach(() => clock.restore());
 
-  it('rows that somebody waits for are sent when they are due, also after the clock went back', async () => {
+  it('sends rows when they are due, also after the clock was set back', async () => {
     const frames: CommandRows[] = [];
     const channel: AnswerChannel = {
       rows: async (frame) => void frames.push(frame),
@@ -167,7 +167,7 @@ describe('agent: durations while the clock of the machine is set', () => {
     expect(frames.at(-1)?.done).to.equal(true);
   });
 
-  it('what is over is remembered, also where the clock is set ahead by years', async () => {
+  it('remembers delivered commands, also when the clock is set ahead by years', async () => {
     const serverClock = new ServerClock();
     serverClock.startReading()(new Date().toISOString());
     const store = new CommandStore(memoryJournal(), { now: () => serverClock.now() });

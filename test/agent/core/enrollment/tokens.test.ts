@@ -75,7 +75,7 @@ describe('the agent’s tokens', function () {
       (is) => is,
     );
 
-  it('are two after a rotation; the next connection uses the new one and keeps only that', async () => {
+  it('are two after a rotation; the next connection uses the new one and drops the other', async () => {
     await rotateToken(dataDir);
     const { token, nextToken } = await kept();
     expect(token).to.equal(device.token);
@@ -90,7 +90,7 @@ describe('the agent’s tokens', function () {
     expect([await isGood(device.token), await isGood(after.token)]).to.deep.equal([false, true]);
   });
 
-  it('do not suffer from an answer that was lost', async () => {
+  it('stay valid when the response to a rotation was lost', async () => {
     await askServer(device.token);
     await connect();
     await connected();
@@ -99,7 +99,7 @@ describe('the agent’s tokens', function () {
     expect(await isGood(nextToken!)).to.equal(true);
   });
 
-  it('fall back to the old one where the new one is refused, and drop that', async () => {
+  it('fall back to the old one when the new one is refused, and drop the new one', async () => {
     await rotateToken(dataDir);
     // A second rotation, whose answer was lost, has made the first one's token worthless.
     await askServer(device.token);
@@ -110,7 +110,7 @@ describe('the agent’s tokens', function () {
     expect(agent!.states.filter(({ state }) => state === 'waiting')).to.have.length(1);
   });
 
-  it('work on when it could not be written down that the new one was used', async () => {
+  it('keep working when the use of the new one could not be stored', async () => {
     const used = await askServer(device.token);
     expect(await isGood(used)).to.equal(true);
     await keep({ nextToken: used });
@@ -125,7 +125,7 @@ describe('the agent’s tokens', function () {
     expect(await isGood(nextToken!)).to.equal(true);
   });
 
-  it('are both kept while the server takes neither, and tried again', async () => {
+  it('are both kept and tried again while the server accepts neither', async () => {
     await keep({ token: 'first', nextToken: 'second' });
     await connect();
     await eventually(
@@ -145,7 +145,7 @@ describe('the agent’s tokens', function () {
     expect(tried).to.deep.equal(['second', 'first', 'second', 'first']);
   });
 
-  it('are those of a running agent’s file at each connection, and outlive a file that cannot be read', async () => {
+  it('are read from the file for each connection, and survive a file that cannot be read', async () => {
     const tokens = new KeptTokens(dataDir, await kept());
     await rotateToken(dataDir);
     const { nextToken } = await kept();
@@ -159,7 +159,7 @@ describe('the agent’s tokens', function () {
     expect(await tokens.current()).to.equal(nextToken);
   });
 
-  it('stay two when the new one came while the old one was being taken', async () => {
+  it('stay two when the new one arrives while the old one is being accepted', async () => {
     const tokens = new KeptTokens(dataDir, await kept());
     const token = await tokens.current();
     await rotateToken(dataDir);
@@ -167,7 +167,7 @@ describe('the agent’s tokens', function () {
     expect((await kept()).nextToken).to.equal(await tokens.current());
   });
 
-  it('are rotated by themselves after thirty days, once', async () => {
+  it('are rotated automatically and once after thirty days', async () => {
     await rotateOldToken(dataDir, Date.now() + 29 * DAY_MS);
     expect((await kept()).nextToken).to.equal(undefined);
     await rotateOldToken(dataDir, Date.now() + 30 * DAY_MS + 1000);
@@ -182,7 +182,7 @@ describe('the agent’s tokens', function () {
     expect((await kept()).nextToken).to.equal(undefined);
   });
 
-  it('stay as they are when the server is away or refuses, and the failure has its exit code', async () => {
+  it('stay unchanged when the server is unreachable or refuses, with an exit code for each failure', async () => {
     const cases = [
       [{ server: 'http://127.0.0.1:1' }, 3],
       [{ token: 'unknown' }, 4],
@@ -197,7 +197,7 @@ describe('the agent’s tokens', function () {
     }
   });
 
-  it('are rotated by a command, which prints neither', async () => {
+  it('are rotated by a command that prints neither', async () => {
     const rotated = await agentCommand(['rotate-token', '--data-dir', dataDir]);
     expect(rotated.code, rotated.output).to.equal(0);
     const file = await readFile(path.join(dataDir, 'credentials.json'), 'utf8');

@@ -52,7 +52,7 @@ describe('agent: the address of its server', () => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
 
-  it('is secure over https, and over http only to this machine', () => {
+  it('is secure with https, and with http only on this machine', () => {
     const secure = [
       'https://rmm.example.com',
       'http://localhost:3000',
@@ -71,7 +71,7 @@ describe('agent: the address of its server', () => {
     expect(insecure.filter((url) => isSecureServer(url))).to.deep.equal([]);
   });
 
-  it('must be https off this machine to enroll, unless a laboratory says otherwise', async () => {
+  it('must be https to enroll at another machine, except with --insecure-http', async () => {
     const enrolling = ['enroll', '--server', 'http://192.0.2.1:1', '--key', 'k', '--data-dir', folder];
     const refused = await agentCommand(enrolling);
     expect([refused.code, refused.output.includes('must begin with https://')], refused.output).to.deep.equal(
@@ -83,7 +83,7 @@ describe('agent: the address of its server', () => {
     }
   });
 
-  it('keeps the agent from starting where it is insecure and nobody has said that it may be', async () => {
+  it('prevents the agent from starting when it is insecure and that was not allowed', async () => {
     await saveCredentials(folder, {
       ...ENROLLED,
       server: 'http://192.0.2.1:1',
@@ -94,7 +94,7 @@ describe('agent: the address of its server', () => {
     expect([code, output.includes('must begin with https://')], output).to.deep.equal([4, true]);
   });
 
-  it('never follows a redirect, which would take the token and what is sent elsewhere', async () => {
+  it('is never changed by a redirect, which would send the token elsewhere', async () => {
     const heard: string[] = [];
     const other = await serve((request, response) => {
       heard.push(request.url ?? '');
@@ -110,7 +110,7 @@ describe('agent: the address of its server', () => {
     expect(heard).to.deep.equal([]);
   });
 
-  it('names the hub by a path or by an address of the same host, and no other is followed', () => {
+  it('accepts a path or an address of the same host for the hub, and ignores others', () => {
     const of = (hubUrl: string) => hubPathOf('https://rmm.example.com', hubUrl);
     expect(of('/hub')).to.deep.equal({ path: '/hub' });
     expect(of('/other/hub')).to.deep.equal({ path: '/other/hub' });
@@ -129,7 +129,7 @@ describe('agent: the address of its server', () => {
     }
   });
 
-  it('stays that of the enrollment, whatever address of the hub the server names', async () => {
+  it('stays that of the enrollment, whatever hub address the server sends', async () => {
     const warnings: string[] = [];
     const config = { heartbeatSeconds: 60, hubUrl: 'http://evil.example.com/hub' };
     const server = await serve(json(201, { ...ENROLLED, config }));
@@ -138,7 +138,7 @@ describe('agent: the address of its server', () => {
     expect(warnings.join()).to.contain('evil.example.com');
   });
 
-  it('is believed in what it answers only within bounds', async () => {
+  it('limits the responses that it accepts', async () => {
     const long = await serve(json(403, { error: `\u001B[31m${'x'.repeat(5000)}` }));
     const { refusal } = await post(long, '/agents/enroll', { body: REQUEST });
     expect(refusal).to.have.length.below(600).and.not.to.contain('\u001B');

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
 
-describe('the agent’s idea of the server’s time', () => {
-  it('is its own until the server has told, and whoever waits is told then, or after a time', async () => {
+describe('the agent’s estimate of the server’s time', () => {
+  it('is the local time until the first reading, for which callers can wait a limited time', async () => {
     const clock = new ServerClock();
     expect(Math.abs(clock.now() - Date.now())).to.be.below(100);
     const startedAt = Date.now();
@@ -18,7 +18,7 @@ describe('the agent’s idea of the server’s time', () => {
     expect(clock.timestamp()).to.match(/^2031-01-01T00:00:00\.\d{3}Z$/);
   });
 
-  it('is never further off than the quickest answer took, and never gets worse', () => {
+  it('is never less accurate than the fastest round trip, and never becomes worse', () => {
     const trips = fc.array(fc.tuple(fc.nat(10_000), fc.nat(10_000)), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(trips, fc.integer({ min: -1e12, max: 1e12 }), (list, offset) => {

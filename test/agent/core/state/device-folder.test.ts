@@ -21,7 +21,7 @@ const CREDENTIALS = {
   enrolledAt: '2026-01-01T00:00:00.000Z',
 };
 
-describe('agent: what belongs to one device', () => {
+describe('agent: the folder of a device', () => {
   let folder: string;
   let remove: () => Promise<void>;
 
@@ -30,7 +30,7 @@ describe('agent: what belongs to one device', () => {
   });
   afterEach(() => remove());
 
-  it('has a folder of its own for each device and each server, and finds it again', async () => {
+  it('is separate for each device and server, and is found again', async () => {
     const own = await openDeviceFolder(folder, A);
     await writeFile(path.join(own, 'commands.journal'), 'a');
     const others = [
@@ -44,14 +44,14 @@ describe('agent: what belongs to one device', () => {
     expect((await stat(own)).mode & 0o777).to.equal(0o700);
   });
 
-  it('takes over the files of an agent that had none', async () => {
+  it('receives the files of an earlier release, which had no such folder', async () => {
     await writeFile(path.join(folder, 'commands-d.journal'), 'journal');
     await mkdir(path.join(folder, 'shipping/d/events'), { recursive: true });
     const own = await openDeviceFolder(folder, A);
     expect(await readdir(own)).to.have.members(['commands.journal', 'shipping']);
   });
 
-  it('is forgotten a month after the machine was that device, and what waits to be sent at once', async () => {
+  it('is removed a month after the machine was that device, its unsent records at once', async () => {
     const own = await openDeviceFolder(folder, A);
     await mkdir(path.join(own, 'shipping'));
     await writeFile(path.join(own, 'commands.journal'), '');
@@ -64,7 +64,7 @@ describe('agent: what belongs to one device', () => {
     expect(await readdir(path.join(folder, 'devices'))).to.have.length(1);
   });
 
-  it('is not changed by the agent of a former device: a new enrollment stays', async () => {
+  it('keeps a new enrollment when the agent of the former device writes its credentials', async () => {
     await saveCredentials(folder, CREDENTIALS);
     const tokens = new KeptTokens(folder, CREDENTIALS);
     const enrolled = { ...CREDENTIALS, deviceId: 'other', token: 'of-another' };
@@ -75,7 +75,7 @@ describe('agent: what belongs to one device', () => {
     expect(await tokens.current()).to.equal('next');
   });
 
-  it('keeps all changes of its credentials, whoever makes them at once', async () => {
+  it('keeps simultaneous changes of the credentials', async () => {
     await saveCredentials(folder, CREDENTIALS);
     await Promise.all(
       Array.from({ length: 8 }, () =>
