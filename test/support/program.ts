@@ -16,20 +16,21 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-interface Options {
+export interface ProgramOptions {
   env: NodeJS.ProcessEnv;
   /** A program that sets the stage and then becomes ours. */
   through?: string[];
+  /** The Node that runs it. */
+  node?: string;
 }
 
 /** @param entry  below the root of the repository */
-export function runProgram(entry: string, args: string[], { env, through = [] }: Options): Program {
-  const [command = process.execPath, ...words] = [
-    ...through,
-    process.execPath,
-    ...programArguments(entry),
-    ...args,
-  ];
+export function runProgram(
+  entry: string,
+  args: string[],
+  { env, through = [], node = process.execPath }: ProgramOptions,
+): Program {
+  const [command = node, ...words] = [...through, node, ...programArguments(entry), ...args];
   const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], env });
   running.add(child);
   child.once('close', () => running.delete(child));

@@ -1,3 +1,4 @@
+import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { prefetchNameIndex } from './prefetch-name-index.ts';
@@ -95,7 +96,9 @@ export class AuditSealer {
     } catch (error) {
       this.#delay = longer(this.#delay, this.#timing);
       this.#retryAt = performance.now() + this.#delay;
-      this.#options.log.error({ err: error, retryMs: this.#delay }, 'audit.not_sealed');
+      // An unreachable database is reported where it is used, and the entries wait in it.
+      const level = isDatabaseAway(error) ? 'warn' : 'error';
+      this.#options.log[level]({ err: error, retryMs: this.#delay }, 'audit.not_sealed');
     }
   }
 

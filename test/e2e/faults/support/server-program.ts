@@ -2,6 +2,7 @@ import type { TestDatabase } from '../../../support/test-postgres.ts';
 import { call, type Answer, type CallOptions } from '../../../support/test-app.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { killProgram, runProgram } from '../../../support/program.ts';
+import { linesOf } from '../../../support/started-server.ts';
 
 /** A server as it is started in earnest: a process of its own, which nobody looks into. */
 export interface ServerProgram {
@@ -84,11 +85,3 @@ const callOnce = (url: string, method: string, options: CallOptions = {}): Promi
     ...options,
     headers: { ...options.headers, connection: 'close' },
   });
-
-function linesOf(text: string): Record<string, unknown>[] {
-  // The last one may not be whole yet.
-  const whole = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
-  return whole
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
-}

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
-import { SigningKeys } from '../../../../src/features/audit/index.ts';
+import { AuditSealer, SigningKeys } from '../../../../src/features/audit/index.ts';
+import { openPool } from '../../../../src/platform/db/pool.ts';
 import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
 import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
 import { newId } from '../../../../src/platform/ids.ts';
@@ -147,6 +148,20 @@ describe('the audit sealer', () => {
       (n) => n === 0,
     );
     expect((await check()).faults).to.deep.equal([]);
+  });
+
+  it('warns while the database is away, which is no fault that someone must repair here', async () => {
+    const { log, lines } = recordingLog();
+    const away = openPool('postgres://svc_app@127.0.0.1:1/away', { max: 1, name: 'away' });
+    const sealer = new AuditSealer({ db: away, keys: bench.keys, log, timing: { sweepMs: 3_600_000 } });
+    try {
+      await sealer.flush();
+      const [line] = lines.filter(({ event }) => event === 'audit.not_sealed');
+      expect(line?.['level']).to.equal('warn');
+    } finally {
+      await sealer.close();
+      await away.destroy();
+    }
   });
 
   it('does not let a chain that is damaged keep the others waiting', async () => {
