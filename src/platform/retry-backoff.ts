@@ -26,6 +26,10 @@ export class RetryBackoff {
     return this.#failed.has(key);
   }
 
+  keys(): string[] {
+    return [...this.#failed.keys()];
+  }
+
   /** Whether the delay of this key is over. */
   isDue(key: string): boolean {
     const found = this.#failed.get(key);

@@ -1,30 +1,35 @@
 import type { Db } from '../../platform/db/pool.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import {
   BATCH_SIZE,
-  RAISE_DISK,
+  type Coverage,
+  raiseDisk,
   raiseOffline,
-  RESOLVE_DISK,
-  RESOLVE_UNWATCHED,
+  resolveDisk,
   resolveOffline,
+  resolveUnmonitored,
 } from './alert-rules.ts';
 
 export interface RoundTiming {
   everyMs: number;
-  /** How often everything is looked at, and not only what has changed. */
+  /** How often a round examines everything instead of only what changed. */
   wholeEveryMs: number;
+  /** The first delay before an organization that failed is evaluated again. */
+  retryMs?: number;
 }
 
 const TIMING: RoundTiming = { everyMs: 30_000, wholeEveryMs: 600_000 };
 
-/** After so long without a round nobody was watching: the servers were down. */
+/** After this time without a round, the servers must have been down. */
 const GAP = `interval '90 seconds'`;
-/** What the fleet has to come back after that, before anybody is told who did not. */
+/** After an outage the fleet has this time to reconnect before offline alerts are raised. */
 const GRACE = `interval '10 minutes'`;
-/** How long ago a server has just started. */
+/** How long a server counts as just started. */
 const STARTING_MS = 120_000;
-/** A server that starts over and over again does not put that off for ever. */
+/** A server that restarts repeatedly cannot postpone the alerts forever. */
 const GRACE_AT_MOST_EVERY = `interval '1 hour'`;
 
 export interface Round {
@@ -35,13 +40,17 @@ export interface Round {
 
 interface Locked {
   isWhole: boolean;
-  /** Devices are still given time to come back. */
+  /** Devices still have time to reconnect. */
   isEarly: boolean;
 }
 
 /**
- * Looks for what alerts are raised for, round after round. Servers on one database take turns: whoever holds the row
- * of `alert_rounds` looks, in one transaction with what it raises, so a server that dies has left nothing half done.
+ * Evaluates the alert rules in regular rounds. Servers on one database take turns: a round holds the row of
+ * `alert_rounds` and is one transaction, so a server that dies leaves nothing half done.
+ *
+ * A round evaluates all organizations together. If that fails, it evaluates them one by one; an organization that fails
+ * alone is set aside, excluded from the following rounds, and retried with growing delays. One tenant's data therefore
+ * never stops the alerts of others.
  */
 export class AlertRounds {
   readonly #db: Db;
@@ -49,6 +58,7 @@ export class AlertRounds {
   readonly #timing: RoundTiming;
   readonly #startedAt = new Date();
   readonly #startedMs = performance.now();
+  readonly #failing: RetryBackoff;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -57,6 +67,13 @@ export class AlertRounds {
     this.#db = db;
     this.#log = log;
     this.#timing = { ...TIMING, ...timing };
+    const { retryMs } = this.#timing;
+    this.#failing = new RetryBackoff(retryMs === undefined ? {} : { firstMs: retryMs });
+  }
+
+  /** The number of organizations whose alerts cannot be evaluated. An operator must act if it stays above zero. */
+  failing(): number {
+    return this.#failing.size;
   }
 
   start(): void {
@@ -80,24 +97,52 @@ export class AlertRounds {
     await this.#running;
   }
 
-  /** One round, or nothing where another server has just had one or is at it. */
+  /** Runs one round. Returns undefined if another server is running one or has just done so. */
   async round(): Promise<Round | undefined> {
-    return withSystem(this.#db, 'look for what alerts are raised for', async (tx) => {
+    return withSystem(this.#db, 'evaluate the alert rules', async (tx) => {
       const locked = await this.#lock(tx);
       if (locked === undefined) return undefined;
-      const { isWhole, isEarly } = locked;
-      // Statistics know nothing of rows that the statement itself makes: it would read all of them for each.
+      // The statistics do not cover rows that a statement creates itself; without this, it scans all of them per row.
       await tx.raw('set local enable_seqscan = off');
-      let raised = 0;
-      let resolved = await affected(tx, resolveOffline(isWhole));
-      if (!isEarly) raised += await inPortions(tx, raiseOffline(isWhole));
-      if (isWhole) {
-        for (const sql of [RESOLVE_DISK, ...RESOLVE_UNWATCHED]) resolved += await affected(tx, sql);
-        raised += await inPortions(tx, RAISE_DISK);
-      }
-      await tx.raw(`update alert_rounds set through = now() ${isWhole ? ', whole_at = now()' : ''}`);
-      return { isWhole, raised, resolved };
+      const done = await this.#evaluateAll(tx, locked);
+      await tx.raw(`update alert_rounds set through = now() ${locked.isWhole ? ', whole_at = now()' : ''}`);
+      return { isWhole: locked.isWhole, ...done };
     });
+  }
+
+  async #evaluateAll(tx: Tx, round: Locked): Promise<Changes> {
+    const except = this.#failing.keys();
+    const due = except.filter((orgId) => this.#failing.isDue(orgId));
+    let done: Changes;
+    try {
+      done = await tx.transaction((part) => evaluate(part, round, { except }));
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      this.#log.warn({ err: error }, 'alerts.evaluated_one_by_one');
+      done = { raised: 0, resolved: 0 };
+      const failing = new Set(except);
+      for (const orgId of await organizationIds(tx)) {
+        if (!failing.has(orgId)) done = sum(done, await this.#evaluateOne(tx, round, orgId));
+      }
+    }
+    // Evaluated in full, because the rounds in between did not cover them.
+    for (const orgId of due) {
+      done = sum(done, await this.#evaluateOne(tx, { ...round, isWhole: true }, orgId));
+    }
+    return done;
+  }
+
+  async #evaluateOne(tx: Tx, round: Locked, orgId: string): Promise<Changes> {
+    try {
+      const done = await tx.transaction((part) => evaluate(part, round, { only: orgId }));
+      this.#failing.release(orgId);
+      return done;
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      const retryMs = this.#failing.put(orgId);
+      this.#log.warn({ err: error, orgId, retryMs }, 'alerts.organization_failed');
+      return { raised: 0, resolved: 0 };
+    }
   }
 
   async #lock(tx: Tx): Promise<Locked | undefined> {
@@ -125,16 +170,44 @@ export class AlertRounds {
   }
 }
 
-async function affected(tx: Tx, sql: string): Promise<number> {
-  return (await tx.raw<{ rowCount: number }>(sql)).rowCount;
+type Changes = Pick<Round, 'raised' | 'resolved'>;
+
+const sum = (one: Changes, other: Changes): Changes => ({
+  raised: one.raised + other.raised,
+  resolved: one.resolved + other.resolved,
+});
+
+/** A transaction, or a savepoint within one. */
+type Session = Pick<Tx, 'raw'>;
+
+async function evaluate(tx: Session, { isWhole, isEarly }: Locked, coverage: Coverage): Promise<Changes> {
+  const run = (sql: string) => affected(tx, sql, coverage);
+  let raised = 0;
+  let resolved = await run(resolveOffline(isWhole, coverage));
+  if (!isEarly) raised += await inBatches(() => run(raiseOffline(isWhole, coverage)));
+  if (isWhole) {
+    for (const sql of [resolveDisk(coverage), ...resolveUnmonitored(coverage)]) resolved += await run(sql);
+    raised += await inBatches(() => run(raiseDisk(coverage)));
+  }
+  return { raised, resolved };
 }
 
-async function inPortions(tx: Tx, sql: string): Promise<number> {
-  let all = 0;
-  let some = BATCH_SIZE;
-  while (some === BATCH_SIZE) {
-    some = await affected(tx, sql);
-    all += some;
+async function affected(tx: Session, sql: string, { only, except = [] }: Coverage): Promise<number> {
+  const bindings = { ...(only === undefined ? {} : { only }), except: [...except] };
+  return (await tx.raw<{ rowCount: number }>(sql, bindings)).rowCount;
+}
+
+async function inBatches(raiseBatch: () => Promise<number>): Promise<number> {
+  let total = 0;
+  let count = BATCH_SIZE;
+  while (count === BATCH_SIZE) {
+    count = await raiseBatch();
+    total += count;
   }
-  return all;
+  return total;
+}
+
+async function organizationIds(tx: Session): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>('select id from organizations order by id');
+  return rows.map(({ id }) => id);
 }

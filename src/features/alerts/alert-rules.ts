@@ -2,58 +2,71 @@ import { DISK_PERCENT_SQL, OFFLINE_AFTER_SQL } from './alert-settings.service.ts
 import { causeEndedSql, raiseSql, STANDS } from './raise.ts';
 
 /**
- * What the server watches of its devices, as statements about the whole fleet. Each comes in two forms. The short one
- * looks at what has changed since the last round, by index, however many devices there are; the whole one at all that
- * could matter, for what the short one cannot see: other settings, an end of maintenance, a time that was missed.
+ * The rules that raise and resolve alerts, as SQL statements over the whole fleet. The rules for offline devices have two
+ * forms. The incremental form examines, by index, only what changed since the last round, so its cost does not depend on
+ * the size of the fleet. The full form examines everything, including what the incremental form cannot see: changed
+ * settings, the end of maintenance, a missed round.
  */
+
+/** The organizations that a statement covers: one, or all except some. */
+export interface Coverage {
+  only?: string;
+  except?: readonly string[];
+}
+
+/** SQL that limits `column` to the covered organizations, with the fields of the coverage as named bindings. */
+const covered = (column: string, { only, except = [] }: Coverage): string => {
+  if (only !== undefined) return `and ${column} = cast(:only as uuid)`;
+  return except.length === 0 ? '' : `and ${column} <> all(cast(:except as uuid[]))`;
+};
 
 export const OFFLINE = 'device_offline';
 export const DISK = 'disk_full';
 
-/** Raised at once at most; the rest of them follows in the next statement. */
+/** The maximum number of alerts that one statement raises; the next statement raises further ones. */
 export const BATCH_SIZE = 10_000;
 
-/** A device that has only just come may go again; until then its alert stands. */
-const STAYS = `interval '2 minutes'`;
-/** Rounds overlap by what clocks of nodes may differ, and presence is written late. */
+/** A device must be connected for this long before its alert is resolved, because it may disconnect again. */
+const STABLE_FOR = `interval '2 minutes'`;
+/** Rounds overlap to allow for clock differences between nodes and for presence that is written late. */
 const OVERLAP = `interval '2 minutes'`;
-/** What a node that is lost held comes back elsewhere, which takes the fleet some time. */
+/** The devices of a lost node need this time to reconnect to other nodes. */
 const LOST_NODE_MINUTES = 10;
-/** How old a measurement may be. */
+/** The maximum age of a measurement. */
 const FRESH = `interval '15 minutes'`;
-/** So much below the threshold a disk must come. */
+/** A disk alert is resolved this many percentage points below the threshold. */
 const DISK_SLACK = 5;
 
-/** Since when it has been seen neither by a connection nor by reports without one: as device_presence is indexed. */
+/** When the device was last reachable, by connection or by HTTP reports. An index of device_presence uses this expression. */
 const GONE_AT = 'greatest(p.since, p.reports_until)';
 
 const LAST_ROUND = `(select through - ${OVERLAP} from alert_rounds)`;
 
-/** Organizations in which anything is raised, and for what. Suspended ones are not among them. */
-const ORGANIZATIONS = `
+/** Organizations for which alerts are raised, with their thresholds. Suspended ones are excluded. */
+const monitored = (coverage: Coverage): string => `
   select o.id as org_id, ${OFFLINE_AFTER_SQL} as minutes, ${DISK_PERCENT_SQL} as disk_percent
   from organizations o join partners on partners.id = o.partner_id left join alert_settings s on s.org_id = o.id
   where o.deleted_at is null and o.status in ('active', 'trial')
-    and partners.deleted_at is null and partners.status = 'active'`;
+    and partners.deleted_at is null and partners.status = 'active' ${covered('o.id', coverage)}`;
 
-/** As times are in answers. */
+/** A time in the format of API responses. */
 const iso = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins => ${minutes})`;
 
 /**
- * The planner cannot know how few devices a range of time holds, and would read all of them to join them at once. The
- * `offset 0` keeps what is behind `lateral` as it stands: looked up by index, for each row of what is before it.
+ * Forces a lookup by index for each outer row. The planner cannot know how few devices a time range contains and would
+ * otherwise read whole tables to join them; `offset 0` keeps the lateral subquery from being merged into a join.
  */
 const lookedUp = (query: string) => `lateral (${query} offset 0)`;
 
-/** Nobody is told of devices that somebody works on, or has put aside. */
+/** No alerts are raised for devices in maintenance or quarantine. */
 const IN_SERVICE_DEVICE = lookedUp(`select d.org_id, coalesce(nullif(d.display_name, ''), d.hostname) as name
   from devices d where d.id = p.device_id and d.condition in ('normal', 'updating')`);
 
 const PRESENCE = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at from device_presence p`;
 
-// The few thresholds that there are, of each the devices that have passed it since: a range of the index.
+// For each distinct threshold, the devices that passed it since the last round: a range of the index.
 const JUST_PASSED = `
   (select distinct minutes from monitored where minutes is not null) as threshold
   cross join ${lookedUp(`select ${PRESENCE} where p.state = 'disconnected' and ${isGoneFor('threshold.minutes')}
@@ -62,10 +75,10 @@ const ALL_PASSED = `
   (select ${PRESENCE}
     where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from monitored)')}) p`;
 
-/** Devices that are gone for longer than their organization's threshold, and of whom that was not told yet. */
-export const raiseOffline = (isWhole: boolean): string =>
+/** Raises alerts for devices that are offline for longer than the threshold of their organization. */
+export const raiseOffline = (isWhole: boolean, coverage: Coverage = {}): string =>
   raiseSql(`
-    with monitored as materialized (${ORGANIZATIONS}),
+    with monitored as materialized (${monitored(coverage)}),
     unreported as materialized (
       select p.*, ${isWhole ? 'null::integer' : 'threshold.minutes'} as passed from ${isWhole ? ALL_PASSED : JUST_PASSED}
       left join ${lookedUp(`select a.last_at from alerts a
@@ -90,7 +103,7 @@ export const raiseOffline = (isWhole: boolean): string =>
 const JUST_BACK = `
   select a.id from (
     select p.device_id from device_presence p where p.state = 'connected'
-      and ${GONE_AT} <= now() - ${STAYS} and ${GONE_AT} > ${LAST_ROUND} - ${STAYS}
+      and ${GONE_AT} <= now() - ${STABLE_FOR} and ${GONE_AT} > ${LAST_ROUND} - ${STABLE_FOR}
     union all
     select p.device_id from device_presence p where p.state = 'disconnected' and ${GONE_AT} > now()
   ) as p
@@ -99,16 +112,17 @@ const JUST_BACK = `
 const ALL_BACK = `
   select a.id from alerts a
   cross join ${lookedUp(`select from device_presence p where p.device_id = a.subject_id
-    and case when p.state = 'connected' then ${GONE_AT} <= now() - ${STAYS} else ${GONE_AT} > now() end`)} p
+    and case when p.state = 'connected' then ${GONE_AT} <= now() - ${STABLE_FOR} else ${GONE_AT} > now() end`)} p
   where a.kind = '${OFFLINE}' and a.cause_lasts`;
 
-export const resolveOffline = (isWhole: boolean): string => `
+export const resolveOffline = (isWhole: boolean, coverage: Coverage = {}): string => `
   update alerts a set ${causeEndedSql(`'The device is connected again.'`)}
-  where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK}))`;
+  where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK})) ${covered('a.org_id', coverage)}`;
 
-/** Disks above their organization's threshold, as devices that are there have measured them lately. */
-export const RAISE_DISK = raiseSql(`
-  with monitored as materialized (${ORGANIZATIONS}),
+/** Raises alerts for disks above the threshold of their organization, from recent measurements. */
+export const raiseDisk = (coverage: Coverage = {}): string =>
+  raiseSql(`
+  with monitored as materialized (${monitored(coverage)}),
   unreported as materialized (
     select p.device_id, p.disk_over, p.disk_percent, p.metrics_at from device_presence p
     left join ${lookedUp(`select a.id from alerts a
@@ -125,11 +139,11 @@ export const RAISE_DISK = raiseSql(`
   from in_service p join monitored o on o.org_id = p.org_id and p.disk_over >= o.disk_percent
   limit ${BATCH_SIZE}`);
 
-export const RESOLVE_DISK = `
+export const resolveDisk = (coverage: Coverage = {}): string => `
   update alerts a set ${causeEndedSql(`'The disk is ' || round(well.disk_percent::numeric) || ' % full.'`)}
   from (
     select a.id, p.disk_percent from alerts a
-    join (${ORGANIZATIONS}) o on o.org_id = a.org_id
+    join (${monitored(coverage)}) o on o.org_id = a.org_id
     cross join ${lookedUp(`select p.disk_percent from device_presence p where p.device_id = a.subject_id
       and p.disk_percent < o.disk_percent - ${DISK_SLACK} and p.metrics_at > now() - ${FRESH}`)} p
     where a.kind = '${DISK}' and a.cause_lasts
@@ -137,13 +151,14 @@ export const RESOLVE_DISK = `
   ) as well
   where a.id = well.id`;
 
-/** What nobody watches any more. */
-export const RESOLVE_UNWATCHED = [
+/** Resolves alerts of devices that are out of service, and of kinds that were switched off. */
+export const resolveUnmonitored = (coverage: Coverage = {}): string[] => [
   `update alerts a set ${causeEndedSql(`'The device is out of service.'`)}
   from devices d
-  where a.kind in ('${OFFLINE}', '${DISK}') and a.cause_lasts and d.id = a.subject_id and d.condition = 'decommissioned'`,
+  where a.kind in ('${OFFLINE}', '${DISK}') and a.cause_lasts and d.id = a.subject_id and d.condition = 'decommissioned'
+    ${covered('a.org_id', coverage)}`,
   `update alerts a set ${causeEndedSql(`'Alerts of this kind were switched off.'`)}
-  from (${ORGANIZATIONS}) o
+  from (${monitored(coverage)}) o
   where a.cause_lasts and o.org_id = a.org_id
     and case a.kind when '${OFFLINE}' then o.minutes is null when '${DISK}' then o.disk_percent is null end`,
 ];

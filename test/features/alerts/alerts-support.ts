@@ -1,4 +1,4 @@
-import { AlertRounds } from '../../../src/features/alerts/alert-rounds.ts';
+import { AlertRounds, type RoundTiming } from '../../../src/features/alerts/alert-rounds.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import type { EnrolledDevice } from '../../support/factories.ts';
 import { quietLog } from '../../support/quiet-log.ts';
@@ -12,7 +12,7 @@ export function alertGround(app: TestApp) {
       return rows;
     });
 
-  const newRounds = (timing = { everyMs: 0, wholeEveryMs: 3_600_000 }) =>
+  const newRounds = (timing: RoundTiming = { everyMs: 0, wholeEveryMs: 3_600_000 }) =>
     new AlertRounds({ db: app.server.database.hubPool, log: quietLog, timing });
   const rounds = newRounds();
 

@@ -149,6 +149,29 @@ describe('rounds', function () {
     expect(await alerts()).to.have.length(2);
   });
 
+  it('raise the alerts of all other organizations while those of one fail, and retry that one until it works', async () => {
+    const stranger = await buildTenant(app);
+    const [mine, theirs] = [await device(), await buildDevice(app, stranger.orgId)];
+    for (const one of [mine, theirs]) await ground.gone(one, 31);
+    await ground.sql(`update alert_rounds set ${ROUND_AGO}, ${WATCHED_LONG}`);
+    await asOwner(
+      app.database.ownerUrl,
+      `alter table alerts add constraint broken check (org_id <> '${tenant.orgId}') not valid`,
+    );
+    const rounds = ground.newRounds({ everyMs: 0, wholeEveryMs: 3_600_000, retryMs: 1 });
+    const raisedFor = async () => (await alerts()).map(({ device_id: id }) => id);
+    expect(await rounds.round()).to.deep.include({ raised: 1 });
+    expect(await raisedFor()).to.deep.equal([theirs.deviceId]);
+    expect(rounds.failing()).to.equal(1);
+    // The next rounds leave the failing organization out until its retry is due, and then evaluate it alone.
+    await asOwner(app.database.ownerUrl, `alter table alerts drop constraint broken`);
+    await eventually(
+      async () => (await rounds.round(), rounds.failing()),
+      (failing) => failing === 0,
+    );
+    expect(await raisedFor()).to.have.members([theirs.deviceId, mine.deviceId]);
+  });
+
   it('of a running server see a device go and come back', async () => {
     await app.close();
     app = await createTestApp({ alerts: { everyMs: 50, wholeEveryMs: 100 } });
