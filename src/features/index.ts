@@ -12,7 +12,7 @@ import { feature as diagnosticLogs } from './diagnostic-logs/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
 import { feature as eventLogs } from './event-logs/index.ts';
 import { feature as filters } from './filters/index.ts';
-import { feature as groups } from './groups/index.ts';
+import { feature as groups, groupsUseFilters } from './groups/index.ts';
 import { feature as inventory } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as organizations } from './organizations/index.ts';
@@ -52,12 +52,20 @@ export const FEATURES = [
 ] as const;
 
 type AnyFeature = (typeof FEATURES)[number];
-/** What the routes of all features need from outside: the needs of each, together. */
-export type RouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
+/** What the routes of all features need: the needs of each, together. */
+type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
+/** What features contribute to each other where a door would make them depend on each other in a cycle. */
+const CONTRIBUTIONS = { filterReferrers: [groupsUseFilters] };
+/** What the routes of all features need from outside. */
+export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;
 /** The same for their workers. */
 export type WorkerParts = AnyFeature['workers'] extends (parts: infer All) => unknown ? All : never;
 
 export function routeTable(parts: RouteParts): RouteGroup[] {
+  return tableOf({ ...parts, ...CONTRIBUTIONS });
+}
+
+function tableOf(parts: AllRouteParts): RouteGroup[] {
   return FEATURES.flatMap((feature) => feature.routes(parts));
 }
 
@@ -68,7 +76,7 @@ export function createWorkers(parts: WorkerParts): [string, BackgroundPart][] {
 
 /** The table for documents and contract tests, which read its rows and call none of its handlers. */
 export function routesAsData(): RouteGroup[] {
-  return routeTable(absentParts<RouteParts>());
+  return tableOf(absentParts<AllRouteParts>());
 }
 
 /** Parts that can be named and handed on, and that fail when they are called. */

@@ -1,7 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { filterUsage } from './filter-usage.ts';
+import { type FilterReferrer, filterUsage } from './filter-usage.ts';
 import {
   Explanation,
   ExplainRequest,
@@ -30,7 +30,13 @@ const about = ({ id, orgId, name }: { id: string; orgId: string; name: string })
   resourceName: name,
 });
 
-export const filterRoutes = ({ hub }: { hub: Pick<DeviceHub, 'filterChanged'> }): RouteGroup => ({
+interface Parts {
+  hub: Pick<DeviceHub, 'filterChanged'>;
+  /** Everything that can refer to a filter. */
+  filterReferrers: readonly FilterReferrer[];
+}
+
+export const filterRoutes = (parts: Parts): RouteGroup => ({
   name: 'Filters',
   description: 'Rules that find devices, saved under a name, and what they find.',
   routes: [
@@ -108,7 +114,7 @@ export const filterRoutes = ({ hub }: { hub: Pick<DeviceHub, 'filterChanged'> })
       bodyLimit: BODY_LIMIT,
       response: Filter,
       errors: ['tenant_inactive', 'payload_too_large'],
-      handler: ({ ctx, params, body }) => updateFilter(ctx, params.id, body, hub),
+      handler: ({ ctx, params, body }) => updateFilter(ctx, params.id, body, parts),
       audit: {
         action: 'filter.update',
         resource: 'filter',
@@ -123,7 +129,7 @@ export const filterRoutes = ({ hub }: { hub: Pick<DeviceHub, 'filterChanged'> })
       params: IdParams,
       response: Filter,
       errors: ['conflict', 'tenant_inactive'],
-      handler: ({ ctx, params }) => deleteFilter(ctx, params.id, hub),
+      handler: ({ ctx, params }) => deleteFilter(ctx, params.id, parts),
       audit: { action: 'filter.delete', resource: 'filter', note: about },
     }),
     route({
@@ -152,7 +158,7 @@ export const filterRoutes = ({ hub }: { hub: Pick<DeviceHub, 'filterChanged'> })
       response: Usage,
       handler: async ({ ctx, params }) => {
         await readFilter(ctx, params.id);
-        return { data: await filterUsage(ctx, params.id) };
+        return { data: await filterUsage(ctx, params.id, parts.filterReferrers) };
       },
     }),
   ],

@@ -8,14 +8,16 @@ import { RawJson, AuditedJson } from '../../platform/http/raw-json.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { conditionsText, type Fault, assertPatternsCompile } from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
-import { assertUnused } from './filter-usage.ts';
+import { assertUnused, type FilterReferrer } from './filter-usage.ts';
 import { SavedFilter } from './filter.model.ts';
-import { assertNoGroupCycle } from './group-filters.ts';
 import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
 import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
 
-/** Those who follow a filter are told that it has changed. */
-type Followed = Pick<DeviceHub, 'filterChanged'>;
+interface Parts {
+  /** Publishes changes of filters to live subscriptions and dynamic groups. */
+  hub: Pick<DeviceHub, 'filterChanged'>;
+  filterReferrers: readonly FilterReferrer[];
+}
 
 /** Of an organization; a list holds all of them at once. */
 const FILTERS_MAX = 1000;
@@ -70,7 +72,7 @@ export async function updateFilter(
   ctx: Context,
   id: string,
   { conditions, ...patch }: FilterPatch,
-  hub: Followed,
+  { hub, filterReferrers }: Parts,
 ) {
   const filter = await readFilterToChange(ctx, id);
   const changes = omitUndefined({
@@ -81,16 +83,16 @@ export async function updateFilter(
   if (changedFields.length === 0) throw noFields();
   const updated = await patchRecorded(ctx, filter, changes);
   if (conditions !== undefined) {
-    await assertNoGroupCycle(ctx.tx, filter.orgId);
+    for (const { assertAllowed } of filterReferrers) await assertAllowed?.(ctx.tx, filter.orgId);
     ctx.afterCommit(() => hub.filterChanged(id));
   }
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
   return new AuditedJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
 }
 
-export async function deleteFilter(ctx: Context, id: string, hub: Followed) {
+export async function deleteFilter(ctx: Context, id: string, { hub, filterReferrers }: Parts) {
   const filter = await readFilterToChange(ctx, id);
-  await assertUnused(ctx, id);
+  await assertUnused(ctx, id, filterReferrers);
   await filter.$query(ctx.tx).delete();
   ctx.afterCommit(() => hub.filterChanged(id));
   return new AuditedJson(asJson(filter), filter);

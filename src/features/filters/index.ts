@@ -3,7 +3,8 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { filterRoutes } from './filter.routes.ts';
 
 export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';
-export { assertNoGroupCycle, conditionsWithin } from './group-filters.ts';
+export type { FilterReferrer } from './filter-usage.ts';
+export { conditionsForGroup, conditionsNamingGroups, conditionsWithin } from './group-filters.ts';
 
 export const feature = defineFeature({
   name: 'filters',

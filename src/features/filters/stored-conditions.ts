@@ -50,14 +50,19 @@ export async function conditionsToFollow(
   return { key: JSON.stringify([readAs, conditionsText(asked)]), conditions };
 }
 
-function assertMayUse({ caller }: Reader): void {
+export function assertMayUse({ caller }: Reader): void {
   if (holds(caller.permissions, 'filters:read')) return;
   throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
 }
 
 /** Throws `validation_failed` with all that is wrong with them. */
-export async function checkedConditions(ctx: Reader, given: unknown, root: string): Promise<Conditions> {
-  return conditionsOrThrow(await check(ctx, given, root));
+export async function checkedConditions(
+  ctx: Reader,
+  given: unknown,
+  root: string,
+  kinds?: CustomKinds,
+): Promise<Conditions> {
+  return conditionsOrThrow(await check(ctx, given, root, kinds));
 }
 
 function conditionsOrThrow(checked: Conditions | Fault[]): Conditions {

@@ -8,9 +8,11 @@ import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts'
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { listDevices, positionsOutsideOrganization } from '../devices/index.ts';
-import { assertNoGroupCycle, conditionsOf, conditionsWithin } from '../filters/index.ts';
+import type { Conditions } from '../conditions/index.ts';
+import { conditionsForGroup } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { readSite } from '../sites/index.ts';
+import { assertNoGroupCycle } from './group-cycles.ts';
 import { Group } from './group.model.ts';
 import type {
   GroupChange,
@@ -74,7 +76,7 @@ export async function createGroup(
     throw invalid('body.deviceIds', 'must be left out of a dynamic group');
   }
   await assertGroupQuota(ctx, fields.orgId);
-  if (filterId !== null) await assertFilter(ctx, fields.orgId, filterId);
+  const conditions = filterId === null ? undefined : await filterOf(ctx, fields.orgId, filterId);
   const group = await withOwnName(
     Group.query(ctx.tx).insertAndFetch({
       ...omitUndefined(fields),
@@ -85,9 +87,9 @@ export async function createGroup(
   );
   const why = { reason: 'group_created', by: ctx.caller.userId } as const;
   const joined =
-    filterId === null
+    conditions === undefined
       ? await insertMembers(ctx, group, deviceIds ?? [], why)
-      : await reconcileNow(ctx, { ...why, group, filterId });
+      : await reconcileNow(ctx, group, conditions, why);
   publishChanges(ctx, hub, joined);
   return readGroup(ctx, group.id);
 }
@@ -104,13 +106,12 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   // One that becomes static keeps the devices that it has, and no filter.
   const filterId = patch.filterId ?? (type === 'static' ? null : group.filterId);
   assertKind({ type, filterId: patch.filterId === null && type === 'dynamic' ? null : filterId });
-  const isAnother = filterId !== null && filterId !== group.filterId;
-  if (isAnother) await assertFilter(ctx, group.orgId, filterId);
+  const isNewFilter = filterId !== null && filterId !== group.filterId;
+  const conditions = isNewFilter ? await filterOf(ctx, group.orgId, filterId) : undefined;
   await withOwnName(group.$query(ctx.tx).patch({ ...changes, type, filterId }));
-  if (isAnother) {
-    await assertNoGroupCycle(ctx.tx, group.orgId);
+  if (conditions !== undefined) {
     const why = { reason: 'filter_changed', by: ctx.caller.userId } as const;
-    publishChanges(ctx, hub, await reconcileNow(ctx, { ...why, group, filterId }));
+    publishChanges(ctx, hub, await reconcileNow(ctx, { ...group, filterId }, conditions, why));
   }
   const updated = await readGroup(ctx, id);
   ctx.recordChange(before, changeable(updated));
@@ -210,32 +211,21 @@ async function assertGroupQuota(ctx: Context, orgId: string): Promise<void> {
   throw new AppError('limit_reached', `Group limit reached (${GROUPS_MAX}).`);
 }
 
-/** Locked, so that it is not deleted meanwhile. */
-async function assertFilter(ctx: Context, orgId: string, filterId: string): Promise<void> {
-  const { rows } = await ctx.tx.raw<{ rows: unknown[] }>(
-    'select from saved_filters where org_id = ? and id = ? for share',
-    [orgId, filterId],
-  );
-  if (rows.length === 0) throw invalid('body.filterId', 'must be a saved filter of the organization');
-  // Whether the caller may use it, and whether it still makes sense.
-  await conditionsOf(ctx, filterId);
+async function filterOf(ctx: Context, orgId: string, filterId: string): Promise<Conditions> {
+  const conditions = await conditionsForGroup(ctx, { orgId, filterId });
+  if (conditions !== undefined) return conditions;
+  throw invalid('body.filterId', 'must be a saved filter of the organization');
 }
 
 async function reconcileNow(
   ctx: Context,
-  {
-    group,
-    filterId,
-    reason,
-    by,
-  }: { group: Group; filterId: string; reason: 'group_created' | 'filter_changed'; by: string },
+  group: Pick<Group, 'id' | 'orgId' | 'filterId'>,
+  conditions: Conditions,
+  why: { reason: 'group_created' | 'filter_changed'; by: string },
 ): Promise<string[]> {
-  const conditions = await conditionsWithin(ctx.tx, { orgId: group.orgId, filterId });
-  if (conditions === undefined) {
-    throw invalid('body.filterId', 'does not fit the custom fields of the organization');
-  }
-  if (reason === 'group_created') await assertNoGroupCycle(ctx.tx, group.orgId);
-  return reconcile(ctx.tx, group, { conditions, reason, by });
+  const known = new Map(group.filterId === null ? [] : [[group.filterId, conditions]]);
+  await assertNoGroupCycle(ctx.tx, group.orgId, known);
+  return reconcile(ctx.tx, group, { conditions, ...why });
 }
 
 /** Locked, so that changes of one group come one after the other, and none to a group that is being deleted. */

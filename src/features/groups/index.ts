@@ -4,6 +4,7 @@ import { groupRoutes } from './group.routes.ts';
 import { groupRetention } from './retention.ts';
 
 export { DynamicGroupSync } from './dynamic-group-sync.ts';
+export { groupsUseFilters } from './group-cycles.ts';
 
 export const feature = defineFeature({
   name: 'groups',

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { assertUnused, filterUsage, type PlaceOfUse } from '../../../src/features/filters/filter-usage.ts';
+import {
+  assertUnused,
+  filterUsage,
+  type FilterReferrer,
+} from '../../../src/features/filters/filter-usage.ts';
 import type { Context } from '../../../src/platform/context.ts';
 import { withTenant } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
@@ -7,8 +11,8 @@ import { buildOrganization, buildTenant } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
-/** Places that name a filter, before there is one: a group that has the filter's id for its description. */
-const PLACES: PlaceOfUse[] = [
+/** Stand-ins for records that refer to a filter: groups by their description and sites by their name. */
+const REFERRERS: FilterReferrer[] = [
   { kind: 'group', sql: 'select id, name, org_id from device_groups where description = ?::text' },
   { kind: 'site', sql: 'select id, name, org_id from sites where name = ?::text' },
 ];
@@ -46,14 +50,14 @@ describe('what uses a filter', () => {
     };
     const uses = (orgIds: string[]) =>
       within(orgIds, async (ctx) =>
-        (await filterUsage(ctx, filterId, PLACES)).map(({ kind, name }) => `${kind} ${name}`),
+        (await filterUsage(ctx, filterId, REFERRERS)).map(({ kind, name }) => `${kind} ${name}`),
       );
     const own = ['group Tills 0', 'group Tills 2', 'group Tills 3', `site ${filterId}`];
     expect(await uses([orgId])).to.deep.equal(own);
     expect(await uses([orgId, other])).to.have.length(5);
     expect(await uses([])).to.deep.equal([]);
 
-    const refused = await within([orgId], (ctx) => assertUnused(ctx, filterId, PLACES)).then(
+    const refused = await within([orgId], (ctx) => assertUnused(ctx, filterId, REFERRERS)).then(
       () => undefined,
       (error: unknown) => error,
     );
@@ -62,6 +66,6 @@ describe('what uses a filter', () => {
       message: 'This filter is used by group Tills 0, group Tills 2, group Tills 3 and 1 more.',
     });
     expect((refused as { details: object[] }).details).to.have.length(4);
-    await within([orgId], (ctx) => assertUnused(ctx, newId(), PLACES));
+    await within([orgId], (ctx) => assertUnused(ctx, newId(), REFERRERS));
   });
 });

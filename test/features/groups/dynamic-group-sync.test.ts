@@ -13,6 +13,7 @@ import {
 import { eventually } from '../../support/eventually.ts';
 import { connectDevice } from '../../support/fake-device.ts';
 import { quietLog } from '../../support/quiet-log.ts';
+import { sentStatements } from '../../support/sent-statements.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 type Condition = { field: string; operator: string; value?: unknown };
@@ -204,6 +205,24 @@ describe('dynamic groups', function () {
     expect((await make(group.filterId, { type: 'static' })).status).to.equal(400);
     expect((await make(group.filterId, { deviceIds: [deviceId] })).status).to.equal(400);
     expect((await send('PATCH', `/groups/${group.id}`, { filterId: null })).status).to.equal(400);
+  });
+
+  it('read and parse their filter once when they are created or get another one', async () => {
+    const one = await saveFilter(all(hasTag('till')));
+    const other = await saveFilter(all(hasTag('kiosk')));
+    const conditionReads = async (work: () => Promise<void>) => {
+      const sent = await sentStatements(['muster'], work);
+      return sent.filter((text) => /saved_filters/.test(text) && !/like/.test(text)).length;
+    };
+    let id = '';
+    const created = await conditionReads(async () => void (id = (await make(one)).body.id));
+    expect(id).to.be.a('string');
+    expect(created).to.equal(1);
+    const changed = await conditionReads(
+      async () =>
+        void expect((await send('PATCH', `/groups/${id}`, { filterId: other })).status).to.equal(200),
+    );
+    expect(changed).to.equal(1);
   });
 
   it('never follow from themselves', async () => {
