@@ -1,4 +1,7 @@
 import type { Context } from '../src/platform/context.ts';
+import { alertSearch } from '../src/features/alerts/index.ts';
+import { deviceSearch } from '../src/features/devices/index.ts';
+import { scriptSearch } from '../src/features/scripts/index.ts';
 import { search } from '../src/features/search/search.service.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import type { TenantScope } from '../src/platform/db/tenant-scope.ts';
@@ -16,6 +19,8 @@ import { DEVICES, PARTNER, seed } from './filters/seed.ts';
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 40);
 /** Terms that match from nothing to nearly everything, in host names, in display names and in both. */
 const NEEDLES = ['nothing-like-it', 'desk-00a', 'till', 'srv-', 'machine of a', 'e', 'ap', '1'];
+
+const SOURCES = [deviceSearch, scriptSearch, alertSearch];
 
 const given = process.env['BENCH_OWNER_URL'];
 const database =
@@ -38,7 +43,7 @@ try {
     withTenant(
       pool,
       scope,
-      async (tx) => (await search({ tx, caller } as unknown as Context, { q, limit: 20 })).length,
+      async (tx) => (await search({ tx, caller } as unknown as Context, { q, limit: 20 }, SOURCES)).length,
       { readOnly: true },
     );
   const plain = (q: string) =>

@@ -70,6 +70,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       db: database.hubPool,
       hub,
       log,
+      metrics,
       auditAdminUrl: urls.auditAdminUrl,
       auditArchive: config.auditArchive,
       alertTiming: options.alerts,

@@ -1,13 +1,13 @@
 import type { BackgroundPart } from '../platform/close-stack.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import { feature as agents } from './agents/index.ts';
-import { feature as alerts } from './alerts/index.ts';
+import { alertSearch, feature as alerts } from './alerts/index.ts';
 import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
-import { feature as devices } from './devices/index.ts';
+import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as diagnosticLogs } from './diagnostic-logs/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
 import { feature as eventLogs } from './event-logs/index.ts';
@@ -19,7 +19,7 @@ import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as roles } from './roles/index.ts';
-import { feature as scripts } from './scripts/index.ts';
+import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as users } from './users/index.ts';
@@ -55,7 +55,10 @@ type AnyFeature = (typeof FEATURES)[number];
 /** What the routes of all features need: the needs of each, together. */
 type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
 /** What features contribute to each other where a door would make them depend on each other in a cycle. */
-const CONTRIBUTIONS = { filterReferrers: [groupsUseFilters] };
+const CONTRIBUTIONS = {
+  filterReferrers: [groupsUseFilters],
+  searchSources: [deviceSearch, scriptSearch, alertSearch],
+};
 /** What the routes of all features need from outside. */
 export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;
 /** The same for their workers. */

@@ -22,7 +22,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   conditions: ['device_group_members', 'device_software', 'software_titles'],
   // A device's page lists its groups, and a move checks which groups the device leaves.
   devices: ['device_group_members', 'device_groups'],
-  // A filter names sites and groups, and cannot be removed while a group uses it.
+  // A filter names sites and groups, whose existence one statement checks.
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],
   organizations: ['partner_users'],

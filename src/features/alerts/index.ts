@@ -1,27 +1,35 @@
 import type { Db } from '../../platform/db/pool.ts';
 import { bounded, byRules } from '../../platform/db/retention/retention-rule.ts';
 import type { Logger } from '../../platform/logger.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { AlertRounds, type RoundTiming } from './alert-rounds.ts';
 import { alertRoutes } from './alert.routes.ts';
 import { alertRetention } from './retention.ts';
 
 export type { RoundTiming } from './alert-rounds.ts';
+export { alertSearch } from './alert-search.ts';
 export { raiseAlert, resolveAlert } from './raise.ts';
+
+interface WorkerParts {
+  db: Db;
+  log: Logger;
+  metrics: Metrics;
+  alertTiming?: Partial<RoundTiming> | undefined;
+}
 
 export const feature = defineFeature({
   name: 'alerts',
   routes: () => [alertRoutes],
-  workers: ({
-    alertTiming: timing,
-    ...parts
-  }: {
-    db: Db;
-    log: Logger;
-    alertTiming?: Partial<RoundTiming> | undefined;
-  }) => ({
-    'alert rounds': new AlertRounds({ ...parts, timing }),
-  }),
+  workers: ({ db, log, metrics, alertTiming }: WorkerParts) => {
+    const rounds = new AlertRounds({ db, log, timing: alertTiming });
+    metrics.gauge(
+      'muster_alert_organizations_failing',
+      'Organizations whose alert rules could not be evaluated.',
+      () => rounds.failing(),
+    );
+    return { 'alert rounds': rounds };
+  },
   tables: [
     ...byRules(alertRetention),
     bounded('alert_settings', ONE_PER_ORGANIZATION),

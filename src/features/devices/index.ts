@@ -10,6 +10,7 @@ export { supportsCommand } from './capabilities.ts';
 export { assertDeviceQuota } from './management/device-quota.ts';
 export { createDeviceStore } from './presence/device-store.ts';
 export type { TellAutoUpdate } from './management/update.service.ts';
+export { deviceSearch } from './device-search.ts';
 export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
   commandTargets,

@@ -2,8 +2,9 @@ import { defineFeature } from '../feature.ts';
 import { searchRoutes } from './search.routes.ts';
 
 export { BETWEEN_TEXTS } from './rank.ts';
+export { haystackOf, type SearchSource } from './search-source.ts';
 
 export const feature = defineFeature({
   name: 'search',
-  routes: () => [searchRoutes],
+  routes: (parts: Parameters<typeof searchRoutes>[0]) => [searchRoutes(parts)],
 });

@@ -1,15 +1,15 @@
 import type { SearchResult } from './search.schema.ts';
 
-/** How well a text fits what was searched for, best first: it is that, begins with it, has a word that does, has it. */
+/** How well a text matches, best first: it equals the search text, begins with it, has a word that does, contains it. */
 export type Rank = 0 | 1 | 2 | 3;
 
-/** What stands between two texts that are looked into as one; nobody types it. */
+/** Separates two texts that are searched as one. Nobody types this character. */
 export const BETWEEN_TEXTS = '\u001f';
 
-/** What stands before a word within a name. */
+/** Characters that precede a word within a name. */
 export const BETWEEN_WORDS = [' ', '-', '_', '.', '/', '(', '@'];
 
-/** Of a text that is in small letters, as the needle is; undefined where it has it nowhere. */
+/** Both texts must be in lower case. Undefined if the text does not contain the needle. */
 export function rankOf(folded: string, needle: string): Rank | undefined {
   if (folded === needle) return 0;
   if (folded.startsWith(needle)) return 1;
@@ -23,8 +23,8 @@ export interface Ranked {
 }
 
 /**
- * One list of several, each of which is in order. The best come first; but where there are more than there is room
- * for, none of the lists is left out for another's sake: each brings its best quarter page.
+ * Merges several sorted lists, best results first. If there are more results than fit, each list still contributes its
+ * best quarter page, so that no list crowds out another.
  */
 export function mix(lists: readonly (readonly Ranked[])[], limit: number): SearchResult[] {
   const share = Math.floor(limit / Math.max(4, lists.length));
@@ -33,5 +33,5 @@ export function mix(lists: readonly (readonly Ranked[])[], limit: number): Searc
   return byRank([...sure, ...rest.slice(0, limit - sure.length)]).map(({ result }) => result);
 }
 
-/** Stable: within a rank the lists stay in their order. */
+/** Stable: results of the same rank keep the order of the lists. */
 const byRank = (found: readonly Ranked[]) => [...found].sort((a, b) => a.rank - b.rank);

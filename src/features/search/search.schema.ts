@@ -6,8 +6,8 @@ export const SearchQuery = z.object({
     .string()
     .transform((words) => words.trim())
     .pipe(text(100))
-    .describe('Part of a name, title or description, in any case. Wildcards stand for themselves.'),
-  limit: wholeNumber(20, 1, 50).meta({ description: 'From 1 to 50, default 20.' }),
+    .describe('Part of a name, title or description, case-insensitive. Wildcards are matched literally.'),
+  limit: wholeNumber(20, 1, 50).meta({ description: '1 to 50; default 20.' }),
 });
 export type SearchQuery = z.infer<typeof SearchQuery>;
 
@@ -17,7 +17,7 @@ export const SearchResult = z
     type: z.enum(['devices', 'scripts', 'alerts', 'settings']),
     title: z.string(),
     description: z.string().optional(),
-    href: z.string().optional().describe('Of settings only: where the page is.'),
+    href: z.string().optional().describe('Settings only: the path of the page.'),
   })
   .meta({ id: 'SearchResult' });
 export type SearchResult = z.infer<typeof SearchResult>;

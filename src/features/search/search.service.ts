@@ -1,70 +1,29 @@
 import type { Caller, Context } from '../../platform/context.ts';
 import { holds } from '../../platform/context.ts';
 import { beginningWith, containing } from '../../platform/db/like-pattern.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { BETWEEN_TEXTS, BETWEEN_WORDS, mix, type Rank, type Ranked, rankOf } from './rank.ts';
 import type { SearchQuery, SearchResult } from './search.schema.ts';
+import type { SearchSource } from './search-source.ts';
 import { SETTINGS_PAGES } from './settings-pages.ts';
 
 /** SPEC 4.7. */
-export async function search(ctx: Context, { q, limit }: SearchQuery): Promise<SearchResult[]> {
-  const stored = await storedResults(ctx, q, limit);
+export async function search(
+  ctx: Context,
+  { q, limit }: SearchQuery,
+  sources: readonly SearchSource[],
+): Promise<SearchResult[]> {
+  const stored = await storedResults(ctx, q, limit, sources);
   return mix([...stored, settingsPages(ctx.caller, q, limit)], limit);
 }
 
-interface Source {
-  type: Exclude<SearchResult['type'], 'settings'>;
-  permission: string;
-  table: string;
-  /** Of `s`, a row of the table: whether the caller can see it. */
-  where: (caller: Caller) => string;
-  /** The two texts that are looked into, in small letters, `BETWEEN_TEXTS` between them. */
-  haystack: string;
-  title: string;
-  description: string;
-  /** What comes first of equally good ones. */
-  place: string;
-}
-
-const joined = (first: string, second: string) =>
-  `lower(${first} || chr(${BETWEEN_TEXTS.charCodeAt(0)}) || coalesce(${second}, ''))`;
-
-const SOURCES: readonly Source[] = [
-  {
-    type: 'devices',
-    permission: 'devices:read',
-    table: 'devices',
-    where: (caller) => `${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
-    haystack: 's.search_text',
-    title: `coalesce(s.display_name, s.hostname)`,
-    description: `case when s.display_name is null then s.os_version else s.hostname end`,
-    place: 's.search_text',
-  },
-  {
-    type: 'scripts',
-    permission: 'scripts:read',
-    table: 'scripts',
-    where: (caller) => `(${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)`,
-    haystack: joined('s.name', 's.description'),
-    title: 's.name',
-    description: 's.description',
-    place: 'lower(s.name)',
-  },
-  {
-    type: 'alerts',
-    permission: 'alerts:read',
-    table: 'alerts',
-    where: (caller) => inTenant(caller, 's.org_id'),
-    haystack: joined('s.title', 's.message'),
-    title: 's.title',
-    description: 's.message',
-    place: `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`,
-  },
-];
-
-/** One statement for all sources, of which each brings its best. */
-async function storedResults(ctx: Context, q: string, limit: number): Promise<Ranked[][]> {
-  const sources = SOURCES.filter(({ permission }) => holds(ctx.caller.permissions, permission));
+/** Queries all sources in one statement; each returns its best results. */
+async function storedResults(
+  ctx: Context,
+  q: string,
+  limit: number,
+  allSources: readonly SearchSource[],
+): Promise<Ranked[][]> {
+  const sources = allSources.filter(({ permission }) => holds(ctx.caller.permissions, permission));
   if (sources.length === 0) return [];
   const { rows } = await ctx.tx.raw<{ rows: FoundRow[] }>(
     sources.map((source) => `(${bestOf(source, ctx.caller)})`).join(' union all '),
@@ -82,7 +41,7 @@ async function storedResults(ctx: Context, q: string, limit: number): Promise<Ra
 }
 
 interface FoundRow {
-  type: Source['type'];
+  type: SearchSource['type'];
   id: string;
   title: string;
   description: string | null;
@@ -90,21 +49,24 @@ interface FoundRow {
 }
 
 /**
- * The best are chosen by what the index holds; only of these the record is read. Where those that begin with the needle
- * fill the page, the dearer look at the words within is never made.
+ * Ranks by the indexed text and reads only the best records. If results that begin with the search text fill the page,
+ * the more expensive search for words within a name never runs.
  */
-function bestOf({ type, table, where, haystack, title, description, place }: Source, caller: Caller): string {
+function bestOf(
+  { type, table, where, haystack, title, description, order }: SearchSource,
+  caller: Caller,
+): string {
   const best = (rank: string, condition: string) =>
-    `(select id, place, ${rank} as rank from found where ${condition} order by rank, place, id limit :limit)`;
+    `(select id, sort_key, ${rank} as rank from found where ${condition} order by rank, sort_key, id limit :limit)`;
   return `
   with found as materialized (
-    select s.id, ${haystack} as haystack, ${place} as place from ${table} s
+    select s.id, ${haystack} as haystack, ${order} as sort_key from ${table} s
     where ${where(caller)} and ${haystack} like lower(:anywhere)
   )
   select '${type}' as type, s.id::text as id, ${title} as title, ${description} as description, best.rank
   from (${best(RANK_OF_BEGINNING, BEGINS)} union all ${best(RANK_WITHIN, `not ${BEGINS}`)} limit :limit) best
   join ${table} s on s.id = best.id
-  order by best.rank, best.place, s.id`;
+  order by best.rank, best.sort_key, s.id`;
 }
 
 const BEGINS = `(haystack like lower(:beginning) or position(:betweenTexts || lower(:q) in haystack) > 0)`;

@@ -1,10 +1,10 @@
-/** Pages of the settings that can be found by search. */
+/** Settings pages that search can find. */
 export interface SettingsPage {
   id: string;
   title: string;
   description: string;
   href: string;
-  /** Who lacks it would find an empty page. */
+  /** Without this permission, the page would be empty. */
   permission?: string;
 }
 
@@ -20,14 +20,14 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
   page('profile', 'Profile', 'Your name, e-mail address and sessions'),
   page('password', 'Password', 'Change your password'),
   page('two-factor', 'Two-factor authentication', 'Authenticator app and recovery codes'),
-  page('api-keys', 'API keys', 'Access for programs, with scopes and an end'),
+  page('api-keys', 'API keys', 'Access for programs, with scopes and expiry'),
   page(
     'partner',
     'Company',
     'Name, contact, business hours, time zone and date format',
     'organizations:read',
   ),
-  page('ip-allowlist', 'IP allowlist', 'Addresses from which your people may sign in', 'organizations:write'),
+  page('ip-allowlist', 'IP allowlist', 'Addresses from which users may sign in', 'organizations:write'),
   page(
     'organizations',
     'Organizations',
@@ -35,23 +35,23 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
     'organizations:read',
   ),
   page('sites', 'Sites', 'Locations of a customer, with address and time zone', 'sites:read'),
-  page('users', 'Users', 'People, invitations and what they may reach', 'users:read'),
+  page('users', 'Users', 'People, invitations and their access', 'users:read'),
   page('roles', 'Roles and permissions', 'What people may do', 'users:read'),
   page('enrollment-keys', 'Enrollment keys', 'Keys with which agents enroll new devices', 'devices:write'),
-  page('custom-fields', 'Custom fields', 'Own fields of devices and their types', 'devices:read'),
+  page('custom-fields', 'Custom fields', 'Additional device fields and their types', 'devices:read'),
   page('groups', 'Device groups', 'Static groups, and dynamic ones that follow a filter', 'devices:read'),
-  page('filters', 'Saved filters', 'Rule sets that choose devices', 'filters:read'),
+  page('filters', 'Saved filters', 'Saved conditions that find devices', 'filters:read'),
   page(
     'alerts',
     'Alert thresholds',
-    'When a device counts as offline too long or its disk as full',
+    'When alerts are raised for offline devices and full disks',
     'alerts:read',
   ),
-  page('log-retention', 'Log retention', 'For how many days device and agent logs are kept', 'devices:read'),
+  page('log-retention', 'Log retention', 'How many days device and agent logs are kept', 'devices:read'),
   page(
     'audit-retention',
     'Audit retention',
-    'For how many days the audit trail is kept, and its archive',
+    'How many days the audit trail is kept, and its archive',
     'audit:read',
   ),
   page('audit', 'Audit trail', 'Who did what, reports and exports', 'audit:read'),

@@ -93,7 +93,7 @@ describe('search', () => {
         id: 'settings.api-keys',
         type: 'settings',
         title: 'API keys',
-        description: 'Access for programs, with scopes and an end',
+        description: 'Access for programs, with scopes and expiry',
         href: '/settings/api-keys',
       },
     ]);
