@@ -89,7 +89,7 @@ export async function createGroup(
   const joined =
     conditions === undefined
       ? await insertMembers(ctx, group, deviceIds ?? [], why)
-      : await reconcileNow(ctx, group, conditions, why);
+      : await reconcileNow(ctx, { group, filterId, conditions }, why);
   publishChanges(ctx, hub, joined);
   return readGroup(ctx, group.id);
 }
@@ -111,7 +111,7 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   await withOwnName(group.$query(ctx.tx).patch({ ...changes, type, filterId }));
   if (conditions !== undefined) {
     const why = { reason: 'filter_changed', by: ctx.caller.userId } as const;
-    publishChanges(ctx, hub, await reconcileNow(ctx, { ...group, filterId }, conditions, why));
+    publishChanges(ctx, hub, await reconcileNow(ctx, { group, filterId, conditions }, why));
   }
   const updated = await readGroup(ctx, id);
   ctx.recordChange(before, changeable(updated));
@@ -219,11 +219,10 @@ async function filterOf(ctx: Context, orgId: string, filterId: string): Promise<
 
 async function reconcileNow(
   ctx: Context,
-  group: Pick<Group, 'id' | 'orgId' | 'filterId'>,
-  conditions: Conditions,
+  { group, filterId, conditions }: { group: Group; filterId: string | null; conditions: Conditions },
   why: { reason: 'group_created' | 'filter_changed'; by: string },
 ): Promise<string[]> {
-  const known = new Map(group.filterId === null ? [] : [[group.filterId, conditions]]);
+  const known = new Map(filterId === null ? [] : [[filterId, conditions]]);
   await assertNoGroupCycle(ctx.tx, group.orgId, known);
   return reconcile(ctx.tx, group, { conditions, ...why });
 }
