@@ -5,18 +5,14 @@ import { withTenant } from '../../platform/db/transaction.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { DeviceModel } from '../devices/index.ts';
 
-/** Of a question to many devices, so many are named in the entry. */
+/** Devices named in the entry of a query to many of them. */
 const NAMED_DEVICES = 100;
 
-interface ReadRow {
-  id: string;
-  hostname: string;
-  orgId: string;
-  partnerId: string;
-}
+type ReadRow = Pick<DeviceModel, 'id' | 'hostname' | 'orgId'> & { partnerId: string };
 
-/** Reads that come within this time are written together. */
+/** Reads within this time are written together. */
 const FLUSH_MS = 200;
 /** More are not held while the database is away: what each costs in memory is bounded, and live reads need the database. */
 const MAX_PENDING = 10_000;
@@ -88,12 +84,13 @@ export class LogReadRecorder implements LogReads {
     const { db, audit, log } = this.#parts;
     const { caller } = first;
     const isWritten = await withTenant(db, caller, async (tx) => {
-      const { rows } = await tx.raw<{ rows: ReadRow[] }>(
-        `select d.id, d.hostname, d.org_id as "orgId", o.partner_id as "partnerId"
-        from devices d join organizations o on o.id = d.org_id
-        where d.id = any(?::uuid[]) and ${inTenant(caller, 'd.org_id')} order by d.id`,
-        [reads.flatMap(({ deviceIds }) => deviceIds)],
-      );
+      const rows = await DeviceModel.query(tx)
+        .joinRelated('organization')
+        .whereRaw('devices.id = any(?::uuid[])', [reads.flatMap(({ deviceIds }) => deviceIds)])
+        .whereRaw(inTenant(caller, 'devices.org_id'))
+        .orderBy('devices.id')
+        .select('devices.id', 'devices.hostname', 'devices.org_id', 'organization.partner_id')
+        .castTo<ReadRow[]>();
       const entries = reads.flatMap((read) => {
         const ids = new Set(read.deviceIds);
         const devices = rows.filter(({ id }) => ids.has(id));

@@ -3,6 +3,7 @@ import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Inventory, INVENTORY_MAX_BYTES, InventoryReceipt, SOFTWARE_MAX } from '../../protocol/index.ts';
+import { listTitles } from './fleet-software.queries.ts';
 import {
   DeviceInventory,
   FleetSoftwareQuery,
@@ -13,31 +14,31 @@ import {
   SoftwareTitlePage,
 } from './inventory.schema.ts';
 import { takeInventory } from './inventory.service.ts';
-import { listChanges, listInstalled, listTitles, readInventory } from './software.service.ts';
-import { CHANGES_MAX } from './stored-software.ts';
+import { CHANGES_MAX } from './software.queries.ts';
+import { listChanges, listInstalled, readInventory } from './software.service.ts';
 
 export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
     name: 'Inventory',
-    description: 'What machines are made of and what is installed on them, as their agents tell it.',
+    description: 'Hardware, network and installed software of devices, as their agents report them.',
     routes: [
       route({
         method: 'post',
         path: '/agents/:id/inventory',
-        summary: 'Tell what the machine is made of and what is installed on it',
-        description: `Each part that is there replaces what was known; a part that is left out says nothing. At most ${SOFTWARE_MAX} entries of software and ${INVENTORY_MAX_BYTES} bytes, unpacked. All of it is taken, or none: the 400 names the entry at fault by its place.`,
+        summary: 'Report the inventory of the device',
+        description: `Each part that is sent replaces the stored one; a part that is left out stays as it is. At most ${SOFTWARE_MAX} software entries and ${INVENTORY_MAX_BYTES} bytes uncompressed. The report is stored as a whole or not at all: a 400 names the invalid entry by its index.`,
         access: 'agent',
         params: IdParams,
         body: Inventory,
         bodyLimit: INVENTORY_MAX_BYTES,
         response: InventoryReceipt,
         handler: ({ ctx, body }) => takeInventory(ctx, body, hub),
-        unaudited: 'what a machine says of itself, each day; what changes is listed with the device',
+        unaudited: 'a daily report of the device about itself; its changes are listed with the device',
       }),
       route({
         method: 'get',
         path: '/devices/:id/inventory',
-        summary: 'Hardware and network of a device, and when it was looked at',
+        summary: 'Read the hardware and network of a device',
         access: everyScope('devices:read'),
         params: IdParams,
         response: DeviceInventory,
@@ -46,7 +47,7 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'get',
         path: '/devices/:id/software',
-        summary: 'What is installed on a device, by name',
+        summary: 'List the software installed on a device, by name',
         access: everyScope('devices:read'),
         params: IdParams,
         query: SoftwareQuery,
@@ -56,8 +57,8 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'get',
         path: '/devices/:id/software/changes',
-        summary: 'What was installed, updated and removed on a device, newest first',
-        description: `From the second inventory on; the newest ${CHANGES_MAX} of a device are kept.`,
+        summary: 'List software changes on a device, newest first',
+        description: `Changes are recorded from the second inventory on. The newest ${CHANGES_MAX} of each device are kept.`,
         access: everyScope('devices:read'),
         params: IdParams,
         query: SoftwareChangeQuery,
@@ -67,9 +68,9 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'get',
         path: '/software',
-        summary: 'What is installed in the fleet, by name, with how many devices have it in which versions',
+        summary: 'List the software installed in the fleet, by name, with device counts by version',
         description:
-          'Decommissioned devices do not count: a title that only they have is shown with no device.',
+          'Decommissioned devices are not counted: a title that only they have is listed with no device.',
         access: everyScope('devices:read'),
         cost: 'expensive',
         query: FleetSoftwareQuery,

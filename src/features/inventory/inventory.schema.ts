@@ -6,9 +6,9 @@ import { Hardware, Network, NetworkInterface } from '../../protocol/index.ts';
 const search = text(100)
   .transform((part) => part.trim())
   .optional()
-  .describe('Part of the name, in any case.');
+  .describe('Part of the name, ignoring case.');
 
-/** Empty is how the database says that it is not known. */
+/** The database stores an unknown version as an empty string. */
 const known = z
   .string()
   .transform((value) => (value === '' ? null : value))
@@ -22,12 +22,14 @@ export const DeviceInventory = z
     network: Network,
     interfaces: z.array(NetworkInterface),
     lastUser: z.string().nullable(),
-    softwareCount: z.number().int().describe('Titles, each in however many versions.'),
-    collectedAt: Timestamp.nullable().describe('When the machine was looked at; null where it never told.'),
+    softwareCount: z.number().int().describe('Number of titles, each counted once for all its versions.'),
+    collectedAt: Timestamp.nullable().describe(
+      'When the inventory was collected; null where the agent never sent one.',
+    ),
     receivedAt: Timestamp.nullable(),
   })
   .meta({ id: 'DeviceInventory' });
-export type DeviceInventory = z.infer<typeof DeviceInventory>;
+export type DeviceInventory = z.input<typeof DeviceInventory>;
 
 export const SoftwareQuery = PageQuery.extend({ search });
 export type SoftwareQuery = z.infer<typeof SoftwareQuery>;
@@ -51,12 +53,12 @@ export type SoftwareChangeQuery = z.infer<typeof SoftwareChangeQuery>;
 export const SoftwareChangeEntry = z
   .object({
     at: Timestamp.describe(
-      'When the machine was looked at and it was so; it happened since the time before.',
+      'When the inventory with the change was collected. The change happened after the inventory before it.',
     ),
     change: ChangeKind,
     name: z.string(),
-    version: known.describe('Null of what was removed.'),
-    previousVersion: known.describe('Null of what was installed.'),
+    version: known.describe('null for removed software.'),
+    previousVersion: known.describe('null for newly installed software.'),
   })
   .meta({ id: 'SoftwareChange' });
 export type SoftwareChangeEntry = z.input<typeof SoftwareChangeEntry>;
@@ -65,7 +67,7 @@ export const SoftwareChangePage = pageOf(SoftwareChangeEntry);
 export const FleetSoftwareQuery = SoftwareQuery.extend({ orgId: z.uuid().optional() });
 export type FleetSoftwareQuery = z.infer<typeof FleetSoftwareQuery>;
 
-/** Of versions that are shown of a title: those on most devices. */
+/** Versions shown of a title. */
 export const VERSIONS_SHOWN = 20;
 
 export const SoftwareTitle = z
@@ -75,7 +77,7 @@ export const SoftwareTitle = z
     versionCount: z.number().int(),
     versions: z
       .array(z.object({ version: known, deviceCount: z.number().int() }))
-      .describe(`Those on most devices first; ${VERSIONS_SHOWN} of them at most.`),
+      .describe(`The ${VERSIONS_SHOWN} versions on most devices, in that order.`),
   })
   .meta({ id: 'SoftwareTitle' });
 export type SoftwareTitle = z.input<typeof SoftwareTitle>;

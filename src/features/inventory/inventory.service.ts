@@ -5,10 +5,9 @@ import { runPrepared } from '../../platform/db/prepared.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Inventory, InventoryReceipt, SoftwareEntry } from '../../protocol/index.ts';
 import { type Installed, softwareDiff } from './software-diff.ts';
-import { applyDiff, expectMany, keepChanges, readSoftware } from './stored-software.ts';
+import { applyDiff, expectMany, keepChanges, readSoftware } from './software.queries.ts';
 
-// The device's row is held until the end: of two inventories of one device that come at once, one is stored after the
-// other.
+// Locks the device's row until the end: two inventories of one device that arrive at once are stored one after the other.
 const READ = {
   name: 'inventory-read',
   text: `
@@ -24,7 +23,7 @@ const WRITE_FACTS = {
     where org_id = $1 and id = $2`,
 };
 
-// A clock that is ahead does not date what is here in the future.
+// A device clock that is ahead must not produce a time in the future.
 const WRITE = {
   name: 'inventory-write',
   text: `
@@ -36,7 +35,7 @@ const WRITE = {
     returning collected_at as "collectedAt"`,
 };
 
-/** Takes what a machine says of itself in the place of what was known, and writes no more than what differs. */
+/** Replaces the stored inventory of a device by the reported one, writing only what differs. */
 export async function takeInventory(
   ctx: AgentContext,
   { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
@@ -52,8 +51,8 @@ export async function takeInventory(
     hasSoftware: boolean;
   }>(tx, READ, [orgId, deviceId]);
   if (known === undefined) throw notFound('Device');
-  const differs = (told: unknown, from: unknown) =>
-    told !== undefined && !isDeepStrictEqual(told, from) ? 1 : 0;
+  const differs = (reported: unknown, stored: unknown) =>
+    reported !== undefined && !isDeepStrictEqual(reported, stored) ? 1 : 0;
   const facts = {
     hardware: differs(hardware, known.hardware),
     network: differs(network, known.network),
@@ -83,7 +82,7 @@ export async function takeInventory(
       ? NO_CHANGES
       : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware })),
   };
-  // Whoever follows devices by what they are made of, or by what is installed on them.
+  // Filters that match by hardware or software are evaluated again.
   if (Object.values(changed).some((count) => count > 0)) {
     ctx.afterCommit(() => hub.devicesChanged([deviceId]));
   }
@@ -101,7 +100,7 @@ async function takeSoftware(
   const known = await readSoftware(tx, agent);
   const diff = softwareDiff(known, software.map(installed));
   await applyDiff(tx, agent, diff);
-  // What was there before anybody looked did not change: the first list is no news.
+  // The first list of a device is no change: the software was there before.
   if (isNews) await keepChanges(tx, agent, at, diff.changes);
   const counts = { ...NO_CHANGES, corrected: diff.corrected.length };
   for (const { change } of diff.changes) counts[change] += 1;

@@ -1,8 +1,8 @@
-/** What another list of installed software means for the one that is known. Pure. */
+/** The difference between the known list of installed software and a new one. Pure. */
 
 export interface Installed {
   name: string;
-  /** Empty where the machine does not say. */
+  /** Empty where it is not known. */
   version: string;
   publisher: string | null;
   /** In ms. */
@@ -19,13 +19,13 @@ export interface SoftwareChange {
 export interface SoftwareDiff<Known extends Installed> {
   added: Installed[];
   removed: Known[];
-  /** In the same version, with another publisher or date. */
+  /** The same version with another publisher or date. */
   corrected: { known: Known; now: Installed }[];
-  /** For people: what was added and removed of one title is an update of it. */
+  /** For display: an added and a removed version of one title make an update. */
   changes: SoftwareChange[];
 }
 
-// No text that is stored has a NUL in it.
+// Stored text never contains NUL.
 const keyOf = ({ name, version }: Installed) => `${name}\0${version}`;
 
 export function softwareDiff<Known extends Installed>(
@@ -37,15 +37,16 @@ export function softwareDiff<Known extends Installed>(
   const added = [...wanted].filter(([key]) => !before.has(key)).map(([, entry]) => entry);
   const removed = known.filter((entry) => !wanted.has(keyOf(entry)));
   const corrected = known.flatMap((entry) => {
-    const told = wanted.get(keyOf(entry));
+    const reported = wanted.get(keyOf(entry));
     const isSame =
-      told === undefined || (told.publisher === entry.publisher && told.installedAt === entry.installedAt);
-    return isSame ? [] : [{ known: entry, now: told }];
+      reported === undefined ||
+      (reported.publisher === entry.publisher && reported.installedAt === entry.installedAt);
+    return isSame ? [] : [{ known: entry, now: reported }];
   });
   return { added, removed, corrected, changes: changesOf(added, removed) };
 }
 
-/** What is told twice, of two users say, counts once: the first, with what only the second one knows. */
+/** Entries reported twice, such as for two users, count once: the first, completed by the second. */
 function byKey(entries: readonly Installed[]): Map<string, Installed> {
   const merged = new Map<string, Installed>();
   for (const entry of entries) {
@@ -65,8 +66,8 @@ function changesOf(added: readonly Installed[], removed: readonly Installed[]): 
   return [...new Set([...come.keys(), ...gone.keys()])].sort(compare).flatMap((name) => {
     const to = come.get(name) ?? [];
     const from = gone.get(name) ?? [];
-    return Array.from({ length: Math.max(to.length, from.length) }, (_, place): SoftwareChange => {
-      const [version, previousVersion] = [to[place], from[place]];
+    return Array.from({ length: Math.max(to.length, from.length) }, (_, index): SoftwareChange => {
+      const [version, previousVersion] = [to[index], from[index]];
       if (previousVersion === undefined) {
         return { change: 'installed', name, version: version ?? '', previousVersion: '' };
       }

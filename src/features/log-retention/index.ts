@@ -2,7 +2,7 @@ import { bounded } from '../../platform/db/retention/retention-rule.ts';
 import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { logRetentionRoutes } from './log-retention.routes.ts';
 
-export { chosenDays, deviceLogRule } from './kept-logs.ts';
+export { chosenDays, deviceLogRule } from './log-retention.queries.ts';
 export {
   DEFAULT_ALERT_DAYS,
   DEFAULT_COMMAND_DAYS,

@@ -1,8 +1,8 @@
 import type { Context } from '../../platform/context.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
-import { notFound } from '../../platform/errors.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { COLUMNS } from './kept-logs.ts';
+import { readOrganization } from '../organizations/index.ts';
+import { LogRetentionChoice } from './log-retention.model.ts';
+import { COLUMNS } from './log-retention.queries.ts';
 import {
   DEFAULT_ALERT_DAYS,
   DEFAULT_COMMAND_DAYS,
@@ -15,21 +15,18 @@ import {
 type NamedRetention = LogRetention & { name: string };
 
 export async function readLogRetention(ctx: Context, orgId: string): Promise<NamedRetention> {
-  const { rows } = await ctx.tx.raw<{ rows: NamedRetention[] }>(
-    `select o.name, coalesce(r.diagnostic_days, ${DEFAULT_DIAGNOSTIC_DAYS}) as "diagnosticDays",
-      coalesce(r.event_days, ${DEFAULT_EVENT_DAYS}) as "eventDays",
-      coalesce(r.command_days, ${DEFAULT_COMMAND_DAYS}) as "commandDays",
-      coalesce(r.alert_days, ${DEFAULT_ALERT_DAYS}) as "alertDays"
-    from organizations o left join log_retention r on r.org_id = o.id
-    where o.id = ? and o.deleted_at is null and ${inTenant(ctx.caller, 'o.id')}`,
-    [orgId],
-  );
-  const [retention] = rows;
-  if (retention === undefined) throw notFound('Organization');
-  return retention;
+  const { name } = await readOrganization(ctx, orgId);
+  const choice = await LogRetentionChoice.query(ctx.tx).findById(orgId);
+  return {
+    name,
+    diagnosticDays: choice?.diagnosticDays ?? DEFAULT_DIAGNOSTIC_DAYS,
+    eventDays: choice?.eventDays ?? DEFAULT_EVENT_DAYS,
+    commandDays: choice?.commandDays ?? DEFAULT_COMMAND_DAYS,
+    alertDays: choice?.alertDays ?? DEFAULT_ALERT_DAYS,
+  };
 }
 
-/** What is older by the new rule is removed by the next daily round, and not at once: a slip can be taken back. */
+/** Rows that are too old by the new rule are removed by the next daily run and not at once, so a mistake can be undone. */
 export async function changeLogRetention(
   ctx: Context,
   orgId: string,
@@ -38,18 +35,12 @@ export async function changeLogRetention(
   const { name, ...before } = await readLogRetention(ctx, orgId);
   const sent = omitUndefined(change);
   const after: LogRetention = { ...before, ...sent };
-  const columnOf = (field: keyof LogRetention) => COLUMNS[field];
-  const fields = Object.keys(COLUMNS) as (keyof LogRetention)[];
-  await ctx
-    .tx('log_retention')
-    .insert({
-      org_id: orgId,
-      updated_at: new Date(),
-      ...Object.fromEntries(fields.map((field) => [columnOf(field), after[field]])),
-    })
+  // Only what was sent is merged: the rest stays even where it is being changed by another request.
+  const sentColumns = Object.entries(COLUMNS).flatMap(([field, column]) => (field in sent ? [column] : []));
+  await LogRetentionChoice.query(ctx.tx)
+    .insert({ ...after, orgId, updatedAt: new Date() })
     .onConflict('org_id')
-    // What was not sent stays, be it that somebody else changes it at this moment.
-    .merge([...fields.filter((field) => field in sent).map(columnOf), 'updated_at']);
+    .merge([...sentColumns, 'updated_at']);
   ctx.recordChange(before, after);
   return { name, ...after };
 }

@@ -2,23 +2,23 @@ import { runPrepared } from '../../platform/db/prepared.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { Installed, SoftwareChange, SoftwareDiff } from './software-diff.ts';
 
-/** The installed software of a device, as rows. Whoever writes holds the device's own row, so nobody else does. */
+/** The rows of a device's installed software. Writers hold a lock on the device's own row, so there is one at a time. */
 
-/** Of changes that are kept of a device: the newest. */
+/** Changes kept of each device: the newest. */
 export const CHANGES_MAX = 1000;
 
 export interface KnownSoftware extends Installed {
   titleId: string;
 }
 
-interface Place {
+interface DeviceRef {
   orgId: string;
   deviceId: string;
 }
 
 /**
- * To be called before anything here that joins. Until the tables are analyzed, Postgres takes a device for one that has
- * hardly anything, and by the plan that is best for that, five thousand titles against five thousand take seconds.
+ * Call this before any join below. Until the tables are analyzed, Postgres expects hardly any rows of a device, and chooses
+ * a nested loop that takes seconds for five thousand titles.
  */
 export const expectMany = async (tx: Tx): Promise<void> => {
   await tx.raw('set local enable_nestloop = off');
@@ -32,7 +32,7 @@ const READ = {
     where s.org_id = $1 and s.device_id = $2`,
 };
 
-export async function readSoftware(tx: Tx, { orgId, deviceId }: Place): Promise<KnownSoftware[]> {
+export async function readSoftware(tx: Tx, { orgId, deviceId }: DeviceRef): Promise<KnownSoftware[]> {
   const rows = await runPrepared<{
     title_id: string;
     name: string;
@@ -53,7 +53,7 @@ const LOCK = {
     else pg_advisory_xact_lock_shared(software_titles_lock($1)) end`,
 };
 
-// In the order of their names: two devices with the same new titles then wait for each other, and never in a circle.
+// Inserted in the order of the names, so that two devices with the same new titles wait for each other without a deadlock.
 const ADD_TITLES = {
   name: 'inventory-titles-add',
   text: `
@@ -93,10 +93,10 @@ const REMOVE_TITLES = {
       and not exists (select from device_software s where s.org_id = t.org_id and s.title_id = t.id)`,
 };
 
-/** One statement for each kind of difference there is, and none where there is none. */
+/** Applies the difference with one statement for each kind of change in it. */
 export async function applyDiff(
   tx: Tx,
-  { orgId, deviceId }: Place,
+  { orgId, deviceId }: DeviceRef,
   { added, removed, corrected }: SoftwareDiff<KnownSoftware>,
 ): Promise<void> {
   const keys = (entries: readonly KnownSoftware[]) => [
@@ -132,8 +132,8 @@ const KEEP_CHANGES = {
     insert into software_changes (org_id, device_id, at, change, name, version, previous_version)
     select $1, $2, $3, c.change, c.name, c.version, c.previous_version
     from unnest($4::text[], $5::text[], $6::text[], $7::text[]) with ordinality
-      as c (change, name, version, previous_version, place)
-    order by c.place`,
+      as c (change, name, version, previous_version, position)
+    order by c.position`,
 };
 
 const FORGET_CHANGES = {
@@ -144,10 +144,10 @@ const FORGET_CHANGES = {
       order by id desc offset ${CHANGES_MAX - 1} limit 1)`,
 };
 
-/** Keeps what has changed, and of it only the newest: what is asked about is what happened last. */
+/** Stores changes and removes the oldest ones over the limit. */
 export async function keepChanges(
   tx: Tx,
-  { orgId, deviceId }: Place,
+  { orgId, deviceId }: DeviceRef,
   at: string,
   changes: readonly SoftwareChange[],
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import type { LogRetention } from './log-retention.schema.ts';
 
-/** The columns of the table `log_retention`, by the field that the interface has for each. */
+/** The columns of the table `log_retention`, by the fields of the API. */
 export const COLUMNS = {
   diagnosticDays: 'diagnostic_days',
   eventDays: 'event_days',
@@ -9,13 +9,13 @@ export const COLUMNS = {
   alertDays: 'alert_days',
 } as const satisfies Record<keyof LogRetention, string>;
 
-/** SQL: the days that the organization `o` of a `RetentionRule` has chosen; null where it has not. */
+/** SQL for the days that the organization `o` of a `RetentionRule` has chosen; null where it has not. */
 export const chosenDays = (column: (typeof COLUMNS)[keyof LogRetention]): string =>
   `(select r.${column} from log_retention r where r.org_id = o.id)`;
 
 /**
- * A rule for lines that devices send, which are indexed by device alone. They are old by both clocks: a device's own may
- * be years behind.
+ * A rule for rows that devices send, which are indexed by device alone. A row is old when it is so by the clocks of both
+ * the device and the server: a device's clock may be years behind.
  */
 export const deviceLogRule = (
   table: string,
