@@ -46,6 +46,7 @@ export async function createServices(
   const ending: AccountEnding = {
     revokeKeysOf,
     noteDisplaced: (tx, ctx, userId) => trail.noteDisplaced(tx, ctx, userId),
+    noteLeft: (tx, ctx, user, tenant) => trail.noteLeft(tx, ctx, user, tenant),
   };
   return {
     apiKeys,

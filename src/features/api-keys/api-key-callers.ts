@@ -6,7 +6,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Authenticator } from '../../platform/http/authentication.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
-import { type Holder, loadHolder } from '../auth/index.ts';
+import { loadUserRights, type UserRights } from '../auth/index.ts';
 import { ApiKey } from './api-key.model.ts';
 import { commonPermissions } from './key-rights.ts';
 import { KeyUsage } from './key-usage.ts';
@@ -86,7 +86,7 @@ async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
     .whereRaw('(expires_at is null or expires_at > now())')
     .first();
   if (record === undefined) throw refused();
-  const maker = await loadHolder(tx, record.createdBy);
+  const maker = await loadUserRights(tx, record.createdBy);
   if (maker === undefined) throw refused();
   const place = record.orgId === null ? maker : await within(tx, maker, record.orgId);
   // Its maker may have risen since: no key opens every tenant.
@@ -104,7 +104,7 @@ async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
 }
 
 /** The maker as one of that organization and nothing beside it; `undefined` if they may not act there now. */
-async function within(tx: Tx, maker: Holder, orgId: string): Promise<Holder | undefined> {
+async function within(tx: Tx, maker: UserRights, orgId: string): Promise<UserRights | undefined> {
   const { rows } = await tx.raw(
     `select p.id as partner_id, p.status from organizations o join partners p on p.id = o.partner_id
     where o.id = ? and o.deleted_at is null and p.deleted_at is null`,

@@ -13,7 +13,7 @@ export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
 export { authService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
-export { type Holder, holdSession, loadHolder, openSession } from './sessions/session.service.ts';
+export { holdSession, loadUserRights, openSession, type UserRights } from './sessions/session.service.ts';
 
 export const feature = defineFeature({
   name: 'auth',

@@ -1,12 +1,12 @@
 import { expiredRows, type RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 
-/** For so many days an ended session can still be looked into, for instance after a theft of its refresh token. */
+/** How many days an ended session is kept for investigation, such as after a theft of its refresh token. */
 const ENDED_SESSION_DAYS = 30;
 
 const sessionEnded = (alias: string, days: string) =>
   `least(${alias}.revoked_at, ${alias}.expires_at) < now() - make_interval(days => ${days})`;
 
-/** Tokens before their sessions: a session may have hundreds, which would all go in the transaction of the session. */
+/** Tokens are removed before their sessions: a session may have hundreds, which would all be deleted in one transaction. */
 export const authRetention: readonly RetentionRule[] = [
   {
     table: 'refresh_tokens',

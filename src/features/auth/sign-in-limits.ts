@@ -4,15 +4,16 @@ import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { AppError } from '../../platform/errors.ts';
 import { addressLimiter } from '../../platform/http/address-limits.ts';
 import { countedAddress, networkOf } from '../../platform/http/client-address.ts';
+import { Session } from './sessions/session.model.ts';
 
-/** How often a password may be tried: from one address, on one account from one address, on one account from anywhere. */
+/** Password attempts allowed: from one address, on one account from one address, and on one account from anywhere. */
 const BY_ADDRESS = { points: 30, seconds: 300 };
 const BY_ACCOUNT_AND_ADDRESS = { points: 10, seconds: 900 };
 const BY_ACCOUNT = { points: 50, seconds: 900 };
-/** Mails to one address, and asked for from one. */
+/** Mails to one mailbox, and mails requested from one network address. */
 const MAILS_TO = { points: 3, seconds: 3600 };
 const MAILS_FROM = { points: 20, seconds: 3600 };
-/** Guesses at the password or code of a person who is signed in, as with a stolen access token. */
+/** Guesses at the password or code of a signed-in user, such as with a stolen access token. */
 const OWN_SECRETS = { points: 10, seconds: 900 };
 
 export type SignInLimits = ReturnType<typeof signInLimits>;
@@ -26,10 +27,10 @@ export function signInLimits(limits: RateLimits) {
   const mailsFrom = addressLimiter(limits, 'mail-from', MAILS_FROM);
 
   return {
-    /** By person. Taken before the password or code is looked at, and forgotten once it was right. */
+    /** Counted by user before the password or code is checked, and reset once it was correct. */
     ownSecrets: limits.limiter('own-secrets', OWN_SECRETS),
 
-    /** Counts a mail that anybody can ask for, whether or not someone has the address. Throws `rate_limited`. */
+    /** Counts a mail that anybody can request, whether or not the address has an account. Throws `rate_limited`. */
     async beforeMail(email: string, client: ClientInfo): Promise<void> {
       const address = countedAddress(client);
       if (address !== undefined) await mailsFrom.take(address);
@@ -37,12 +38,12 @@ export function signInLimits(limits: RateLimits) {
     },
 
     /**
-     * Counts a try before the password is looked at, so that tries in parallel count too. Throws `rate_limited`.
-     * An account that strangers keep trying is closed to strangers only: from an address where its holder has been
-     * signed in lately it stays open, so nobody can lock a person out by failing on purpose.
-     * Behind a proxy that nobody configured a client is only who the proxy says, or nobody: then no address is trusted
-     * to be its holder's, and no limit counts all clients of the proxy as one.
-     * @returns to be called when the password was right: then this try does not count against anyone
+     * Counts an attempt before the password is checked, so that parallel attempts count too. Throws `rate_limited`.
+     * An account under attack is closed to unknown networks only. From a network where its user signed in lately it stays
+     * open, so nobody can lock a user out by failing on purpose.
+     * Behind a proxy that is not configured, a client is only known by what the proxy reports: then no address counts as
+     * the user's own, and no limit counts all clients of the proxy together.
+     * @returns a function to call when the password was correct: the attempt is then not counted
      */
     async beforeTry(email: string, client: ClientInfo, withSystem: WithSystem): Promise<() => Promise<void>> {
       const account = email.toLowerCase();
@@ -55,7 +56,7 @@ export function signInLimits(limits: RateLimits) {
         await byAccount.take(account);
       } else if (
         client.unnamedProxy !== undefined ||
-        !(await withSystem('whether a person signed in from here lately', (tx) =>
+        !(await withSystem('whether a user signed in from this network lately', (tx) =>
           signedInFrom(tx, account, client.ip),
         ))
       ) {
@@ -71,10 +72,11 @@ export function signInLimits(limits: RateLimits) {
 }
 
 async function signedInFrom(tx: Tx, account: string, ip: string): Promise<boolean> {
-  const { rows } = await tx.raw(
-    `select distinct s.ip_address from sessions s join users u on u.id = s.user_id
-    where lower(u.email) = ? and s.created_at > now() - interval '30 days' limit 1000`,
-    [account],
-  );
-  return rows.some((row: { ip_address: string | null }) => networkOf(row.ip_address ?? '') === networkOf(ip));
+  const sessions = await Session.query(tx)
+    .joinRelated('user')
+    .whereRaw('lower("user".email) = ?', [account])
+    .whereRaw(`sessions.created_at > now() - interval '30 days'`)
+    .distinct('sessions.ip_address')
+    .limit(1000);
+  return sessions.some(({ ipAddress }) => networkOf(ipAddress ?? '') === networkOf(ip));
 }

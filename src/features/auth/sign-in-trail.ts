@@ -6,7 +6,7 @@ import { loadCaller, type SessionCaller } from './sessions/session.service.ts';
 
 export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
 
-/** Sign-ins and their ends in the audit trail: their routes have no caller yet of whom the route table could tell. */
+/** Audits sign-ins and sign-outs, whose routes have no caller yet, so the route table cannot audit them. */
 export class SignInTrail {
   readonly #audit: AuditTrail;
   readonly #writing = new Set<Promise<void>>();
@@ -15,16 +15,16 @@ export class SignInTrail {
     this.#audit = audit;
   }
 
-  /** In the transaction that opens the session. */
+  /** Call it in the transaction that opens the session. */
   async opened(tx: Tx, ctx: PublicContext, caller: SessionCaller): Promise<void> {
     const { sessionId, mfa } = caller;
     await this.#record(tx, ctx, caller, { action: 'user.login', details: { sessionId, mfa } });
   }
 
-  /** In the transaction that ends the session, before it does. */
+  /** Call it in the transaction that ends the session, before the session ends. */
   async ending(tx: Tx, ctx: PublicContext, sessionId: string): Promise<void> {
     const caller = await loadCaller(tx, sessionId).catch((error: unknown) => {
-      // It has ended before, or its partner is shut: nobody is signed out by this.
+      // The session has already ended, or its partner is not active: nobody is signed out.
       if (error instanceof AppError) return undefined;
       throw error;
     });
@@ -32,34 +32,45 @@ export class SignInTrail {
     await this.#record(tx, ctx, caller, { action: 'user.logout', details: { sessionId } });
   }
 
-  /** In the transaction that changes it. */
+  /** Call it in the transaction that changes the password. */
   async passwordChanged(
     tx: Tx,
     ctx: Pick<PublicContext, 'client' | 'log'> & { caller?: Caller },
     userId: string,
     by: 'password' | 'mail',
   ): Promise<void> {
-    // A transaction of a tenant, where the caller is known, must not look across.
+    // In a tenant's transaction, where the caller is known, other tenants must not be read.
     const actor = ctx.caller ?? (await whoIs(tx, userId));
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
   }
 
-  /** In the transaction that takes a member out, because somebody else has proved to own the address. */
+  /** Call it before the membership of an account is removed, because somebody else has proved that they own the address. */
   async noteDisplaced(tx: Tx, ctx: Pick<PublicContext, 'client' | 'log'>, userId: string): Promise<void> {
     const actor = await whoIs(tx, userId);
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.delete', details: { reason: 'address_claimed' } });
   }
 
-  /** After the commit of any of them. */
+  /** Audits that a user has left a tenant that was deleted, never approved or has churned, in the trail of that tenant. */
+  async noteLeft(
+    tx: Tx,
+    ctx: Pick<PublicContext, 'client' | 'log'>,
+    { id: userId, email }: { id: string; email: string },
+    tenant: { partnerId: string; orgId: string | null },
+  ): Promise<void> {
+    const actor = { kind: 'user' as const, userId, apiKeyId: null, email, ...tenant };
+    await this.#record(tx, ctx, actor, { action: 'user.delete', details: { reason: 'unusable_tenant' } });
+  }
+
+  /** Call it after the commit of any of them. */
   committed(): void {
     this.#audit.committed();
   }
 
   /**
-   * A refused sign-in of somebody who is known; of an address that nobody has there is no trail to write to. Written
-   * after the answer: the time it takes must not tell the two apart.
+   * Audits a refused sign-in of a known user; for an unknown address there is no trail to write to. It is written after the
+   * response, so that its duration does not reveal which of the two it was.
    */
   refused(ctx: PublicContext, userId: string, failure: SignInFailure, error: unknown): void {
     if (!(error instanceof AppError)) return;
@@ -73,13 +84,13 @@ export class SignInTrail {
     this.#writing.add(writing);
   }
 
-  /** What was refused is written. */
+  /** Waits until every refusal is written. */
   async close(): Promise<void> {
     await Promise.all(this.#writing);
   }
 
   async #writeRefusal(ctx: PublicContext, userId: string, reason: SignInFailure, errorMessage: string) {
-    await ctx.withSystem('note a refused sign-in', async (tx) => {
+    await ctx.withSystem('audit a refused sign-in', async (tx) => {
       const actor = await whoIs(tx, userId);
       if (actor === undefined) return;
       await this.#record(tx, ctx, actor, {
@@ -113,14 +124,14 @@ export class SignInTrail {
 const BY_CODE: Partial<Record<AppError['code'], SignInFailure>> = {
   ip_not_allowed_at_sign_in: 'address',
   partner_inactive: 'partner_inactive',
-  // Of an invitation that has gone meanwhile, or leads away from where the person is.
+  // The invitation was withdrawn meanwhile, or the user is already a member of another tenant.
   not_found: 'membership',
   conflict: 'membership',
 };
 
 type PersonActor = Extract<AuditActor, { userId: string }>;
 
-/** Also somebody who may not sign in at all: `loadHolder` would refuse to tell of them. */
+/** Finds users who cannot sign in, too; `loadUserRights` would refuse those. */
 async function whoIs(tx: Tx, userId: string): Promise<PersonActor | undefined> {
   const { rows } = await tx.raw(
     `select u.email, p.partner_id, o.org_id, s.user_id is not null as of_system from users u

@@ -18,14 +18,14 @@ export function registrationRoutes(parts: {
   const cookie = refreshCookie(parts);
   return {
     name: 'Registration',
-    description: 'How providers and people come in by themselves, where the server lets them.',
+    description: 'Self-registration of providers and users, where the server allows it.',
     routes: [
       route({
         method: 'post',
         path: '/auth/register-partner',
         summary: 'Register a provider with its first administrator',
         description:
-          'The provider waits for approval (`pending`), and a mailed link confirms the address of its administrator. An address that has an account is answered with general next steps. At most 3 an hour from one address.',
+          'The provider waits for approval (`pending`), and a mailed link confirms the address of its administrator. For an address that has an account, the response describes general next steps only. At most 3 registrations an hour from one IP address.',
         access: 'public',
         unaudited: 'writes partner.create itself: there is no caller before',
         before: (client) => registration.beforePartner(client),
@@ -42,9 +42,9 @@ export function registrationRoutes(parts: {
       route({
         method: 'post',
         path: '/auth/register',
-        summary: 'Register an account, which waits for an invitation',
+        summary: 'Register an account that can be invited',
         description:
-          'Mails a link to the address. The account is made when POST /auth/verify-email has confirmed it. Answers the same whether the address was free or is somebody’s. At most 5 an hour from one address.',
+          'Mails a link to the address. The account is created when POST /auth/verify-email confirms the address. The response is the same whether or not the address has an account. At most 5 registrations an hour from one IP address.',
         access: 'public',
         unaudited: 'the account belongs to no organization yet, so there is no trail to write to',
         before: (client) => registration.beforeUser(client),
@@ -59,10 +59,10 @@ export function registrationRoutes(parts: {
         path: '/auth/verify-email',
         summary: 'Confirm the address of a registration',
         description:
-          'Takes the token of the link in the mail, once and within 24 hours, together with the password that was chosen. Open also where registration is switched off.',
+          'Requires the token of the mailed link, which works once within 24 hours, and the password chosen at registration. Available also where registration is disabled.',
         access: 'public',
         unaudited:
-          'writes partner.create itself where it makes a provider; an account alone has no trail yet',
+          'writes partner.create itself where it creates a provider; an account alone has no trail yet',
         body: AddressConfirmation,
         response: z.object({ success: z.literal(true) }),
         errors: ['not_found', 'unauthenticated', 'rate_limited', 'unavailable'],

@@ -5,9 +5,9 @@ import { SignedIn } from '../auth/index.ts';
 const Account = {
   name: text(255),
   email: z.email().max(255),
-  /** Its strength is looked at apart, where the first rule that it breaks is the answer. */
+  /** The service checks its strength, and reports the first rule that it breaks. */
   password: z.string().max(1000),
-  acceptTerms: z.literal(true, 'must be true: the terms have to be accepted'),
+  acceptTerms: z.literal(true, 'must be true: the terms must be accepted'),
 };
 
 export const PartnerRegistration = z.object({ companyName: text(255, 2), ...Account });
@@ -17,16 +17,16 @@ export const UserRegistration = z.object(Account);
 export type UserRegistration = z.infer<typeof UserRegistration>;
 
 export const AddressConfirmation = z.object({
-  token: z.string().min(1).max(200).describe('Of the link in the mail.'),
+  token: z.string().min(1).max(200).describe('The token of the mailed link.'),
   password: z
     .string()
     .min(1, 'must not be empty')
     .max(128, 'must have at most 128 characters')
-    .describe('The password that was chosen on registration.'),
+    .describe('The password chosen at registration.'),
 });
 export type AddressConfirmation = z.infer<typeof AddressConfirmation>;
 
-/** The same whether the address was free or is somebody's. */
+/** The same whether or not the address has an account. */
 export const NextSteps = z.object({ success: z.literal(true), message: z.string() });
 
 export const PartnerRegistered = z.union([

@@ -15,7 +15,9 @@ import {
   passwordFault,
   type SignInLimits,
 } from '../auth/index.ts';
-import { type AccountEnding, findUserByEmail, User } from '../users/index.ts';
+import { Partner } from '../partners/index.ts';
+import { EVERYTHING, Role } from '../roles/index.ts';
+import { type AccountEnding, addMembership, findUserByEmail, User } from '../users/index.ts';
 import {
   assertRegistrant,
   confirmationMail,
@@ -29,14 +31,14 @@ import { slugCandidates } from './slug.ts';
 const HOUR = 3600;
 const NEXT_STEPS = {
   success: true as const,
-  message: 'Thank you. If the address can be used, you will find what to do next in your mailbox.',
+  message: 'Thank you. If the address can be used, you will receive a mail with the next steps.',
 };
-/** Mails to one address because of registrations, which anybody can cause. */
+/** Mails to one address for registrations, which anybody can request. */
 const MAILS_TO = { points: 10, seconds: HOUR };
 
 export type Registration = ReturnType<typeof createRegistration>;
 
-/** Self-registration (SPEC 4.9). All of it or nothing: no partner is left without its administrator. */
+/** Self-registration (SPEC 4.9), in one transaction: no partner is left without its administrator. */
 export function createRegistration({
   accessTokens,
   limits,
@@ -60,12 +62,12 @@ export function createRegistration({
   const usersByAddress = addressLimiter(limits, 'register-user', { points: 5, seconds: HOUR });
   const mailsTo = limits.limiter('register-mail-to', MAILS_TO);
 
-  /** Throws `registration_disabled` where people come in by invitation only. */
+  /** Throws `registration_disabled` where accounts are created by invitation only. */
   function assertEnabled(): void {
-    if (!isEnabled) throw new AppError('registration_disabled', 'Registration is not open on this server.');
+    if (!isEnabled) throw new AppError('registration_disabled', 'Registration is disabled on this server.');
   }
 
-  /** After the answer, which must not tell whether the address is taken by what it takes to find out. */
+  /** Runs after the response, whose duration must not reveal whether the address is taken. */
   function mailLink(ctx: PublicContext, email: string, token: string): void {
     mailer.post(async () => {
       const isAllowed = await mailsTo.take(email.toLowerCase()).then(
@@ -89,12 +91,8 @@ export function createRegistration({
   async function makePartner(tx: Tx, ctx: PublicContext, companyName: string, user: User) {
     const partner = await insertPartner(tx, companyName);
     const roleId = await insertAdminRole(tx, partner.id);
-    await tx('partner_users').insert({
-      partner_id: partner.id,
-      user_id: user.id,
-      role_id: roleId,
-      org_access: 'all',
-    });
+    const grant = { roleId, orgAccess: 'all' as const, orgIds: [] };
+    await addMembership(tx, user.id, { partnerId: partner.id, orgId: null }, grant);
     await audit.record(tx, {
       action: 'partner.create',
       resourceType: 'partner',
@@ -115,7 +113,7 @@ export function createRegistration({
   }
 
   return {
-    /** Counts every attempt, whatever is sent (SPEC 4.9). */
+    /** Counts every attempt, valid or not (SPEC 4.9). */
     async beforePartner({ ip }: ClientInfo): Promise<void> {
       assertEnabled();
       await partnersByAddress.take(ip);
@@ -127,8 +125,8 @@ export function createRegistration({
     },
 
     /**
-     * The provider and its administrator at once, where the address has no account (SPEC 4.9); otherwise what to do
-     * next is in a mail, which lets the owner of the address go on.
+     * Creates the provider and its administrator at once where the address has no account (SPEC 4.9). Otherwise a mail shows
+     * the owner of the address how to continue.
      */
     async registerPartner(ctx: PublicContext, input: PartnerRegistration) {
       const passwordHash = await hashOf(input.password);
@@ -173,7 +171,7 @@ export function createRegistration({
       };
     },
 
-    /** An account that belongs nowhere yet. It is made when its address is confirmed, and not before. */
+    /** Registers an account without a membership. It is created when its address is confirmed, not before. */
     async registerUser(ctx: PublicContext, input: UserRegistration) {
       const passwordHash = await hashOf(input.password);
       const token = await ctx.withSystem('keep a registration until it is confirmed', (tx) =>
@@ -183,11 +181,9 @@ export function createRegistration({
       return NEXT_STEPS;
     },
 
-    /** Confirms the address of a registration, by the link in its mail together with the password that was chosen. */
+    /** Confirms the address of a registration, with the link in its mail and the password that was chosen. */
     async confirm(ctx: PublicContext, input: AddressConfirmation): Promise<{ success: true }> {
-      const pending = await ctx.withSystem('look for a registration', (tx) =>
-        findRegistration(tx, input.token),
-      );
+      const pending = await ctx.withSystem('find a registration', (tx) => findRegistration(tx, input.token));
       const uncount = await signInLimits.beforeTry(pending.email, ctx.client, ctx.withSystem);
       await assertRegistrant(pending, input);
       await uncount();
@@ -201,14 +197,14 @@ export function createRegistration({
   };
 }
 
-/** Before anyone is looked for, so that the work is the same whether the address is taken or not. */
+/** Hashes before the lookup, so that the work is the same whether the address is taken or not. */
 async function hashOf(password: string): Promise<string> {
   const fault = passwordFault(password);
   if (fault !== undefined) throw invalid('body.password', fault, fault);
   return hashPassword(password);
 }
 
-/** `undefined` where somebody has the address: everything that was written meanwhile is undone. */
+/** `undefined` where the address is taken: the transaction of `work` has then been rolled back. */
 async function unlessTaken<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
@@ -223,28 +219,26 @@ async function insertPartner(
   companyName: string,
 ): Promise<{ id: string; name: string; slug: string }> {
   const candidates = slugCandidates(companyName);
-  const taken = new Set<string>(await tx('partners').whereIn('slug', candidates).pluck('slug'));
+  const taken = new Set((await Partner.query(tx).whereIn('slug', candidates)).map(({ slug }) => slug));
   for (const slug of candidates.filter((candidate) => !taken.has(candidate))) {
-    // Somebody else may take it in this very moment; then the next one is tried.
-    const [partner] = await tx('partners')
-      .insert({ id: newId(), name: companyName, slug, type: 'msp', plan: 'free', status: 'pending' })
+    const partner = { id: newId(), name: companyName, slug };
+    await Partner.query(tx)
+      .insert({ ...partner, type: 'msp', plan: 'free', status: 'pending' })
       .onConflict('slug')
-      .ignore()
-      .returning<{ id: string; name: string; slug: string }[]>(['id', 'name', 'slug']);
-    if (partner !== undefined) return partner;
+      .ignore();
+    // Another registration may have just taken the slug; then the next one is tried.
+    if ((await Partner.query(tx).findById(partner.id)) !== undefined) return partner;
   }
   throw new AppError('internal', 'Unable to generate unique company identifier');
 }
 
 async function insertAdminRole(tx: Tx, partnerId: string): Promise<string> {
-  const id = newId();
-  await tx('roles').insert({
-    id,
+  const role = await Role.query(tx).insert({
     scope: 'partner',
-    partner_id: partnerId,
+    partnerId,
     name: 'Partner Admin',
-    permissions: ['*:*'],
-    is_system: true,
+    permissions: [EVERYTHING],
+    isSystem: true,
   });
-  return id;
+  return role.id;
 }

@@ -3,7 +3,7 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { roleRoutes } from './role.routes.ts';
 
 export { EVERYTHING, exceeds } from './permissions.ts';
-export type { Role } from './role.model.ts';
+export { Role } from './role.model.ts';
 export { assertHolds, findRoleToAssign } from './role.service.ts';
 export { Permission } from './role.schema.ts';
 

@@ -5,15 +5,17 @@ import { userRoutes } from './user.routes.ts';
 
 export { knownPeople, type KnownPerson } from './members/known-people.ts';
 export { invitationLimits } from './invitations/invitation-limits.ts';
-export { joinAsHolder, joinAsNewHolder, openInvitation } from './invitations/acceptance.service.ts';
+export { joinAsExistingUser, joinAsNewUser, openInvitation } from './invitations/acceptance.service.ts';
 export {
   type AccountEnding,
-  displace,
   endCredentials,
-  endUnprovedHolding,
   forgetOpenLinks,
+  removeUnverifiedSetup,
+  resetUnverifiedAccount,
 } from './accounts/account-ending.ts';
 export { endSessionsOf } from './accounts/user-sessions.ts';
+export { PartnerMembership } from './accounts/membership.model.ts';
+export { addMembership } from './accounts/membership.queries.ts';
 export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';
 export { SYSTEM_ROLES, User } from './accounts/user.model.ts';
 

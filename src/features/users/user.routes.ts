@@ -7,13 +7,13 @@ import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { invite, resendInvitation, type InvitationParts } from './invitations/invitation.service.ts';
 import {
   assignRole,
-  changePerson,
+  changeMember,
   changeSelf,
-  listPeople,
+  listMembers,
   readSelf,
-  removePerson,
+  removeMember,
 } from './members/member.service.ts';
-import { readPerson, type Person } from './members/member.queries.ts';
+import { readMember, type Member } from './members/member.queries.ts';
 import {
   Invited,
   NewInvitation,
@@ -25,26 +25,26 @@ import {
   UserQuery,
 } from './user.schema.ts';
 
-const about = (member: Person) => auditSubject({ ...member, name: member.email });
+const about = (member: Member) => auditSubject({ ...member, name: member.email });
 
 export function userRoutes(parts: InvitationParts): RouteGroup {
   return {
     name: 'Users',
-    description: 'People, where they belong and what they may do there.',
+    description: 'Users, their memberships and their roles.',
     routes: [
       route({
         method: 'get',
         path: '/users',
-        summary: 'List people, by name',
+        summary: 'List users, by name',
         access: everyScope('users:read'),
         query: UserQuery,
         response: pageOf(User),
-        handler: ({ ctx, query }) => listPeople(ctx, query),
+        handler: ({ ctx, query }) => listMembers(ctx, query),
       }),
       route({
         method: 'get',
         path: '/users/me',
-        summary: 'Read one’s own record',
+        summary: 'Read your own user record',
         access: 'signed-in',
         response: User,
         handler: ({ ctx }) => readSelf(ctx),
@@ -52,7 +52,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
       route({
         method: 'patch',
         path: '/users/me',
-        summary: 'Change one’s own name',
+        summary: 'Change your own name',
         access: 'person',
         body: OwnChange,
         response: User,
@@ -60,26 +60,26 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         audit: {
           action: 'user.update',
           resource: 'user',
-          note: (person, { body }) => ({ ...about(person), details: body }),
+          note: (member, { body }) => ({ ...about(member), details: body }),
         },
       }),
       route({
         method: 'delete',
         path: '/users/me',
-        summary: 'Leave one’s partner or organization',
-        description: 'The account stays, and can be invited elsewhere. The last administrator cannot leave.',
+        summary: 'Leave your partner or organization',
+        description: 'Your account stays and can be invited elsewhere. The last administrator cannot leave.',
         access: 'person',
         response: z.object({ success: z.literal(true) }),
         errors: ['conflict'],
-        handler: ({ ctx }) => removePerson(ctx, ctx.caller.userId),
-        audit: { action: 'user.delete', resource: 'user', note: ({ person }) => about(person) },
+        handler: ({ ctx }) => removeMember(ctx, ctx.caller.userId),
+        audit: { action: 'user.delete', resource: 'user', note: ({ member }) => about(member) },
       }),
       route({
         method: 'post',
         path: '/users/invite',
-        summary: 'Invite someone',
+        summary: 'Invite a user',
         description:
-          'Into the caller’s partner or organization, or into an accessible organization by `orgId` (or by `orgIds` with one entry, where the role is for people of an organization). The invitation takes nothing until it is accepted. The link that is mailed also proves the address; the one in this answer does not.',
+          'Invites into the caller’s partner or organization, or into an accessible organization with `orgId` (or with one entry in `orgIds`, where the role is for users of an organization). An invitation does not reserve the address. The mailed link also proves the address; the link in this response does not.',
         access: peopleOfEveryScope('users:invite'),
         body: NewInvitation,
         response: Invited,
@@ -90,69 +90,70 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         audit: {
           action: 'user.invite',
           resource: 'user',
-          note: (person) => ({
-            ...about(person),
-            details: { roleId: person.roleId, orgAccess: person.orgAccess, orgIds: person.orgIds },
+          note: (member) => ({
+            ...about(member),
+            details: { roleId: member.roleId, orgAccess: member.orgAccess, orgIds: member.orgIds },
           }),
         },
       }),
       route({
         method: 'post',
         path: '/users/resend-invite',
-        summary: 'Send an invitation again',
-        description: 'With a new link; the one before stops working.',
+        summary: 'Resend an invitation',
+        description: 'Sends a new link; the previous one stops working.',
         access: peopleOfEveryScope('users:invite'),
         body: Resend,
         response: Invited,
         errors: ['not_found', 'conflict', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => parts.invitationLimits.beforeResending(ctx.caller, body.userId),
         handler: ({ ctx, body }) => resendInvitation(ctx, body.userId, parts),
-        audit: { action: 'user.invite', resource: 'user', note: (person) => about(person) },
+        audit: { action: 'user.invite', resource: 'user', note: (member) => about(member) },
       }),
       route({
         method: 'get',
         path: '/users/:id',
-        summary: 'Read a person',
+        summary: 'Read a user',
         access: everyScope('users:read'),
         params: IdParams,
         response: User,
-        handler: ({ ctx, params }) => readPerson(ctx, params.id),
+        handler: ({ ctx, params }) => readMember(ctx, params.id),
       }),
       route({
         method: 'patch',
         path: '/users/:id',
-        summary: 'Rename, disable or enable a person',
+        summary: 'Rename, disable or enable a user',
         description:
-          'Disabling ends their sessions and stops their API keys. The last administrator cannot be disabled. An API key may disable, and not enable.',
+          'Disabling ends the user’s sessions and stops their API keys. The last administrator cannot be disabled. API keys can disable users but not enable them.',
         access: everyScope('users:write'),
         params: IdParams,
         body: UserChange,
         response: User,
         errors: ['conflict'],
-        handler: ({ ctx, params, body }) => changePerson(ctx, params.id, body),
+        handler: ({ ctx, params, body }) => changeMember(ctx, params.id, body),
         audit: {
           action: 'user.update',
           resource: 'user',
-          note: (person, { body }) => ({ ...about(person), details: body }),
+          note: (member, { body }) => ({ ...about(member), details: body }),
         },
       }),
       route({
         method: 'delete',
         path: '/users/:id',
-        summary: 'Remove a person from their partner or organization, or take an invitation back',
+        summary: 'Remove a user from their partner or organization, or withdraw an invitation',
         description: 'The account stays. The last administrator cannot be removed.',
         access: everyScope('users:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         errors: ['conflict'],
-        handler: ({ ctx, params }) => removePerson(ctx, params.id),
-        audit: { action: 'user.delete', resource: 'user', note: ({ person }) => about(person) },
+        handler: ({ ctx, params }) => removeMember(ctx, params.id),
+        audit: { action: 'user.delete', resource: 'user', note: ({ member }) => about(member) },
       }),
       route({
         method: 'post',
         path: '/users/:id/role',
-        summary: 'Give a person another role',
-        description: 'Nobody gives more than they hold. Counts from the person’s next request on.',
+        summary: 'Change a user’s role',
+        description:
+          'You cannot grant permissions that you do not have. The change applies from the user’s next request.',
         access: peopleOfEveryScope('users:write'),
         params: IdParams,
         body: RoleAssignment,
@@ -162,9 +163,9 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         audit: {
           action: 'user.permission.change',
           resource: 'user',
-          note: ({ before, ...person }) => ({
-            ...about(person),
-            details: { before: rights(before), after: rights(person) },
+          note: ({ before, ...member }) => ({
+            ...about(member),
+            details: { before: rights(before), after: rights(member) },
           }),
         },
       }),
@@ -172,4 +173,4 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
   };
 }
 
-const rights = ({ roleId, roleName, orgAccess, orgIds }: Person) => ({ roleId, roleName, orgAccess, orgIds });
+const rights = ({ roleId, roleName, orgAccess, orgIds }: Member) => ({ roleId, roleName, orgAccess, orgIds });

@@ -12,14 +12,16 @@ export const User = z
     email: z.string(),
     name: z.string(),
     status: Status,
-    emailVerified: z.boolean().describe('Whether somebody has proved to read the mail of this address.'),
+    emailVerified: z
+      .boolean()
+      .describe('Whether somebody has proved that they read the mail of this address.'),
     mfaEnabled: z.boolean(),
     scope: z.enum(SCOPES),
     partnerId: z.uuid().nullable(),
     orgId: z.uuid().nullable(),
     roleId: z.uuid(),
     roleName: z.string(),
-    orgAccess: OrgAccess.nullable().describe('Of people of a partner; null for others.'),
+    orgAccess: OrgAccess.nullable().describe('For users of a partner; null for others.'),
     orgIds: z.array(z.uuid()).describe('Used when orgAccess is selected.'),
     lastLoginAt: Timestamp.nullable(),
     createdAt: Timestamp,
@@ -31,8 +33,8 @@ export const UserQuery = PageQuery.extend({
   search: text(255, 0)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the name or the address.'),
-  orgId: z.uuid().optional().describe('The people of this organization only.'),
+    .describe('Part of the name or the e-mail address.'),
+  orgId: z.uuid().optional().describe('Only users of this organization.'),
   status: Status.optional(),
 });
 export type UserQuery = z.infer<typeof UserQuery>;
@@ -51,7 +53,7 @@ export const UserChange = z
 export type UserChange = z.infer<typeof UserChange>;
 
 const access = {
-  orgAccess: OrgAccess.optional().describe('For people of a partner: which organizations they may act in.'),
+  orgAccess: OrgAccess.optional().describe('For users of a partner: which organizations they can access.'),
   orgIds: z.array(z.uuid()).max(1000).optional().describe('Used when orgAccess is selected.'),
 };
 
@@ -63,7 +65,7 @@ export const NewInvitation = z.strictObject({
   name,
   roleId: z.uuid(),
   ...access,
-  orgId: z.uuid().optional().describe('Invites into this organization, rather than into the partner.'),
+  orgId: z.uuid().optional().describe('Invites into this organization instead of the partner.'),
 });
 export type NewInvitation = z.infer<typeof NewInvitation>;
 

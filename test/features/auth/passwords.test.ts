@@ -110,7 +110,7 @@ describe('passwords and sessions', () => {
     expect(answers.filter((answer) => answer.status === 200)).to.have.lengthOf(1);
   });
 
-  it('that are forgotten are set anew by a link, once, and all sessions end', async () => {
+  it('that were forgotten are reset once by a link, which ends all sessions', async () => {
     expect((await forgot(person.email.toUpperCase())).body).to.deep.equal({ success: true });
     const mail = await mailbox.newest(person.email);
     expect(mail).to.contain(`http://localhost:${new URL(app.url).port}/reset-password#token=`);
@@ -124,7 +124,7 @@ describe('passwords and sessions', () => {
     expect(await status(person.token)).to.equal(401);
     expect((await login(person.email, PASSWORD)).status).to.equal(401);
     expect((await login(person.email, NEXT)).status).to.equal(200);
-    expect(await mailbox.newest(person.email, 2)).to.contain('API keys that you made are revoked');
+    expect(await mailbox.newest(person.email, 2)).to.contain('Your API keys have been revoked');
     expect((await mailbox.files()).length, 'nothing for the resets that failed').to.equal(2);
     expect(JSON.stringify(app.log)).not.to.contain(token);
     const { rows } = await inDatabase('select token_hash from password_resets', []);

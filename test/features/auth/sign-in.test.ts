@@ -75,7 +75,7 @@ describe('sign-in', () => {
       expect([status, body.code, body.error]).to.deep.equal([
         401,
         'UNAUTHENTICATED',
-        'The e-mail address or the password is wrong.',
+        'The e-mail address or the password is incorrect.',
       ]);
     }
   });

@@ -184,22 +184,22 @@ describe('invitations', () => {
 
     expect(await placeOf(tenant.admin, {})).to.deep.equal([
       400,
-      { path: 'body.orgId', message: 'must name the organization, as the role is for people of one' },
+      { path: 'body.orgId', message: 'must name the organization, because the role is for users of one' },
     ]);
     expect(await placeOf(tenant.admin, { orgIds: [own, other] })).to.deep.equal([
       400,
-      { path: 'body.orgIds', message: 'must name one organization only, as the role is for people of one' },
+      { path: 'body.orgIds', message: 'must name exactly one organization, because the role is for users of one' },
     ]);
     expect(await placeOf(tenant.admin, { orgId: own, orgAccess: 'all' })).to.deep.equal([
       400,
-      { path: 'body.orgAccess', message: 'is for people of a partner only' },
+      { path: 'body.orgAccess', message: 'is only for users of a partner' },
     ]);
     expect((await placeOf(boss, { orgIds: [other] }))[0], 'of somebody else').to.equal(403);
     expect(
       (
         await placeOf(tenant.admin, { roleId: SYSTEM_ROLES.partnerViewer, orgAccess: 'none', orgIds: [own] })
       )[1],
-    ).to.deep.equal({ path: 'body.orgIds', message: 'goes with orgAccess selected' });
+    ).to.deep.equal({ path: 'body.orgIds', message: 'requires orgAccess selected' });
   });
 
   it('do not fill the mailbox of a stranger', async () => {

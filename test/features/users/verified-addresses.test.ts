@@ -128,7 +128,7 @@ describe('an address belongs to whoever reads its mail', () => {
     const alone = await login(email, OWNER_PASSWORD);
     expect([alone.status, alone.body.error]).to.deep.equal([
       401,
-      'This account does not belong to a provider or an organization. Ask to be invited.',
+      'This account is not a member of a provider or an organization. Ask for an invitation.',
     ]);
     const invited = await invite(tenant.admin, email);
     expect(invited.status).to.equal(201);

@@ -1,34 +1,36 @@
 import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { hashWithSalt } from '../../../platform/secrets/passwords.ts';
 import { sealContext, type Sealer } from '../../../platform/secrets/sealed.ts';
+import { RecoveryCode, StoredFactor } from './second-factor.model.ts';
 import { isTotpCode, newRecoveryCodes, recoveryCodeFrom, stepOf } from './totp.ts';
 
-/** A person's second factor as it is stored. Whatever hashes takes no transaction: that is done before one is opened. */
+/** A user's second factor, opened. Functions that hash take no transaction: hashing happens before one is opened. */
 export interface Factor {
   secret: string;
-  /** New with each set of recovery codes, so it also tells whether a factor is still the same. */
+  /** Changes with each set of recovery codes, so it also identifies the set. */
   recoverySalt: string;
   enabled: boolean;
 }
 
 export async function factorOf(tx: Tx, sealer: Sealer, userId: string): Promise<Factor | undefined> {
-  const row = await tx('user_mfa').where({ user_id: userId }).first('secret', 'recovery_salt', 'enabled_at');
-  if (row === undefined) return undefined;
+  const stored = await StoredFactor.query(tx).findById(userId);
+  if (stored === undefined) return undefined;
   const context = sealContext('user_mfa', 'secret', userId);
-  const { text, stale } = sealer.open(row.secret, context);
+  const { text, stale } = sealer.open(stored.secret, context);
   if (stale) {
-    await tx('user_mfa')
-      .where({ user_id: userId, secret: row.secret })
-      .update({ secret: sealer.seal(text, context) });
+    await StoredFactor.query(tx)
+      .where({ user_id: userId, secret: stored.secret })
+      .patch({ secret: sealer.seal(text, context) });
   }
-  return { secret: text, recoverySalt: row.recovery_salt, enabled: row.enabled_at !== null };
+  return { secret: text, recoverySalt: stored.recoverySalt, enabled: stored.enabledAt !== null };
 }
 
-/** A code, worked out as far as it goes without the database. */
+/** A code, evaluated as far as possible without the database. */
 export type ReadCode = { recoverySalt: string } & ({ step: number } | { hash: string });
 
-/** `undefined` for what cannot be a right code, whatever is stored. */
+/** `undefined` for a code that cannot be correct. */
 export async function readCode(
   { secret, recoverySalt }: Factor,
   code: string,
@@ -44,20 +46,21 @@ export async function readCode(
 }
 
 /**
- * Spends a code, so that it never opens again; of two that bring it at once, one is refused. So is one that was read
- * from a factor that has been replaced since. Where it answers false its transaction must not be committed.
+ * Uses up a code. Of two requests with the same code, one is refused, and so is a code evaluated against a factor that has
+ * been replaced since. Where this returns false, the transaction must not be committed.
  */
 export async function spend(tx: Tx, userId: string, code: ReadCode): Promise<boolean> {
-  const factor = tx('user_mfa').where({ user_id: userId, recovery_salt: code.recoverySalt });
+  const factor = StoredFactor.query(tx).where({ user_id: userId, recovery_salt: code.recoverySalt });
   if ('step' in code) {
-    return (await factor.where('last_step', '<', code.step).update({ last_step: code.step, tries: 0 })) === 1;
+    const { step } = code;
+    return (await factor.where('last_step', '<', step).patch({ lastStep: String(step), tries: 0 })) === 1;
   }
-  // Locked before its codes: else two that replace them might wait for each other.
-  if ((await factor.update({ tries: 0 })) !== 1) return false;
-  const taken = await tx('mfa_recovery_codes')
-    .where({ user_id: userId, code_hash: code.hash })
+  // The factor is locked before its codes, so that two requests that replace them never deadlock.
+  if ((await factor.patch({ tries: 0 })) !== 1) return false;
+  const taken = await RecoveryCode.query(tx)
+    .findById([userId, code.hash])
     .whereNull('used_at')
-    .update({ used_at: tx.fn.now() });
+    .patch({ usedAt: raw('now()') });
   return taken === 1;
 }
 
@@ -73,15 +76,15 @@ export async function newRecoveryCodeSet(): Promise<RecoveryCodeSet> {
   return { salt, codes, hashes: await Promise.all(codes.map((code) => hashOf(code, salt))) };
 }
 
-/** In the place of those that were there. Its salt is the caller's to store. */
+/** Replaces the stored codes. The caller stores the salt. */
 export async function storeRecoveryCodes(tx: Tx, userId: string, { hashes }: RecoveryCodeSet): Promise<void> {
-  await tx('mfa_recovery_codes').where({ user_id: userId }).delete();
-  await tx('mfa_recovery_codes').insert(hashes.map((hash) => ({ user_id: userId, code_hash: hash })));
+  await RecoveryCode.query(tx).where('user_id', userId).delete();
+  await RecoveryCode.query(tx).insert(hashes.map((codeHash) => ({ userId, codeHash })));
 }
 
 /**
- * A slow hash, unlike that of our tokens: eight characters out of 32 are 40 bits, few enough to be written down and
- * typed. Whoever stole the table would try all of them (10¹²) in minutes with SHA-256, and in some 800 years of one core
- * with this one. From 64 bits on SHA-256 would do.
+ * A slow hash, unlike the one of our tokens: eight characters out of 32 are 40 bits, few enough to write down and type. With
+ * a stolen table, trying all 10¹² codes takes minutes with SHA-256, and some 800 years of one core with this hash. From 64
+ * bits on SHA-256 would be enough.
  */
 const hashOf = (code: string, salt: string): Promise<string> => hashWithSalt(code, Buffer.from(salt, 'hex'));

@@ -8,16 +8,16 @@ const Success = z.object({ success: z.literal(true) });
 export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): RouteGroup {
   return {
     name: 'Second factor',
-    description: 'Codes of an authenticator app, asked for after the password.',
+    description: 'Codes of an authenticator app, required after the password.',
     routes: [
       route({
         method: 'post',
         path: '/auth/mfa/setup',
-        summary: 'Begin: a secret for the authenticator app, and ten recovery codes',
+        summary: 'Set up a second factor: a secret for the authenticator app and ten recovery codes',
         description:
-          'Nothing is asked for at sign-in until POST /auth/mfa/enable has shown that the app works.',
+          'Sign-in does not require the second factor until POST /auth/mfa/enable confirms that the app works.',
         access: 'person',
-        unaudited: 'counts for nothing until it is enabled, which is in the trail',
+        unaudited: 'has no effect until it is enabled, which is audited',
         transaction: false,
         body: MfaSetup,
         response: MfaSecret,

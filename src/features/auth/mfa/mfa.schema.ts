@@ -5,7 +5,7 @@ const Code = z
   .trim()
   .min(1, 'must not be empty')
   .max(20)
-  .describe('Six digits of the authenticator app, or a recovery code.');
+  .describe('The six digits of the authenticator app, or a recovery code.');
 const CurrentPassword = z.string().min(1, 'must not be empty').max(128, 'must have at most 128 characters');
 
 export const MfaVerification = z.object({ tempToken: z.string().min(1).max(100), code: Code });
@@ -15,8 +15,8 @@ export const MfaSetup = z.object({ currentPassword: CurrentPassword });
 export type MfaSetup = z.infer<typeof MfaSetup>;
 
 export const MfaSecret = z.object({
-  secret: z.string().describe('Base32, for typing in.'),
-  otpAuthUrl: z.string().describe('For a QR code.'),
+  secret: z.string().describe('The secret in Base32, for manual entry.'),
+  otpAuthUrl: z.string().describe('The same as a URL, for a QR code.'),
   recoveryCodes: z.array(z.string()),
 });
 export type MfaSecret = z.infer<typeof MfaSecret>;

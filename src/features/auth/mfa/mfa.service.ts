@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
 import type { Context, DetachedContext, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -17,21 +18,21 @@ import {
 } from './factor.ts';
 import type { MfaConfirmation, MfaEnabling, MfaSecret, MfaSetup, MfaVerification } from './mfa.schema.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
+import { MfaChallenge, StoredFactor } from './second-factor.model.ts';
 import { isTotpCode, newTotpSecret, otpAuthUrl } from './totp.ts';
 
 const CHALLENGE_MINUTES = 5;
 const TRIES_PER_CHALLENGE = 5;
-/** Over all sign-ins of a person: whoever has the password could otherwise begin anew after each five tries. */
+/** Over all sign-ins of a user: with the password one could otherwise start again after every five tries. */
 const TRIES_PER_WINDOW = 15;
 const WINDOW_MINUTES = 15;
 
-/** One refusal, whatever was wrong. */
+/** The same refusal for every cause. */
 export const wrongCode = () => new AppError('unauthenticated', 'The code is incorrect or has expired.');
 const changedElsewhere = () =>
   new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
 
-/** What the caller has proved before the transaction. It counts where the password is the same in it, and the code
- * not spent. */
+/** What the caller proved before the transaction. It counts if the password is still the same in it and the code unused. */
 export interface Proof {
   passwordHash: string | null;
   code: ReadCode | undefined;
@@ -42,13 +43,13 @@ export interface Renewal {
   fresh: RecoveryCodeSet;
 }
 
-/** A try at a second factor, of somebody whose challenge was found. */
+/** An attempt at a second factor, for a challenge that was found. */
 interface Attempt {
   userId: string;
-  /** Of the challenge's token. */
+  /** The hash of the challenge's token. */
   hash: string;
   read: ReadCode | undefined;
-  /** Of the invitation that the sign-in accepts: the hash of its token. */
+  /** The token hash of the invitation that this sign-in accepts. */
   invitation: string | undefined;
 }
 
@@ -61,8 +62,7 @@ export function createSecondFactor({
   sealer: Sealer;
   limits: Pick<SignInLimits, 'ownSecrets'>;
 }) {
-  /** Throws unless the caller knows their password and the code, whichever is asked for. Outside of any transaction,
-   * as hashing takes a while. */
+  /** Throws unless the given password and code are correct. Runs outside any transaction, because hashing takes time. */
   async function prove(
     ctx: DetachedContext,
     wanted: 'enabled' | 'not enabled',
@@ -76,7 +76,7 @@ export function createSecondFactor({
     assertState(factor?.enabled === true, wanted);
     await ownSecrets.take(userId);
     if (input.currentPassword !== undefined && !(await verifyPassword(passwordHash, input.currentPassword))) {
-      throw new AppError('unauthenticated', 'The password is wrong.');
+      throw new AppError('unauthenticated', 'The password is incorrect.');
     }
     if (input.code === undefined) return { passwordHash, code: undefined };
     if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
@@ -92,7 +92,7 @@ export function createSecondFactor({
     if (!enabled && wanted === 'enabled') throw new AppError('conflict', 'No second factor is enabled.');
   }
 
-  /** In the transaction of the deed: what was proved must hold still, and until its end. */
+  /** In the transaction of the change: what was proved must still hold, until the end of the transaction. */
   async function redeem(
     ctx: Context,
     wanted: 'enabled' | 'not enabled',
@@ -109,7 +109,7 @@ export function createSecondFactor({
   }
 
   return {
-    /** A fresh secret and recovery codes. They count from `enable` on; until then each call replaces the last. */
+    /** Creates a secret and recovery codes. They take effect with `enable`; until then each call replaces the last. */
     async setUp(ctx: DetachedContext, input: MfaSetup): Promise<MfaSecret> {
       const { userId, email } = ctx.caller;
       const proof = await prove(ctx, 'not enabled', input);
@@ -118,12 +118,12 @@ export function createSecondFactor({
       await ctx.withTenant(async (within) => {
         const { tx } = within;
         await redeem(within, 'not enabled', proof);
-        // One that was enabled a moment ago stays, and the insert finds it in its way.
-        await tx('user_mfa').where({ user_id: userId, enabled_at: null }).delete();
-        await tx('user_mfa').insert({
-          user_id: userId,
+        // A factor that was enabled a moment ago stays, and makes the insert fail.
+        await StoredFactor.query(tx).findById(userId).whereNull('enabled_at').delete();
+        await StoredFactor.query(tx).insert({
+          userId,
           secret: sealer.seal(secret, sealContext('user_mfa', 'secret', userId)),
-          recovery_salt: fresh.salt,
+          recoverySalt: fresh.salt,
         });
         await storeRecoveryCodes(tx, userId, fresh);
       });
@@ -131,13 +131,15 @@ export function createSecondFactor({
     },
 
     async proveForEnabling(ctx: DetachedContext, input: MfaEnabling): Promise<Proof> {
-      // A recovery code would not show that the app works.
+      // A recovery code would not prove that the app works.
       return prove(ctx, 'not enabled', { code: isTotpCode(input.code) ? input.code : '' });
     },
 
     async enable(ctx: Context, proof: Proof) {
       await redeem(ctx, 'not enabled', proof);
-      await ctx.tx('user_mfa').where({ user_id: ctx.caller.userId }).update({ enabled_at: ctx.tx.fn.now() });
+      await StoredFactor.query(ctx.tx)
+        .findById(ctx.caller.userId)
+        .patch({ enabledAt: raw('now()') });
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: true });
       return { success: true as const };
     },
@@ -146,7 +148,7 @@ export function createSecondFactor({
 
     async disable(ctx: Context, proof: Proof) {
       await redeem(ctx, 'enabled', proof);
-      await ctx.tx('user_mfa').where({ user_id: ctx.caller.userId }).delete();
+      await StoredFactor.query(ctx.tx).deleteById(ctx.caller.userId);
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: false });
       return { success: true as const };
     },
@@ -158,42 +160,42 @@ export function createSecondFactor({
     async renewRecoveryCodes(ctx: Context, { proof, fresh }: Renewal) {
       const { userId } = ctx.caller;
       await redeem(ctx, 'enabled', proof);
-      await ctx.tx('user_mfa').where({ user_id: userId }).update({ recovery_salt: fresh.salt });
+      await StoredFactor.query(ctx.tx).findById(userId).patch({ recoverySalt: fresh.salt });
       await storeRecoveryCodes(ctx.tx, userId, fresh);
       return { recoveryCodes: fresh.codes };
     },
 
-    /** After a right password: a token that opens a session together with a code. */
+    /** Issues a token, after a correct password, that opens a session together with a code. */
     async challenge(tx: Tx, userId: string, invitation?: string): Promise<string> {
       const token = randomBytes(32).toString('base64url');
-      await tx('mfa_challenges').where({ user_id: userId }).where('expires_at', '<', tx.fn.now()).delete();
-      await tx('mfa_challenges').insert({
-        token_hash: tokenHash(token),
-        user_id: userId,
-        expires_at: tx.raw(`now() + interval '${CHALLENGE_MINUTES} minutes'`),
-        invitation_token_hash: invitation ?? null,
+      await MfaChallenge.query(tx).where('user_id', userId).whereRaw('expires_at < now()').delete();
+      await MfaChallenge.query(tx).insert({
+        tokenHash: tokenHash(token),
+        userId,
+        expiresAt: raw(`now() + interval '${CHALLENGE_MINUTES} minutes'`),
+        invitationTokenHash: invitation ?? null,
       });
       return token;
     },
 
-    /** Counts a try to meet a challenge, and reads its code. Answers whose challenge it is. */
+    /** Counts an attempt at a challenge and evaluates its code. */
     async attempt(ctx: PublicContext, { tempToken, code }: MfaVerification): Promise<Attempt> {
       const hash = tokenHash(tempToken);
-      // Counted in a transaction of its own: a wrong code must not take its try back.
-      const attempt = await ctx.withSystem('count a try at a second factor', async (tx) => {
+      // Counted in a transaction of its own, so that a wrong code does not roll the count back.
+      const attempt = await ctx.withSystem('count an attempt at a second factor', async (tx) => {
         const counted = await countTry(tx, hash);
         return counted && { ...counted, factor: await factorOf(tx, sealer, counted.userId) };
       });
       if (attempt === undefined) throw wrongCode();
       const { userId, invitation, retryAfterMs, factor } = attempt;
       if (retryAfterMs > 0) {
-        throw new AppError('rate_limited', 'Too many tries. Wait a while.', { retryAfterMs });
+        throw new AppError('rate_limited', 'Too many attempts. Try again later.', { retryAfterMs });
       }
       const read = factor?.enabled === true ? await readCode(factor, code) : undefined;
       return { userId, hash, read, invitation };
     },
 
-    /** Meets the challenge; `proceed` runs in the transaction that spends both. */
+    /** Completes the challenge; `proceed` runs in the transaction that uses up the challenge and the code. */
     async meet<T>(
       ctx: PublicContext,
       { userId, hash, read }: Attempt,
@@ -201,10 +203,10 @@ export function createSecondFactor({
     ): Promise<T> {
       return ctx.withSystem('finish a sign-in with a second factor', async (tx) => {
         const fits = read !== undefined && (await spend(tx, userId, read));
-        const met = await tx('mfa_challenges')
-          .where({ token_hash: hash })
+        const met = await MfaChallenge.query(tx)
+          .findById(hash)
           .whereNull('used_at')
-          .update({ used_at: tx.fn.now() });
+          .patch({ usedAt: raw('now()') });
         if (!fits || met !== 1) {
           ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.second_factor_refused');
           throw wrongCode();
@@ -215,7 +217,7 @@ export function createSecondFactor({
   };
 }
 
-/** `undefined`: unknown, used up or too late. */
+/** `undefined` where the challenge is unknown, used up or expired. */
 async function countTry(
   tx: Tx,
   hash: string,

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
 
-/** Codes of the second factor: of an authenticator app (RFC 6238), and for the day it is lost. No I/O here. */
+/** Codes of the second factor: those of an authenticator app (RFC 6238), and recovery codes. Pure. */
 
 const PERIOD_SECONDS = 30;
-/** Clocks differ: the step before and the one after count as well. */
+/** Clocks differ, so the previous and the next step are accepted as well. */
 const WINDOW = 1;
 
 export const newTotpSecret = (): string => new Secret({ size: 20 }).base32;
@@ -27,7 +27,7 @@ export function stepOf(secret: string, code: string, at: number = Date.now()): n
 
 export const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code);
 
-/** 32 characters that nobody takes for one another. */
+/** 32 characters that are easy to tell apart. */
 const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
 const RECOVERY_CODES = 10;
 
@@ -40,7 +40,7 @@ export function newRecoveryCodes(): string[] {
   return [...codes];
 }
 
-/** As it was given out, however it was typed; `undefined` for what cannot be one. */
+/** A recovery code in its original form, however it was typed; `undefined` for anything else. */
 export function recoveryCodeFrom(typed: string): string | undefined {
   const text = typed.toUpperCase().replaceAll(/[\s-]/g, '');
   return new RegExp(`^[${ALPHABET}]{8}$`).test(text) ? `${text.slice(0, 4)}-${text.slice(4)}` : undefined;

@@ -6,7 +6,7 @@ const RULES: readonly [test: (password: string) => boolean, message: string][] =
   [(password) => /\d/.test(password), 'The password must contain a digit.'],
 ];
 
-/** What is wrong with a password first; `undefined` where nothing is. */
+/** The first rule that a password breaks; `undefined` where it breaks none. */
 export function passwordFault(password: string): string | undefined {
   return RULES.find(([holds]) => !holds(password))?.[1];
 }

@@ -23,15 +23,15 @@ import type { RefreshCookie } from '../sessions/refresh-cookie.ts';
 
 const Success = z.object({ success: z.literal(true) });
 
-/** How people come to a password, change it and end their sessions. */
+/** Invitations, passwords and sessions of users. */
 export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: RefreshCookie): AnyRoute[] {
   return [
     route({
       method: 'post',
       path: '/auth/invite/preview',
-      summary: 'Who is invited, and where to',
+      summary: 'Read an invitation by its token',
       access: 'public',
-      unaudited: 'reads by a secret that has no place in an address',
+      unaudited: 'only reads, by a secret that must not appear in a URL',
       body: InvitationToken,
       response: InvitationPreview,
       errors: ['not_found'],
@@ -42,9 +42,9 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       path: '/auth/accept-invite',
       summary: 'Accept an invitation and sign in',
       description:
-        'Sets the password of a new account. The holder of an account proves it: with its password, and with the second factor at POST /auth/mfa/verify where there is one. The link of the mail also proves the address; an account whose address nobody has proved before goes to whoever accepts by it. Sets the refresh cookie `svc_refresh`.',
+        'Sets the password of a new account. For an existing account, the password must be its own, and POST /auth/mfa/verify requires its second factor. The mailed link also proves the address; an account whose address was never proved goes to the user of that link. Sets the refresh cookie `svc_refresh`.',
       access: 'public',
-      unaudited: 'the invitation is in the trail, and so is the sign-in that this ends in',
+      unaudited: 'the invitation is audited, and so is the sign-in at its end',
       body: AcceptInvitation,
       response: LoginResponse,
       errors: ['not_found', 'conflict', 'unauthenticated', 'partner_inactive', 'rate_limited', 'unavailable'],
@@ -57,10 +57,10 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'post',
       path: '/auth/forgot-password',
-      summary: 'Ask for a link to set a new password',
-      description: 'Answers the same whether or not someone has the address.',
+      summary: 'Request a link to set a new password',
+      description: 'The response is the same whether or not the address has an account.',
       access: 'public',
-      unaudited: 'must not tell whether anybody has the address, and changes nothing by itself',
+      unaudited: 'must not reveal whether the address has an account, and changes nothing by itself',
       body: ForgottenPassword,
       response: Success,
       errors: ['rate_limited', 'unavailable'],
@@ -69,11 +69,11 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'post',
       path: '/auth/reset-password',
-      summary: 'Set a new password by the link in the mail',
+      summary: 'Set a new password with the mailed link',
       description:
-        'Proves the address, and ends what was opened before: all sessions and all API keys of the person. Where nobody had proved the address, the second factor too.',
+        'Proves the address, and ends all sessions and API keys of the user. Where the address was not proved before, the second factor is removed as well.',
       access: 'public',
-      unaudited: 'writes user.password.change itself: who it is turns out on the way',
+      unaudited: 'writes user.password.change itself, because the user is not known before',
       body: PasswordReset,
       response: Success,
       handler: ({ ctx, body }) => resetPassword(ctx, body, parts),
@@ -81,10 +81,10 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'post',
       path: '/auth/change-password',
-      summary: 'Change one’s own password',
-      description: 'Ends all other sessions. API keys go on working.',
+      summary: 'Change your password',
+      description: 'Ends all your other sessions. API keys keep working.',
       access: 'person',
-      unaudited: 'writes user.password.change itself, as it hashes between two transactions',
+      unaudited: 'writes user.password.change itself, because it hashes between two transactions',
       transaction: false,
       body: PasswordChange,
       response: Success,
@@ -94,7 +94,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'get',
       path: '/auth/sessions',
-      summary: 'List one’s own sessions, last used first',
+      summary: 'List your sessions, last used first',
       access: 'person',
       query: PageQuery,
       response: pageOf(OwnSession),
@@ -103,7 +103,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'delete',
       path: '/auth/sessions/:id',
-      summary: 'End one of one’s own sessions',
+      summary: 'End one of your sessions',
       access: 'person',
       params: IdParams,
       response: Success,
@@ -120,7 +120,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
     route({
       method: 'delete',
       path: '/auth/sessions',
-      summary: 'End all of one’s own sessions but this one',
+      summary: 'End all your sessions except this one',
       access: 'person',
       response: z.object({ success: z.literal(true), ended: z.number().int() }),
       handler: async ({ ctx }) => ({ ...(await endOtherSessions(ctx)), userId: ctx.caller.userId }),

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
 import type { DetachedContext, PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import type { Mail, Mailer } from '../../../platform/mail/mailer.ts';
 import { hashPassword, verifyPassword } from '../../../platform/secrets/passwords.ts';
@@ -8,14 +10,15 @@ import {
   type AccountEnding,
   endCredentials,
   endSessionsOf,
-  endUnprovedHolding,
   findUserByEmail,
   forgetOpenLinks,
+  removeUnverifiedSetup,
   User,
 } from '../../users/index.ts';
-import type { PasswordChange, PasswordReset } from '../sign-in/sign-in.schema.ts';
+import type { PasswordChange, PasswordReset as PasswordResetInput } from '../sign-in/sign-in.schema.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
 import type { SignInTrail } from '../sign-in-trail.ts';
+import { PasswordReset } from './password-reset.model.ts';
 import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
@@ -35,7 +38,7 @@ export function assertStrong(password: string, field: string): void {
   if (fault !== undefined) throw fieldFault(field, fault);
 }
 
-/** The session that asks stays, all others end. Hashing takes a while, so it happens outside of any transaction. */
+/** Ends all other sessions of the user. Hashing takes time, so it happens outside any transaction. */
 export async function changePassword(
   ctx: DetachedContext,
   input: PasswordChange,
@@ -46,15 +49,16 @@ export async function changePassword(
   await ownSecrets.take(userId);
   const user = await ctx.withTenant(({ tx }) => User.query(tx).findById(userId).throwIfNotFound());
   if (!(await verifyPassword(user.passwordHash, input.currentPassword))) {
-    throw fieldFault('currentPassword', 'The current password is wrong.');
+    throw fieldFault('currentPassword', 'The current password is incorrect.');
   }
   const passwordHash = await hashPassword(input.newPassword);
   await ctx.withTenant(async ({ tx }) => {
-    // Only where it is still the password that was checked: of two changes at once, one counts.
+    // Only if it is still the password that was checked: of two changes at once, one succeeds.
     const changed = await User.query(tx)
       .where({ id: userId, password_hash: user.passwordHash })
       .patch({ passwordHash });
-    if (changed === 0) throw new AppError('conflict', 'The password has just been changed elsewhere.');
+    if (changed === 0)
+      throw new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
     await trail.passwordChanged(tx, ctx, userId, 'password');
@@ -64,7 +68,7 @@ export async function changePassword(
   return { success: true };
 }
 
-/** Answers the same at once, whoever is asked for: the look-up and the mail come after. */
+/** Returns the same at once for every address: the lookup and the mail happen afterwards. */
 export async function forgotPassword(
   ctx: PublicContext,
   email: string,
@@ -73,73 +77,66 @@ export async function forgotPassword(
   await limits.beforeMail(email, ctx.client);
   mailer.post(async (): Promise<Mail | undefined> => {
     const token = randomBytes(32).toString('base64url');
-    const user = await ctx.withSystem('note a forgotten password', async (tx) => {
+    const user = await ctx.withSystem('create a password reset', async (tx) => {
       const found = await findUserByEmail(tx, email);
       if (found?.status !== 'active') return undefined;
-      await tx('password_resets').where({ user_id: found.id }).whereRaw('expires_at <= now()').delete();
-      await tx('password_resets').insert({
-        token_hash: tokenHash(token),
-        user_id: found.id,
-        expires_at: tx.raw(`now() + interval '1 hour'`),
+      await PasswordReset.query(tx).where('user_id', found.id).whereRaw('expires_at <= now()').delete();
+      await PasswordReset.query(tx).insert({
+        tokenHash: tokenHash(token),
+        userId: found.id,
+        expiresAt: raw(`now() + interval '1 hour'`),
       });
       return found;
     });
     if (user === undefined) return undefined;
     const text = [
       `Hello ${user.name},`,
-      'Set a new password for Muster here:',
+      'Set a new password for your Muster account here:',
       `${baseUrl()}/reset-password#token=${token}`,
-      'The link works once, for one hour. If you did not ask for it, do nothing: your password stays as it is.',
+      'The link works once, for one hour. If you did not request it, ignore this mail: your password does not change.',
     ].join('\n\n');
-    return { to: user.email, subject: 'A new password for Muster', text };
+    return { to: user.email, subject: 'Reset your Muster password', text };
   });
   return { success: true };
 }
 
-const deadLink = () => fieldFault('token', 'This link is not valid any more. Ask for a new one.');
+const invalidLink = () => fieldFault('token', 'This link is no longer valid. Request a new one.');
 
 /**
- * Whoever has the link reads the mail of the address, and so owns the account. Whatever was opened with the password of
- * before ends: it may have been somebody else's.
+ * The link proves that its user reads the mail of the address, and so owns the account. Everything that was opened with the
+ * earlier password ends, because somebody else may have known it.
  */
 export async function resetPassword(
   ctx: PublicContext,
-  { token, password }: PasswordReset,
+  { token, password }: PasswordResetInput,
   { mailer, trail, ending }: Pick<PasswordParts, 'mailer' | 'trail' | 'ending'>,
 ): Promise<{ success: true }> {
   assertStrong(password, 'password');
-  const standing = { token_hash: tokenHash(token) };
-  const known = await ctx.withSystem('look for a password reset', (tx) =>
-    tx('password_resets').where(standing).whereRaw('expires_at > now()').pluck('user_id'),
-  );
-  if (known.length === 0) throw deadLink();
+  const open = (tx: Tx) => PasswordReset.query(tx).findById(tokenHash(token)).whereRaw('expires_at > now()');
+  const known = await ctx.withSystem('find a password reset', open);
+  if (known === undefined) throw invalidLink();
   const passwordHash = await hashPassword(password);
   const { email, name } = await ctx.withSystem('reset a password', async (tx) => {
-    // Deleting is what uses it up: of two at once, one finds it gone.
-    const [taken] = await tx('password_resets')
-      .where(standing)
-      .whereRaw('expires_at > now()')
-      .delete()
-      .returning<{ user_id: string }[]>('user_id');
-    if (taken === undefined) throw deadLink();
-    const { user_id: userId } = taken;
-    const person = await User.query(tx).where({ id: userId, status: 'active' }).forUpdate().first();
-    if (person === undefined) throw deadLink();
-    if (person.emailVerifiedAt === null) await endUnprovedHolding(tx, userId);
+    // Deleting it uses it up: of two requests at once, one finds nothing to delete.
+    if ((await open(tx).delete()) === 0) throw invalidLink();
+    const { userId } = known;
+    const user = await User.query(tx).where({ id: userId, status: 'active' }).forUpdate().first();
+    if (user === undefined) throw invalidLink();
+    if (user.emailVerifiedAt === null) await removeUnverifiedSetup(tx, userId);
     await endCredentials(tx, userId, 'password_reset', ending);
     await User.query(tx)
       .findById(userId)
-      .patch({ passwordHash, emailVerifiedAt: person.emailVerifiedAt ?? new Date() });
+      .patch({ passwordHash, emailVerifiedAt: user.emailVerifiedAt ?? new Date() });
     await trail.passwordChanged(tx, ctx, userId, 'mail');
-    return person;
+    return user;
   });
   trail.committed();
   const text = [
     `Hello ${name},`,
-    'The password of your Muster account has just been set anew by a link that was sent to this address. You are signed out everywhere.',
-    'API keys that you made are revoked. Make new ones for the programs that used them.',
-    'If it was not you who set the password, tell your administrator at once.',
+    'The password of your Muster account has just been reset with a link sent to this address. You have been signed out everywhere.',
+    'Your API keys have been revoked. Create new ones for the programs that used them.',
+    'If you did not reset the password, contact your administrator at once.',
   ].join('\n\n');
-  mailer.post({ to: email, subject: 'Your password for Muster was set anew', text });
+  mailer.post({ to: email, subject: 'Your Muster password was reset', text });
   return { success: true };
 }

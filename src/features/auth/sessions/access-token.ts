@@ -27,18 +27,18 @@ export interface AccessTokenSubject {
   mfa: boolean;
 }
 
-/** Signs and checks access tokens: HS256, 15 minutes. A token names the session; what it may do is read from the
- * database on each request, so a change counts at once. */
+/** Signs and verifies access tokens (HS256, 15 minutes). A token names the session; its rights are read from the database on
+ * each request, so a change takes effect at once. */
 export interface AccessTokens {
   issue(subject: AccessTokenSubject): string;
   /** Throws `unauthenticated`. */
   verify(token: string): Claims;
-  /** The session that a token of ours names, be the token expired or not; `undefined` if it is not ours. */
+  /** The session that one of our tokens names, expired or not; `undefined` for other tokens. */
   sessionOf(token: string): string | undefined;
 }
 
 export function createAccessTokens(secret: string): AccessTokens {
-  // Given a string, jsonwebtoken tries each time whether it is a PEM file: a fifth of a request's time.
+  // Given a string, jsonwebtoken first tries to parse it as PEM each time: a fifth of a request's time.
   const key = createSecretKey(secret, 'utf8');
   const kid = createHash('sha256').update(secret).digest('hex').slice(0, 8);
   const checks = { algorithms: ['HS256' as const], issuer: ISSUER, audience: AUDIENCE };
@@ -77,7 +77,7 @@ export function createAccessTokens(secret: string): AccessTokens {
       try {
         return Claims.parse(jwt.verify(token, key, { ...checks, ignoreExpiration: true })).sid;
       } catch {
-        // Whoever signs out with a foreign token is signed out of nothing.
+        // Signing out with an unknown token ends no session.
         return undefined;
       }
     },

@@ -7,7 +7,7 @@ import type { Logger } from '../../../platform/logger.ts';
 import { assertAddressAllowed } from './ip-allowlist.ts';
 import { failClosed, loadCaller } from './session.service.ts';
 
-/** Who a bearer token belongs to, for the HTTP pipeline and the dashboard sockets alike. */
+/** Identifies the caller by a bearer token, for the HTTP pipeline and the dashboard sockets. */
 export function createAuthenticator({
   db,
   accessTokens,

@@ -4,10 +4,10 @@ import { addressList, contains } from '../../../platform/http/client-address.ts'
 import type { Logger } from '../../../platform/logger.ts';
 import { failClosed } from './session.service.ts';
 
-/** Where the people of a partner may come from (SPEC 5.8). */
+/** The addresses that a partner's users may connect from (SPEC 5.8). */
 
 const WARN_EVERY_MS = 60_000;
-/** By partner; forgotten where there are many, so that each is told, now and then once more. */
+/** By partner; cleared when it grows too large, so that a partner may be warned about again. */
 const warnedAt = new Map<string | null, number>();
 const WARNED_MAX = 1000;
 
@@ -33,10 +33,10 @@ export function assertAddressAllowed(
   }
   if (contains(listOf(caller.ipAllowlist), client.ip)) return;
   const code = at === 'sign-in' ? 'ip_not_allowed_at_sign_in' : 'ip_not_allowed';
-  throw new AppError(code, 'This address may not be used with this account.');
+  throw new AppError(code, 'Your IP address is not allowed for this account.');
 }
 
-/** Lists in their compiled form, for as long as they are asked for. */
+/** Compiled lists. */
 const compiled = new Map<string, ReturnType<typeof addressList>>();
 const COMPILED_MAX = 500;
 

@@ -1,46 +1,26 @@
 import type { Context } from '../../../platform/context.ts';
 import { notFound } from '../../../platform/errors.ts';
-import type { Page, PageQuery } from '../../../platform/http/pagination.ts';
+import { type PageQuery, toPage } from '../../../platform/http/pagination.ts';
 import { endSessionsOf } from '../../users/index.ts';
+import { Session } from './session.model.ts';
 import { endSession } from './session.service.ts';
 
-interface OwnSession {
-  id: string;
-  createdAt: Date;
-  lastUsedAt: Date;
-  expiresAt: Date;
-  ipAddress: string | null;
-  userAgent: string | null;
-}
+const openSessions = ({ tx, caller }: Context) =>
+  Session.query(tx).where('user_id', caller.userId).whereNull('revoked_at').whereRaw('expires_at > now()');
 
-type ShownSession = OwnSession & { current: boolean };
-
-const live = ({ tx, caller }: Context) =>
-  tx('sessions').where({ user_id: caller.userId }).whereNull('revoked_at').whereRaw('expires_at > now()');
-
-export async function listOwnSessions(ctx: Context, { page, limit }: PageQuery): Promise<Page<ShownSession>> {
-  const [counted] = await live(ctx).count<{ count: string }[]>('* as count');
-  const sessions = await live(ctx)
+export async function listOwnSessions(ctx: Context, query: PageQuery) {
+  const sessions = await openSessions(ctx)
     .orderBy([{ column: 'last_used_at', order: 'desc' }, 'id'])
-    .offset((page - 1) * limit)
-    .limit(limit)
-    .select<OwnSession[]>({
-      id: 'id',
-      createdAt: 'created_at',
-      lastUsedAt: 'last_used_at',
-      expiresAt: 'expires_at',
-      ipAddress: 'ip_address',
-      userAgent: 'user_agent',
-    });
+    .page(query.page - 1, query.limit);
+  const { data, pagination } = toPage(query, sessions);
   return {
-    data: sessions.map((session) => ({ ...session, current: session.id === ctx.caller.sessionId })),
-    pagination: { page, limit, total: Number(counted?.count ?? 0) },
+    data: data.map((session) => Object.assign(session, { current: session.id === ctx.caller.sessionId })),
+    pagination,
   };
 }
 
 export async function endOwnSession(ctx: Context, id: string): Promise<{ success: true }> {
-  const [own] = await live(ctx).where({ id }).pluck('id');
-  if (own === undefined) throw notFound('Session');
+  if ((await openSessions(ctx).findById(id)) === undefined) throw notFound('Session');
   await endSession(ctx.tx, id, 'ended_by_owner');
   return { success: true };
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
 import { z } from 'zod';
 import type { Caller, ClientInfo, Context } from '../../../platform/context.ts';
 import type { Scope } from '../../../platform/db/tenant-scope.ts';
@@ -8,12 +9,13 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { RefreshToken, Session } from './session.model.ts';
 
 export const REFRESH_DAYS = 7;
-/** Two tabs may refresh at once, or an answer may be lost on its way; after this the old token means theft. */
+/** Two tabs may refresh at once, or a response may be lost; after this grace a used token means theft. */
 const REUSE_GRACE_SECONDS = 10;
 
-interface HolderRow {
+interface RightsRow {
   user_id: string;
   email: string;
   name: string;
@@ -36,37 +38,37 @@ const IpAllowlist = z.array(z.string());
 const SESSION_HOLDER = { name: 'session_holder', text: 'select * from session_holder($1)' };
 const PERSON_HOLDER = { name: 'person_holder', text: 'select * from person_holder($1)' };
 
-/** A caller who came by a session. */
+/** A caller with a session. */
 export interface SessionCaller extends Caller {
   sessionId: string;
 }
 
-/** A person's present membership and rights, apart from what they came by. */
-export type Holder = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
+/** A user's present membership and rights, apart from the credential they act by. */
+export type UserRights = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 
-/** The caller behind a session, or `unauthenticated` when it has ended, `partner_inactive` when the partner is shut. */
+/** The caller of a session. Throws `unauthenticated` where it has ended, `partner_inactive` where the partner is not active. */
 export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
   const caller = await findCaller(on, sessionId);
   if (caller === undefined) throw sessionEnded();
   return caller;
 }
 
-/** As `loadCaller`; `undefined` where the session has ended, or its person belongs nowhere. */
+/** Like `loadCaller`, but `undefined` where the session has ended or its user has no membership. */
 export async function findCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller | undefined> {
-  const [row] = await runPrepared<HolderRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]).catch(
+  const [row] = await runPrepared<RightsRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]).catch(
     failClosed,
   );
   if (row === undefined) return undefined;
-  return { ...holderOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
+  return { ...rightsOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
 }
 
-/** What a person may do at this moment; `undefined` for one who is disabled or belongs nowhere any more. */
-export async function loadHolder(on: Db | Tx, userId: string): Promise<Holder | undefined> {
-  const [row] = await runPrepared<HolderRow>(on, PERSON_HOLDER, [userId]).catch(failClosed);
-  return row === undefined ? undefined : holderOf(row);
+/** A user's present rights; `undefined` where the user is disabled or has no membership. */
+export async function loadUserRights(on: Db | Tx, userId: string): Promise<UserRights | undefined> {
+  const [row] = await runPrepared<RightsRow>(on, PERSON_HOLDER, [userId]).catch(failClosed);
+  return row === undefined ? undefined : rightsOf(row);
 }
 
-function holderOf(row: HolderRow): Holder {
+function rightsOf(row: RightsRow): UserRights {
   if (row.partner_status !== null && row.partner_status !== 'active') {
     throw new AppError('partner_inactive', 'This provider account is not active.');
   }
@@ -87,13 +89,13 @@ function holderOf(row: HolderRow): Holder {
   };
 }
 
-/** Rights that cannot be read, the address list among them, are not taken for granted (SPEC 5.8). */
+/** Where rights or the address list cannot be read, access is refused (SPEC 5.8). */
 export function failClosed(error: unknown): never {
   if (error instanceof AppError) throw error;
   throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 1000 });
 }
 
-/** Every caller has one, read on every request, and hardly any has an entry. */
+/** Read on every request and mostly empty, so only lists with entries are parsed. */
 function readAllowlist(stored: unknown): readonly string[] {
   if (stored === null || stored === undefined) return [];
   const parsed = IpAllowlist.safeParse(stored);
@@ -108,20 +110,20 @@ export async function openSession(
   { mfa }: { mfa: boolean } = { mfa: false },
 ): Promise<{ sessionId: string; refreshToken: string }> {
   const sessionId = newId();
-  await tx('sessions').insert({
+  await Session.query(tx).insert({
     id: sessionId,
-    user_id: userId,
-    expires_at: tx.raw(`now() + interval '${REFRESH_DAYS} days'`),
+    userId,
+    expiresAt: raw(`now() + interval '${REFRESH_DAYS} days'`),
     mfa,
-    ip_address: client.ip,
-    user_agent: client.userAgent,
+    ipAddress: client.ip,
+    userAgent: client.userAgent,
   });
   return { sessionId, refreshToken: await addRefreshToken(tx, sessionId) };
 }
 
 async function addRefreshToken(tx: Tx, sessionId: string): Promise<string> {
   const refreshToken = randomBytes(32).toString('base64url');
-  await tx('refresh_tokens').insert({ token_hash: tokenHash(refreshToken), session_id: sessionId });
+  await RefreshToken.query(tx).insert({ tokenHash: tokenHash(refreshToken), sessionId });
   return refreshToken;
 }
 
@@ -129,7 +131,7 @@ export type Rotation =
   | { outcome: 'rotated'; sessionId: string; refreshToken: string }
   | { outcome: 'unknown' | 'reused' };
 
-/** Trades a refresh token for the next one. A used one that comes back after the grace revokes its whole family. */
+/** Exchanges a refresh token for the next one. A used token that returns after the grace period revokes its whole family. */
 export async function rotateRefreshToken(tx: Tx, refreshToken: string): Promise<Rotation> {
   const { rows } = await tx.raw(
     `select s.id, s.revoked_at is not null or s.expires_at <= now() as ended,
@@ -146,38 +148,41 @@ export async function rotateRefreshToken(tx: Tx, refreshToken: string): Promise<
     await endSession(tx, family.id, 'refresh_token_reused');
     return { outcome: 'reused' };
   }
-  await tx.raw('update refresh_tokens set used_at = coalesce(used_at, now()) where token_hash = ?', [
-    tokenHash(refreshToken),
-  ]);
-  await tx.raw('update sessions set last_used_at = now() where id = ?', [family.id]);
+  await RefreshToken.query(tx)
+    .findById(tokenHash(refreshToken))
+    .patch({ usedAt: raw('coalesce(used_at, now())') });
+  await Session.query(tx)
+    .findById(family.id)
+    .patch({ lastUsedAt: raw('now()') });
   return { outcome: 'rotated', sessionId: family.id, refreshToken: await addRefreshToken(tx, family.id) };
 }
 
 export async function endSession(tx: Tx, sessionId: string, reason: string): Promise<void> {
-  await tx.raw(
-    'update sessions set revoked_at = now(), revoked_reason = ? where id = ? and revoked_at is null',
-    [reason, sessionId],
-  );
+  await Session.query(tx)
+    .findById(sessionId)
+    .whereNull('revoked_at')
+    .patch({ revokedAt: raw('now()'), revokedReason: reason });
 }
 
 /**
- * Throws where the caller's session has ended since the request came, and keeps it from ending until the transaction
- * does: whoever ends it must find what was made in it.
+ * Throws where the caller's session has ended since the request arrived, and keeps it open until the end of the transaction:
+ * code that ends a session must see what was created in it.
  */
 export async function holdSession({ tx, caller: { sessionId } }: Context): Promise<void> {
-  const { rows } = await tx.raw(
-    'select 1 from sessions where id = ? and revoked_at is null and expires_at > now() for share',
-    [sessionId],
-  );
-  if (rows.length === 0) throw sessionEnded();
+  const open =
+    sessionId === null
+      ? undefined
+      : await Session.query(tx)
+          .findById(sessionId)
+          .whereNull('revoked_at')
+          .whereRaw('expires_at > now()')
+          .forShare();
+  if (open === undefined) throw sessionEnded();
 }
 
 const sessionEnded = () => new AppError('unauthenticated', 'The session has ended. Sign in again.');
 
 /** The session that a refresh token belongs to, if it is known. */
 export async function sessionOf(tx: Tx, refreshToken: string): Promise<string | undefined> {
-  const [row] = await tx('refresh_tokens')
-    .where({ token_hash: tokenHash(refreshToken) })
-    .pluck('session_id');
-  return typeof row === 'string' ? row : undefined;
+  return (await RefreshToken.query(tx).findById(tokenHash(refreshToken)))?.sessionId;
 }

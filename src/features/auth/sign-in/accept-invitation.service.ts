@@ -1,7 +1,7 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import { hashPassword, verifyPassword } from '../../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
-import { type AccountEnding, joinAsNewHolder, openInvitation } from '../../users/index.ts';
+import { type AccountEnding, joinAsNewUser, openInvitation } from '../../users/index.ts';
 import type { AcceptInvitation } from './sign-in.schema.ts';
 import type { AuthService } from './sign-in.service.ts';
 import { assertStrong } from '../password/password.service.ts';
@@ -24,8 +24,8 @@ export interface AcceptanceParts {
 }
 
 /**
- * Ends in an ordinary sign-in. The holder of an account proves it, with the second factor too where there is one: the
- * inviter knows a link as well, and must not come into an account by it.
+ * Ends with an ordinary sign-in. The user of an existing account proves it with the password, and the second factor where
+ * there is one: the inviter knows a link as well and must not get into the account with it.
  */
 export async function acceptInvitation(
   ctx: PublicContext,
@@ -33,13 +33,13 @@ export async function acceptInvitation(
   { auth, ending }: AcceptanceParts,
 ) {
   const { email, account } = await ctx.withSystem('read an invitation', (tx) => openInvitation(tx, token));
-  const becomesHolder =
-    account === undefined || (account.yields && !(await verifyPassword(account.passwordHash, password)));
-  if (!becomesHolder) return auth.login(ctx, { email, password }, tokenHash(token));
+  const isNewUser =
+    account === undefined || (account.isClaimable && !(await verifyPassword(account.passwordHash, password)));
+  if (!isNewUser) return auth.login(ctx, { email, password }, tokenHash(token));
   assertStrong(password, 'password');
   const passwordHash = await hashPassword(password);
   await ctx.withSystem('accept an invitation', (tx) =>
-    joinAsNewHolder(tx, ctx, { token, passwordHash }, ending),
+    joinAsNewUser(tx, ctx, { token, passwordHash }, ending),
   );
   return auth.login(ctx, { email, password });
 }

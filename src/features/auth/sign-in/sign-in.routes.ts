@@ -18,16 +18,16 @@ export function authRoutes({
 
   return {
     name: 'Sign-in',
-    description: 'Passwords, sessions and tokens of people.',
+    description: 'Sign-in, passwords and sessions of users.',
     routes: [
       route({
         method: 'post',
         path: '/auth/login',
         summary: 'Sign in with e-mail address and password',
         description:
-          'Sets the refresh cookie `svc_refresh`; a person with a second factor gets a token for POST /auth/mfa/verify instead.',
+          'Sets the refresh cookie `svc_refresh`. A user with a second factor receives a token for POST /auth/mfa/verify instead.',
         access: 'public',
-        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
+        unaudited: 'writes user.login or user.login.failed itself, because the user is not known before',
         body: LoginRequest,
         response: LoginResponse,
         errors: [
@@ -48,9 +48,9 @@ export function authRoutes({
         path: '/auth/mfa/verify',
         summary: 'Finish a sign-in with the second factor',
         description:
-          'Takes a code of the authenticator app or a recovery code, each of them once. Sets the refresh cookie `svc_refresh`.',
+          'Accepts a code of the authenticator app or a recovery code; each code works once. Sets the refresh cookie `svc_refresh`.',
         access: 'public',
-        unaudited: 'writes user.login or user.login.failed itself: who it is turns out on the way',
+        unaudited: 'writes user.login or user.login.failed itself, because the user is not known before',
         body: MfaVerification,
         response: SignedIn,
         errors: ['unauthenticated', 'partner_inactive', 'rate_limited', 'not_found', 'conflict'],
@@ -63,11 +63,10 @@ export function authRoutes({
       route({
         method: 'post',
         path: '/auth/refresh',
-        summary: 'Trade the refresh cookie for a new access token',
-        description:
-          'A refresh token that comes back more than 10 seconds after it was used ends its whole session.',
+        summary: 'Exchange the refresh cookie for a new access token',
+        description: 'A refresh token that is used again after more than 10 seconds ends its whole session.',
         access: 'public',
-        unaudited: 'goes on with a session whose sign-in is in the trail',
+        unaudited: 'continues a session whose sign-in is audited',
         response: z.object({ tokens: Tokens }),
         errors: ['unauthenticated', 'partner_inactive'],
         handler: async ({ ctx, cookies, reply }) => {
@@ -81,7 +80,7 @@ export function authRoutes({
         path: '/auth/logout',
         summary: 'Sign out of the session of the cookie or the access token',
         access: 'public',
-        unaudited: 'writes user.logout itself: whose session it is turns out on the way',
+        unaudited: 'writes user.logout itself, because the user is not known before',
         response: z.object({ success: z.literal(true) }),
         handler: async ({ ctx, cookies, bearer, reply }) => {
           const answer = await auth.logout(ctx, {
@@ -95,7 +94,7 @@ export function authRoutes({
       route({
         method: 'get',
         path: '/auth/me',
-        summary: 'Who is signed in, and what they may do',
+        summary: 'Read the signed-in user and their permissions',
         access: 'signed-in',
         response: Me,
         handler: ({ ctx }) => describeMe(ctx),

@@ -22,11 +22,11 @@ export const SignedIn = z
   .meta({ id: 'SignedIn' });
 export type SignedIn = z.infer<typeof SignedIn>;
 
-/** The password was right; POST /auth/mfa/verify takes the token together with a code. */
+/** The password was correct; POST /auth/mfa/verify requires the token and a code. */
 export const SecondFactorRequired = z
   .object({
     mfaRequired: z.literal(true),
-    tempToken: z.string().describe('Good for 5 minutes and 5 tries.'),
+    tempToken: z.string().describe('Valid for 5 minutes and 5 attempts.'),
     user: z.null(),
     tokens: z.null(),
   })
@@ -42,10 +42,10 @@ export const Me = z.object({
   orgId: z.uuid().optional(),
   role: z.object({ id: z.uuid(), name: z.string() }),
   permissions: z.array(z.string()),
-  accessibleOrgIds: z.array(z.uuid()).nullable().describe('null: all of them.'),
+  accessibleOrgIds: z.array(z.uuid()).nullable().describe('null stands for all organizations.'),
 });
 
-/** How strong a new password must be, the service says, one thing at a time. */
+/** The service checks the strength of a new password, and reports the first rule that it breaks. */
 const NewPassword = z.string();
 const LinkToken = z.string().min(1).max(200);
 
@@ -75,5 +75,5 @@ export const OwnSession = z.object({
   expiresAt: Timestamp,
   ipAddress: z.string().nullable(),
   userAgent: z.string().nullable(),
-  current: z.boolean().describe('The session of this very request.'),
+  current: z.boolean().describe('Whether it is the session of this request.'),
 });

@@ -4,7 +4,7 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { verifyPassword } from '../../../platform/secrets/passwords.ts';
 import { accessibleOrganizationIds } from '../../organizations/index.ts';
-import { type AccountEnding, findUserByEmail, joinAsHolder, User } from '../../users/index.ts';
+import { type AccountEnding, findUserByEmail, joinAsExistingUser, User } from '../../users/index.ts';
 import { ACCESS_TOKEN_SECONDS, type AccessTokens } from '../sessions/access-token.ts';
 import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './sign-in.schema.ts';
 import { assertAddressAllowed } from '../sessions/ip-allowlist.ts';
@@ -22,7 +22,7 @@ import {
   sessionOf,
 } from '../sessions/session.service.ts';
 
-/** An answer that comes with a refresh token, which travels as a cookie and never in the body. */
+/** An answer with a refresh token, which is sent as a cookie and never in the body. */
 interface WithRefreshToken<T> {
   answer: T;
   refreshToken: string;
@@ -41,14 +41,14 @@ export function authService({
   secondFactor: SecondFactor;
   limits: SignInLimits;
   trail: SignInTrail;
-  ending: Pick<AccountEnding, 'revokeKeysOf'>;
+  ending: Pick<AccountEnding, 'revokeKeysOf' | 'noteLeft'>;
 }) {
   const tokensFor = (caller: SessionCaller): Tokens => ({
     accessToken: accessTokens.issue(caller),
     expiresInSeconds: ACCESS_TOKEN_SECONDS,
   });
 
-  /** The end of every way to sign in: a session, and the answer that tells of it. */
+  /** The last step of every sign-in: opens a session and builds the answer. */
   const signIn = async (
     tx: Tx,
     ctx: PublicContext,
@@ -56,12 +56,12 @@ export function authService({
     { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
   ): Promise<WithRefreshToken<SignedIn>> => {
     await assertUnchanged(tx, user);
-    if (invitation !== undefined) await joinAsHolder(tx, invitation, user, ending);
+    if (invitation !== undefined) await joinAsExistingUser(tx, invitation, ctx, user, ending);
     const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
     await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
     const caller = await findCaller(tx, sessionId);
-    // Refused here or below, the session is rolled back with all the rest.
-    if (caller === undefined) throw belongsNowhere();
+    // A refusal here or below rolls the session back with everything else.
+    if (caller === undefined) throw noMembership();
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
     await trail.opened(tx, ctx, caller);
     const { id, email, name, mfaEnabled } = user;
@@ -71,7 +71,7 @@ export function authService({
     };
   };
 
-  /** What comes of the proof of a known person, in the audit trail too. */
+  /** Runs a step of a known user's sign-in and audits its failure. */
   const noted = async <T>(
     ctx: PublicContext,
     userId: string,
@@ -90,8 +90,8 @@ export function authService({
 
   return {
     /**
-     * One generic refusal, and equal work, whether the person is unknown, disabled or mistyped.
-     * @param invitation  hash of the token of one that this sign-in accepts, once all is proved
+     * Refuses with the same answer and the same work whether the user is unknown or disabled, or the password wrong.
+     * @param invitation  the token hash of an invitation that this sign-in accepts once it succeeds
      */
     async login(
       ctx: PublicContext,
@@ -99,8 +99,10 @@ export function authService({
       invitation?: string,
     ): Promise<WithRefreshToken<SignedIn> | { answer: SecondFactorRequired }> {
       const uncount = await limits.beforeTry(email, ctx.client, ctx.withSystem);
-      const user = await ctx.withSystem('find who is signing in', (tx) => findUserByEmail(tx, email));
-      // Hashing takes a while, so it happens outside of any transaction.
+      const user = await ctx.withSystem('find the user who is signing in', (tx) =>
+        findUserByEmail(tx, email),
+      );
+      // Hashing takes time, so it happens outside any transaction.
       const fits = await verifyPassword(user?.status === 'active' ? user.passwordHash : null, password);
       if (user === undefined || !fits) {
         ctx.log.info({ requestId: ctx.requestId, ip: ctx.client.ip }, 'auth.login_refused');
@@ -140,7 +142,7 @@ export function authService({
     ): Promise<WithRefreshToken<{ tokens: Tokens }>> {
       const refused = new AppError('unauthenticated', 'The session has ended. Sign in again.');
       if (presented === undefined) throw refused;
-      const rotation = await ctx.withSystem('trade a refresh token', async (tx) => {
+      const rotation = await ctx.withSystem('exchange a refresh token', async (tx) => {
         const result = await rotateRefreshToken(tx, presented);
         if (result.outcome !== 'rotated') return result;
         const caller = await loadCaller(tx, result.sessionId);
@@ -154,7 +156,7 @@ export function authService({
       return { answer: { tokens: tokensFor(rotation.caller) }, refreshToken: rotation.refreshToken };
     },
 
-    /** Ends the session of the cookie and of the access token. Signing out twice is no error. */
+    /** Ends the sessions of the cookie and of the access token. Signing out twice is no error. */
     async logout(
       ctx: PublicContext,
       presented: { refreshToken: string | undefined; accessToken: string | undefined },
@@ -177,11 +179,12 @@ export function authService({
   };
 }
 
-const wrongPassword = () => new AppError('unauthenticated', 'The e-mail address or the password is wrong.');
+const wrongPassword = () =>
+  new AppError('unauthenticated', 'The e-mail address or the password is incorrect.');
 
 /**
- * Throws where the password that was checked has been replaced meanwhile, and holds it until the transaction ends:
- * whoever resets it must find every session that was opened with the one before, to end them all.
+ * Throws where the checked password has been replaced meanwhile, and locks it until the end of the transaction: a password
+ * reset must see every session that was opened with the earlier password, to end them all.
  */
 async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void> {
   const same = await User.query(tx)
@@ -191,10 +194,10 @@ async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void
   if (same === undefined) throw wrongPassword();
 }
 
-const belongsNowhere = () =>
+const noMembership = () =>
   new AppError(
     'unauthenticated',
-    'This account does not belong to a provider or an organization. Ask to be invited.',
+    'This account is not a member of a provider or an organization. Ask for an invitation.',
   );
 
 export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {

@@ -94,7 +94,7 @@ async function changeOf(
     }
     case 'decommission':
       if (!holds(ctx.caller.permissions, 'devices:delete')) {
-        throw new AppError('forbidden', 'This requires the permission devices:delete.');
+        throw new AppError('forbidden', 'This needs the permission devices:delete.');
       }
       return {
         refuses: () => undefined,

@@ -1,18 +1,25 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
-import { removeMemberships } from '../members/membership.service.ts';
+import { removeMemberships } from './membership.queries.ts';
 import { User } from './user.model.ts';
 import { endSessionsOf } from './user-sessions.ts';
 
-/** What an account leaves in features that stand above this one. */
+/** What has to be done for an account in features that stand above this one. */
 export interface AccountEnding {
-  /** Revokes every API key that the person has made. */
+  /** Revokes every API key that the user has created. */
   revokeKeysOf(tx: Tx, userId: string): Promise<void>;
-  /** Writes to the trail of the place that the account is about to leave. Before it does. */
+  /** Audits that an unverified account is given to another user. Call it before the membership is removed. */
   noteDisplaced(tx: Tx, ctx: Pick<PublicContext, 'client' | 'log'>, userId: string): Promise<void>;
+  /** Audits that a user has left a tenant that cannot be used, in the trail of that tenant. */
+  noteLeft(
+    tx: Tx,
+    ctx: Pick<PublicContext, 'client' | 'log'>,
+    user: Pick<User, 'id' | 'email'>,
+    tenant: { partnerId: string; orgId: string | null },
+  ): Promise<void>;
 }
 
-/** Ends what was begun or opened with the credentials of before: sessions, links and keys. */
+/** Ends everything opened with the earlier credentials: sessions, links and keys. */
 export async function endCredentials(
   tx: Tx,
   userId: string,
@@ -24,25 +31,25 @@ export async function endCredentials(
   await revokeKeysOf(tx, userId);
 }
 
-/** What was begun with the password of before, or to replace it. */
+/** Deletes password resets and unfinished sign-ins. */
 export async function forgetOpenLinks(tx: Tx, userId: string): Promise<void> {
   await tx('password_resets').where({ user_id: userId }).delete();
   await tx('mfa_challenges').where({ user_id: userId }).delete();
 }
 
 /**
- * Ends what somebody has set up in an account whose address they never proved to read: their second factor would lock
- * the owner out, and the people whom they invited would stay behind. Credentials apart.
+ * Removes what somebody set up in an account with an unverified address, except credentials: their second factor would lock
+ * the owner of the address out, and their invitations would stay open.
  */
-export async function endUnprovedHolding(tx: Tx, userId: string): Promise<void> {
+export async function removeUnverifiedSetup(tx: Tx, userId: string): Promise<void> {
   await tx('user_mfa').where({ user_id: userId }).delete();
   await tx('membership_invitations').where({ invited_by: userId }).delete();
   await tx('registrations').where({ user_id: userId }).delete();
   await User.query(tx).findById(userId).patch({ mfaEnabled: false });
 }
 
-/** Empties an account whose address nobody has proved, for the one who has. */
-export async function displace(
+/** Empties an account with an unverified address, for the user who has proved the address. */
+export async function resetUnverifiedAccount(
   tx: Tx,
   ctx: PublicContext,
   userId: string,
@@ -50,7 +57,7 @@ export async function displace(
 ): Promise<void> {
   await ending.noteDisplaced(tx, ctx, userId);
   await endCredentials(tx, userId, 'address_claimed', ending);
-  await endUnprovedHolding(tx, userId);
+  await removeUnverifiedSetup(tx, userId);
   await removeMemberships(tx, userId);
   await User.query(tx).findById(userId).patch({ status: 'active', lastLoginAt: null });
 }

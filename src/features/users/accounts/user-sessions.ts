@@ -1,6 +1,6 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 
-/** Ends a person's sessions, all or all but one; answers how many. */
+/** Ends a user's sessions, all or all but one. Returns how many. */
 export async function endSessionsOf(
   tx: Tx,
   userId: string,

@@ -7,12 +7,12 @@ export class User extends BaseModel {
   declare passwordHash: string | null;
   declare status: 'active' | 'invited' | 'disabled';
   declare mfaEnabled: boolean;
-  /** Null: nobody has proved yet to read the mail of this address. */
+  /** Null until somebody has proved that they read the mail of this address. */
   declare emailVerifiedAt: Date | null;
   declare lastLoginAt: Date | null;
 }
 
-/** Roles that every deployment has, made by migration 0003 with these ids. */
+/** The roles of every deployment, created by migration 0003 with these ids. */
 export const SYSTEM_ROLES = {
   systemAdmin: '01900000-0000-7000-8000-000000000001',
   partnerAdmin: '01900000-0000-7000-8000-000000000002',

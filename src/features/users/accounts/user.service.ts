@@ -1,20 +1,20 @@
 import type { WithSystem } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { hashPassword } from '../../../platform/secrets/passwords.ts';
+import { SystemMembership } from './membership.model.ts';
 import { SYSTEM_ROLES, User } from './user.model.ts';
 
-/** Finds a person by address in any case; runs across tenants, since nobody is signed in yet. */
-export async function findUserByEmail(tx: Tx, email: string): Promise<User | undefined> {
-  return User.query(tx).whereRaw('lower(email) = lower(?)', [email]).first();
-}
+/** Finds a user by address, ignoring case. Runs across tenants, because nobody is signed in yet. */
+export const findUserByEmail = (tx: Tx, email: string) =>
+  User.query(tx).whereRaw('lower(email) = lower(?)', [email]).first();
 
-/** The first system administrator, on a database that has no user at all. Answers whether one was made. */
+/** Creates the first system administrator on a database without users. Returns whether it created one. */
 export async function createFirstAdmin(
   withSystem: WithSystem,
   { email, password }: { email: string; password: string },
 ): Promise<boolean> {
   if (await withSystem('whether there is any user', hasUsers)) return false;
-  // Hashing takes a while, so it happens outside of any transaction.
+  // Hashing takes time, so it happens outside any transaction.
   const passwordHash = await hashPassword(password);
   return withSystem('first administrator of an empty database', async (tx) => {
     // Two servers may start on the same empty database.
@@ -25,10 +25,10 @@ export async function createFirstAdmin(
       name: 'Administrator',
       passwordHash,
       status: 'active',
-      // The operator has named it.
+      // The operator has named the address.
       emailVerifiedAt: new Date(),
     });
-    await tx('system_users').insert({ user_id: user.id, role_id: SYSTEM_ROLES.systemAdmin });
+    await SystemMembership.query(tx).insert({ userId: user.id, roleId: SYSTEM_ROLES.systemAdmin });
     return true;
   });
 }

@@ -1,14 +1,14 @@
 import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
 import type { Caller } from '../../../platform/context.ts';
 
-/** Mails that one person can cause. */
+/** Mails that one user can send. */
 const BY_INVITER = { points: 100, seconds: 3600 };
-/** Mails of one tenant to one address. Other tenants are not counted along: they could keep this one from inviting. */
+/** Mails of one tenant to one address. Other tenants are not counted, because they could block this one's invitations. */
 const TO_ADDRESS = { points: 5, seconds: 3600 };
 
 export type InvitationLimits = ReturnType<typeof invitationLimits>;
 
-/** An invitation is a mail to anybody, so that without limits any tenant could fill any mailbox. */
+/** An invitation is a mail to any address, so without limits a tenant could flood any mailbox. */
 export function invitationLimits(limits: RateLimits) {
   const byInviter = limits.limiter('invite-by', BY_INVITER);
   const toAddress = limits.limiter('invite-to', TO_ADDRESS);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
 import type { Context } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -7,8 +8,10 @@ import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { findRoleToAssign } from '../../roles/index.ts';
 import type { InvitationLimits } from './invitation-limits.ts';
-import { assertMayChange, grantFor, type Place, type WantedGrant } from '../members/membership.service.ts';
-import { readPerson, selectPeople, visiblePeople, type Person } from '../members/member.queries.ts';
+import { Invitation } from '../accounts/invitation.model.ts';
+import type { Tenant } from '../accounts/membership.queries.ts';
+import { assertMayChange, grantFor, type WantedGrant } from '../members/membership.service.ts';
+import { readMember, selectMembers, visibleMembers, type Member } from '../members/member.queries.ts';
 import type { NewInvitation, UserChange } from '../user.schema.ts';
 
 const INVITATION_DAYS = 7;
@@ -22,101 +25,90 @@ export interface InvitationParts {
 type MailParts = Pick<InvitationParts, 'mailer' | 'baseUrl'>;
 
 /**
- * Writes an invitation and mails its link once everything is committed. It takes nothing until it is accepted: the
- * answer is the same whether the address has an account elsewhere or not, and other tenants may invite it as well.
+ * Stores an invitation and mails its link after the commit. It does not reserve the address: the answer is the same whether
+ * the address has an account elsewhere or not, and other tenants may invite it as well.
  */
 export async function invite(ctx: Context, input: NewInvitation, parts: MailParts) {
-  const { place, wanted } = await destinationOf(ctx, input);
-  const grant = await grantFor(ctx, place, wanted, { roleId: input.roleId, orgAccess: 'none', orgIds: [] });
-  const [member] = await selectPeople(
-    visiblePeople(ctx).whereRaw('lower(p.email) = lower(?) and not p.is_invitation', [input.email]),
+  const { tenant, wanted } = await destinationOf(ctx, input);
+  const grant = await grantFor(ctx, tenant, wanted, { roleId: input.roleId, orgAccess: 'none', orgIds: [] });
+  const [member] = await selectMembers(
+    visibleMembers(ctx).whereRaw('lower(p.email) = lower(?) and not p.is_invitation', [input.email]),
   );
   if (member !== undefined) throw new AppError('conflict', `${member.email} is already a member.`);
-  await removeExpired(ctx, input.email, place);
+  await removeExpired(ctx, input.email, tenant);
   const { token, mailToken, columns } = newLinks(ctx);
-  const [invitation] = await ctx
-    .tx('membership_invitations')
+  const id = newId();
+  // Of two at once into one tenant, the second conflicts with the first and is not inserted.
+  await Invitation.query(ctx.tx)
     .insert({
-      id: newId(),
+      id,
       email: input.email,
       name: input.name,
-      partner_id: place.partnerId,
-      org_id: place.orgId,
-      role_id: grant.roleId,
-      org_access: grant.orgAccess,
-      org_ids: grant.orgIds,
+      partnerId: tenant.partnerId,
+      orgId: tenant.orgId,
+      ...grant,
       ...columns,
     })
-    // Of two at once into one place, the second finds the first in its way.
     .onConflict()
-    .ignore()
-    .returning<{ id: string }[]>('id');
-  if (invitation === undefined) {
-    throw new AppError('conflict', `${input.email} is already invited. Send that invitation again instead.`);
+    .ignore();
+  if ((await Invitation.query(ctx.tx).findById(id)) === undefined) {
+    throw new AppError('conflict', `${input.email} is already invited. Resend that invitation instead.`);
   }
-  return send(ctx, await readPerson(ctx, invitation.id), { token, mailToken }, parts);
+  return send(ctx, await readMember(ctx, id), { token, mailToken }, parts);
 }
 
-/** New links, by mail again; the ones before stop working. */
+/** Mails new links; the earlier ones stop working. */
 export async function resendInvitation(ctx: Context, id: string, parts: MailParts) {
-  const person = await readPerson(ctx, id);
-  await assertMayChange(ctx, person);
-  if (person.status !== 'invited') {
-    throw new AppError('conflict', 'Only someone who has not accepted yet can be invited again.');
+  const member = await readMember(ctx, id);
+  await assertMayChange(ctx, member);
+  if (member.status !== 'invited') {
+    throw new AppError('conflict', 'Only invitations that are not accepted yet can be resent.');
   }
   const { token, mailToken, columns } = newLinks(ctx);
-  const renewed = await ctx
-    .tx('membership_invitations')
-    .where({ id, suspended: false })
-    .update({ ...columns, updated_at: ctx.tx.fn.now() });
-  if (renewed === 0) throw new AppError('conflict', 'The invitation has just been accepted or taken back.');
-  return send(ctx, person, { token, mailToken }, parts);
+  const renewed = await Invitation.query(ctx.tx).findById(id).where('suspended', false).patch(columns);
+  if (renewed === 0) throw new AppError('conflict', 'The invitation has just been accepted or withdrawn.');
+  return send(ctx, member, { token, mailToken }, parts);
 }
 
 /** A suspended invitation cannot be accepted until it is resumed. */
-export async function changeInvitation(ctx: Context, { id, name, status }: Person, change: UserChange) {
-  await ctx
-    .tx('membership_invitations')
-    .where({ id })
-    .update({
-      name: change.name ?? name,
-      suspended: (change.status ?? status) === 'disabled',
-      updated_at: ctx.tx.fn.now(),
-    });
+export async function changeInvitation(ctx: Context, { id, name, status }: Member, change: UserChange) {
+  await Invitation.query(ctx.tx)
+    .findById(id)
+    .patch({ name: change.name ?? name, suspended: (change.status ?? status) === 'disabled' });
 }
 
 /**
- * The place that an invitation leads to, and what is wanted there: the organization of `orgId`, or the only one of
- * `orgIds` where the role is for people of an organization, or else the caller's own partner or organization.
+ * The tenant of an invitation and the wanted grant: the organization of `orgId`, the only one of `orgIds` where the role is
+ * for users of an organization, or else the caller's own partner or organization.
  */
 async function destinationOf(
   ctx: Context,
   input: NewInvitation,
-): Promise<{ place: Place; wanted: WantedGrant }> {
+): Promise<{ tenant: Tenant; wanted: WantedGrant }> {
   const { caller } = ctx;
   const { orgId, orgIds, orgAccess, roleId } = input;
   const role = await findRoleToAssign(ctx, roleId);
   const intoOrganization =
     orgId !== undefined || caller.scope === 'organization' || role?.scope === 'organization';
   if (!intoOrganization) {
-    return { place: { scope: caller.scope, partnerId: caller.partnerId, orgId: null }, wanted: input };
+    return { tenant: { scope: caller.scope, partnerId: caller.partnerId, orgId: null }, wanted: input };
   }
   if (orgAccess !== undefined && orgAccess !== 'selected') {
-    throw invalid('body.orgAccess', 'is for people of a partner only');
+    throw invalid('body.orgAccess', 'is only for users of a partner');
   }
   const named = new Set([...(orgId === undefined ? [] : [orgId]), ...(orgIds ?? [])]);
   if (named.size > 1) {
-    throw invalid('body.orgIds', 'must name one organization only, as the role is for people of one');
+    throw invalid('body.orgIds', 'must name exactly one organization, because the role is for users of one');
   }
   const [into = caller.orgId] = named;
   if (into === null) {
-    throw invalid('body.orgId', 'must name the organization, as the role is for people of one');
+    throw invalid('body.orgId', 'must name the organization, because the role is for users of one');
   }
   await assertOrganizationAccess(ctx, into);
-  return { place: { scope: 'organization', partnerId: null, orgId: into }, wanted: { roleId } };
+  return { tenant: { scope: 'organization', partnerId: null, orgId: into }, wanted: { roleId } };
 }
 
-async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: Place): Promise<void> {
+async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: Tenant): Promise<void> {
   await ctx.tx.raw(
     `delete from membership_invitations
     where partner_id is not distinct from :partnerId::uuid and org_id is not distinct from :orgId::uuid
@@ -125,32 +117,32 @@ async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: 
   );
 }
 
-/** The link that the inviter is shown, and the one that only the mail has: whoever uses that one reads the mail. */
+/** Two links: one that the inviter is shown, and one that only the mail contains, whose use proves the address. */
 function newLinks(ctx: Context) {
   const [token, mailToken] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
   const columns = {
-    link_token_hash: tokenHash(token),
-    mail_token_hash: tokenHash(mailToken),
-    invited_by: ctx.caller.userId,
-    expires_at: ctx.tx.raw(`now() + interval '${INVITATION_DAYS} days'`),
+    linkTokenHash: tokenHash(token),
+    mailTokenHash: tokenHash(mailToken),
+    invitedBy: ctx.caller.userId,
+    expiresAt: raw(`now() + interval '${INVITATION_DAYS} days'`),
   };
   return { token, mailToken, columns };
 }
 
 function send(
   ctx: Context,
-  person: Person,
+  member: Member,
   { token, mailToken }: { token: string; mailToken: string },
   { mailer, baseUrl }: MailParts,
 ) {
-  // Behind the # it stays in the browser: no server and no proxy on the way writes it to a log.
+  // The part after # stays in the browser, so no server or proxy logs the token.
   const urlOf = (secret: string) => `${baseUrl()}/accept-invite#token=${secret}`;
   const text = [
-    `Hello ${person.name},`,
+    `Hello ${member.name},`,
     `${ctx.caller.name} has invited you to Muster. Accept the invitation here:`,
     urlOf(mailToken),
-    `The link works once, for ${INVITATION_DAYS} days. If you did not expect it, do nothing.`,
+    `The link works once, for ${INVITATION_DAYS} days. If you did not expect this invitation, ignore this mail.`,
   ].join('\n\n');
-  ctx.afterCommit(() => mailer.post({ to: person.email, subject: 'You are invited to Muster', text }));
-  return { ...person, inviteUrl: urlOf(token) };
+  ctx.afterCommit(() => mailer.post({ to: member.email, subject: 'You are invited to Muster', text }));
+  return { ...member, inviteUrl: urlOf(token) };
 }

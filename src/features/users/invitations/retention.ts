@@ -1,6 +1,6 @@
 import { expiredRows, type RetentionRule } from '../../../platform/db/retention/retention-rule.ts';
 
-/** How long an invitation that has expired can still be seen, and be sent again. */
+/** How long an expired invitation can still be seen and resent. */
 const EXPIRED_INVITATION_DAYS = 30;
 
 export const invitationRetention: readonly RetentionRule[] = [

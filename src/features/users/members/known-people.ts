@@ -1,5 +1,5 @@
 import type { Context } from '../../../platform/context.ts';
-import { visiblePeople } from './member.queries.ts';
+import { visibleMembers } from './member.queries.ts';
 
 export interface KnownPerson {
   name: string;
@@ -7,10 +7,10 @@ export interface KnownPerson {
   roleName: string;
 }
 
-/** Those of the ids that are people whom the caller may see, as they are called at present. */
+/** Present names of those of the ids that are users whom the caller can see. */
 export async function knownPeople(ctx: Context, ids: readonly string[]): Promise<Map<string, KnownPerson>> {
   if (ids.length === 0) return new Map();
-  const people = await visiblePeople(ctx)
+  const people = await visibleMembers(ctx)
     .whereRaw('p.id = any(?::uuid[])', [[...new Set(ids)]])
     .select<(KnownPerson & { id: string })[]>({
       id: 'p.id',
@@ -18,5 +18,5 @@ export async function knownPeople(ctx: Context, ids: readonly string[]): Promise
       email: 'p.email',
       roleName: 'r.name',
     });
-  return new Map(people.map((person) => [person.id, person]));
+  return new Map(people.map((member) => [member.id, member]));
 }

@@ -4,15 +4,15 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Scope } from '../../../platform/db/tenant-scope.ts';
 import { notFound } from '../../../platform/errors.ts';
 
-/** The read side of a person: the account with its one membership and the role in it, or the invitation to one. */
-export interface Person {
+/** A member of a tenant: a user with their one membership and its role, or an invitation to one. */
+export interface Member {
   id: string;
   email: string;
   name: string;
   status: 'active' | 'invited' | 'disabled';
   emailVerified: boolean;
   mfaEnabled: boolean;
-  /** There is no membership yet: the id is the invitation's. */
+  /** Whether it is an invitation, whose id this is, and no membership yet. */
   isInvitation: boolean;
   scope: Scope;
   partnerId: string | null;
@@ -41,8 +41,8 @@ const INVITED_SQL = `select id, email, name, case when suspended then 'disabled'
   partner_id, org_id, role_id, case when partner_id is not null then org_access end, org_ids
   from membership_invitations`;
 
-/** Whom a caller looks after: the people of a partner and of its accessible organizations, or of an organization. */
-function peopleSql(caller: Caller): string {
+/** The members that a caller can see: those of a partner and of its accessible organizations, or of an organization. */
+function membersSql(caller: Caller): string {
   const ofOrganizations = inTenant(caller, 'org_id');
   const organizations = `${ORGANIZATION_SQL} where ${ofOrganizations}`;
   if (caller.scope === 'system') {
@@ -53,11 +53,11 @@ function peopleSql(caller: Caller): string {
     union all ${INVITED_SQL} where ${ofPartner} or ${ofOrganizations}`;
 }
 
-export function visiblePeople(ctx: Context): Query {
-  return ctx.tx.from(ctx.tx.raw(`(${peopleSql(ctx.caller)}) as p`)).join('roles as r', 'r.id', 'p.role_id');
+export function visibleMembers(ctx: Context): Query {
+  return ctx.tx.from(ctx.tx.raw(`(${membersSql(ctx.caller)}) as p`)).join('roles as r', 'r.id', 'p.role_id');
 }
 
-export function selectPeople(query: Query): PromiseLike<Person[]> {
+export function selectMembers(query: Query): PromiseLike<Member[]> {
   return query.select({
     id: 'p.id',
     email: 'p.email',
@@ -80,8 +80,8 @@ export function selectPeople(query: Query): PromiseLike<Person[]> {
   });
 }
 
-export async function readPerson(ctx: Context, id: string): Promise<Person> {
-  const [person] = await selectPeople(visiblePeople(ctx).where('p.id', id));
-  if (person === undefined) throw notFound('User');
-  return person;
+export async function readMember(ctx: Context, id: string): Promise<Member> {
+  const [member] = await selectMembers(visibleMembers(ctx).where('p.id', id));
+  if (member === undefined) throw notFound('User');
+  return member;
 }

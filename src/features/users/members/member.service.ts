@@ -14,13 +14,13 @@ import {
   removeMembership,
 } from './membership.service.ts';
 import { changeInvitation } from '../invitations/invitation.service.ts';
-import { readPerson, selectPeople, visiblePeople, type Person } from './member.queries.ts';
+import { readMember, selectMembers, visibleMembers, type Member } from './member.queries.ts';
 import { User } from '../accounts/user.model.ts';
 import { endSessionsOf } from '../accounts/user-sessions.ts';
 import type { OwnChange, RoleAssignment, UserChange, UserQuery } from '../user.schema.ts';
 
-export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<Person>> {
-  const matching = visiblePeople(ctx);
+export async function listMembers(ctx: Context, query: UserQuery): Promise<Page<Member>> {
+  const matching = visibleMembers(ctx);
   if (query.orgId !== undefined) {
     await assertOrganizationAccess(ctx, query.orgId);
     void matching.where('p.org_id', query.orgId);
@@ -38,38 +38,38 @@ export async function listPeople(ctx: Context, query: UserQuery): Promise<Page<P
     .offset((query.page - 1) * query.limit)
     .limit(query.limit);
   return {
-    data: await selectPeople(page),
+    data: await selectMembers(page),
     pagination: { page: query.page, limit: query.limit, total: Number(counted?.count ?? 0) },
   };
 }
 
-export const readSelf = (ctx: Context) => readPerson(ctx, ctx.caller.userId);
+export const readSelf = (ctx: Context) => readMember(ctx, ctx.caller.userId);
 
-export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Person> {
+export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Member> {
   const before = await readSelf(ctx);
   await User.query(ctx.tx).findById(ctx.caller.userId).patch({ name });
   return recorded(ctx, before, await readSelf(ctx));
 }
 
-export async function changePerson(ctx: Context, id: string, change: UserChange): Promise<Person> {
-  const before = await changing(ctx, id, async (person) => {
-    if (change.status === 'active' && person.status === 'disabled' && ctx.caller.kind === 'api_key') {
-      throw new AppError('forbidden', 'An API key cannot enable a person. Sign in as a person.');
+export async function changeMember(ctx: Context, id: string, change: UserChange): Promise<Member> {
+  const before = await checkedChange(ctx, id, async (member) => {
+    if (change.status === 'active' && member.status === 'disabled' && ctx.caller.kind === 'api_key') {
+      throw new AppError('forbidden', 'API keys cannot enable users. Sign in instead.');
     }
-    if (person.isInvitation) await changeInvitation(ctx, person, change);
-    else await changeAccount(ctx, person, change);
+    if (member.isInvitation) await changeInvitation(ctx, member, change);
+    else await changeAccount(ctx, member, change);
   });
-  return recorded(ctx, before, await readPerson(ctx, id));
+  return recorded(ctx, before, await readMember(ctx, id));
 }
 
-/** What PATCH can change of a person, before and after. */
-function recorded(ctx: Context, before: Person, after: Person): Person {
-  const changeable = ({ name, status }: Person) => ({ name, status });
+/** Records the fields that PATCH can change, before and after. */
+function recorded(ctx: Context, before: Member, after: Member): Member {
+  const changeable = ({ name, status }: Member) => ({ name, status });
   ctx.recordChange(changeable(before), changeable(after));
   return after;
 }
 
-async function changeAccount(ctx: Context, { id, name, status }: Person, change: UserChange): Promise<void> {
+async function changeAccount(ctx: Context, { id, name, status }: Member, change: UserChange): Promise<void> {
   await User.query(ctx.tx)
     .findById(id)
     .patch({ name: change.name ?? name, status: change.status ?? status });
@@ -77,50 +77,51 @@ async function changeAccount(ctx: Context, { id, name, status }: Person, change:
 }
 
 /**
- * Takes a person out of where they belong, or takes an invitation back. The account stays, enabled: it is disabled as
- * a member of this place, and must not remain so in the next.
+ * Removes a member from their tenant, or withdraws an invitation. The account stays and is enabled: being disabled belongs
+ * to the membership in this tenant, and must not carry over to the next one.
  */
-export async function removePerson(ctx: Context, id: string): Promise<{ success: true; person: Person }> {
-  const person = await changing(ctx, id, async (person) => {
-    if (!person.isInvitation) {
-      // Written while the person is still the caller's to see.
+export async function removeMember(ctx: Context, id: string): Promise<{ success: true; member: Member }> {
+  const member = await checkedChange(ctx, id, async (member) => {
+    if (!member.isInvitation) {
+      // Written while the caller can still see the user.
       await endSessionsOf(ctx.tx, id, 'user_removed');
       await User.query(ctx.tx).findById(id).patch({ status: 'active' });
     }
-    await removeMembership(ctx, person);
+    await removeMembership(ctx, member);
   });
-  return { success: true, person };
+  return { success: true, member };
 }
 
 export async function assignRole(ctx: Context, id: string, wanted: RoleAssignment) {
-  const before = await changing(ctx, id, async (person) => {
-    const { roleId, orgIds } = person;
-    const now = { roleId, orgAccess: person.orgAccess ?? ('none' as const), orgIds };
-    await changeMembership(ctx, person, await grantFor(ctx, person, wanted, now));
+  const before = await checkedChange(ctx, id, async (member) => {
+    const { roleId, orgIds } = member;
+    const now = { roleId, orgAccess: member.orgAccess ?? ('none' as const), orgIds };
+    await changeMembership(ctx, member, await grantFor(ctx, member, wanted, now));
   });
-  return { ...(await readPerson(ctx, id)), before };
+  return { ...(await readMember(ctx, id)), before };
 }
 
 /**
- * One change of one person, who is answered as they were before. Who may do it, and that an administrator is left,
- * are settled around it.
+ * Makes one change of one member: checks that the caller may make it, and afterwards that the tenant still has an
+ * administrator.
+ * @returns the member as they were before
  */
-async function changing(
+async function checkedChange(
   ctx: Context,
   id: string,
-  change: (person: Person) => Promise<void>,
-): Promise<Person> {
-  const seen = await readPerson(ctx, id);
+  change: (member: Member) => Promise<void>,
+): Promise<Member> {
+  const seen = await readMember(ctx, id);
   await lockAdministrators(ctx, seen);
-  const person = await readPerson(ctx, id);
-  if (person.scope !== seen.scope || person.partnerId !== seen.partnerId || person.orgId !== seen.orgId) {
-    throw new AppError('conflict', 'Someone else has just moved this person. Try again.');
+  const member = await readMember(ctx, id);
+  if (member.scope !== seen.scope || member.partnerId !== seen.partnerId || member.orgId !== seen.orgId) {
+    throw new AppError('conflict', 'This user has just changed to another tenant. Try again.');
   }
   if (ctx.caller.kind === 'api_key' && id === ctx.caller.userId) {
-    throw new AppError('forbidden', 'An API key cannot change the account of the person who made it.');
+    throw new AppError('forbidden', 'An API key cannot change the account of its creator.');
   }
-  await assertMayChange(ctx, person);
-  await change(person);
-  if (isAdministrator(person)) await assertAdministratorRemains(ctx, person);
-  return person;
+  await assertMayChange(ctx, member);
+  await change(member);
+  if (isAdministrator(member)) await assertAdministratorRemains(ctx, member);
+  return member;
 }

@@ -1,24 +1,12 @@
 import type { Context } from '../../../platform/context.ts';
 import type { Scope } from '../../../platform/db/tenant-scope.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
+import { assertOrganizationAccess, Organization } from '../../organizations/index.ts';
 import { assertHolds, EVERYTHING, findRoleToAssign, type Role } from '../../roles/index.ts';
-import type { Person } from './member.queries.ts';
-
-/** Where a person belongs: the system, one partner or one organization. */
-export interface Place {
-  scope: Scope;
-  partnerId: string | null;
-  orgId: string | null;
-}
-
-/** What a person may do there. */
-export interface Grant {
-  roleId: string;
-  orgAccess: 'all' | 'selected' | 'none';
-  orgIds: string[];
-}
+import { Invitation } from '../accounts/invitation.model.ts';
+import { OrganizationMembership, PartnerMembership, SystemMembership } from '../accounts/membership.model.ts';
+import type { Grant, Tenant } from '../accounts/membership.queries.ts';
+import type { Member } from './member.queries.ts';
 
 export interface WantedGrant {
   roleId: string;
@@ -26,51 +14,59 @@ export interface WantedGrant {
   orgIds?: string[] | undefined;
 }
 
-/** Checks that the caller can give this there. What is left out of the organizations stays as it was. */
-export async function grantFor(ctx: Context, place: Place, wanted: WantedGrant, now: Grant): Promise<Grant> {
-  const role = await roleFor(ctx, place, wanted.roleId);
+/** Checks that the caller may give this grant in the tenant. Organization access that is left out stays as it is. */
+export async function grantFor(
+  ctx: Context,
+  tenant: Tenant,
+  wanted: WantedGrant,
+  now: Grant,
+): Promise<Grant> {
+  const role = await roleFor(ctx, tenant, wanted.roleId);
   assertHolds(ctx.caller, role.permissions);
-  if (place.scope !== 'partner') {
+  if (tenant.scope !== 'partner') {
     if (wanted.orgAccess !== undefined || wanted.orgIds !== undefined) {
-      throw fault('orgAccess', 'is for people of a partner only');
+      throw fault('orgAccess', 'is only for users of a partner');
     }
     return { roleId: role.id, orgAccess: 'none', orgIds: [] };
   }
   const orgAccess = wanted.orgAccess ?? now.orgAccess;
   if (orgAccess !== 'selected' && wanted.orgIds !== undefined && wanted.orgIds.length > 0) {
-    throw fault('orgIds', 'goes with orgAccess selected');
+    throw fault('orgIds', 'requires orgAccess selected');
   }
   const orgIds = orgAccess === 'selected' ? [...new Set(wanted.orgIds ?? now.orgIds)] : [];
-  // What is kept was checked with the person; among it may be organizations that have gone since.
+  // Kept organizations were checked with the member, and may have been deleted since.
   const added = orgIds.filter((id) => !now.orgIds.includes(id));
   await assertReaches(ctx, { orgAccess, orgIds: added });
   return { roleId: role.id, orgAccess, orgIds };
 }
 
-/** Throws 403 unless the caller reaches every organization that the other does. */
+/** Throws 403 unless the caller can access every organization of the grant. */
 async function assertReaches(ctx: Context, { orgAccess, orgIds }: Pick<Grant, 'orgAccess' | 'orgIds'>) {
   if (ctx.caller.scope === 'system') return;
   if (orgAccess === 'all' && ctx.caller.orgAccess !== 'all') {
-    throw new AppError('forbidden', 'This reaches more organizations than you may act in yourself.');
+    throw new AppError(
+      'forbidden',
+      'You cannot give access to organizations that you cannot access yourself.',
+    );
   }
   await assertOrganizationAccess(ctx, ...orgIds);
 }
 
-/** Throws 403 where someone holds more than the caller, be it permissions or organizations. */
-export async function assertMayChange(ctx: Context, person: Person): Promise<void> {
-  assertHolds(ctx.caller, person.permissions);
-  if (ctx.caller.scope === 'partner' && person.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
+/** Throws 403 where a member has permissions or organizations that the caller does not have. */
+export async function assertMayChange(ctx: Context, member: Member): Promise<void> {
+  assertHolds(ctx.caller, member.permissions);
+  if (ctx.caller.scope === 'partner' && member.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
     const beyond =
-      person.orgAccess === 'all' ||
-      (person.orgAccess === 'selected' && person.orgIds.some((id) => !ctx.caller.orgIds.includes(id)));
-    if (beyond) throw new AppError('forbidden', 'This person reaches more organizations than you do.');
+      member.orgAccess === 'all' ||
+      (member.orgAccess === 'selected' && member.orgIds.some((id) => !ctx.caller.orgIds.includes(id)));
+    if (beyond) throw new AppError('forbidden', 'This user can access organizations that you cannot access.');
   }
 }
 
-async function roleFor(ctx: Context, place: Place, roleId: string): Promise<Role> {
+async function roleFor(ctx: Context, tenant: Tenant, roleId: string): Promise<Role> {
   const role = await findRoleToAssign(ctx, roleId);
-  if (role === undefined || role.scope !== place.scope || !(await belongs(ctx, role, place))) {
-    throw fault('roleId', `must be a role for people of ${NOUN[place.scope]}`);
+  if (role === undefined || role.scope !== tenant.scope || !(await isRoleOf(ctx, role, tenant))) {
+    throw fault('roleId', `must be a role for users of ${NOUN[tenant.scope]}`);
   }
   return role;
 }
@@ -81,12 +77,11 @@ const NOUN: Record<Scope, string> = {
   organization: 'this organization',
 };
 
-async function belongs(ctx: Context, role: Role, place: Place): Promise<boolean> {
-  if (role.orgId !== null) return role.orgId === place.orgId;
+async function isRoleOf(ctx: Context, role: Role, tenant: Tenant): Promise<boolean> {
+  if (role.orgId !== null) return role.orgId === tenant.orgId;
   if (role.partnerId === null) return true;
-  if (place.orgId === null) return role.partnerId === place.partnerId;
-  const [partnerId] = await ctx.tx('organizations').where({ id: place.orgId }).pluck('partner_id');
-  return role.partnerId === partnerId;
+  if (tenant.orgId === null) return role.partnerId === tenant.partnerId;
+  return role.partnerId === (await Organization.query(ctx.tx).findById(tenant.orgId))?.partnerId;
 }
 
 const fault = (field: string, message: string) =>
@@ -94,98 +89,53 @@ const fault = (field: string, message: string) =>
     details: [{ path: `body.${field}`, message }],
   });
 
-export async function addMembership(tx: Tx, userId: string, place: Place, grant: Grant): Promise<void> {
-  const member = { user_id: userId, role_id: grant.roleId };
-  if (place.scope === 'system') await tx('system_users').insert(member);
-  else if (place.scope === 'organization') {
-    await tx('organization_users').insert({ ...member, org_id: place.orgId });
-  } else {
-    const { orgAccess, orgIds } = grant;
-    const row = { ...member, partner_id: place.partnerId, org_access: orgAccess, org_ids: orgIds };
-    await tx('partner_users').insert(row);
-  }
+/** Gives a member, or an invitation, the role and the organizations. */
+export async function changeMembership(
+  { tx }: Context,
+  { id, scope, isInvitation }: Member,
+  { roleId, orgAccess, orgIds }: Grant,
+): Promise<void> {
+  const withOrganizations = { roleId, orgAccess, orgIds };
+  if (isInvitation) {
+    const changes = scope === 'partner' ? withOrganizations : { roleId };
+    await Invitation.query(tx).findById(id).patch(changes);
+  } else if (scope === 'partner') await PartnerMembership.query(tx).findById(id).patch(withOrganizations);
+  else await MEMBERSHIPS[scope].query(tx).findById(id).patch({ roleId });
 }
 
-/** Whether the account is a member of anything, be it the caller's to see or not: for transactions across tenants. */
-export async function belongsSomewhere(tx: Tx, userId: string): Promise<boolean> {
-  const { rows } = await tx.raw(
-    `select exists (select from system_users where user_id = :userId)
-      or exists (select from partner_users where user_id = :userId)
-      or exists (select from organization_users where user_id = :userId) as belongs`,
-    { userId },
-  );
-  return rows[0]?.belongs === true;
+export async function removeMembership({ tx }: Context, { id, scope, isInvitation }: Member): Promise<void> {
+  if (isInvitation) await Invitation.query(tx).deleteById(id);
+  else await MEMBERSHIPS[scope].query(tx).deleteById(id);
 }
 
-/**
- * Takes the account out of places where it can do nothing, not even leave: those that are deleted, and those of a
- * partner that nobody has approved yet or that is churned. For transactions across tenants.
- */
-export async function leaveUnusablePlaces(tx: Tx, userId: string): Promise<void> {
-  const unusable = `p.deleted_at is not null or p.status in ('pending', 'churned')`;
-  await tx.raw(
-    `delete from partner_users m using partners p
-    where m.user_id = ? and p.id = m.partner_id and (${unusable})`,
-    [userId],
-  );
-  await tx.raw(
-    `delete from organization_users m using organizations o, partners p
-    where m.user_id = ? and o.id = m.org_id and p.id = o.partner_id
-      and (o.deleted_at is not null or ${unusable})`,
-    [userId],
-  );
+const MEMBERSHIPS = {
+  system: SystemMembership,
+  partner: PartnerMembership,
+  organization: OrganizationMembership,
+};
+
+/** Serializes changes of a tenant's administrators. Read the members after this call. */
+export async function lockAdministrators(ctx: Context, { scope, partnerId, orgId }: Tenant): Promise<void> {
+  const lock = `administrators of ${scope} ${partnerId ?? orgId ?? ''}`;
+  await ctx.tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [lock]);
 }
 
-/** Takes the account out of whatever it is a member of: for transactions across tenants. */
-export async function removeMemberships(tx: Tx, userId: string): Promise<void> {
-  for (const table of Object.values(TABLE)) await tx(table).where({ user_id: userId }).delete();
-}
-
-export async function changeMembership(ctx: Context, person: Person, grant: Grant): Promise<void> {
-  const { roleId, orgAccess, orgIds } = grant;
-  await membershipOf(ctx, person).update(
-    person.scope === 'partner'
-      ? { role_id: roleId, org_access: orgAccess, org_ids: orgIds }
-      : { role_id: roleId },
-  );
-}
-
-export async function removeMembership(ctx: Context, person: Person): Promise<void> {
-  await membershipOf(ctx, person).delete();
-}
-
-const TABLE = { system: 'system_users', partner: 'partner_users', organization: 'organization_users' };
-
-function membershipOf(ctx: Context, person: Person) {
-  if (person.isInvitation) return ctx.tx('membership_invitations').where({ id: person.id });
-  return ctx.tx(TABLE[person.scope]).where({ user_id: person.id });
-}
-
-/** One at a time changes who is an administrator of a place. What is read after this is what counts. */
-export async function lockAdministrators(ctx: Context, { scope, partnerId, orgId }: Place): Promise<void> {
-  const place = `administrators of ${scope} ${partnerId ?? orgId ?? ''}`;
-  await ctx.tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [place]);
-}
-
-export const isAdministrator = ({ status, permissions }: Pick<Person, 'status' | 'permissions'>): boolean =>
+export const isAdministrator = ({ status, permissions }: Pick<Member, 'status' | 'permissions'>): boolean =>
   status === 'active' && permissions.includes(EVERYTHING);
 
-/** Throws 409, which undoes the change, where nobody is left who may do everything. */
-export async function assertAdministratorRemains(ctx: Context, place: Place): Promise<void> {
-  const members = ctx.tx(`${TABLE[place.scope]} as m`);
-  if (place.scope === 'partner') void members.where('m.partner_id', place.partnerId);
-  if (place.scope === 'organization') void members.where('m.org_id', place.orgId);
-  const [other] = await members
-    .join('users as u', 'u.id', 'm.user_id')
-    .join('roles as r', 'r.id', 'm.role_id')
-    .where('u.status', 'active')
-    .whereRaw('r.permissions @> array[?]', [EVERYTHING])
-    .limit(1)
-    .pluck('u.id');
-  if (other === undefined) {
+/** Throws 409, which rolls the change back, where the tenant would be left without an administrator. */
+export async function assertAdministratorRemains({ tx }: Context, tenant: Tenant): Promise<void> {
+  const others = MEMBERSHIPS[tenant.scope]
+    .query(tx)
+    .joinRelated('[user, role]')
+    .where('user.status', 'active')
+    .whereRaw('role.permissions @> array[?]', [EVERYTHING]);
+  if (tenant.scope === 'partner') void others.where('partner_users.partner_id', tenant.partnerId);
+  if (tenant.scope === 'organization') void others.where('organization_users.org_id', tenant.orgId);
+  if ((await others.first()) === undefined) {
     throw new AppError(
       'conflict',
-      `This is the last administrator of ${NOUN[place.scope]}. Make someone else one first.`,
+      `This is the last administrator of ${NOUN[tenant.scope]}. Make someone else an administrator first.`,
     );
   }
 }
