@@ -188,7 +188,10 @@ describe('invitations', () => {
     ]);
     expect(await placeOf(tenant.admin, { orgIds: [own, other] })).to.deep.equal([
       400,
-      { path: 'body.orgIds', message: 'must name exactly one organization, because the role is for users of one' },
+      {
+        path: 'body.orgIds',
+        message: 'must name exactly one organization, because the role is for users of one',
+      },
     ]);
     expect(await placeOf(tenant.admin, { orgId: own, orgAccess: 'all' })).to.deep.equal([
       400,
