@@ -368,6 +368,14 @@ describe('an address belongs to whoever reads its mail', () => {
         await inDatabase(`update partners set ${gone} where id = ?`, [ended.partnerId]);
         await moves(ended.admin.email);
         await moves(ended.technician.email);
+        await app.server.auditSealer.flush();
+        const left = await inDatabase(
+          `select details ->> 'reason' as reason from audit_logs where action = 'user.delete' and partner_id = ?`,
+          [ended.partnerId],
+        );
+        expect(left.map(({ reason }: { reason: string }) => reason)).to.deep.equal(
+          Array(2).fill('unusable_tenant'),
+        );
       });
     }
 
