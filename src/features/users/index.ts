@@ -14,7 +14,6 @@ export {
   resetUnverifiedAccount,
 } from './accounts/account-ending.ts';
 export { endSessionsOf } from './accounts/user-sessions.ts';
-export { PartnerMembership } from './accounts/membership.model.ts';
 export { addMembership } from './accounts/membership.queries.ts';
 export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';
 export { SYSTEM_ROLES, User } from './accounts/user.model.ts';

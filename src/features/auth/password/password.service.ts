@@ -57,8 +57,7 @@ export async function changePassword(
     const changed = await User.query(tx)
       .where({ id: userId, password_hash: user.passwordHash })
       .patch({ passwordHash });
-    if (changed === 0)
-      throw new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
+    if (changed === 0) throw new AppError('conflict', 'The password has just been changed elsewhere.');
     await forgetOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
     await trail.passwordChanged(tx, ctx, userId, 'password');
