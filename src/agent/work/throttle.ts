@@ -1,4 +1,4 @@
-/** Returns the function to call with each new value, and one that sends what is pending at once. */
+/** The function to call with each new value, and one that sends the pending value at once. */
 export interface Throttled<T> {
   push(value: T): void;
   /** For the last value, which must not be lost: it waits neither for the interval nor for the value on its way. */

@@ -185,7 +185,7 @@ export class AgentConnection {
     socket.on('command', (message: unknown, last?: unknown) => {
       const ack = ackIn(last);
       const frame = CommandFrame.safeParse(message);
-      if (!frame.success) return ack(invalid('The command does not have the agreed form.'));
+      if (!frame.success) return ack(invalid('The command does not match its schema.'));
       if (isDurable(frame.data.type)) {
         durable.accept(frame.data).then(
           () => ack({ ok: true }),
@@ -200,7 +200,7 @@ export class AgentConnection {
     socket.on('command:cancel', (message: unknown, last?: unknown) => {
       const ack = ackIn(last);
       const cancel = CommandCancel.safeParse(message);
-      if (!cancel.success) return ack(invalid('The cancellation does not have the agreed form.'));
+      if (!cancel.success) return ack(invalid('The cancellation does not match its schema.'));
       const { id } = cancel.data;
       queries.cancel(id);
       durable.cancel(id).then(
@@ -211,7 +211,7 @@ export class AgentConnection {
     socket.on('hub:reconnect', (message: unknown, last?: unknown) => {
       const ack = ackIn(last);
       const notice = HubReconnect.safeParse(message);
-      if (!notice.success) return ack(invalid('The notice does not have the agreed form.'));
+      if (!notice.success) return ack(invalid('The notice does not match its schema.'));
       ack({ ok: true });
       this.#notice = notice.data;
       // The hub closes the connection. This is for a hub that ends before it does so.
