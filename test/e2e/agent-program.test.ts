@@ -169,7 +169,7 @@ describe('the agent program', function () {
     const unknown = await enroll('nonsense');
     expect([unknown.code, unknown.output.includes('not known')]).to.deep.equal([2, true]);
     const used = await enroll(spent);
-    expect([used.code, used.output.includes('as often')]).to.deep.equal([2, true]);
+    expect([used.code, used.output.includes('usage limit')]).to.deep.equal([2, true]);
     const nowhere = await agentCommand([
       'enroll',
       '--server',

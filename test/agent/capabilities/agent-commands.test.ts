@@ -6,6 +6,7 @@ import { powerHandlers } from '../../../src/agent/capabilities/power/handlers.ts
 import { updateHandlers } from '../../../src/agent/capabilities/update/handlers.ts';
 import { AgentError } from '../../../src/agent/core/agent-error.ts';
 import { rebootCommand, type Rebooter } from '../../../src/agent/capabilities/power/reboot.ts';
+import { LANES_CAPABILITY } from '../../../src/protocol/index.ts';
 import { Settings } from '../../../src/agent/core/state/settings.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
@@ -161,7 +162,11 @@ describe('commands for the agent itself', function () {
   it('does not reboot when the administrator of the machine has forbidden it', async () => {
     await writeFile(path.join(temporary.folder, 'settings.json'), '{ "allowReboot": false }');
     await start();
-    expect(agent.durable.capabilities).to.deep.equal(['agent.set-auto-update', 'agent.refresh-inventory']);
+    expect(agent.durable.capabilities).to.deep.equal([
+      'agent.set-auto-update',
+      'agent.refresh-inventory',
+      LANES_CAPABILITY,
+    ]);
     const result = await resultOf(await hub.command('agent.reboot', {}));
     expect(result.error!.code).to.equal('CAPABILITY_MISSING');
     await resultOf(await hub.command('agent.set-auto-update', { enabled: false }));

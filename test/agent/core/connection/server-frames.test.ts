@@ -51,7 +51,8 @@ describe('agent: messages of the server are checked', () => {
       });
       await hub.command('agent.set-auto-update', { enabled: true }, { id: 'a' });
       await eventually(
-        () => agent!.warnings.filter((text) => text.includes('The hub did not accept the result of command a')),
+        () =>
+          agent!.warnings.filter((text) => text.includes('The hub did not accept the result of command a')),
         (warnings) => warnings.length === 1,
       );
       expect(results, 'it waits for the next connection').to.equal(1);
