@@ -46,6 +46,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       routeParts: {
         ...services,
         hub,
+        secrets,
         mailer,
         baseUrl,
         heartbeatSeconds: config.heartbeatSeconds,

@@ -1,5 +1,6 @@
 import type {
   CommandProgress,
+  CommandSecrets,
   DeviceSummary,
   DurableCommandType,
   Heartbeat,
@@ -141,6 +142,8 @@ export interface DispatchedCommand {
   attempt: number;
   epoch: number;
   deadline: string;
+  /** What the references in the payload stand for: for the frame only, never for the log or another store. */
+  secrets?: CommandSecrets;
 }
 
 /** A connected device that may be sent work. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CommandSecrets } from './commands/index.ts';
 import { Instant, reportedText, text } from './primitives.ts';
 import { storableText } from './storable.ts';
 
@@ -132,6 +133,9 @@ export const CommandFrame = z.object({
   ),
   deadline: Instant.describe('For live queries: when the server stops waiting.'),
   attempt: z.number().int().positive().describe('1 for the first delivery of this command.'),
+  secrets: CommandSecrets.optional().describe(
+    'The values behind the references in the payload. An agent never writes them to disk.',
+  ),
 });
 export type CommandFrame = z.infer<typeof CommandFrame>;
 

@@ -70,7 +70,7 @@ export async function createLiveSide(
     },
     fleet: createFleetStore({ db, expensive }),
     credentials,
-    ledger: createCommandLedger({ db, nodeId }),
+    ledger: createCommandLedger({ db, nodeId, sealer: infrastructure.secrets }),
     logReads,
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,

@@ -16,6 +16,7 @@ interface CommandOptions {
   id?: string;
   deadlineMs?: number;
   epoch?: number;
+  secrets?: Record<string, string>;
 }
 
 /** A hub that does what the test says, for agents to connect to. */
@@ -87,9 +88,13 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
       await hub.receipt(type, payload, { ...options, id });
       return id;
     },
-    async receipt(type, payload, { id = `c-${Math.random()}`, deadlineMs = 30_000, epoch = 7 } = {}) {
+    async receipt(
+      type,
+      payload,
+      { id = `c-${Math.random()}`, deadlineMs = 30_000, epoch = 7, secrets } = {},
+    ) {
       const deadline = new Date(now() + deadlineMs).toISOString();
-      const frame = { id, type, payload, epoch, attempt: 1, deadline };
+      const frame = { id, type, payload, epoch, attempt: 1, deadline, secrets };
       return (await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command', frame)) as OkAck | ErrorAck;
     },
     async cancel(id) {

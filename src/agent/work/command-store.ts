@@ -1,4 +1,4 @@
-import type { CommandFrame, CommandResult } from '../../protocol/index.ts';
+import { type CommandFrame, type CommandResult, secretRefsIn } from '../../protocol/index.ts';
 import type { Journal } from './journal-file.ts';
 import type { JournalRecord } from './journal-line.ts';
 
@@ -42,6 +42,11 @@ export class CommandStore {
     const { records, isDamaged } = await this.#journal.open();
     // Old ids are dropped with the next delivery, because the server's time is known by then.
     for (const record of records) this.#apply(record);
+    // No receipt was given for these, because a command with secrets gets it with its start: they are sent again.
+    for (const { id, payload, startedAt, result } of this.entries()) {
+      const isUnstarted = startedAt === undefined && result === undefined && !isDamaged;
+      if (isUnstarted && secretRefsIn(payload).length > 0) this.#entries.delete(id);
+    }
     const interrupted = this.entries().filter(
       ({ startedAt, result }) => result === undefined && (isDamaged || startedAt !== undefined),
     );

@@ -4,6 +4,7 @@ import type {
   CommandProgress,
   CommandRow,
   DurableCommandType,
+  SecretRef,
 } from '../../protocol/index.ts';
 
 /** What a handler of a durable command gets besides its payload. */
@@ -18,6 +19,8 @@ export interface DurableContext<T extends DurableCommandType> {
    * hub has received them or will not receive them.
    */
   rows: (rows: readonly CommandRow<T>[]) => Promise<void>;
+  /** The value behind a reference in the payload. It is in memory only. */
+  secret: (ref: SecretRef) => string;
   /** Reports may come as often as is convenient: one a second is sent, and the last one always. */
   progress: (progress: Progress) => void;
   /** Runs `act` when the hub has the result, or has not acknowledged it in time. */

@@ -1,11 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   AgentErrorCode,
+  LANE_LIMITS,
   laneOf,
   LANES_CAPABILITY,
   type CommandFrame,
+  type CommandSecrets,
   type CommandResult,
   type Lane,
+  secretRefsIn,
+  SECRETS_CAPABILITY,
 } from '../../protocol/index.ts';
 import { AgentError, describeError } from '../core/agent-error.ts';
 import { type AnswerChannel, sendable } from '../core/connection/answer-channel.ts';
@@ -48,6 +52,8 @@ export class DurableRunner {
   readonly #outbox: ResultOutbox;
   readonly #accepting = new Map<string, { type: string; kept: Promise<void> }>();
   readonly #running = new Map<string, RunningCommand>();
+  /** The secrets of commands that have not started, which are nowhere else on this machine. */
+  readonly #secrets = new Map<string, CommandSecrets>();
   /** Commands that are being cancelled before they have started. */
   readonly #withdrawn = new Set<string>();
   #channel: AnswerChannel | undefined;
@@ -61,7 +67,7 @@ export class DurableRunner {
   }
 
   get capabilities(): string[] {
-    return [...Object.keys(this.#parts.handlers), LANES_CAPABILITY];
+    return [...Object.keys(this.#parts.handlers), LANES_CAPABILITY, SECRETS_CAPABILITY];
   }
 
   get running(): number {
@@ -105,10 +111,12 @@ export class DurableRunner {
     while (this.#accepting.has(frame.id)) await this.#written(frame.id);
     // From the check above to the entry in `#accepting` nothing is awaited, so that another frame with this id finds it.
     if (store.isDone(frame.id)) return;
+    const hasSecrets = secretRefsIn(frame.payload).length > 0;
     const known = store.get(frame.id);
     if (known !== undefined) {
       store.renew(known, frame.epoch);
       if (known.result !== undefined) this.#outbox.retry(known.id);
+      if (hasSecrets) await this.#assertStarted(known.id);
       return;
     }
     if (Buffer.byteLength(JSON.stringify(frame.payload ?? null)) > PAYLOAD_MAX_BYTES) {
@@ -123,6 +131,7 @@ export class DurableRunner {
         'The agent holds as many commands as it can; send this one again later.',
       );
     }
+    if (hasSecrets && !this.#mayStartNow(frame.type)) throw notStartable();
     const kept = store.accept(frame).catch(unavailable);
     this.#accepting.set(frame.id, { type: frame.type, kept });
     try {
@@ -130,7 +139,11 @@ export class DurableRunner {
     } finally {
       this.#accepting.delete(frame.id);
     }
+    if (frame.secrets !== undefined) this.#secrets.set(frame.id, frame.secrets);
     this.#startNext();
+    // The receipt promises that the command needs no second delivery. Secrets do not outlive this process, so that is
+    // only true when the start is on disk.
+    if (hasSecrets) await this.#assertStarted(frame.id);
   }
 
   /** Resolves when the cancellation outlives a restart. A finished or unknown command stays as it is. */
@@ -153,6 +166,21 @@ export class DurableRunner {
 
   #laneOf(type: string): Lane {
     return (this.#parts.laneOf ?? laneOf)(type);
+  }
+
+  /** Resolves when the start is on disk. Rejects where the agent stops or the command is cancelled before. */
+  async #assertStarted(id: string): Promise<void> {
+    const entry = this.#parts.store.get(id);
+    await this.#running.get(id)?.started;
+    if (entry !== undefined && entry.startedAt === undefined && entry.result === undefined)
+      throw notStartable();
+  }
+
+  #mayStartNow(type: string): boolean {
+    const lane = this.#laneOf(type);
+    const open = [...this.#parts.store.entries(), ...this.#accepting.values()];
+    const unfinished = open.filter((command) => !('result' in command) || command.result === undefined);
+    return unfinished.filter((command) => this.#laneOf(command.type) === lane).length < LANE_LIMITS[lane];
   }
 
   #isFull(lane: Lane): boolean {
@@ -199,7 +227,13 @@ export class DurableRunner {
 
   #start(entry: Entry): void {
     const stopMs = stopMsOf(this.#parts.handlers, entry.type);
-    const command = new RunningCommand(entry.id, stopMs, () => this.#channel);
+    const command = new RunningCommand({
+      id: entry.id,
+      stopMs,
+      channel: () => this.#channel,
+      secrets: this.#secrets.get(entry.id) ?? {},
+    });
+    this.#secrets.delete(entry.id);
     this.#running.set(entry.id, command);
     command.over = this.#run(entry, command).finally(() => {
       this.#running.delete(entry.id);
@@ -208,7 +242,9 @@ export class DurableRunner {
   }
 
   async #run(entry: Entry, command: RunningCommand): Promise<void> {
-    if (!(await this.#markStarted(entry, command))) {
+    const isStarted = this.#markStarted(entry, command);
+    command.started = isStarted.then(() => undefined);
+    if (!(await isStarted)) {
       if (!this.#stopped) await this.#finish(entry, { status: 'cancelled' });
       return;
     }
@@ -284,6 +320,12 @@ async function settledWithin(promise: Promise<void>, ms: number): Promise<void> 
   await Promise.race([promise.catch(() => {}), late]);
   timer.abort();
 }
+
+const notStartable = () =>
+  new AgentError(
+    AgentErrorCode.busy,
+    'The agent accepts a command with secrets when it can start it at once.',
+  );
 
 function unavailable(error: unknown): never {
   const reason = error instanceof Error ? error.message : String(error);

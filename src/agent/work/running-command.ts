@@ -1,9 +1,11 @@
-import { ROWS_PER_FRAME } from '../../protocol/index.ts';
+import { AgentErrorCode, type CommandSecrets, ROWS_PER_FRAME } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
 import type { AnswerChannel } from '../core/connection/answer-channel.ts';
 import type { AnyDurableContext, Progress } from './durable-handler.ts';
 import { throttled } from './throttle.ts';
 
 const PROGRESS_EVERY_MS = 1000;
+const SECRET_MISSING = 'The command came without a secret that it refers to.';
 
 /** One durable command while it runs, over however many connections that takes. */
 export class RunningCommand {
@@ -11,18 +13,27 @@ export class RunningCommand {
   /** How long the agent waits for it when it stops. */
   readonly stopMs: number;
   readonly afterResult: (() => Promise<void>)[] = [];
+  /** Resolves when the start is on disk, or when the command was cancelled before. */
+  started: Promise<void> = Promise.resolve();
   over: Promise<void> = Promise.resolve();
   readonly #channel: () => AnswerChannel | undefined;
+  readonly #secrets: CommandSecrets;
   readonly #controller = new AbortController();
   readonly #reports = throttled<Progress>(PROGRESS_EVERY_MS, (progress) => this.#sendProgress(progress));
   #lastProgress: Progress = { phase: 'running' };
   #rowsSeq = 0;
   #progressSeq = 0;
 
-  constructor(id: string, stopMs: number, channel: () => AnswerChannel | undefined) {
-    this.id = id;
-    this.stopMs = stopMs;
-    this.#channel = channel;
+  constructor(parts: {
+    id: string;
+    stopMs: number;
+    channel: () => AnswerChannel | undefined;
+    secrets: CommandSecrets;
+  }) {
+    this.id = parts.id;
+    this.stopMs = parts.stopMs;
+    this.#channel = parts.channel;
+    this.#secrets = parts.secrets;
   }
 
   get signal(): AbortSignal {
@@ -48,6 +59,11 @@ export class RunningCommand {
     return {
       signal: this.signal,
       rows: (rows) => this.#sendRows(rows),
+      secret: ({ secretRef }) => {
+        const value = this.#secrets[secretRef];
+        if (value === undefined) throw new AgentError(AgentErrorCode.secretUnavailable, SECRET_MISSING);
+        return value;
+      },
       progress: (progress) => {
         this.#lastProgress = progress;
         this.#reports.push(progress);

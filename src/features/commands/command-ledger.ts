@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
 import {
+  AgentErrorCode,
   COMMANDS,
   DURABLE_COMMAND_TYPES,
   type DurableCommandType,
@@ -8,12 +9,15 @@ import {
   LANE_LIMITS,
   laneOf,
   LANES,
+  secretRefsIn,
 } from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { withSystem, withTenant, type Tx } from '../../platform/db/transaction.ts';
 import { notFound } from '../../platform/errors.ts';
+import type { Sealer } from '../../platform/secrets/sealed.ts';
 import { assertOrganizationAccess, isManageableSql } from '../organizations/index.ts';
+import { openSecrets } from './command-secrets.ts';
 import { JOB_COLUMNS, type JobRow, toJobChange, toJobUpdate } from './job-updates.ts';
 
 /** An agent that knows no lanes begins this many commands at once, and is sent no more than that. */
@@ -33,7 +37,15 @@ type Finished = { id: string; deviceId: string } & CommandEnd;
 const isUuid = (id: string) => z.uuid().safeParse(id).success;
 
 /** The ledger in Postgres. Every change says from which states it may come, so what has ended stays as it ended. */
-export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }): CommandLedger {
+export function createCommandLedger({
+  db,
+  nodeId,
+  sealer,
+}: {
+  db: Db;
+  nodeId: string;
+  sealer: Sealer;
+}): CommandLedger {
   return {
     async take(claims) {
       return withSystem(db, 'take the work of many devices', async (tx) => {
@@ -53,10 +65,11 @@ export function createCommandLedger({ db, nodeId }: { db: Db; nodeId: string }):
             and cancel_requested_at is not null`,
           [claims.map(({ deviceId }) => deviceId)],
         );
+        const { sendable, failed } = await withSecrets(tx, sealer, (rows as TakenRow[]).map(toDispatched));
         return {
-          dispatched: (rows as TakenRow[]).map(toDispatched),
+          dispatched: sendable,
           cancelled: cancelled.rows as { id: string; deviceId: string }[],
-          changed: (rows as TakenRow[]).map(toJobChange),
+          changed: [...(rows as TakenRow[]), ...failed].map(toJobChange),
         };
       });
     },
@@ -191,6 +204,42 @@ const toDispatched = (row: TakenRow): DispatchedCommand => ({
   epoch: Number(row.epoch),
   deadline: row.deadline.toISOString(),
 });
+
+/** Puts in the secrets that payloads refer to. A command whose secrets cannot be read fails and is not sent. */
+async function withSecrets(
+  tx: Tx,
+  sealer: Sealer,
+  commands: readonly DispatchedCommand[],
+): Promise<{ sendable: DispatchedCommand[]; failed: JobRow[] }> {
+  const referring = new Map(
+    commands.flatMap(({ id, payload }) => {
+      const refs = secretRefsIn(payload);
+      return refs.length === 0 ? [] : [[id, refs] as const];
+    }),
+  );
+  if (referring.size === 0) return { sendable: [...commands], failed: [] };
+  const opened = await openSecrets(tx, sealer, [...referring.keys()]);
+  const isComplete = ({ id }: DispatchedCommand) =>
+    referring.get(id)?.every((ref) => opened.get(id)?.[ref] !== undefined) ?? true;
+  const sendable = commands.filter(isComplete).map((command) => {
+    const secrets = opened.get(command.id);
+    return secrets === undefined ? command : { ...command, secrets };
+  });
+  const unreadable = commands.filter((command) => !isComplete(command));
+  const failed = await recordFinished(
+    tx,
+    unreadable.map(({ id, deviceId }) => ({ id, deviceId, ...UNREADABLE })),
+  );
+  return { sendable, failed };
+}
+
+const UNREADABLE: CommandEnd = {
+  status: 'failed',
+  error: {
+    code: AgentErrorCode.secretUnavailable,
+    message: 'A secret of this command cannot be read any more.',
+  },
+};
 
 async function recordAccepted(
   tx: Tx,

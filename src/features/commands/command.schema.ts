@@ -5,6 +5,7 @@ import {
   CommandStatus,
   DURABLE_COMMAND_TYPES,
   type DurableCommandType,
+  secretRefsIn,
 } from '../../protocol/index.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
@@ -71,6 +72,11 @@ function payloadOf(
   context: z.core.$RefinementCtx,
 ) {
   const parsed = COMMANDS[type].payload.safeParse(payload);
+  if (parsed.success && secretRefsIn(parsed.data).length > 0) {
+    // References are made by the server. One from elsewhere could only be somebody else's.
+    context.addIssue({ code: 'custom', path: ['payload'], message: 'cannot hold references to secrets' });
+    return z.NEVER;
+  }
   if (parsed.success) return parsed.data;
   for (const issue of parsed.error.issues) {
     context.addIssue({ code: 'custom', path: ['payload', ...issue.path], message: issue.message });

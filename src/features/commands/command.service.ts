@@ -18,6 +18,7 @@ import type {
   NewCommands,
   Refusal,
 } from './command.schema.ts';
+import { insertSecrets, type SecretsToSeal } from './command-secrets.ts';
 import { toJobChange } from './job-updates.ts';
 
 /** What a device may take for work that names no time of its own. */
@@ -127,10 +128,12 @@ export async function addCommands<T extends DurableCommandType>(
     ttlSeconds: number;
     /** The script execution that the commands belong to. */
     execution?: { id: string; scriptId: string };
+    /** What the references in the payload stand for. */
+    secrets?: SecretsToSeal;
   },
   hub: DeviceHub,
 ): Promise<CommandAnswer[]> {
-  const { type, payload, ttlSeconds, execution } = work;
+  const { type, payload, ttlSeconds, execution, secrets } = work;
   const ids = devices.map(() => newId());
   await insertCommands(ctx.tx, {
     ids,
@@ -142,6 +145,10 @@ export async function addCommands<T extends DurableCommandType>(
     ttlSeconds,
     execution,
   });
+  if (secrets !== undefined) {
+    const commands = devices.map(({ orgId }, i) => ({ id: ids[i] ?? '', orgId }));
+    await insertSecrets(ctx.tx, commands, secrets);
+  }
   const made = await visibleCommands(ctx)
     .whereRaw('commands.id = any(?::uuid[])', [ids])
     .orderBy('commands.id');

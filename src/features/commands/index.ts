@@ -4,6 +4,7 @@ import { commandRoutes } from './command.routes.ts';
 import { commandRetention } from './retention.ts';
 
 export { autoUpdateCommands } from './auto-update.ts';
+export { SEALED_COMMAND_SECRET } from './command-secrets.ts';
 export { createCommandLedger } from './command-ledger.ts';
 export { Command, Refusal } from './command.schema.ts';
 export { addCommands } from './command.service.ts';
@@ -11,5 +12,10 @@ export { addCommands } from './command.service.ts';
 export const feature = defineFeature({
   name: 'commands',
   routes: (parts: Parameters<typeof commandRoutes>[0]) => [commandRoutes(parts)],
-  tables: [...byRules(commandRetention), cascade('command_transitions', 'commands')],
+  tables: [
+    ...byRules(commandRetention),
+    cascade('command_transitions', 'commands'),
+    // They go with the end of the command already, by a trigger.
+    cascade('command_secrets', 'commands'),
+  ],
 });

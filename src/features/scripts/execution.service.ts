@@ -1,7 +1,9 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
+import { SECRETS_CAPABILITY } from '../../protocol/index.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
+import type { Sealer } from '../../platform/secrets/sealed.ts';
 import { addCommands, type Command, type Refusal } from '../commands/index.ts';
 import { devicesFound, commandTargets, type CommandTarget, supportsCommand } from '../devices/index.ts';
 import type { Script } from './script.model.ts';
@@ -15,8 +17,8 @@ const TTL_SECONDS = 24 * 3600;
 export async function executeScript(
   ctx: Context,
   id: string,
-  { parameters, ...targets }: ScriptExecution,
-  hub: DeviceHub,
+  { parameters, secrets = {}, ...targets }: ScriptExecution,
+  { hub, secrets: sealer }: { hub: DeviceHub; secrets: Sealer },
 ) {
   const script = await readScript(ctx, id);
   const deviceIds = await targeted(ctx, targets);
@@ -25,7 +27,7 @@ export async function executeScript(
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
-    const why = device === undefined ? GONE : misfit(hub, script, device);
+    const why = device === undefined ? GONE : misfit(hub, script, device, Object.keys(secrets).length > 0);
     if (why !== undefined) refused.push({ deviceId, ...why });
     else if (device !== undefined) fit.push(device);
   }
@@ -33,13 +35,23 @@ export async function executeScript(
     throw new AppError('conflict', 'The script can be run on none of these devices.', { details: refused });
   }
   const executionId = newId();
+  const named = Object.entries(secrets).map(([name, value]) => ({ name, value, ref: newId() }));
+  const refs = Object.fromEntries(named.map(({ name, ref }) => [name, { secretRef: ref }]));
+  const values = Object.fromEntries(named.map(({ ref, value }) => [ref, value]));
   const { language, content, timeoutSeconds } = script;
   const commands: Command[] = await addCommands(
     ctx,
     fit,
     {
       type: 'script.run',
-      payload: { language, content, timeoutSeconds, ...(parameters === undefined ? {} : { parameters }) },
+      payload: {
+        language,
+        content,
+        timeoutSeconds,
+        ...(parameters === undefined ? {} : { parameters }),
+        ...(named.length === 0 ? {} : { secrets: refs }),
+      },
+      ...(named.length === 0 ? {} : { secrets: { values, sealer } }),
       ttlSeconds: TTL_SECONDS,
       execution: { id: executionId, scriptId: script.id },
     },
@@ -67,6 +79,7 @@ function misfit(
   hub: DeviceHub,
   script: Script,
   device: CommandTarget,
+  hasSecrets: boolean,
 ): Omit<Refusal, 'deviceId'> | undefined {
   if (script.orgId !== null && script.orgId !== device.orgId) {
     return { code: 'FORBIDDEN', message: 'The script belongs to another organization.' };
@@ -79,6 +92,9 @@ function misfit(
   }
   if (!supportsCommand(hub, device, 'script.run')) {
     return { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot run scripts.' };
+  }
+  if (hasSecrets && !supportsCommand(hub, device, SECRETS_CAPABILITY)) {
+    return { code: 'CAPABILITY_MISSING', message: 'The agent on this device does not support secrets.' };
   }
   return undefined;
 }

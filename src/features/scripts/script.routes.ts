@@ -4,6 +4,7 @@ import { everyScope } from '../../platform/http/access.ts';
 import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
+import type { Sealer } from '../../platform/secrets/sealed.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { executeScript } from './execution.service.ts';
 import {
@@ -18,7 +19,7 @@ import { createScript, deleteScript, listScripts, readScript, updateScript } fro
 
 const BODY_LIMIT = 500_000;
 
-export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
+export function scriptRoutes(parts: { hub: DeviceHub; secrets: Sealer }): RouteGroup {
   return {
     name: 'Scripts',
     description: 'Scripts and running them on devices.',
@@ -94,7 +95,7 @@ export function scriptRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         status: 202,
         idempotent: true,
         errors: ['conflict'],
-        handler: ({ ctx, params, body }) => executeScript(ctx, params.id, body, hub),
+        handler: ({ ctx, params, body }) => executeScript(ctx, params.id, body, parts),
         audit: {
           action: 'script.execute',
           resource: 'script',

@@ -7,6 +7,8 @@ import {
   SCRIPT_TIMEOUT_MAX_SECONDS,
   ScriptLanguage,
   ScriptParameters,
+  scriptSecrets,
+  SECRET_MAX_LENGTH,
 } from '../../protocol/index.ts';
 import { Command, Refusal } from '../commands/index.ts';
 
@@ -61,6 +63,9 @@ export type ScriptQuery = z.infer<typeof ScriptQuery>;
 
 export const MAX_DEVICES = 500;
 
+/** Each device has its own sealed copy, and there may be hundreds. */
+const SECRETS_MAX_LENGTH = 10_000;
+
 export const ScriptExecution = z.strictObject({
   deviceIds: z
     .array(Id)
@@ -72,6 +77,14 @@ export const ScriptExecution = z.strictObject({
     `In place of deviceIds: the devices that a saved filter finds, ${MAX_DEVICES} at most.`,
   ),
   parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
+  secrets: scriptSecrets(text(SECRET_MAX_LENGTH))
+    .refine((secrets) => Object.values(secrets).join('').length <= SECRETS_MAX_LENGTH, {
+      error: `must have at most ${SECRETS_MAX_LENGTH} characters together`,
+    })
+    .optional()
+    .describe(
+      'Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.',
+    ),
 });
 export type ScriptExecution = z.infer<typeof ScriptExecution>;
 

@@ -55,7 +55,7 @@ export const BUSY: ErrorAck = {
 export type Urgent =
   | { kind: 'cancel'; id: string; failure: AskFailure }
   | { kind: 'command'; command: DispatchedCommand }
-  | { kind: 'receipt'; command: DispatchedCommand; answer: CommandReceipt }
+  | { kind: 'receipt'; id: string; answer: CommandReceipt }
   | { kind: 'cancel_command'; id: string }
   | { kind: 'claimed'; epoch: number }
   | { kind: 'superseded'; epoch: number }

@@ -7,7 +7,7 @@ import type {
   Metrics,
   PresenceReason,
 } from '../../protocol/index.ts';
-import { AgentErrorCode } from '../../protocol/index.ts';
+import { AgentErrorCode, SECRETS_CAPABILITY } from '../../protocol/index.ts';
 import {
   BUSY,
   type ActorLimits,
@@ -231,7 +231,7 @@ export class DeviceActor {
       case 'command':
         return this.#onCommand(message.command);
       case 'receipt':
-        return this.#onReceipt(message.command, message.answer);
+        return this.#onReceipt(message.id, message.answer);
       case 'cancel_command':
         if (this.#linkOpen) this.#link.sendCancel({ id: message.id });
         return;
@@ -311,25 +311,29 @@ export class DeviceActor {
   #onCommand(command: DispatchedCommand): void {
     // Not acknowledged, so it is sent again under the next claim.
     if (!this.#linkOpen || command.epoch !== this.epoch) return;
-    const { id, type, payload, epoch, deadline, attempt } = command;
+    const { id, type, payload, epoch, deadline, attempt, secrets } = command;
+    if (secrets !== undefined && !this.capabilities.includes(SECRETS_CAPABILITY)) {
+      const code = AgentErrorCode.capabilityMissing;
+      return this.#refuse(id, { code, message: 'The agent on this device does not support secrets.' });
+    }
     if (!this.capabilities.includes(type)) {
       const code = AgentErrorCode.capabilityMissing;
-      return this.#refuse(command, { code, message: `The agent on this device cannot do "${type}".` });
+      return this.#refuse(id, { code, message: `The agent on this device cannot do "${type}".` });
     }
-    this.#link.sendCommand({ id, type, payload, epoch, deadline, attempt }, (answer) =>
-      this.#mailbox.postUrgent({ kind: 'receipt', command, answer }),
+    const frame = { id, type, payload, epoch, deadline, attempt };
+    this.#link.sendCommand(secrets === undefined ? frame : { ...frame, secrets }, (answer) =>
+      this.#mailbox.postUrgent({ kind: 'receipt', id, answer }),
     );
   }
 
-  #onReceipt(command: DispatchedCommand, answer: CommandReceipt): void {
-    const { id } = command;
+  #onReceipt(id: string, answer: CommandReceipt): void {
     const { deviceId } = this;
     if (answer.ok) return this.#events.command({ kind: 'accepted', id, deviceId });
-    if (answer.error.code !== AgentErrorCode.busy) return this.#refuse(command, answer.error);
+    if (answer.error.code !== AgentErrorCode.busy) return this.#refuse(id, answer.error);
     this.#events.command({ kind: 'postponed', id, deviceId });
   }
 
-  #refuse({ id }: DispatchedCommand, error: { code: string; message: string }): void {
+  #refuse(id: string, error: { code: string; message: string }): void {
     this.#events.command({ kind: 'finished', id, deviceId: this.deviceId, end: { status: 'failed', error } });
   }
 

@@ -10,6 +10,7 @@ import { UPDATE_COMMANDS } from './updates.ts';
 export * from './lanes.ts';
 export * from './outcome.ts';
 export * from './scripts.ts';
+export * from './secrets.ts';
 
 /** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
 export const COMMANDS = {

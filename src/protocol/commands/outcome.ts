@@ -27,6 +27,8 @@ export const AgentErrorCode = {
   timedOut: 'TIMED_OUT',
   /** The result does not fit into one message. */
   tooLarge: 'RESULT_TOO_LARGE',
+  /** A secret that the command refers to cannot be read any more. */
+  secretUnavailable: 'SECRET_UNAVAILABLE',
   /** The server could not store the result. */
   notStored: 'RESULT_NOT_STORED',
   /** The agent has accepted as many commands as it holds; the server sends a durable command again later. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedText, text } from '../primitives.ts';
+import { SecretRef } from './secrets.ts';
 import type { CommandTable } from './shape.ts';
 
 export const ScriptLanguage = z.enum(['bash', 'powershell', 'python']);
@@ -11,10 +12,14 @@ export const SCRIPT_MAX_BYTES = 200_000;
 export const SCRIPT_OUTPUT_MAX = 100_000;
 export const SCRIPT_TIMEOUT_MAX_SECONDS = 86_400;
 
-export const ScriptParameters = z.record(
-  z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name of letters, digits and underscores'),
-  text(4000, 0),
-);
+const VariableName = z
+  .string()
+  .regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name of letters, digits and underscores');
+
+export const ScriptParameters = z.record(VariableName, text(4000, 0));
+
+/** The secrets of a script: their values in a request (`text`), references in the payload (`SecretRef`). */
+export const scriptSecrets = <V extends z.ZodType>(value: V) => z.record(VariableName, value);
 
 /** What a script has printed on one of its streams. */
 export const ScriptOutputRow = z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() });
@@ -26,6 +31,9 @@ export const SCRIPT_COMMANDS = {
       language: ScriptLanguage,
       content: text(SCRIPT_MAX_BYTES),
       parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
+      secrets: scriptSecrets(SecretRef)
+        .optional()
+        .describe('Environment variables of the script: SECRET_<name>.'),
       timeoutSeconds: z.number().int().min(1).max(SCRIPT_TIMEOUT_MAX_SECONDS),
     }),
     row: ScriptOutputRow,

@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { DEFAULT_STOP_MS, type DurableHandlers } from '../../../src/agent/work/durable-handler.ts';
@@ -429,6 +429,72 @@ describe('durable commands on the agent', function () {
     const receipts = await Promise.all(Array.from({ length: 201 }, (_value, index) => send(`n${index}`)));
     expect(receipts.filter(({ ok }) => ok)).to.have.length(200);
     expect(receipts.at(-1)).to.deep.include({ ok: false });
+  });
+
+  describe('with secrets', () => {
+    const REF = '01a20000-0000-7000-8000-000000000001';
+    const withSecret = { ...SCRIPT, secrets: { TOKEN: { secretRef: REF } } };
+    const seen: (string | undefined)[] = [];
+    const revealing: DurableHandlers = {
+      'script.run': ({ content, secrets }, context) => {
+        seen.push(secrets?.['TOKEN'] === undefined ? undefined : context.secret(secrets['TOKEN']));
+        return (held['script.run'] as (payload: object, context: object) => Promise<typeof OUTPUT>)(
+          { content },
+          context,
+        );
+      },
+    };
+    const sendSecret = (name: string, secrets: Record<string, string> | undefined = { [REF]: 's3cr3t' }) =>
+      hub.receipt('script.run', { ...withSecret, content: name }, { id: name, ...(secrets && { secrets }) });
+    beforeEach(() => {
+      seen.length = 0;
+    });
+
+    it('pass them to the handler and keep them off the disk', async () => {
+      await start(revealing);
+      expect(await sendSecret('a')).to.deep.equal({ ok: true });
+      await begunAre(['a']);
+      expect(seen).to.deep.equal(['s3cr3t']);
+      const journal = await readFile(journalIn(temporary.folder), 'utf8');
+      expect(journal).to.contain(REF).and.not.contain('s3cr3t');
+    });
+
+    it('are accepted only when they can start at once, because the secrets cannot wait on disk', async () => {
+      await start(revealing);
+      for (const name of ['a', 'b']) await send(name);
+      await begunAre(['a', 'b']);
+      expect(await sendSecret('c')).to.have.nested.property('error.code', 'BUSY');
+      letEnd.get('a')!();
+      await results(1);
+      expect(await sendSecret('c')).to.deep.equal({ ok: true });
+      await begunAre(['a', 'b', 'c']);
+      expect(seen).to.deep.equal([undefined, undefined, 's3cr3t']);
+    });
+
+    it('fail if a secret is missing in the frame', async () => {
+      await start(revealing);
+      await sendSecret('a', {});
+      const [result] = await results(1);
+      expect(result).to.have.nested.property('error.code', 'SECRET_UNAVAILABLE');
+    });
+
+    it('get no receipt before their start is on disk, and start with the next delivery after a restart', async () => {
+      class NoStart extends JournalFile {
+        override async write(record: JournalRecord, onWritten?: () => void): Promise<void> {
+          if (record.kind === 'started') throw new Error('the disk is full');
+          await super.write(record, onWritten);
+        }
+      }
+      await start(revealing, new NoStart(journalIn(temporary.folder), () => {}));
+      const receipt = await sendSecret('a').catch((error: unknown) => error);
+      expect(receipt).to.be.instanceOf(Error);
+      await agent.stop();
+      await start(revealing);
+      expect(hub.results).to.deep.equal([]);
+      expect(await sendSecret('a')).to.deep.equal({ ok: true });
+      await begunAre(['a']);
+      expect(seen).to.deep.equal(['s3cr3t']);
+    });
   });
 
   describe('with a failing disk', () => {

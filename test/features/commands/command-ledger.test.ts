@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { createCommandLedger } from '../../../src/features/commands/index.ts';
 import type { CommandLedger } from '../../../src/hub/ports.ts';
+import { createSealer } from '../../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
@@ -16,7 +17,11 @@ describe('the command ledger', () => {
   before(async () => {
     app = await createTestApp();
     tenant = await buildTenant(app);
-    ledger = createCommandLedger({ db: app.server.database.hubPool, nodeId: 'node-of-this-test' });
+    ledger = createCommandLedger({
+      db: app.server.database.hubPool,
+      nodeId: 'node-of-this-test',
+      sealer: createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
+    });
   });
   after(async () => app.close());
   beforeEach(async () => {

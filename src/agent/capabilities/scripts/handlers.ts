@@ -16,8 +16,8 @@ export function scriptHandlers(interpreters: Interpreters, folder: ScriptFolder)
 async function runScript(
   interpreters: Interpreters,
   folder: ScriptFolder,
-  { language, content, parameters = {}, timeoutSeconds }: CommandPayload<'script.run'>,
-  { signal, rows }: DurableContext<'script.run'>,
+  { language, content, parameters = {}, secrets = {}, timeoutSeconds }: CommandPayload<'script.run'>,
+  { signal, rows, secret }: DurableContext<'script.run'>,
 ): Promise<CommandOutput<'script.run'>> {
   const interpreter = interpreters[language];
   if (interpreter === undefined) {
@@ -25,9 +25,10 @@ async function runScript(
   }
   const captured = { stdout: new CapturedOutput(), stderr: new CapturedOutput() };
   const live = new LiveOutput(rows);
-  const env = Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [`PARAM_${name}`, value] as const),
-  );
+  const env = Object.fromEntries([
+    ...Object.entries(parameters).map(([name, value]) => [`PARAM_${name}`, value] as const),
+    ...Object.entries(secrets).map(([name, ref]) => [`SECRET_${name}`, secret(ref)] as const),
+  ]);
   const { exitCode, cut } = await folder.with(interpreter, content, ({ file, workFolder, started }) =>
     runGroup(interpreter.command, [...interpreter.args, file], {
       cwd: workFolder,
