@@ -18,6 +18,8 @@ const NPM_RUN = /npm (?:run (?<script>[\w:-]+)|(?<short>test|start)\b)/g;
 const PLACEHOLDER = /[<{…]/;
 /** Written by a command, so it is not part of the repository. */
 const GENERATED = new Set(['bench/results/hub.json']);
+/** The feature that docs/adding-a-feature.md builds. */
+const EXAMPLE = /^(?:src|test)\/features\/contacts\//;
 
 /** The references of a page that lead nowhere, each as one line. */
 export function brokenReferences(page: string, text: string, repository: Repository): string[] {
@@ -39,7 +41,7 @@ function brokenLinks(page: string, prose: string, { exists }: Repository): strin
 
 function brokenPaths(prose: string, { exists, matches }: Repository): string[] {
   return found(prose, CODE, 'code').flatMap((code) => {
-    if (PLACEHOLDER.test(code) || /\s/.test(code) || GENERATED.has(code)) return [];
+    if (PLACEHOLDER.test(code) || /\s/.test(code) || GENERATED.has(code) || EXAMPLE.test(code)) return [];
     if (PATH.test(code)) {
       const isThere = code.includes('*') ? matches(code) : exists(code);
       return isThere ? [] : [`\`${code}\` does not exist`];
