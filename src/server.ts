@@ -1,5 +1,5 @@
 import { autoUpdateCommands } from './features/commands/index.ts';
-import { createWorkers } from './features/index.ts';
+import { addJobs, createWorkers } from './features/index.ts';
 import { RETENTION_RULES } from './features/table-life.ts';
 import type { AuditSealer } from './features/audit/index.ts';
 import type { Hub } from './hub/index.ts';
@@ -72,12 +72,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       hub,
       log,
       metrics,
-      auditAdminUrl: urls.auditAdminUrl,
-      auditArchive: config.auditArchive,
       alertTiming: options.alerts,
     });
     for (const [name, worker] of workers) await closing.start(name, worker);
     const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
+    addJobs({
+      ...services,
+      jobs,
+      db: database.jobPool,
+      log,
+      auditAdminUrl: urls.auditAdminUrl,
+      auditArchive: config.auditArchive,
+    });
     pruneRowsDaily(jobs, { db: database.jobPool, rules: RETENTION_RULES, log });
     await closing.start('background jobs', jobs);
     closing.add('agents', () => {

@@ -3,30 +3,31 @@ import type { TableLife } from '../platform/db/retention/retention-rule.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 
 /**
- * What a feature contributes to the server. The two type parameters are what its routes and its workers need from
+ * What a feature contributes to the server. The type parameters are what its routes, its workers and its jobs need from
  * outside; `server.ts` does not compile until it provides the needs of every feature.
  */
-export interface Feature<RouteParts, WorkerParts> {
+export interface Feature<RouteParts, WorkerParts, JobParts> {
   /** The name of its folder. */
   name: string;
   routes: (parts: RouteParts) => readonly RouteGroup[];
   /** By the names under which they are closed. They start when the server listens, and end before the hub does. */
   workers: (parts: WorkerParts) => Readonly<Record<string, BackgroundPart>>;
+  /** Adds the handlers and schedules of its background jobs (docs/decisions/jobs.md). */
+  jobs: (parts: JobParts) => void;
   /** The tables that it owns, and what ends their rows (docs/decisions/row-life.md). */
   tables: readonly TableLife[];
 }
 
 /** Declares a feature. What is left out is empty. */
-export function defineFeature<RouteParts = unknown, WorkerParts = unknown>({
+export function defineFeature<RouteParts = unknown, WorkerParts = unknown, JobParts = unknown>({
   name,
   routes = () => [],
   workers = () => ({}),
+  jobs = () => {},
   tables = [],
-}: Pick<Feature<RouteParts, WorkerParts>, 'name'> & Partial<Feature<RouteParts, WorkerParts>>): Feature<
-  RouteParts,
-  WorkerParts
-> {
-  return { name, routes, workers, tables };
+}: Pick<Feature<RouteParts, WorkerParts, JobParts>, 'name'> &
+  Partial<Feature<RouteParts, WorkerParts, JobParts>>): Feature<RouteParts, WorkerParts, JobParts> {
+  return { name, routes, workers, jobs, tables };
 }
 
 /** Why the rows of a table do not grow without limit although nothing removes them. */

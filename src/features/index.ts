@@ -64,6 +64,9 @@ export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;
 /** The same for their workers. */
 export type WorkerParts = AnyFeature['workers'] extends (parts: infer All) => unknown ? All : never;
 
+/** The same for their background jobs. */
+export type JobParts = AnyFeature['jobs'] extends (parts: infer All) => unknown ? All : never;
+
 export function routeTable(parts: RouteParts): RouteGroup[] {
   return tableOf({ ...parts, ...CONTRIBUTIONS });
 }
@@ -75,6 +78,10 @@ function tableOf(parts: AllRouteParts): RouteGroup[] {
 /** By the names under which they are closed. */
 export function createWorkers(parts: WorkerParts): [string, BackgroundPart][] {
   return FEATURES.flatMap((feature) => Object.entries<BackgroundPart>(feature.workers(parts)));
+}
+
+export function addJobs(parts: JobParts): void {
+  for (const feature of FEATURES) feature.jobs(parts);
 }
 
 /** The table for documents and contract tests, which read its rows and call none of its handlers. */

@@ -1,4 +1,3 @@
-import { Daily } from '../../../platform/daily.ts';
 import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
@@ -12,39 +11,26 @@ const SHEET_SIZE = 64;
 const BATCH_SIZE = 20_000;
 
 /**
- * Once a day, compacts the resource names that were indexed since the last run into sheets: rows of `audit_name_sheets`
- * with many names each, which a search reads faster than one row per name. Its column `small_letters` holds the search
- * text, the names in lower case. Sealing does not depend on it.
+ * Compacts the resource names that were indexed since the last run into sheets: rows of `audit_name_sheets` with many
+ * names each, which a search reads faster than one row per name. Its column `small_letters` holds the search text, the
+ * names in lower case. Sealing does not depend on it.
  */
 export class NameIndexCompactor {
   readonly #db: Db;
   readonly #log: Logger;
-  readonly #daily: Daily;
-  #isClosed = false;
 
   constructor({ db, log }: { db: Db; log: Logger }) {
     this.#db = db;
     this.#log = log;
-    const run = async () => ({ compacted: await this.compact() });
-    this.#daily = new Daily({ run, log, done: 'audit.names_compacted', failed: 'audit.names_not_compacted' });
-  }
-
-  start(): void {
-    this.#daily.start();
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#daily.close();
   }
 
   /** Compacts all chains once. Returns how many names were new. */
-  async compact(): Promise<number> {
+  async compact(signal?: AbortSignal): Promise<number> {
     let compacted = 0;
     for (const chainId of await this.#due()) {
       try {
         let count = BATCH_SIZE;
-        while (count === BATCH_SIZE && !this.#isClosed) {
+        while (count === BATCH_SIZE && signal?.aborted !== true) {
           count = await this.#compactBatch(chainId);
           compacted += count;
         }

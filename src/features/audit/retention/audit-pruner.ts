@@ -1,4 +1,4 @@
-import { Daily } from '../../../platform/daily.ts';
+import { z } from 'zod';
 import { openSession, type Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
@@ -25,17 +25,18 @@ export interface AuditPrunerOptions {
   keys: SigningKeys;
   archive: EntryArchive | undefined;
   /** Rewrites the name sheets from which pruning removed names. If absent, the daily compaction does it. */
-  compactor?: { compact(): Promise<number> };
+  compactor?: { compact(signal: AbortSignal): Promise<number> };
   log: Logger;
   sizes?: PruneSizes;
 }
 
-export interface PruneResult {
+export const PruneResult = z.object({
   /** `off`: `adminUrl` is not set; `elsewhere`: another server is pruning. */
-  ran: 'here' | 'elsewhere' | 'off';
-  removed: number;
-  failed: number;
-}
+  ran: z.enum(['here', 'elsewhere', 'off']),
+  removed: z.number(),
+  failed: z.number(),
+});
+export type PruneResult = z.infer<typeof PruneResult>;
 
 interface DueChain {
   chainId: string;
@@ -43,31 +44,16 @@ interface DueChain {
   before: Date;
 }
 
-/** Removes expired audit entries once a day, on one server at a time. */
+/** Removes expired audit entries, on one server at a time. */
 export class AuditPruner {
   readonly #options: AuditPrunerOptions;
-  readonly #daily: Daily;
-  readonly #closing = new AbortController();
 
   constructor(options: AuditPrunerOptions) {
     this.#options = options;
-    const run = async () => this.prune();
-    const { log } = options;
-    this.#daily = new Daily({ run, log, done: 'audit.old_removed', failed: 'audit.old_not_removed' });
   }
 
-  start(): void {
-    if (this.#options.adminUrl !== undefined) return this.#daily.start();
-    this.#options.log.warn({ missing: 'AUDIT_ADMIN_DATABASE_URL' }, 'audit.cleanup_off');
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#daily.close();
-  }
-
-  /** Prunes all chains once. */
-  async prune(): Promise<PruneResult> {
+  /** Prunes all chains once. If `signal` is aborted, it ends after the current step. */
+  async prune(signal = new AbortController().signal): Promise<PruneResult> {
     const { adminUrl } = this.#options;
     if (adminUrl === undefined) return { ran: 'off', removed: 0, failed: 0 };
     const session = openSession(adminUrl, 'muster-audit-prune');
@@ -77,24 +63,24 @@ export class AuditPruner {
         `select pg_try_advisory_lock(hashtextextended('audit-prune', 0)) as got`,
       );
       if (rows[0].got !== true) return { ran: 'elsewhere', removed: 0, failed: 0 };
-      return await this.#pruneAll(session);
+      return await this.#pruneAll(session, signal);
     } finally {
       await session.destroy();
     }
   }
 
-  async #pruneAll(session: Db): Promise<PruneResult> {
+  async #pruneAll(session: Db, signal: AbortSignal): Promise<PruneResult> {
     const failures = new Map<string, string>();
     const unfinished: string[] = [];
     let removed = 0;
     for (const chain of await this.#due()) {
       try {
         // Counted per step, so that removed entries count even if a later step fails.
-        await this.#pruneChain(session, chain, (entries) => (removed += entries));
-        if (this.#closing.signal.aborted) unfinished.push(chain.chainId);
+        await this.#pruneChain(session, chain, signal, (entries) => (removed += entries));
+        if (signal.aborted) unfinished.push(chain.chainId);
       } catch (error) {
         const { chainId } = chain;
-        if (this.#closing.signal.aborted) {
+        if (signal.aborted) {
           unfinished.push(chainId);
           continue;
         }
@@ -106,27 +92,28 @@ export class AuditPruner {
       }
     }
     await this.#recordOutcome(failures, unfinished);
-    await this.#removeNames();
+    await this.#removeNames(signal);
     return { ran: 'here', removed, failed: failures.size };
   }
 
   async #pruneChain(
     session: Db,
     { chainId, archives, before }: DueChain,
+    signal: AbortSignal,
     onRemoved: (entries: number) => void,
   ): Promise<void> {
     const { db, keys, archive, log, sizes = SIZES } = this.#options;
-    while (!this.#closing.signal.aborted) {
+    while (!signal.aborted) {
       const portion = await nextPortion(db, keys, { chainId, before }, sizes);
       if (portion === undefined) break;
       if (archives) {
         if (archive === undefined) {
           throw new RetentionFailure('This server has no audit archive.');
         }
-        await archive.store(portion, this.#closing.signal);
+        await archive.store(portion, signal);
       }
       for (const point of portion.steps) {
-        if (this.#closing.signal.aborted) break;
+        if (signal.aborted) break;
         const step = await cutChain(session, portion, point);
         if (step === undefined) continue;
         onRemoved(step.entries);
@@ -138,13 +125,13 @@ export class AuditPruner {
   }
 
   /** Separate from the entries: a failure here does not undo the pruning. */
-  async #removeNames(): Promise<void> {
+  async #removeNames(signal: AbortSignal): Promise<void> {
     const { db, log, compactor } = this.#options;
     try {
-      const names = await removeUnusedNames(db, this.#closing.signal);
+      const names = await removeUnusedNames(db, signal);
       if (names === 0) return;
       log.info({ names }, 'audit.names_removed');
-      await compactor?.compact();
+      await compactor?.compact(signal);
     } catch (error) {
       log.warn({ err: error }, 'audit.names_not_removed');
     }

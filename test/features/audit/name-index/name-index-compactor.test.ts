@@ -15,7 +15,6 @@ describe('sheets of names', () => {
     compactor = new NameIndexCompactor({ db: bench.db, log: quietLog });
   });
   after(async () => {
-    await compactor.close();
     await bench.close();
   });
 

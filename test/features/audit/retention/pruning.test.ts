@@ -8,11 +8,14 @@ import {
   AuditPruner,
   type AuditPrunerOptions,
 } from '../../../../src/features/audit/retention/audit-pruner.ts';
+import { addAuditJobs } from '../../../../src/features/audit/retention/audit-jobs.ts';
 import { cutChain, nextPortion } from '../../../../src/features/audit/retention/prune-chain.ts';
 import { readEntries } from '../../../../src/features/audit/storage/stored-chains.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
 import { openSession } from '../../../../src/platform/db/pool.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { createJobs } from '../../../../src/platform/jobs/jobs.ts';
+import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
 import { quietLog, recordingLog } from '../../../support/quiet-log.ts';
 import { type AuditBench, createAuditBench } from '../audit-support.ts';
 
@@ -327,10 +330,10 @@ describe('pruning of the audit trail', function () {
 
   it('stops between two steps when the server does', async () => {
     await fill([100, { daysAgo: 400 }]);
-    const one = job();
-    const running = one.prune();
+    const closing = new AbortController();
+    const running = job().prune(closing.signal);
     while ((await left()).length === 100);
-    await one.close();
+    closing.abort();
     expect((await running).removed)
       .to.be.greaterThan(0)
       .and.lessThan(100);
@@ -385,10 +388,11 @@ describe('pruning of the audit trail', function () {
   it('is off without its connection, says so once, and fails without harm with a wrong one', async () => {
     await fill([3, { daysAgo: 400 }]);
     const { log, lines } = recordingLog();
-    const off = job({ adminUrl: undefined, log });
-    off.start();
+    const off = job({ adminUrl: undefined });
     expect(await off.prune()).to.deep.equal({ ran: 'off', removed: 0, failed: 0 });
-    await off.close();
+    const jobs = createJobs({ db: bench.db, sealer: createSealer({ current: 'test', old: [] }), log });
+    const parts = { auditAdminUrl: undefined, auditArchive: undefined, auditKeys: bench.keys };
+    addAuditJobs({ jobs, db: bench.db, ...parts, log });
     expect(lines.map(({ event }) => event)).to.deep.equal(['audit.cleanup_off']);
 
     // A role that serves requests is no replacement.
