@@ -7,7 +7,6 @@ import { VERSION } from './api-info.ts';
 import { CloseStack } from './platform/close-stack.ts';
 import type { Database } from './platform/db/database.ts';
 import { listen } from './platform/http/server/http-server.ts';
-import { createJobs } from './platform/jobs/jobs.ts';
 import { pruneRowsDaily } from './platform/jobs/prune-rows.ts';
 import { createHttpApp } from './server/http-app.ts';
 import { openInfrastructure } from './server/infrastructure.ts';
@@ -36,8 +35,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const infrastructure = await openInfrastructure(options, closing);
     const services = await createServices(infrastructure, options, closing);
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
-    const { baseUrl, connections, database, httpServer, mailer, metrics } = infrastructure;
-    const { nodeId, proxyTrust, secrets, urls } = infrastructure;
+    const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
+    const { metrics, nodeId, proxyTrust, rateLimits, secrets, urls } = infrastructure;
     const { hub, groups, credentials } = live;
 
     let isDraining = false;
@@ -47,6 +46,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         ...services,
         hub,
         secrets,
+        jobs,
         mailer,
         baseUrl,
         heartbeatSeconds: config.heartbeatSeconds,
@@ -75,12 +75,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       alertTiming: options.alerts,
     });
     for (const [name, worker] of workers) await closing.start(name, worker);
-    const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
     addJobs({
       ...services,
       jobs,
       db: database.jobPool,
       log,
+      mailer,
+      rateLimits,
+      baseUrl,
       auditAdminUrl: urls.auditAdminUrl,
       auditArchive: config.auditArchive,
     });

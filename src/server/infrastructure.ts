@@ -8,6 +8,8 @@ import { addressList, type ProxyTrust } from '../platform/http/client-address.ts
 import { ConnectionDrain } from '../platform/http/server/connection-drain.ts';
 import { createHttpServer } from '../platform/http/server/http-server.ts';
 import { newId } from '../platform/ids.ts';
+import { createJobs } from '../platform/jobs/jobs.ts';
+import { createDelivery } from '../platform/mail/delivery.ts';
 import { createMailer } from '../platform/mail/mailer.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { createSealer } from '../platform/secrets/sealed.ts';
@@ -31,8 +33,9 @@ export async function openInfrastructure(
   closing.add('database', () => database.close());
   databaseGauges(metrics, database);
 
-  const mailer = createMailer({ ...config.mail, dataDir: config.dataDir, log });
-  closing.add('mailer', () => mailer.close());
+  const secrets = createSealer(secretKeys);
+  const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
+  const mailer = createMailer(jobs, createDelivery({ ...config.mail, dataDir: config.dataDir, log }));
 
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   closing.add('redis', () => redis?.close());
@@ -54,10 +57,11 @@ export async function openInfrastructure(
     nodeId: config.nodeId ?? `${hostname()}-${newId().slice(-8)}`,
     metrics,
     database,
+    jobs,
     mailer,
     redis,
     rateLimits: createRateLimits(redis),
-    secrets: createSealer(secretKeys),
+    secrets,
     expensive,
     expensiveLive,
     httpServer,

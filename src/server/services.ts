@@ -24,7 +24,7 @@ export async function createServices(
   { jwtSecret }: { jwtSecret: string },
   closing: CloseStack,
 ) {
-  const { config, database, log, rateLimits, secrets, mailer, baseUrl } = infrastructure;
+  const { config, database, log, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
   const accessTokens = createAccessTokens(jwtSecret);
@@ -68,9 +68,8 @@ export async function createServices(
       limits: rateLimits,
       signInLimits: limits,
       audit,
-      mailer,
+      jobs,
       ending,
-      baseUrl,
       isEnabled: config.registrationEnabled,
     }),
   };

@@ -17,7 +17,7 @@ const EXCEPTIONS: Record<string, { uses: string[]; reason: string }> = {
     reason:
       'The bucket is named by AUDIT_ARCHIVE_ENDPOINT. A bucket that a tenant names must not be reached this way.',
   },
-  'src/platform/mail/mailer.ts': {
+  'src/platform/mail/delivery.ts': {
     uses: ['nodemailer *'],
     reason: 'The mail server is named by SMTP_URL.',
   },

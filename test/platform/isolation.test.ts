@@ -376,7 +376,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in/accept-invitation.service.ts': 3,
   'features/auth/sign-in/sign-in.service.ts': 4,
   'features/auth/mfa/mfa.service.ts': 2,
-  'features/auth/password/password.service.ts': 3,
+  'features/auth/password/forgotten-password.ts': 1,
+  'features/auth/password/password.service.ts': 2,
   'features/auth/sign-in-limits.ts': 1,
   'features/auth/sign-in-trail.ts': 1,
   'features/commands/command-ledger.ts': 4,
@@ -389,8 +390,9 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/groups/dynamic-group-sync.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
   'features/live-filters/fleet-store.ts': 2,
+  'features/registration/confirmation-mail.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
-  'features/registration/registration.service.ts': 6,
+  'features/registration/registration.service.ts': 5,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,

@@ -2,6 +2,7 @@ import { byRules, cascade } from '../../platform/db/retention/retention-rule.ts'
 import { defineFeature } from '../feature.ts';
 import { authRoutes } from './sign-in/sign-in.routes.ts';
 import { mfaRoutes } from './mfa/mfa.routes.ts';
+import { addForgottenPasswordJob } from './password/forgotten-password.ts';
 import { authRetention } from './retention.ts';
 
 export { SignInTrail } from './sign-in-trail.ts';
@@ -21,6 +22,7 @@ export const feature = defineFeature({
     authRoutes(parts),
     mfaRoutes(parts),
   ],
+  jobs: addForgottenPasswordJob,
   tables: [
     ...byRules(authRetention),
     cascade('user_mfa', 'users'),

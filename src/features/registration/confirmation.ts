@@ -3,7 +3,7 @@ import { raw } from 'objection';
 import type { PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { Mail } from '../../platform/mail/mailer.ts';
+import type { Mail } from '../../platform/mail/mail.ts';
 import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { type AccountEnding, resetUnverifiedAccount, findUserByEmail, User } from '../users/index.ts';

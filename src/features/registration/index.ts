@@ -1,5 +1,6 @@
 import { byRules } from '../../platform/db/retention/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
+import { addRegistrationJobs } from './confirmation-mail.ts';
 import { registrationRoutes } from './registration.routes.ts';
 import { registrationRetention } from './retention.ts';
 
@@ -8,5 +9,6 @@ export { createRegistration } from './registration.service.ts';
 export const feature = defineFeature({
   name: 'registration',
   routes: (parts: Parameters<typeof registrationRoutes>[0]) => [registrationRoutes(parts)],
+  jobs: addRegistrationJobs,
   tables: byRules(registrationRetention),
 });

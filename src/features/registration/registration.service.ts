@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import type { Mailer } from '../../platform/mail/mailer.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { hashPassword } from '../../platform/secrets/passwords.ts';
 import {
   ACCESS_TOKEN_SECONDS,
@@ -17,14 +17,9 @@ import {
 } from '../auth/index.ts';
 import { Partner } from '../partners/index.ts';
 import { EVERYTHING, Role } from '../roles/index.ts';
-import { type AccountEnding, addMembership, findUserByEmail, User } from '../users/index.ts';
-import {
-  assertRegistrant,
-  confirmationMail,
-  confirmRegistration,
-  findRegistration,
-  keepRegistration,
-} from './confirmation.ts';
+import { type AccountEnding, addMembership, User } from '../users/index.ts';
+import { assertRegistrant, confirmRegistration, findRegistration, keepRegistration } from './confirmation.ts';
+import { MAIL_CONFIRMATION } from './confirmation-mail.ts';
 import type { AddressConfirmation, PartnerRegistration, UserRegistration } from './registration.schema.ts';
 import { slugCandidates } from './slug.ts';
 
@@ -33,8 +28,6 @@ const NEXT_STEPS = {
   success: true as const,
   message: 'Thank you. If the address can be used, you will receive a mail with the next steps.',
 };
-/** Mails to one address for registrations, which anybody can request. */
-const MAILS_TO = { points: 10, seconds: HOUR };
 
 export type Registration = ReturnType<typeof createRegistration>;
 
@@ -44,48 +37,28 @@ export function createRegistration({
   limits,
   signInLimits,
   audit,
-  mailer,
+  jobs,
   ending,
-  baseUrl,
   isEnabled,
 }: {
   accessTokens: AccessTokens;
   limits: RateLimits;
   signInLimits: Pick<SignInLimits, 'beforeTry'>;
   audit: AuditTrail;
-  mailer: Mailer;
+  jobs: Jobs;
   ending: AccountEnding;
-  baseUrl: () => string;
   isEnabled: boolean;
 }) {
   const partnersByAddress = addressLimiter(limits, 'register-partner', { points: 3, seconds: HOUR });
   const usersByAddress = addressLimiter(limits, 'register-user', { points: 5, seconds: HOUR });
-  const mailsTo = limits.limiter('register-mail-to', MAILS_TO);
 
   /** Throws `registration_disabled` where accounts are created by invitation only. */
   function assertEnabled(): void {
     if (!isEnabled) throw new AppError('registration_disabled', 'Registration is disabled on this server.');
   }
 
-  /** Runs after the response, whose duration must not reveal whether the address is taken. */
-  function mailLink(ctx: PublicContext, email: string, token: string): void {
-    mailer.post(async () => {
-      const isAllowed = await mailsTo.take(email.toLowerCase()).then(
-        () => true,
-        () => false,
-      );
-      if (!isAllowed) {
-        ctx.log.warn({ requestId: ctx.requestId }, 'registration.too_many_mails_to_one_address');
-        return undefined;
-      }
-      const present = await ctx.withSystem('whether an address has an owner', (tx) =>
-        findUserByEmail(tx, email),
-      );
-      const isTaken = present !== undefined && present.emailVerifiedAt !== null;
-      return confirmationMail(email, isTaken, (path) =>
-        path === '/verify-email' ? `${baseUrl()}${path}#token=${token}` : `${baseUrl()}${path}`,
-      );
-    });
+  async function mailLink(tx: Tx, email: string, token: string): Promise<void> {
+    await jobs.enqueue(tx, MAIL_CONFIRMATION, { email, token });
   }
 
   async function makePartner(tx: Tx, ctx: PublicContext, companyName: string, user: User) {
@@ -136,19 +109,19 @@ export function createRegistration({
           const user = await User.query(tx).insert({ name, email, passwordHash, status: 'active' });
           const { partner, roleId } = await makePartner(tx, ctx, input.companyName, user);
           const token = await keepRegistration(tx, input, passwordHash, { userId: user.id });
-          return { partner, user, roleId, token, ...(await openSession(tx, user.id, ctx.client)) };
+          await mailLink(tx, email, token);
+          return { partner, user, roleId, ...(await openSession(tx, user.id, ctx.client)) };
         }),
       );
       if (made === undefined) {
         const { companyName } = input;
-        const token = await ctx.withSystem('keep a registration until it is confirmed', (tx) =>
-          keepRegistration(tx, input, passwordHash, { companyName }),
-        );
-        mailLink(ctx, input.email, token);
+        await ctx.withSystem('keep a registration until it is confirmed', async (tx) => {
+          const token = await keepRegistration(tx, input, passwordHash, { companyName });
+          await mailLink(tx, input.email, token);
+        });
         return { answer: NEXT_STEPS };
       }
       audit.committed();
-      mailLink(ctx, input.email, made.token);
       const { partner, user, roleId, sessionId, refreshToken } = made;
       const accessToken = accessTokens.issue({
         userId: user.id,
@@ -174,10 +147,10 @@ export function createRegistration({
     /** Registers an account without a membership. It is created when its address is confirmed, not before. */
     async registerUser(ctx: PublicContext, input: UserRegistration) {
       const passwordHash = await hashOf(input.password);
-      const token = await ctx.withSystem('keep a registration until it is confirmed', (tx) =>
-        keepRegistration(tx, input, passwordHash),
-      );
-      mailLink(ctx, input.email, token);
+      await ctx.withSystem('keep a registration until it is confirmed', async (tx) => {
+        const token = await keepRegistration(tx, input, passwordHash);
+        await mailLink(tx, input.email, token);
+      });
       return NEXT_STEPS;
     },
 

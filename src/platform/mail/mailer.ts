@@ -1,83 +1,57 @@
-import path from 'node:path';
-import nodemailer from 'nodemailer';
-import type { Logger } from '../logger.ts';
-import { newId } from '../ids.ts';
-import { writePrivate } from '../secrets/own-files.ts';
-import { type MailFolderLimits, tidyMailFolder } from './mail-folder.ts';
+import type { Tx } from '../db/transaction.ts';
+import { defineJob, PermanentJobFailure } from '../jobs/definition.ts';
+import type { EnqueueOptions, Jobs } from '../jobs/jobs.ts';
+import type { Deliver } from './delivery.ts';
+import { Mail } from './mail.ts';
 
-export interface Mail {
-  to: string;
-  subject: string;
-  text: string;
+export interface MailOptions extends Pick<EnqueueOptions, 'partnerId'> {
+  /** After this time the mail is of no use, because the link in it has expired. Default: 1 day. */
+  validForMs?: number;
 }
 
-/** Takes mails and sends them behind the scenes: nobody waits for a mail server, and none holds up an answer. */
+/** The outbox: a mail is a sealed background job, which is sent after the transaction and retried until it is sent. */
 export interface Mailer {
-  /** A function makes the mail later, or makes none; its failure is logged as one to send would be. */
-  post(mail: Mail | (() => Promise<Mail | undefined>)): void;
-  /** Ends when everything posted is sent or has failed. */
-  close(): Promise<void>;
+  /** Adds the mail in the transaction of the action that it is about: both are committed, or neither is. */
+  send(tx: Tx, mail: Mail, options?: MailOptions): Promise<void>;
 }
 
-export interface MailerOptions {
-  /** Absent: mails are written to files of `dataDir`. */
-  smtpUrl: string | undefined;
-  from: string;
-  dataDir: string;
-  log: Logger;
-  /** What the folder of mails may hold. */
-  folderLimits?: MailFolderLimits;
-}
+const DAY_MS = 24 * 3_600_000;
 
-const TIME_OUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 15_000 };
+/** The attempts take about six hours in all, in which a mail server can be repaired. */
+const SEND_MAIL = defineJob({
+  name: 'mail.send',
+  input: Mail,
+  isSealed: true,
+  attempts: 16,
+  backOff: { firstMs: 5000, longestMs: 3_600_000 },
+  concurrency: 4,
+});
 
-export function createMailer({ smtpUrl, from, dataDir, log, folderLimits }: MailerOptions): Mailer {
-  const deliver = smtpUrl === undefined ? toFile(dataDir, log, folderLimits) : toServer(smtpUrl, log);
-  const underWay = new Set<Promise<void>>();
-
-  async function send(mail: Mail | (() => Promise<Mail | undefined>)): Promise<void> {
+export function createMailer(jobs: Jobs, deliver: Deliver): Mailer {
+  jobs.handle(SEND_MAIL, async ({ input: mail, log }) => {
     try {
-      const made = typeof mail === 'function' ? await mail() : mail;
-      if (made !== undefined) await deliver({ ...made, from });
+      await deliver(mail);
     } catch (error) {
-      log.error({ err: error }, 'mail.failed');
+      log.warn({ err: error, to: mail.to, subject: mail.subject }, 'mail.failed');
+      if (isRefusal(error)) {
+        throw new PermanentJobFailure('The mail server refuses the mail.', { cause: error });
+      }
+      throw error;
     }
-  }
-
+  });
   return {
-    post(mail) {
-      const task = send(mail).finally(() => underWay.delete(task));
-      underWay.add(task);
-    },
-    async close() {
-      await Promise.all(underWay);
+    async send(tx, mail, { partnerId, validForMs = DAY_MS } = {}) {
+      await jobs.enqueue(tx, SEND_MAIL, mail, {
+        deadlineMs: validForMs,
+        ...(partnerId === undefined ? {} : { partnerId }),
+      });
     },
   };
 }
 
-type Deliver = (mail: Mail & { from: string }) => Promise<void>;
-
-function toServer(smtpUrl: string, log: Logger): Deliver {
-  const server = nodemailer.createTransport({ url: smtpUrl, ...TIME_OUTS });
-  return async (mail) => {
-    await server.sendMail(mail);
-    log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');
-  };
-}
-
-/** What a mail says, a link with its token above all, is in the file alone, which only its owner reads. */
-function toFile(dataDir: string, log: Logger, limits: MailFolderLimits | undefined): Deliver {
-  const composer = nodemailer.createTransport({ streamTransport: true, buffer: true, newline: 'unix' });
-  return async (mail) => {
-    const { message } = await composer.sendMail(mail);
-    if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed in memory');
-    const folder = path.join(dataDir, 'mail');
-    const file = path.join(folder, `${newId()}.eml`);
-    await writePrivate(file, message.toString('utf8'));
-    log.info({ to: mail.to, subject: mail.subject, file }, 'mail.written');
-    // The mail is there, whatever becomes of older ones.
-    await tidyMailFolder(folder, limits).catch((error: unknown) => {
-      log.warn({ err: error, folder }, 'mail.folder_not_tidied');
-    });
-  };
+/** Whether the mail server has refused this mail or its address for good, unlike one that refuses our credentials. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof Error) || !('code' in error) || !('responseCode' in error)) return false;
+  const { code, responseCode } = error;
+  return (code === 'EENVELOPE' || code === 'EMESSAGE') && Number(responseCode) >= 500;
 }

@@ -25,12 +25,12 @@ export class NameIndexCompactor {
   }
 
   /** Compacts all chains once. Returns how many names were new. */
-  async compact(signal?: AbortSignal): Promise<number> {
+  async compact(signal = new AbortController().signal): Promise<number> {
     let compacted = 0;
     for (const chainId of await this.#due()) {
       try {
         let count = BATCH_SIZE;
-        while (count === BATCH_SIZE && signal?.aborted !== true) {
+        while (count === BATCH_SIZE && !signal.aborted) {
           count = await this.#compactBatch(chainId);
           compacted += count;
         }

@@ -18,7 +18,8 @@ import {
   type AcceptanceParts,
   previewInvitation,
 } from '../sign-in/accept-invitation.service.ts';
-import { changePassword, forgotPassword, resetPassword, type PasswordParts } from './password.service.ts';
+import { forgotPassword } from './forgotten-password.ts';
+import { changePassword, resetPassword, type PasswordParts } from './password.service.ts';
 import type { RefreshCookie } from '../sessions/refresh-cookie.ts';
 
 const Success = z.object({ success: z.literal(true) });

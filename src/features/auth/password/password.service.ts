@@ -1,16 +1,14 @@
-import { randomBytes } from 'node:crypto';
-import { raw } from 'objection';
 import type { DetachedContext, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
-import type { Mail, Mailer } from '../../../platform/mail/mailer.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import type { Mailer } from '../../../platform/mail/mailer.ts';
 import { hashPassword, verifyPassword } from '../../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import {
   type AccountEnding,
   endCredentials,
   endSessionsOf,
-  findUserByEmail,
   forgetOpenLinks,
   removeUnverifiedSetup,
   User,
@@ -23,11 +21,10 @@ import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
   limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
+  jobs: Jobs;
   mailer: Mailer;
   trail: Pick<SignInTrail, 'passwordChanged' | 'committed'>;
   ending: Pick<AccountEnding, 'revokeKeysOf'>;
-  /** Where people reach this server, without a slash at the end. */
-  baseUrl: () => string;
 }
 
 const fieldFault = (field: string, message: string) =>
@@ -67,38 +64,6 @@ export async function changePassword(
   return { success: true };
 }
 
-/** Returns the same at once for every address: the lookup and the mail happen afterwards. */
-export async function forgotPassword(
-  ctx: PublicContext,
-  email: string,
-  { mailer, baseUrl, limits }: PasswordParts,
-): Promise<{ success: true }> {
-  await limits.beforeMail(email, ctx.client);
-  mailer.post(async (): Promise<Mail | undefined> => {
-    const token = randomBytes(32).toString('base64url');
-    const user = await ctx.withSystem('create a password reset', async (tx) => {
-      const found = await findUserByEmail(tx, email);
-      if (found?.status !== 'active') return undefined;
-      await PasswordReset.query(tx).where('user_id', found.id).whereRaw('expires_at <= now()').delete();
-      await PasswordReset.query(tx).insert({
-        tokenHash: tokenHash(token),
-        userId: found.id,
-        expiresAt: raw(`now() + interval '1 hour'`),
-      });
-      return found;
-    });
-    if (user === undefined) return undefined;
-    const text = [
-      `Hello ${user.name},`,
-      'Set a new password for your Muster account here:',
-      `${baseUrl()}/reset-password#token=${token}`,
-      'The link works once, for one hour. If you did not request it, ignore this mail: your password does not change.',
-    ].join('\n\n');
-    return { to: user.email, subject: 'Reset your Muster password', text };
-  });
-  return { success: true };
-}
-
 const invalidLink = () => fieldFault('token', 'This link is no longer valid. Request a new one.');
 
 /**
@@ -115,7 +80,7 @@ export async function resetPassword(
   const known = await ctx.withSystem('find a password reset', open);
   if (known === undefined) throw invalidLink();
   const passwordHash = await hashPassword(password);
-  const { email, name } = await ctx.withSystem('reset a password', async (tx) => {
+  await ctx.withSystem('reset a password', async (tx) => {
     // Deleting it uses it up: of two requests at once, one finds nothing to delete.
     if ((await open(tx).delete()) === 0) throw invalidLink();
     const { userId } = known;
@@ -127,15 +92,14 @@ export async function resetPassword(
       .findById(userId)
       .patch({ passwordHash, emailVerifiedAt: user.emailVerifiedAt ?? new Date() });
     await trail.passwordChanged(tx, ctx, userId, 'mail');
-    return user;
+    const text = [
+      `Hello ${user.name},`,
+      'The password of your Muster account has just been reset with a link sent to this address. You have been signed out everywhere.',
+      'Your API keys have been revoked. Create new ones for the programs that used them.',
+      'If you did not reset the password, contact your administrator at once.',
+    ].join('\n\n');
+    await mailer.send(tx, { to: user.email, subject: 'Your Muster password was reset', text });
   });
   trail.committed();
-  const text = [
-    `Hello ${name},`,
-    'The password of your Muster account has just been reset with a link sent to this address. You have been signed out everywhere.',
-    'Your API keys have been revoked. Create new ones for the programs that used them.',
-    'If you did not reset the password, contact your administrator at once.',
-  ].join('\n\n');
-  mailer.post({ to: email, subject: 'Your Muster password was reset', text });
   return { success: true };
 }

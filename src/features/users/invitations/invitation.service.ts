@@ -25,7 +25,7 @@ export interface InvitationParts {
 type MailParts = Pick<InvitationParts, 'mailer' | 'baseUrl'>;
 
 /**
- * Stores an invitation and mails its link after the commit. It does not reserve the address: the answer is the same whether
+ * Stores an invitation together with the mail of its link. It does not reserve the address: the answer is the same whether
  * the address has an account elsewhere or not, and other tenants may invite it as well.
  */
 export async function invite(ctx: Context, input: NewInvitation, parts: MailParts) {
@@ -129,7 +129,7 @@ function newLinks(ctx: Context) {
   return { token, mailToken, columns };
 }
 
-function send(
+async function send(
   ctx: Context,
   member: Member,
   { token, mailToken }: { token: string; mailToken: string },
@@ -143,6 +143,7 @@ function send(
     urlOf(mailToken),
     `The link works once, for ${INVITATION_DAYS} days. If you did not expect this invitation, ignore this mail.`,
   ].join('\n\n');
-  ctx.afterCommit(() => mailer.post({ to: member.email, subject: 'You are invited to Muster', text }));
+  const mail = { to: member.email, subject: 'You are invited to Muster', text };
+  await mailer.send(ctx.tx, mail, { partnerId: ctx.caller.partnerId });
   return { ...member, inviteUrl: urlOf(token) };
 }
