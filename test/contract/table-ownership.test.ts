@@ -26,23 +26,19 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],
   organizations: ['partner_users'],
-  registration: ['users', 'partner_users', 'roles'],
   // Joined to show what a person may do where.
   users: ['roles', 'sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
 };
 
 /** Each of these should become a function of the owner's. The list may only become shorter. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
-  // Enrollment makes devices; inventory and custom fields keep their values in the device's row.
-  enrollment: ['devices'],
+  // Inventory and custom fields keep their values in the device's row.
   inventory: ['devices'],
   'custom-fields': ['devices'],
   // A device that moves to another organization leaves its groups in the same transaction.
   devices: ['device_group_members', 'device_group_changes'],
   // A new organization is added to the access lists of its partner's people.
   organizations: ['partner_users'],
-  // Registering makes a whole tenant.
-  registration: ['partners', 'roles', 'partner_users'],
   // Ending an account's credentials ends everything that could restore them.
   users: ['sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
 };

@@ -7,14 +7,14 @@ import { stageAgentToken } from '../devices/index.ts';
 export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
     name: 'Agents',
-    description: 'What agents do over plain HTTP. The rest goes over their socket.',
+    description: 'Agent requests over plain HTTP. Everything else uses the socket.',
     routes: [
       route({
         method: 'post',
         path: '/agents/:id/heartbeat',
-        summary: 'Report without a socket',
+        summary: 'Send a heartbeat without a socket',
         description:
-          'For machines whose socket is blocked: the body and the answer of the socket’s `heartbeat`. The device is `online` while these come, and `offline` when none came for two and a half intervals; its presence stays `disconnected`, for nobody can ask it anything.',
+          'For devices whose socket is blocked: the body and the response of the socket’s `heartbeat`. The device is `online` while heartbeats arrive, and `offline` after two and a half intervals without one. Its presence stays `disconnected`, because it cannot be queried.',
         access: 'agent',
         unaudited: 'a report, many times a minute; a change of address is noted where it is stored',
         // Answered from memory; the database is written behind.
@@ -30,7 +30,7 @@ export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         path: '/agents/:id/token/rotate',
         summary: 'Get a new token',
         description:
-          'Both tokens are valid until the new one is used for the first time, here or on the socket; that ends the old one. An agent that did not get this answer asks again with the old one, which makes the lost one worthless.',
+          'Both tokens are valid until the new one is used for the first time, here or on the socket, which revokes the old one. An agent that did not receive this response asks again with the old token, which replaces the lost one.',
         access: 'agent',
         params: IdParams,
         response: RotateTokenResponse,

@@ -53,9 +53,13 @@ export function createApiKeyCallers({ db, log, limits }: Parts): ApiKeyCallers {
     if (!isKeyCaller(caller)) return;
     const { count, msBeforeNext } = await counter.count(caller.apiKeyId);
     if (count > caller.rateLimit) {
-      throw new AppError('rate_limited', `This API key may make ${caller.rateLimit} requests an hour.`, {
-        retryAfterMs: msBeforeNext,
-      });
+      throw new AppError(
+        'rate_limited',
+        `The rate limit of this API key is ${caller.rateLimit} requests an hour.`,
+        {
+          retryAfterMs: msBeforeNext,
+        },
+      );
     }
     usage.note(caller.apiKeyId, 1);
   }

@@ -16,7 +16,7 @@ import {
 export const apiKeyRoutes: RouteGroup = {
   name: 'API keys',
   description:
-    'Keys for programs. A key acts for the person who made it: never more than that person may at the moment, and never more than its scopes.',
+    'Keys for programs. A key acts for its creator, with the rights that both its creator and its scopes have at the moment.',
   routes: [
     route({
       method: 'post',

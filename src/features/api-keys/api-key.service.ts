@@ -27,7 +27,10 @@ function accessible(ctx: Context) {
 function assertHeld(ctx: Context, scopes: readonly string[]): void {
   const missing = exceeds(ctx.caller.permissions, scopes);
   if (missing.length > 0) {
-    throw new AppError('forbidden', `You cannot give a key what you do not hold: ${missing.join(', ')}.`);
+    throw new AppError(
+      'forbidden',
+      `You cannot give a key permissions that you do not have: ${missing.join(', ')}.`,
+    );
   }
 }
 
@@ -74,7 +77,7 @@ async function ownApiKey(ctx: Context, id: string): Promise<ApiKey> {
   if (key === undefined) throw notFound('API key');
   // A key acts with its maker's rights, so nobody else may widen it or get to hold it.
   if (key.createdBy !== ctx.caller.userId) {
-    throw new AppError('forbidden', 'Only the person who made a key can change it. You can revoke it.');
+    throw new AppError('forbidden', 'Only its creator can change an API key. You can revoke it.');
   }
   if (key.revokedAt !== null) throw new AppError('conflict', 'The API key has been revoked.');
   return key;

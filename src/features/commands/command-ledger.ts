@@ -22,10 +22,10 @@ import { JOB_COLUMNS, type JobRow, toJobChange, toJobUpdate } from './job-update
 
 /** An agent that knows no lanes begins this many commands at once, and is sent no more than that. */
 const AT_ONCE_WITHOUT_LANES = 2;
-/** What a device may take beyond its time before it is given up: the way of the result, and a slow end. */
+/** How long after its timeout a command may still report: for a slow end and the transfer of the result. */
 const OVERDUE_SECONDS = 120;
 const SWEEP_AT_ONCE = 1000;
-/** Of open work, as much as a person looks at. */
+/** Open jobs shown to a user. */
 const JOBS_SHOWN = 200;
 const OPEN = `c.status in ('queued', 'dispatched', 'accepted', 'running')`;
 

@@ -29,14 +29,14 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
     name: 'Commands',
     description:
-      'Work for devices, kept until it is done: each command takes effect once, whatever fails in between.',
+      'Commands for devices. A command is stored until it has ended and takes effect once, whatever fails in between.',
     routes: [
       route({
         method: 'post',
         path: '/devices/bulk/commands',
-        summary: 'Give many devices the same work',
+        summary: 'Send a command to many devices',
         description:
-          'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
+          'A device that is offline receives the command when it returns, until `expiresAt`. `script.run` also requires `scripts:execute`.',
         access: everyScope('devices:execute'),
         cost: 'expensive',
         body: NewCommands,
@@ -55,9 +55,9 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'post',
         path: '/devices/:id/commands',
-        summary: 'Give a device work',
+        summary: 'Send a command to a device',
         description:
-          'A device that is not connected gets it when it comes back, until `expiresAt`. `script.run` needs `scripts:execute`.',
+          'A device that is offline receives the command when it returns, until `expiresAt`. `script.run` also requires `scripts:execute`.',
         access: everyScope('devices:execute'),
         params: IdParams,
         body: NewCommand,
@@ -72,7 +72,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'get',
         path: '/devices/:id/commands',
-        summary: 'List the work of a device, newest first',
+        summary: 'List the commands of a device, newest first',
         access: everyScope('devices:read'),
         params: IdParams,
         query: CommandQuery,
@@ -82,7 +82,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'get',
         path: '/commands/:id',
-        summary: 'Read a command with every step it took',
+        summary: 'Read a command with its history',
         access: everyScope('devices:read'),
         params: IdParams,
         response: CommandWithHistory,
@@ -93,7 +93,7 @@ export function commandRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         path: '/commands/:id/cancel',
         summary: 'Cancel a command',
         description:
-          'What was not sent is over at once. What the device has, it is asked to stop: the command ends as the device says.',
+          'A command that was not sent ends at once. Otherwise the device is asked to stop, and its result decides how the command ends.',
         access: everyScope('devices:execute'),
         params: IdParams,
         response: Command,

@@ -19,16 +19,18 @@ export const Command = z
     deviceId: z.uuid(),
     type: z.string(),
     status: CommandStatus,
-    reason: z.string().nullable().describe('Why, where the status does not say it.'),
-    waitsForDevice: z.boolean().describe('Queued, and the device is not connected.'),
+    reason: z.string().nullable().describe('The reason for the status, where it is not obvious.'),
+    waitsForDevice: z.boolean().describe('Whether the command is queued for a device that is offline.'),
     createdBy: z.uuid().nullable(),
-    attempt: z.number().int().describe('How often it was sent to the device, which does it once.'),
+    attempt: z.number().int().describe('How often it was sent to the device, which executes it once.'),
     cancelRequestedAt: Timestamp.nullable(),
     progress: CommandProgress.omit({ id: true, seq: true }).nullable(),
-    output: z.unknown().describe('By type: `script.run` has exitCode, stdout, stderr and truncated.'),
+    output: z
+      .unknown()
+      .describe('Depends on the type: `script.run` has exitCode, stdout, stderr and truncated.'),
     error: Failure.nullable(),
     createdAt: Timestamp,
-    expiresAt: Timestamp.describe('What has not reached the device by then is not done any more.'),
+    expiresAt: Timestamp.describe('A command that has not reached the device by then expires.'),
     startedAt: Timestamp.nullable(),
     finishedAt: Timestamp.nullable(),
   })
@@ -37,8 +39,10 @@ export type Command = z.input<typeof Command>;
 
 export const CommandWithHistory = z.object({
   ...Command.shape,
-  payload: z.unknown().describe('null for who may not execute: parameters of scripts may be secrets.'),
-  lateResult: z.unknown().describe('What the device told after the command had ended without it.'),
+  payload: z
+    .unknown()
+    .describe('null without the permission to execute, because script parameters may be secrets.'),
+  lateResult: z.unknown().describe('A result that the device sent after the command had already ended.'),
   transitions: z.array(
     z.object({
       from: CommandStatus.nullable(),
@@ -63,10 +67,10 @@ const fields = {
     .min(1)
     .max(TTL_MAX_SECONDS)
     .default(TTL_DEFAULT_SECONDS)
-    .describe('How long it waits for the device, where that is not connected.'),
+    .describe('How long the command waits for a device that is offline.'),
 };
 
-/** The payload is that of the type; see the documentation of the sockets. */
+/** Parses the payload by the schema of the type, which the socket reference documents. */
 function payloadOf(
   { type, payload = {} }: { type: DurableCommandType; payload?: Record<string, unknown> | undefined },
   context: z.core.$RefinementCtx,
@@ -108,7 +112,7 @@ export type Refusal = z.infer<typeof Refusal>;
 
 export const CommandsStarted = z.object({
   commands: z.array(Command),
-  refused: z.array(Refusal).describe('Devices that were not given the work, and why.'),
+  refused: z.array(Refusal).describe('Devices that did not receive the command, and why.'),
 });
 
 export const CommandQuery = PageQuery.extend({ status: CommandStatus.optional() });

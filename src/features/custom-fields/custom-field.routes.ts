@@ -25,12 +25,12 @@ const about = ({ id, orgId, key }: Field) => auditSubject({ id, orgId, name: key
 export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {
     name: 'Custom fields',
-    description: 'What an organization notes of its devices beside what agents tell.',
+    description: 'Fields that an organization adds to its devices.',
     routes: [
       route({
         method: 'get',
         path: '/custom-fields',
-        summary: 'List custom fields of one or of all accessible organizations, by key',
+        summary: 'List custom fields by key',
         access: everyScope('devices:read'),
         query: CustomFieldQuery,
         response: pageOf(CustomField),
@@ -80,7 +80,7 @@ export function customFieldRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
       route({
         method: 'delete',
         path: '/custom-fields/:id',
-        summary: 'Delete a custom field, with the values that devices have in it',
+        summary: 'Delete a custom field and its values on all devices',
         access: everyScope('devices:write'),
         params: IdParams,
         response: CustomFieldDeleted,

@@ -4,7 +4,7 @@ import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const CustomFieldType = z
   .enum(['string', 'number', 'boolean', 'date', 'list'])
-  .describe('`date`: a day or a time in ISO 8601. `list`: texts.');
+  .describe('`date` is a day or a time in ISO 8601; `list` is a list of texts.');
 export type CustomFieldType = z.infer<typeof CustomFieldType>;
 
 export const CustomField = z
@@ -29,11 +29,14 @@ const fields = {
 
 export const NewCustomField = z.strictObject({
   ...fields,
-  /** In lower case, as the database answers ids, so that it can be compared with those. */
+  /** In lower case like the ids of the database, so that the two can be compared. */
   orgId: z.uuid().toLowerCase(),
   key: z
     .string()
-    .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be a lower-case letter, and up to 63 of a–z, 0–9 and _ behind it')
+    .regex(
+      /^[a-z][a-z0-9_]{0,63}$/,
+      'must start with a lower-case letter, followed by up to 63 characters of a–z, 0–9 and _',
+    )
     .describe('Unique within the organization; cannot be changed.'),
 });
 export type NewCustomField = z.infer<typeof NewCustomField>;
@@ -41,7 +44,7 @@ export type NewCustomField = z.infer<typeof NewCustomField>;
 export const CustomFieldPatch = z
   .strictObject({
     ...fields,
-    type: CustomFieldType.describe('Can be changed as long as no device has a value.'),
+    type: CustomFieldType.describe('Can only be changed while no device has a value.'),
   })
   .partial();
 export type CustomFieldPatch = z.infer<typeof CustomFieldPatch>;
@@ -51,5 +54,5 @@ export type CustomFieldQuery = z.infer<typeof CustomFieldQuery>;
 
 export const CustomFieldDeleted = z.object({
   success: z.literal(true),
-  devicesChanged: z.number().int().describe('Devices that had a value, which is gone.'),
+  devicesChanged: z.number().int().describe('Number of devices whose value was removed.'),
 });

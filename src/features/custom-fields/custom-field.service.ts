@@ -18,7 +18,7 @@ import type {
 } from './custom-field.schema.ts';
 import type { Definitions } from './custom-values.ts';
 
-/** Those who follow conditions are told when a field is read otherwise than before. */
+/** Live filters are evaluated again when the meaning of a field changes. */
 type Followed = Pick<DeviceHub, 'customFieldChanged'>;
 
 const MAX_FIELDS = 200;
@@ -48,14 +48,11 @@ export async function createCustomField(
 ): Promise<CustomField> {
   await assertOrganizationAccess(ctx, input.orgId);
   await assertManageable(ctx, input.orgId);
-  // One after the other, so that the bound holds.
+  // Serialized by a lock on the organization, so that the limit holds.
   await ctx.tx.raw('select from organizations where id = ? for no key update', [input.orgId]);
   const present = await CustomField.query(ctx.tx).where('org_id', input.orgId).resultSize();
   if (present >= MAX_FIELDS) {
-    throw new AppError(
-      'limit_reached',
-      `An organization may have ${MAX_FIELDS} custom fields and this one has them.`,
-    );
+    throw new AppError('limit_reached', `Custom field limit reached (${MAX_FIELDS}).`);
   }
   const field = await namingConflict(
     CustomField.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), createdBy: ctx.caller.userId }),
@@ -63,7 +60,7 @@ export async function createCustomField(
     'body.key',
     'Another custom field of this organization has this key.',
   );
-  tellOf(ctx, field, hub);
+  publishChange(ctx, field, hub);
   return field;
 }
 
@@ -77,16 +74,16 @@ export async function updateCustomField(ctx: Context, id: string, patch: CustomF
     if (devices > 0) {
       throw new AppError(
         'conflict',
-        `${devices} device${devices === 1 ? ' has a value' : 's have values'} of the type ${field.type}: remove them first.`,
+        `${devices} device${devices === 1 ? ' has a value' : 's have values'} of type ${field.type}. Remove them first.`,
         { details: { devices } },
       );
     }
-    tellOf(ctx, field, hub);
+    publishChange(ctx, field, hub);
   }
   return Object.assign(await patchRecorded(ctx, field, changes), { changedFields });
 }
 
-/** With the value that each device has in it. */
+/** Deletes a field and its value on each device. */
 export async function deleteCustomField(
   ctx: Context,
   id: string,
@@ -103,7 +100,7 @@ export async function deleteCustomField(
   );
   await field.$query(ctx.tx).delete();
   const changed = rows.map((row) => row.id);
-  tellOf(ctx, field, hub);
+  publishChange(ctx, field, hub);
   ctx.afterCommit(() => hub.devicesChanged(changed));
   return { success: true as const, devicesChanged: changed.length, field };
 }
@@ -171,7 +168,7 @@ async function readFieldToChange(ctx: Context, id: string): Promise<CustomField>
   return field;
 }
 
-function tellOf(ctx: Context, { orgId, key }: CustomField, hub: Followed): void {
+function publishChange(ctx: Context, { orgId, key }: CustomField, hub: Followed): void {
   ctx.afterCommit(() => hub.customFieldChanged(orgId, key));
 }
 

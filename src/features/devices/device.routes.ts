@@ -12,7 +12,7 @@ import { about, managementRoutes } from './management/management.routes.ts';
 export function deviceRoutes(parts: BulkParts): RouteGroup {
   return {
     name: 'Devices',
-    description: 'Managed machines and whether they are connected.',
+    description: 'Managed devices and their connections.',
     routes: [
       route({
         method: 'get',
@@ -36,7 +36,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
       route({
         method: 'delete',
         path: '/devices/:id',
-        summary: 'Decommission a device: its token dies and its connection ends',
+        summary: 'Decommission a device',
         access: everyScope('devices:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),

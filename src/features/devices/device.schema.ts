@@ -20,7 +20,7 @@ export const Device = z
     hostname: z.string(),
     displayName: z.string().nullable(),
     status: DeviceStatus,
-    maintenanceUntil: Timestamp.nullable().describe('When maintenance ends by itself.'),
+    maintenanceUntil: Timestamp.nullable().describe('When maintenance ends automatically.'),
     presence: Presence,
     osType: OsType,
     osVersion: z.string(),
@@ -68,23 +68,23 @@ export const DeviceQuery = PageQuery.extend({
   groupId: z.uuid().optional(),
   status: DeviceStatus.optional(),
   osType: OsType.optional(),
-  filterId: z.uuid().optional().describe('Devices that a saved filter finds.'),
+  filterId: z.uuid().optional().describe('Only devices that match a saved filter.'),
   search: text(100)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the host name or display name, in any case.'),
+    .describe('Part of the host name or display name, ignoring case.'),
   tags: z
     .string()
     .transform((list) => list.split(',').map((tag) => tag.trim()))
     .pipe(z.array(text(64)).min(1).max(50))
     .optional()
-    .meta({ type: 'string', description: 'Tags separated by commas, all of which a device has.' }),
-  sort: DeviceSort.default('hostname').describe('Devices without a value come last, in either order.'),
+    .meta({ type: 'string', description: 'Tags separated by commas. Only devices with all of them match.' }),
+  sort: DeviceSort.default('hostname').describe('Devices without a value come last in both orders.'),
   order: z.enum(['asc', 'desc']).default('asc'),
 });
 export type DeviceQuery = z.infer<typeof DeviceQuery>;
 
-/** A plain page is cheap. To find devices by what they are reads many that are not shown. */
+/** A plain page is cheap. A search reads many devices that are not shown. */
 export const costOfListing = ({
   filterId,
   search,

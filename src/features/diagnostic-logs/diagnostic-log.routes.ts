@@ -14,13 +14,13 @@ import { listDiagnosticLogs } from './diagnostic-log.service.ts';
 
 export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Diagnostic logs',
-  description: 'What agents write down about themselves, kept for when something is wrong with one.',
+  description: 'The agents’ own logs, for diagnosing problems with an agent.',
   routes: [
     route({
       method: 'post',
       path: '/agents/:id/logs',
-      summary: 'Keep lines of the agent’s own log',
-      description: `At most ${LOG_BATCH_MAX} at once. All of them are kept, or none: the 400 names the line at fault by its place.`,
+      summary: 'Store lines of the agent’s own log',
+      description: `At most ${LOG_BATCH_MAX} lines at once. All of them are stored, or none: a 400 names the invalid line by its index.`,
       access: 'agent',
       params: IdParams,
       body: DiagnosticBatch,
@@ -33,7 +33,7 @@ export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteG
     route({
       method: 'get',
       path: '/devices/:id/diagnostic-logs',
-      summary: 'The log of a device’s agent, newest first',
+      summary: 'List the log of a device’s agent, newest first',
       access: everyScope('devices:read'),
       cost: 'expensive',
       params: IdParams,

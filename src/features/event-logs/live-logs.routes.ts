@@ -26,7 +26,7 @@ const ERRORS = [
 export function liveLogRoutes({ logs }: { logs: LiveLogs }): RouteGroup {
   return {
     name: 'Live event logs',
-    description: 'Read from the device while the caller waits, 30 seconds at most. Nothing is stored.',
+    description: 'Read from the device while the caller waits, for at most 30 seconds. Nothing is stored.',
     routes: [
       ...questions(
         '/system-tools/devices/:deviceId/eventlogs',
@@ -43,7 +43,7 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
     route({
       method: 'get',
       path: listPath,
-      summary: 'The event logs of a device',
+      summary: 'List the event logs of a device',
       access: ACCESS,
       transaction: false,
       params: DeviceParams,
@@ -54,7 +54,7 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
     route({
       method: 'get',
       path: `${base}/:name`,
-      summary: 'One event log of a device, its name in any case',
+      summary: 'Read an event log of a device by its name, ignoring case',
       access: ACCESS,
       transaction: false,
       params: LogParams,
@@ -65,9 +65,9 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
     route({
       method: 'get',
       path: `${base}/:name/events`,
-      summary: 'Entries of an event log, newest first',
+      summary: 'List the entries of an event log, newest first',
       description:
-        'All conditions are applied on the device. After 30 seconds the answer is 504 with the entries that came, in `details.partial`.',
+        'All conditions are applied on the device. After 30 seconds the response is 504, with the entries received so far in `details.partial`.',
       access: ACCESS,
       transaction: false,
       params: LogParams,
@@ -80,7 +80,7 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
     route({
       method: 'get',
       path: `${base}/:name/events/:recordId`,
-      summary: 'One entry of an event log',
+      summary: 'Read an entry of an event log',
       access: ACCESS,
       transaction: false,
       params: RecordParams,

@@ -8,14 +8,14 @@ import { listStoredEvents, storeEvents } from './stored-logs.service.ts';
 
 export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Stored event logs',
-  description: 'Events that devices have sent in, to be read when they are away.',
+  description: 'Events that devices have sent, which can be read while they are offline.',
   routes: [
     route({
       method: 'put',
       path: '/agents/:id/eventlogs',
-      summary: 'Keep events of the machine’s logs',
+      summary: 'Store events of the device',
       description:
-        'Any number that fits into a body of 2 MB. Those that are known already, by source and event id, are passed over. Texts that are too long are cut, and the details say so (`truncated`). An event at fault is left out and named in `refused`; where nothing is left, the answer is 400.',
+        'Any number of events that fits into a body of 2 MB. Known events, by source and event id, are skipped. Texts that are too long are cut, which `truncated` in the details shows. Invalid events are skipped and listed in `refused`; the response is 400 if no event is valid.',
       access: 'agent',
       params: IdParams,
       body: EventBatch,
@@ -35,7 +35,7 @@ export const storedLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup
     route({
       method: 'get',
       path: '/devices/:id/eventlogs',
-      summary: 'The stored events of a device, newest first',
+      summary: 'List the stored events of a device, newest first',
       access: everyScope('devices:read'),
       cost: 'expensive',
       params: IdParams,

@@ -29,7 +29,7 @@ export const organizationRoutes: RouteGroup = {
     route({
       method: 'get',
       path: '/orgs/',
-      summary: 'All organizations that the caller can access, by name or in the chosen order',
+      summary: 'List all accessible organizations, by name or in the chosen order',
       access: { scopes: ['organization', 'partner', 'system'] },
       response: z.object({ data: z.array(Organization) }),
       handler: ({ ctx }) => listAllOrganizations(ctx),
@@ -67,7 +67,7 @@ export const organizationRoutes: RouteGroup = {
       path: '/orgs/organizations/order',
       summary: 'Choose the order in which organizations are listed',
       description:
-        'Unknown ids are dropped, organizations that are left out are added in the order of their registration.',
+        'Unknown ids are dropped. Organizations that are left out are appended in the order of their registration.',
       access: { scopes: ['partner'], permission: 'organizations:write' },
       body: OrganizationOrder,
       response: OrganizationOrder,

@@ -51,26 +51,28 @@ export async function deleteOrganization(ctx: Context, id: string) {
   return { success: true as const, organization };
 }
 
-/** Stores the order that lists show: unknown and deleted ids are dropped, what is left out is added as registered. */
+/**
+ * Stores the order of lists. Unknown and deleted ids are dropped, and organizations that are left out are appended in the
+ * order of their registration. A user who can access some organizations only keeps the positions of the others.
+ */
 export async function orderOrganizations(ctx: Context, wanted: readonly string[]) {
+  const { partnerId, orgAccess } = ctx.caller;
+  if (partnerId === null) throw new AppError('forbidden', 'This needs partner scope.');
+  const partner = await Partner.query(ctx.tx).findById(partnerId).forNoKeyUpdate().throwIfNotFound();
   const registered = (await accessible(ctx).select('id').orderBy(['created_at', 'id'])).map(({ id }) => id);
   const known = new Set(registered);
   const organizationOrder = [...new Set([...wanted.filter((id) => known.has(id)), ...registered])];
-  const own = ctx.tx('partners').where({ id: ctx.caller.partnerId });
-  const [before] = await own
-    .clone()
-    .forNoKeyUpdate()
-    .select<{ organizationOrder: unknown }[]>({
-      organizationOrder: ctx.tx.raw(`settings -> 'organizationOrder'`),
-    });
-  await own.update({
-    settings: ctx.tx.raw(`jsonb_set(settings, '{organizationOrder}', ?::jsonb)`, [
-      JSON.stringify(organizationOrder),
-    ]),
-    updated_at: new Date(),
-  });
-  ctx.recordChange({ organizationOrder: before?.organizationOrder ?? null }, { organizationOrder });
-  return { organizationOrder, partnerId: ctx.caller.partnerId };
+  const before = storedOrder(partner);
+  const hidden = orgAccess === 'all' ? [] : before.filter((id) => !known.has(id));
+  const settings = { ...partner.settings, organizationOrder: [...organizationOrder, ...hidden] };
+  await partner.$query(ctx.tx).patch({ settings });
+  ctx.recordChange({ organizationOrder: before.filter((id) => !hidden.includes(id)) }, { organizationOrder });
+  return { organizationOrder, partnerId };
+}
+
+function storedOrder({ settings }: Partner): string[] {
+  const { organizationOrder: order } = settings;
+  return Array.isArray(order) ? order.filter((id) => typeof id === 'string') : [];
 }
 
 /**

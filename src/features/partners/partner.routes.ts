@@ -22,12 +22,12 @@ const SETTINGS =
 
 export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
   name: 'Partners',
-  description: 'The providers, each with its customers (organizations) below.',
+  description: 'Service providers and their settings.',
   routes: [
     route({
       method: 'get',
       path: '/orgs/partners/me',
-      summary: 'The partner of the caller',
+      summary: 'Read the caller’s partner',
       access: { scopes: ['partner'] },
       response: Partner,
       handler: ({ ctx }) => readOwnPartner(ctx),
@@ -35,7 +35,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
     route({
       method: 'patch',
       path: '/orgs/partners/me',
-      summary: 'Change name, billing address or settings of the own partner',
+      summary: 'Change the name, billing address or settings of the caller’s partner',
       description: SETTINGS,
       access: { scopes: ['partner'], permission: 'organizations:write' },
       body: OwnPartnerPatch,

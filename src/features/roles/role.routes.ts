@@ -19,12 +19,12 @@ const note = (role: StoredRole) => ({ ...auditSubject(role), details: { permissi
 
 export const roleRoutes: RouteGroup = {
   name: 'Roles',
-  description: 'What people may do.',
+  description: 'Roles and their permissions.',
   routes: [
     route({
       method: 'get',
       path: '/permissions/catalog',
-      summary: 'Everything that a role can allow',
+      summary: 'List all permissions',
       access: 'signed-in',
       response: PermissionCatalog,
       handler: permissionCatalog,
@@ -32,7 +32,7 @@ export const roleRoutes: RouteGroup = {
     route({
       method: 'get',
       path: '/roles',
-      summary: 'List roles, those of the system first',
+      summary: 'List roles, system roles first',
       access: everyScope('users:read'),
       query: RoleQuery,
       response: pageOf(Role),
@@ -42,7 +42,7 @@ export const roleRoutes: RouteGroup = {
       method: 'post',
       path: '/roles',
       summary: 'Create a role of the caller’s partner or organization',
-      description: 'It can allow what the caller may do, and no more.',
+      description: 'A role can only contain permissions that the caller has.',
       access: everyScope('users:write'),
       body: NewRole,
       response: Role,
@@ -63,7 +63,7 @@ export const roleRoutes: RouteGroup = {
       method: 'patch',
       path: '/roles/:id',
       summary: 'Change a role',
-      description: 'Counts for everyone who holds it, from their next request on.',
+      description: 'Applies to everyone with the role from their next request.',
       access: peopleOfEveryScope('users:write'),
       params: IdParams,
       body: RoleChange,
@@ -75,7 +75,7 @@ export const roleRoutes: RouteGroup = {
     route({
       method: 'delete',
       path: '/roles/:id',
-      summary: 'Delete a role that nobody holds',
+      summary: 'Delete an unused role',
       access: everyScope('users:write'),
       params: IdParams,
       response: z.object({ success: z.literal(true) }),

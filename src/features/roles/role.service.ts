@@ -70,7 +70,7 @@ export async function updateRole(ctx: Context, id: string, change: RoleChange): 
     if (loses && (await isInUse(ctx, id))) {
       throw new AppError(
         'conflict',
-        `${EVERYTHING} cannot be taken from a role that people hold. Give them another one first.`,
+        `${EVERYTHING} cannot be removed from a role in use. Assign its users another role first.`,
       );
     }
   }
@@ -81,7 +81,7 @@ export async function updateRole(ctx: Context, id: string, change: RoleChange): 
 export async function deleteRole(ctx: Context, id: string): Promise<{ success: true; role: Role }> {
   const role = await readRoleToChange(ctx, id);
   if (await isInUse(ctx, id)) {
-    throw new AppError('conflict', 'People hold this role. Give them another one first.');
+    throw new AppError('conflict', 'This role is in use. Assign its users another role first.');
   }
   await role.$query(ctx.tx).delete();
   return { success: true, role };
@@ -93,7 +93,7 @@ async function readRoleToChange(ctx: Context, id: string): Promise<Role> {
   if (!isOwn(ctx.caller, role)) {
     throw new AppError(
       'forbidden',
-      role.isSystem ? 'Roles of the system cannot be changed.' : 'This role is not yours to change.',
+      role.isSystem ? 'System roles cannot be changed.' : 'You cannot change this role.',
     );
   }
   if (role.orgId === null) assertActsForWholePartner(ctx.caller);
@@ -124,7 +124,10 @@ function assertActsForWholePartner({ scope, orgAccess }: Caller): void {
 export function assertHolds(caller: Caller, permissions: readonly string[]): void {
   const beyond = exceeds(caller.permissions, permissions);
   if (beyond.length > 0) {
-    throw new AppError('forbidden', `This goes beyond what you may do yourself: ${beyond.join(', ')}.`);
+    throw new AppError(
+      'forbidden',
+      `You cannot grant permissions that you do not have: ${beyond.join(', ')}.`,
+    );
   }
 }
 

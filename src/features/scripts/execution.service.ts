@@ -10,10 +10,10 @@ import type { Script } from './script.model.ts';
 import { MAX_DEVICES, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
 
-/** How long it waits for a device that is not connected. */
+/** How long a command waits for a device that is offline. */
 const TTL_SECONDS = 24 * 3600;
 
-/** Starts a script on devices, each of which runs it once; those that it does not fit are told apart. */
+/** Starts a script on devices, each of which runs it once, and lists the devices that cannot run it with the reason. */
 export async function executeScript(
   ctx: Context,
   id: string,
@@ -32,7 +32,7 @@ export async function executeScript(
     else if (device !== undefined) fit.push(device);
   }
   if (fit.length === 0) {
-    throw new AppError('conflict', 'The script can be run on none of these devices.', { details: refused });
+    throw new AppError('conflict', 'None of these devices can run the script.', { details: refused });
   }
   const executionId = newId();
   const named = Object.entries(secrets).map(([name, value]) => ({ name, value, ref: newId() }));
@@ -69,7 +69,7 @@ async function targeted(
     throw invalid('body.filterId', 'Provide exactly one of deviceIds or filterId.');
   }
   const found = await devicesFound(ctx, filterId, { atMost: MAX_DEVICES, path: 'body.filterId' });
-  if (found.length === 0) throw new AppError('conflict', 'The filter finds no device.', { details: [] });
+  if (found.length === 0) throw new AppError('conflict', 'The filter matches no device.', { details: [] });
   return found;
 }
 

@@ -86,7 +86,7 @@ export function scriptRoutes(parts: { hub: DeviceHub; secrets: Sealer }): RouteG
         path: '/scripts/:id/execute',
         summary: 'Run a script on devices',
         description:
-          'Each device runs it once. A device that is not connected runs it when it comes back within a day. The commands in the answer show the results.',
+          'Each device runs the script once. A device that is offline runs it when it returns within a day. The commands in the response show the results.',
         access: everyScope('scripts:execute'),
         cost: 'expensive',
         params: IdParams,

@@ -16,12 +16,12 @@ export const Script = z
   .object({
     id: z.uuid(),
     orgId: z.uuid().nullable(),
-    partnerId: z.uuid().nullable().describe('Of a script for all organizations of a partner.'),
+    partnerId: z.uuid().nullable().describe('Set for scripts that belong to the whole partner.'),
     name: z.string(),
     description: z.string().nullable(),
     language: ScriptLanguage,
     content: z.string(),
-    osTypes: z.array(OsType).describe('Empty: any.'),
+    osTypes: z.array(OsType).describe('Empty for any operating system.'),
     timeoutSeconds: z.number().int(),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
@@ -44,7 +44,7 @@ const fields = {
 
 export const NewScript = z.strictObject({
   ...fields,
-  orgId: nullAsAbsent(Id).describe('Left out in partner scope: a script for all organizations.'),
+  orgId: nullAsAbsent(Id).describe('Leave it out in partner scope for a script of all organizations.'),
 });
 export type NewScript = z.infer<typeof NewScript>;
 
@@ -52,12 +52,12 @@ export const ScriptPatch = z.strictObject(fields).partial();
 export type ScriptPatch = z.infer<typeof ScriptPatch>;
 
 export const ScriptQuery = PageQuery.extend({
-  orgId: Id.optional().describe('Those that can be run in this organization.'),
+  orgId: Id.optional().describe('Only scripts that can run in this organization.'),
   language: ScriptLanguage.optional(),
   search: text(255)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the name, in any case.'),
+    .describe('Part of the name, ignoring case.'),
 });
 export type ScriptQuery = z.infer<typeof ScriptQuery>;
 
@@ -74,7 +74,7 @@ export const ScriptExecution = z.strictObject({
     .transform((ids) => [...new Set(ids)])
     .optional(),
   filterId: Id.optional().describe(
-    `In place of deviceIds: the devices that a saved filter finds, ${MAX_DEVICES} at most.`,
+    `Instead of deviceIds: the devices that match a saved filter, at most ${MAX_DEVICES}.`,
   ),
   parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
   secrets: scriptSecrets(text(SECRET_MAX_LENGTH))
@@ -91,5 +91,5 @@ export type ScriptExecution = z.infer<typeof ScriptExecution>;
 export const ExecutionStarted = z.object({
   executionId: z.uuid(),
   commands: z.array(Command),
-  refused: z.array(Refusal).describe('Devices that it was not started on, and why.'),
+  refused: z.array(Refusal).describe('Devices on which the script was not started, and why.'),
 });

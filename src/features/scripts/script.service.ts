@@ -43,7 +43,7 @@ export async function createScript(ctx: Context, { orgId, ...fields }: NewScript
   });
 }
 
-/** A script is an organization's; or, made in partner scope without one, the partner's. */
+/** A script belongs to an organization, or to the whole partner where it is created in partner scope without one. */
 async function ownerOf(
   ctx: Context,
   orgId: string | undefined,
@@ -66,7 +66,7 @@ export async function updateScript(ctx: Context, id: string, patch: ScriptPatch)
   return Object.assign(await patchRecorded(ctx, script, changes), { changedFields });
 }
 
-/** What is under way goes on: each command has the script as it was. */
+/** Running executions continue: each command has its own copy of the script. */
 export async function deleteScript(ctx: Context, id: string) {
   const script = await readScriptToChange(ctx, id);
   await script.$query(ctx.tx).delete();
@@ -77,7 +77,7 @@ async function readScriptToChange(ctx: Context, id: string): Promise<Script> {
   const script = await readScript(ctx, id);
   if (script.orgId !== null) await assertManageable(ctx, script.orgId);
   else if (ctx.caller.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
-    // It runs in organizations that they may not act in.
+    // The script also runs in organizations that the user cannot access.
     throw new AppError(
       'forbidden',
       'Only users with access to all organizations can edit partner-wide scripts.',

@@ -196,7 +196,7 @@ describe('saved filters find devices', () => {
       expect(pathsOf(await execute(both))).to.deep.equal(['body.filterId']);
     }
     const none = (await create({ conditions: all(of('hostname', 'equals', 'none')) })).body.id;
-    expect((await execute({ filterId: none })).body.error).to.equal('The filter finds no device.');
+    expect((await execute({ filterId: none })).body.error).to.equal('The filter matches no device.');
     await owner(
       `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
       select gen_random_uuid(), $1, $2, 'h' || n, 'linux', '1', 'x64', '1', now() from generate_series(1, 500) n`,

@@ -355,6 +355,29 @@ describe('managing tenants', () => {
       ).to.equal(400);
     });
 
+    it('keep their positions when a user who cannot access them chooses an order', async () => {
+      const [b, hidden] = [
+        await buildOrganization(app, tenant.partnerId),
+        await buildOrganization(app, tenant.partnerId),
+      ];
+      await send('PATCH', '/orgs/organizations/order', tenant.admin, {
+        organizationOrder: [hidden, b, tenant.orgId],
+      });
+      const some = await buildPerson(app, {
+        scope: 'partner',
+        partnerId: tenant.partnerId,
+        orgAccess: 'selected',
+        orgIds: [tenant.orgId, b],
+      });
+      const { body } = await send('PATCH', '/orgs/organizations/order', some, {
+        organizationOrder: [tenant.orgId, b],
+      });
+      expect(body).to.deep.equal({ organizationOrder: [tenant.orgId, b] });
+      expect(
+        (await send('GET', '/orgs/partners/me', tenant.admin)).body.settings.organizationOrder,
+      ).to.deep.equal([tenant.orgId, b, hidden]);
+    });
+
     it('do not exist for administrators of the system once they are deleted, wherever they are named', async () => {
       const deleted = await buildOrganization(app, tenant.partnerId, { deleted_at: new Date() });
       const conditions = { operator: 'AND', conditions: [{ field: 'hostname', operator: 'isNotNull' }] };

@@ -134,7 +134,7 @@ describe('roles', () => {
     const beyond = await create(clerk, { name: 'Beyond', permissions: ['devices:*', 'users:read'] });
     expect([beyond.status, beyond.body.error]).to.deep.equal([
       403,
-      'This goes beyond what you may do yourself: devices:*.',
+      'You cannot grant permissions that you do not have: devices:*.',
     ]);
     const strong = await helpers('partner', ['scripts:execute']);
     const widen = (id: string, permissions: string[]) =>

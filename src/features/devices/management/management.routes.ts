@@ -22,14 +22,14 @@ import { updateDevice } from './update.service.ts';
 export const about = ({ id, orgId, hostname }: { id: string; orgId: string; hostname: string }) =>
   auditSubject({ id, orgId, name: hostname });
 
-/** What people decide about devices. */
+/** Changes of devices by users. */
 export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
   route({
     method: 'post',
     path: '/devices/bulk',
     summary: 'Change many devices at once',
     description:
-      'Each device has an outcome of its own; one that cannot be changed stops no other. To decommission needs `devices:delete`.',
+      'Each device has its own result; a device that cannot be changed does not stop the others. Decommissioning also requires `devices:delete`.',
     access: everyScope('devices:write'),
     cost: 'expensive',
     body: BulkChange,
@@ -40,7 +40,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
       action: 'device.update',
       resource: 'device',
       note: ({ changed }, { body: { action } }) =>
-        changed.map((device) => ({ ...about(device), ...deedOf(action) })),
+        changed.map((device) => ({ ...about(device), ...noteOf(action) })),
     },
   }),
   route({
@@ -62,9 +62,9 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
   route({
     method: 'post',
     path: '/devices/:id/maintenance',
-    summary: 'Begin or end maintenance',
+    summary: 'Start or end maintenance',
     description:
-      'A device in maintenance shows that as its status, whether it is connected or not, until somebody ends it or its time is over.',
+      'A device in maintenance has the status `maintenance`, connected or not, until somebody ends it or its time expires.',
     access: everyScope('devices:write'),
     params: IdParams,
     body: Maintenance,
@@ -81,7 +81,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     method: 'post',
     path: '/devices/:id/restore',
     summary: 'Put a decommissioned device back in service',
-    description: 'It is as it was, and its token stays dead: its agent has to enroll again.',
+    description: 'The device returns as it was. Its token stays revoked, so its agent has to enroll again.',
     access: everyScope('devices:delete'),
     params: IdParams,
     response: Device,
@@ -92,9 +92,9 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
   route({
     method: 'post',
     path: '/devices/:id/move',
-    summary: 'Move a device to another site, also of another organization',
+    summary: 'Move a device to another site or organization',
     description:
-      'All that belongs to the device goes with it; what cannot is named in the answer. Its connection ends, and its agent comes back by itself.',
+      'The records of the device move with it; the response names what could not be moved. Its connection ends, and its agent reconnects by itself.',
     access: everyScope('devices:write'),
     params: IdParams,
     body: DeviceMove,
@@ -104,7 +104,7 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     audit: {
       action: 'device.move',
       resource: 'device',
-      // Each organization finds it in its trail.
+      // Both organizations have an entry in their own trail.
       note: ({ device, from, groupsLeft, customFieldsDropped }) => {
         const { orgId, siteId } = device;
         const groups = groupsLeft.map(({ name }) => name);
@@ -115,8 +115,8 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
   }),
 ];
 
-/** What was done to each device, as it would have been noted alone. */
-function deedOf(action: BulkAction): Pick<AuditNote, 'action' | 'details'> {
+/** The audit note of the action, as for a change of a single device. */
+function noteOf(action: BulkAction): Pick<AuditNote, 'action' | 'details'> {
   const changed = (...changedFields: string[]) => ({ details: { changedFields, inBulk: true } });
   switch (action.type) {
     case 'maintenance': {

@@ -15,7 +15,7 @@ export const TOO_MANY_TAGS = `a device may have ${MAX_TAGS} tags`;
 export const hasTooManyTags = (list: readonly string[]) => list.length > MAX_TAGS;
 
 const customFields = JsonInput.describe(
-  'Values by the keys of custom fields: null removes one, what is not named stays.',
+  'Values by custom field key: null removes a value, and values that are left out stay.',
 );
 
 export const DevicePatch = z
@@ -23,7 +23,7 @@ export const DevicePatch = z
     displayName: text(255).trim().nullable(),
     tags: tags.describe('All tags of the device.'),
     customFields,
-    autoUpdate: z.boolean().describe('The agent is told, and keeps it.'),
+    autoUpdate: z.boolean().describe('Also sent to the agent, which stores it.'),
     siteId: Id.describe('Another site of the organization.'),
   })
   .partial();
@@ -35,17 +35,19 @@ const maintenance = {
   enabled: z.boolean(),
   until: nullAsAbsent(
     futureInstant().refine((at) => at.getTime() <= Date.now() + MAINTENANCE_MAX_MS, 'must lie within a year'),
-  ).describe('When it ends by itself; left out, somebody has to end it.'),
+  ).describe('When maintenance ends automatically. Without it, somebody has to end it.'),
 };
 const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: Date | undefined }) =>
   enabled || until === undefined;
-const UNTIL_RULE = { path: ['until'], message: 'belongs to maintenance that begins' };
+const UNTIL_RULE = { path: ['until'], message: 'is only allowed when maintenance starts' };
 
 export const Maintenance = z.strictObject(maintenance).refine(untilWhenEnabled, UNTIL_RULE);
 export type Maintenance = z.infer<typeof Maintenance>;
 
 export const DeviceMove = z.strictObject({
-  orgId: Id.optional().describe('Another organization of the same partner; in system scope any.'),
+  orgId: Id.optional().describe(
+    'Another organization of the same partner; any organization in system scope.',
+  ),
   siteId: Id,
 });
 export type DeviceMove = z.infer<typeof DeviceMove>;
@@ -54,10 +56,10 @@ export const DeviceMoved = z.object({
   device: Device,
   groupsLeft: z
     .array(z.object({ id: z.uuid(), name: z.string() }))
-    .describe('Groups of the organization it was in.'),
+    .describe('Groups of the previous organization that the device has left.'),
   customFieldsDropped: z
     .array(z.string())
-    .describe('Keys that the organization it is in now does not define, or not with the same type.'),
+    .describe('Keys that the new organization does not define with the same type.'),
 });
 export type DeviceMoved = z.input<typeof DeviceMoved>;
 
@@ -69,7 +71,7 @@ const BulkAction = z.discriminatedUnion('type', [
     .refine(({ add = [], remove = [] }) => add.length + remove.length > 0, 'must add or remove a tag')
     .refine(({ add = [], remove = [] }) => !add.some((tag) => remove.includes(tag)), {
       path: ['remove'],
-      message: 'must not name what is added',
+      message: 'must not contain tags that are added',
     }),
   z.strictObject({ type: z.literal('maintenance'), ...maintenance }).refine(untilWhenEnabled, UNTIL_RULE),
   z.strictObject({ type: z.literal('site'), siteId: Id }),
@@ -99,7 +101,7 @@ export const BulkChanged = z.object({
         message: z.string().optional(),
       }),
     )
-    .describe('In the order of the request, each device once.'),
+    .describe('In the order of the request, with each device once.'),
   succeeded: z.number().int(),
   failed: z.number().int(),
 });

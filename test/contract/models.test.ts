@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { BaseModel } from '../../src/platform/db/base-model.ts';
+import { TABLE_LIFE } from '../../src/features/table-life.ts';
+import { asOwner, createTestDatabase } from '../support/test-postgres.ts';
+
+/** Holds docs/decisions/objection.md: what is stored has a model, and no relation leads out of its tenant. */
+
+/** Tables that only SQL reads and writes, with the reason. */
+const SQL_ONLY: Readonly<Record<string, string>> = {
+  audit_logs: 'hot path of the sealer',
+  audit_actors: 'hot path of the sealer',
+  audit_resources: 'hot path of the sealer',
+  audit_name_sheets: 'written by the compactor',
+  audit_outbox: 'hot path of every request',
+  audit_chain_heads: 'locked by the sealer',
+  audit_checkpoints: 'written by the sealer',
+  audit_signing_keys: 'used by the sealer and the command line',
+  audit_retention_policies: 'read for all organizations at once by the pruner',
+  alert_rounds: 'one row, which the rounds lock',
+  alert_settings: 'read for all organizations at once by the alert rounds',
+  device_group_members: 'sets of members are compared and written whole',
+  device_group_changes: 'written with the members',
+  idempotency_keys: 'owned by the HTTP pipeline',
+  background_jobs: 'locked by the job runner',
+  job_schedules: 'locked by the job runner',
+  invitations: 'only releases before migration 0030 use it',
+};
+
+const SRC = fileURLToPath(new URL('../../src/features', import.meta.url));
+
+/** Recognized by their members: the loader gives modules that are imported by a computed path a `BaseModel` of their own. */
+const isModel = (value: unknown): value is typeof BaseModel =>
+  typeof value === 'function' && 'getRelations' in value && Object.hasOwn(value, 'tableName');
+
+async function allModels(): Promise<(typeof BaseModel)[]> {
+  const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.model.ts'),
+  );
+  const modules = await Promise.all(
+    files.map((file) => import(pathToFileURL(path.join(SRC, file)).href) as Promise<object>),
+  );
+  return modules.flatMap((module) => Object.values(module) as unknown[]).filter(isModel);
+}
+
+describe('models', () => {
+  let models: (typeof BaseModel)[];
+  let columns: Map<string, Set<string>>;
+
+  before(async () => {
+    models = await allModels();
+    const database = await createTestDatabase();
+    const rows = await asOwner<{ table: string; column: string }>(
+      database.ownerUrl,
+      `select table_name as table, column_name as column from information_schema.columns where table_schema = 'public'`,
+    );
+    await database.drop();
+    columns = new Map();
+    for (const { table, column } of rows) columns.set(table, (columns.get(table) ?? new Set()).add(column));
+  });
+
+  it('describe tables that exist, each by one model with its own key', () => {
+    const tables = models.map(({ tableName }) => tableName);
+    expect(tables).to.include.members(['devices', 'users', 'commands']);
+    expect(tables).to.have.members([...new Set(tables)]);
+    for (const { tableName, idColumn } of models) {
+      const known = columns.get(tableName);
+      expect(known, tableName).not.to.equal(undefined);
+      expect([...(known ?? [])], tableName).to.include.members([idColumn].flat());
+    }
+  });
+
+  it('join on the organization wherever both tables have one, so that a relation stays in its tenant', () => {
+    const faults = models.flatMap((model) =>
+      Object.values(model.getRelations()).flatMap(({ name, ownerProp, relatedProp, relatedModelClass }) => {
+        const [own, related] = [model.tableName, relatedModelClass.tableName];
+        const bothInTenants = [own, related].every((table) => columns.get(table)?.has('org_id'));
+        const joins = ownerProp.cols.includes('org_id') && relatedProp.cols.includes('org_id');
+        return bothInTenants && !joins && related !== 'roles' ? [`${model.name}.${name}`] : [];
+      }),
+    );
+    expect(faults).to.deep.equal([]);
+  });
+
+  it('exist for every table but those that only SQL touches', () => {
+    const described = new Set(models.map(({ tableName }) => tableName));
+    const tables = Object.values(TABLE_LIFE)
+      .flat()
+      .map(({ table }) => table);
+    expect(tables.filter((table) => !described.has(table))).to.have.members(Object.keys(SQL_ONLY));
+  });
+
+  it('refuse the relation loading that asks the database for columns', async () => {
+    const [model] = models;
+    await model?.fetchTableMetadata().then(
+      () => expect.fail('it was allowed'),
+      (error: Error) => expect(error.message).to.include('withGraphFetched'),
+    );
+  });
+});
