@@ -19,6 +19,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   audit_checkpoints: 'written by the sealer',
   audit_signing_keys: 'used by the sealer and the command line',
   audit_retention_policies: 'read for all organizations at once by the pruner',
+  command_secrets: 'written and read in sets with their commands',
   alert_rounds: 'one row, which the rounds lock',
   alert_settings: 'read for all organizations at once by the alert rounds',
   device_group_members: 'sets of members are compared and written whole',
