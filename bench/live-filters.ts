@@ -1,8 +1,9 @@
 import { parseConditions } from '../src/features/conditions/index.ts';
 import { DashboardFeed } from '../src/hub/feed/dashboard-feed.ts';
 import { DeviceChange, type DevicePatch } from '../src/hub/subscriptions/device-change.ts';
-import { type FleetDevice, summaryOf } from '../src/hub/filters/fleet-device.ts';
-import type { FleetStore, LiveRules } from '../src/hub/ports.ts';
+import { summaryOf } from '../src/hub/filters/fleet-device.ts';
+import type { FleetDevice } from '../src/hub/ports/fleet-store.ts';
+import type { CompiledRules, FleetStore } from '../src/hub/ports/fleet-store.ts';
 import { LiveFilters } from '../src/hub/filters/live-filters.ts';
 import { Subscription } from '../src/hub/subscriptions/subscription.ts';
 import { newId } from '../src/platform/ids.ts';
@@ -114,7 +115,7 @@ function condition(): Condition {
   }
 }
 
-function rules(n: number): LiveRules {
+function rules(n: number): CompiledRules {
   const count = oneOf(1, 2, 2, 3, 3, 4, 6, 8, 12, 20);
   const conditions: object[] = Array.from({ length: count }, condition);
   // Two to four levels if there are enough conditions to nest.
@@ -166,7 +167,7 @@ let next = 0;
 const store: FleetStore = {
   rules: async () => {
     const key = next++;
-    return { key: String(key), rules: all[key] as LiveRules };
+    return { key: String(key), rules: all[key] as CompiledRules };
   },
   reach: async () => organizations.map(({ id }) => ({ orgId: id, devices: DEVICES / ORGANIZATIONS })),
   async slice(_orgIds, { after, atMost, withSoftware }) {
@@ -248,7 +249,7 @@ for (const [kind, patchOf] of Object.entries(KINDS)) {
     else {
       // As the feed handles a change that is not combined with others.
       const change = new DeviceChange(id, patch as DevicePatch);
-      live.told(change);
+      live.deviceChanged(change);
       for (const subscription of subscriptions) subscription.changed(change);
     }
     const took = performance.now() - from;

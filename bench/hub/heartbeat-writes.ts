@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { createAuditTrail } from '../../src/features/audit/index.ts';
 import { createDeviceStore } from '../../src/features/devices/index.ts';
-import type { PresenceRecord } from '../../src/hub/ports.ts';
+import type { PresenceRecord } from '../../src/hub/ports/presence-records.ts';
 import { PresenceWriter } from '../../src/hub/presence/presence-writer.ts';
 import { openDatabase } from '../../src/platform/db/database.ts';
 import { quietLog } from '../../test/support/quiet-log.ts';

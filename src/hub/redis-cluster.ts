@@ -6,9 +6,9 @@ import type { Metrics } from '../platform/metrics.ts';
 import { joinDashboards } from './dashboard/dashboard-adapter.ts';
 import type { DashboardNamespace } from './dashboard/dashboard-transport.ts';
 import type { Directory } from './cluster/directory.ts';
-import type { HubMessage } from './cluster/router.ts';
+import type { HubMessage } from './cluster/messages.ts';
 
-/** What makes one hub of several processes: how they speak, who holds which device, and who is there. */
+/** What connects the hubs of several processes: the bus, the directory of owners, and the set of live nodes. */
 export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;
@@ -17,14 +17,14 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Throws `NodeIdTakenError`. While Redis is away each node goes on by itself, and joins when it comes. */
+/** Throws `NodeIdTakenError`. While Redis is unavailable each node works alone, and joins when Redis is back. */
 export async function joinCluster(parts: {
   redisUrl: string;
   redis: RedisConnection;
   nodeId: string;
-  /** Another node has claimed the device since, while this one could not be told. */
+  /** Another node has claimed the device while this one could not be notified. */
   onSuperseded: (deviceId: string, epoch: number) => void;
-  /** Redis is back, or has lost what it had. */
+  /** Redis is back or has lost its data. */
   onReturn: () => void;
   log: Logger;
   metrics: Metrics;
@@ -41,7 +41,7 @@ export async function joinCluster(parts: {
       onUntold: () => bus.returnAgain(),
       onOutdated: parts.onSuperseded,
       onReplaced: (holder, deviceId, epoch) => {
-        // One that cannot be told now tells its own claim again when it can be, and hears then.
+        // A node that misses this announces its own claim again when it returns, and learns of the newer one then.
         void bus.send(holder, { kind: 'superseded', deviceId, epoch }).catch(() => false);
       },
       log,
@@ -54,14 +54,10 @@ export async function joinCluster(parts: {
       });
     });
     let refused = 0;
-    metrics.gauge(
-      'muster_cluster_nodes',
-      'Nodes that are there, this one among them.',
-      () => bus.nodes?.size ?? 0,
-    );
+    metrics.gauge('muster_cluster_nodes', 'Live nodes, including this one.', () => bus.nodes?.size ?? 0);
     metrics.gauge(
       'muster_cluster_refused_frames',
-      'Frames on our channels that could not be read.',
+      'Invalid frames on the channels of the cluster.',
       () => bus.refused + refused,
     );
     return {

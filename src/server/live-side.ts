@@ -1,7 +1,7 @@
 import { createCommandLedger } from '../features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
-import { createFleetStore } from '../features/live-filters/index.ts';
+import { createFleetStore, recompileOnDefinitionChanges } from '../features/live-filters/index.ts';
 import { ACCESS_CHANNEL, type Cluster, createHub, type Hub, joinCluster } from '../hub/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import { DatabaseNotifications } from '../platform/db/connections/notifications.ts';
@@ -63,11 +63,7 @@ export async function createLiveSide(
       onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
       onPresence: (deviceIds) => groups?.touched(deviceIds, 'turned'),
     }),
-    onTold: {
-      devices: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
-      filter: (filterId) => groups?.filterChanged(filterId),
-      customField: (orgId) => groups?.customFieldChanged(orgId),
-    },
+    onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
     fleet: createFleetStore({ db, expensive }),
     credentials,
     ledger: createCommandLedger({ db, nodeId, sealer: infrastructure.secrets }),
@@ -89,6 +85,8 @@ export async function createLiveSide(
 
   const groupSync = new DynamicGroupSync({ db, hub, log });
   groups = groupSync;
+  groupSync.subscribe(hub.events);
+  recompileOnDefinitionChanges(hub);
   closing.add('groups', () => groupSync.close());
   metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
     groupSync.failing(),
@@ -108,7 +106,7 @@ async function joinConfiguredCluster(
     redis,
     nodeId,
     onSuperseded: (deviceId, epoch) => hub()?.superseded(deviceId, epoch),
-    onReturn: () => hub()?.tellAgain(),
+    onReturn: () => hub()?.republish(),
     log,
     metrics,
   });

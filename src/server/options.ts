@@ -20,7 +20,7 @@ export interface ServerOptions {
     | 'dashboardLimits'
     | 'admission'
     | 'liveFilters'
-    | 'overlookedWorkMs'
+    | 'undeliveredWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
 }

@@ -45,7 +45,7 @@ export interface TestAppOptions {
   dashboardLimits?: Partial<DashboardLimits>;
   admission?: AdmissionLimits;
   liveFilters?: { devicesMax?: number; sweepMs?: number };
-  overlookedWorkMs?: number;
+  undeliveredWorkMs?: number;
   alerts?: { everyMs: number; wholeEveryMs: number };
 }
 
@@ -63,7 +63,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     }),
   };
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
-  const { dashboardLimits, overlookedWorkMs } = options;
+  const { dashboardLimits, undeliveredWorkMs } = options;
   const server = await startServer({
     config,
     database,
@@ -77,7 +77,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       ...(dashboardLimits === undefined ? {} : { dashboardLimits }),
       ...(admission === undefined ? {} : { admission }),
       ...(liveFilters === undefined ? {} : { liveFilters }),
-      ...(overlookedWorkMs === undefined ? {} : { overlookedWorkMs }),
+      ...(undeliveredWorkMs === undefined ? {} : { undeliveredWorkMs }),
     },
     ...(alerts === undefined ? {} : { alerts }),
   });

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHub } from '../../../src/hub/index.ts';
-import type { DeviceStore } from '../../../src/hub/ports.ts';
+import type { DeviceStore } from '../../../src/hub/ports/device-store.ts';
 import type { Caller } from '../../../src/platform/context.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';

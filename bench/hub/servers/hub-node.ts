@@ -24,7 +24,7 @@ const cluster = await joinCluster({
   redis,
   nodeId: BENCH_NODE_ID,
   onSuperseded: (deviceId, epoch) => hub?.superseded(deviceId, epoch),
-  onReturn: () => hub?.tellAgain(),
+  onReturn: () => hub?.republish(),
   log,
   metrics,
 });
@@ -48,7 +48,7 @@ await node.start();
 
 answerMeasurements(
   answersFor(async (deviceId) => {
-    const outcome = await node.ask(deviceId, { type: 'eventlogs.list', payload: {} });
+    const outcome = await node.query(deviceId, { type: 'eventlogs.list', payload: {} });
     return outcome.ok ? 'answered' : outcome.reason;
   }),
 );

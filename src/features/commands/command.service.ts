@@ -43,7 +43,7 @@ function toCommand(command: Command, hub: DeviceHub): CommandAnswer {
     type,
     status,
     reason,
-    waitsForDevice: status === 'queued' && !(hub.live(deviceId)?.isThere ?? command.isConnected),
+    waitsForDevice: status === 'queued' && !(hub.live(deviceId)?.isConnected ?? command.isConnected),
     createdBy,
     attempt,
     cancelRequestedAt: command.cancelRequestedAt,

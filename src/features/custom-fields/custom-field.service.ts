@@ -9,6 +9,7 @@ import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { CUSTOM_FIELD_CHANGED } from './custom-field.events.ts';
 import { CustomField } from './custom-field.model.ts';
 import type {
   CustomFieldPatch,
@@ -18,8 +19,8 @@ import type {
 } from './custom-field.schema.ts';
 import type { Definitions } from './custom-values.ts';
 
-/** Live filters are evaluated again when the meaning of a field changes. */
-type Followed = Pick<DeviceHub, 'customFieldChanged'>;
+/** Publishes that a field has changed to those that evaluate conditions on it. */
+type Hub = Pick<DeviceHub, 'events'>;
 
 const MAX_FIELDS = 200;
 
@@ -41,11 +42,7 @@ export async function readCustomField(ctx: Context, id: string): Promise<CustomF
   return field;
 }
 
-export async function createCustomField(
-  ctx: Context,
-  input: NewCustomField,
-  hub: Followed,
-): Promise<CustomField> {
+export async function createCustomField(ctx: Context, input: NewCustomField, hub: Hub): Promise<CustomField> {
   await assertOrganizationAccess(ctx, input.orgId);
   await assertManageable(ctx, input.orgId);
   // Serialized by a lock on the organization, so that the limit holds.
@@ -64,7 +61,7 @@ export async function createCustomField(
   return field;
 }
 
-export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch, hub: Followed) {
+export async function updateCustomField(ctx: Context, id: string, patch: CustomFieldPatch, hub: Hub) {
   const field = await readFieldToChange(ctx, id);
   const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
@@ -87,7 +84,7 @@ export async function updateCustomField(ctx: Context, id: string, patch: CustomF
 export async function deleteCustomField(
   ctx: Context,
   id: string,
-  hub: Followed & Pick<DeviceHub, 'devicesChanged'>,
+  hub: Hub & Pick<DeviceHub, 'devicesChanged'>,
 ) {
   const field = await readFieldToChange(ctx, id);
   const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
@@ -168,8 +165,8 @@ async function readFieldToChange(ctx: Context, id: string): Promise<CustomField>
   return field;
 }
 
-function publishChange(ctx: Context, { orgId, key }: CustomField, hub: Followed): void {
-  ctx.afterCommit(() => hub.customFieldChanged(orgId, key));
+function publishChange(ctx: Context, { orgId, key }: CustomField, hub: Hub): void {
+  ctx.afterCommit(() => hub.events.publish(CUSTOM_FIELD_CHANGED, { orgId, key }));
 }
 
 async function countValues(ctx: Context, { orgId, key }: CustomField): Promise<number> {

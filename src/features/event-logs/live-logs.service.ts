@@ -1,12 +1,12 @@
 import type { z } from 'zod';
 import {
-  askError,
-  type AskFailure,
+  liveQueryError,
+  type LiveQueryFailure,
   type DeviceHub,
-  inTimeToAsk,
-  leftToAsk,
+  withinQueryTimeout,
+  remainingQueryMs,
   type LogReads,
-  type Question,
+  type LiveQuery,
 } from '../../hub/index.ts';
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
@@ -22,11 +22,11 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
   async function ask<T extends CommandType>(
     ctx: DetachedContext,
     deviceId: string,
-    question: Question<T>,
+    question: LiveQuery<T>,
     { partial, conditions }: { partial?: () => unknown; conditions?: object } = {},
   ): Promise<CommandOutput<T>> {
     // One limit from the arrival of the request, which covers waiting for the database as well.
-    await inTimeToAsk(
+    await withinQueryTimeout(
       ctx.arrivedAt,
       ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
     );
@@ -39,7 +39,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
         conditions,
       });
     }
-    const outcome = await hub.ask(deviceId, { ...question, timeoutMs: leftToAsk(ctx.arrivedAt) });
+    const outcome = await hub.query(deviceId, { ...question, timeoutMs: remainingQueryMs(ctx.arrivedAt) });
     if (outcome.ok) return outcome.output;
     throw failure(outcome, partial);
   }
@@ -96,12 +96,12 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
   };
 }
 
-function failure(ended: AskFailure, partial: (() => unknown) | undefined): AppError {
+function failure(ended: LiveQueryFailure, partial: (() => unknown) | undefined): AppError {
   if (ended.reason === 'agent') {
     if (ended.code === AgentErrorCode.logNotFound) return notFound('Event log');
     if (ended.code === AgentErrorCode.recordNotFound) return notFound('Event log record');
   }
   const cutShort =
     ended.reason === 'timeout' || ended.reason === 'disconnected' || ended.reason === 'node_lost';
-  return askError(ended, cutShort ? partial?.() : undefined);
+  return liveQueryError(ended, cutShort ? partial?.() : undefined);
 }

@@ -31,7 +31,7 @@ const about = ({ id, orgId, name }: { id: string; orgId: string; name: string })
 });
 
 interface Parts {
-  hub: Pick<DeviceHub, 'filterChanged'>;
+  hub: Pick<DeviceHub, 'events'>;
   /** Everything that can refer to a filter. */
   filterReferrers: readonly FilterReferrer[];
 }

@@ -9,13 +9,14 @@ import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { conditionsText, type Fault, assertPatternsCompile } from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { assertUnused, type FilterReferrer } from './filter-usage.ts';
+import { FILTER_CHANGED } from './filter.events.ts';
 import { SavedFilter } from './filter.model.ts';
 import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
 import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
 
 interface Parts {
   /** Publishes changes of filters to live subscriptions and dynamic groups. */
-  hub: Pick<DeviceHub, 'filterChanged'>;
+  hub: Pick<DeviceHub, 'events'>;
   filterReferrers: readonly FilterReferrer[];
 }
 
@@ -84,7 +85,7 @@ export async function updateFilter(
   const updated = await patchRecorded(ctx, filter, changes);
   if (conditions !== undefined) {
     for (const { assertAllowed } of filterReferrers) await assertAllowed?.(ctx.tx, filter.orgId);
-    ctx.afterCommit(() => hub.filterChanged(id));
+    ctx.afterCommit(() => hub.events.publish(FILTER_CHANGED, { filterId: id }));
   }
   const faults = conditions === undefined ? await faultsOf(ctx, updated) : [];
   return new AuditedJson(asJson(updated, faults), Object.assign(updated, { changedFields }));
@@ -94,7 +95,7 @@ export async function deleteFilter(ctx: Context, id: string, { hub, filterReferr
   const filter = await readFilterToChange(ctx, id);
   await assertUnused(ctx, id, filterReferrers);
   await filter.$query(ctx.tx).delete();
-  ctx.afterCommit(() => hub.filterChanged(id));
+  ctx.afterCommit(() => hub.events.publish(FILTER_CHANGED, { filterId: id }));
   return new AuditedJson(asJson(filter), filter);
 }
 

@@ -2,6 +2,7 @@ import { bounded } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { filterRoutes } from './filter.routes.ts';
 
+export { FILTER_CHANGED } from './filter.events.ts';
 export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';
 export type { FilterReferrer } from './filter-usage.ts';
 export { conditionsForGroup, conditionsNamingGroups, conditionsWithin } from './group-filters.ts';

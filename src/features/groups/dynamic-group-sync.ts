@@ -4,7 +4,8 @@ import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RetryBackoff } from '../../platform/retry-backoff.ts';
-import { conditionsWithin } from '../filters/index.ts';
+import { CUSTOM_FIELD_CHANGED } from '../custom-fields/index.ts';
+import { conditionsWithin, FILTER_CHANGED } from '../filters/index.ts';
 import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
 import { reconcile } from './membership.ts';
 import { organizationScope } from './organization-scope.ts';
@@ -85,6 +86,12 @@ export class DynamicGroupSync {
 
   start(): void {
     this.#look(0);
+  }
+
+  /** Listens to changes of definitions on this node, so that one node does the work for all. */
+  subscribe(events: Pick<DeviceHub['events'], 'onPublished'>): void {
+    events.onPublished(FILTER_CHANGED, ({ filterId }) => this.filterChanged(filterId));
+    events.onPublished(CUSTOM_FIELD_CHANGED, ({ orgId }) => this.customFieldChanged(orgId));
   }
 
   /** Something of the devices is another than before, and in the database. */

@@ -1,1 +1,2 @@
+export { recompileOnDefinitionChanges } from './definition-changes.ts';
 export { createFleetStore } from './fleet-store.ts';

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import type { Caller } from '../../platform/context.ts';
 
-/** The channel on which the database announces them (migration 0037). */
+/** The channel on which the database announces changes of rights and tenants (migration 0037). */
 export const ACCESS_CHANNEL = 'muster_access';
 
-/** A row that decides who may do what has changed, as the database announces it. */
+/** The announcement that a row has changed which decides about access. */
 export const AccessChange = z.object({
   kind: z.enum(['person', 'session', 'role', 'api_key', 'partner', 'organization', 'agent']),
   id: z.uuid(),
-  /** Of an organization: whose it is. */
+  /** For an organization, the partner it belongs to. */
   partnerId: z.uuid().nullable(),
 });
 export type AccessChange = z.infer<typeof AccessChange>;
 
-/** The change in a payload; `undefined` where it is none that this version knows. */
+/** Parses an announcement. Returns `undefined` for one that this version does not know. */
 export function readAccessChange(payload: string): AccessChange | undefined {
   try {
     return AccessChange.safeParse(JSON.parse(payload)).data;
@@ -22,7 +22,7 @@ export function readAccessChange(payload: string): AccessChange | undefined {
   }
 }
 
-/** What a change may mean for somebody: other rights, or other devices within the same rights. */
+/** What may change for a caller: the rights, or the devices within the same rights. */
 export interface Concern {
   rights: boolean;
   devices: boolean;
@@ -44,7 +44,7 @@ export function concernOf({ kind, id, partnerId }: AccessChange, caller: Caller)
       return caller.apiKeyId === id ? RIGHTS : NONE;
     case 'partner':
       if (caller.scope === 'partner') return caller.partnerId === id ? RIGHTS : NONE;
-      // Of somebody of an organization it is not known here whose organization that is.
+      // A caller of an organization does not say which partner that organization belongs to.
       return caller.scope === 'organization' ? RIGHTS : DEVICES;
     case 'organization':
       if (caller.scope === 'system' || caller.orgIds.includes(id)) return DEVICES;

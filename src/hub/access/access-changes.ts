@@ -1,16 +1,13 @@
-import type { HubReconnect } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
+import { DECOMMISSIONED } from '../device/reconnect-notices.ts';
 import { type AccessChange, readAccessChange } from './access-change.ts';
 import type { DashboardAccess } from './dashboard-access.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
-import type { AgentCredentials } from '../ports.ts';
+import type { AgentCredentials } from '../ports/agent-credentials.ts';
 
-const DEVICES_AT_ONCE = 1000;
-/** When the database is asked again that did not answer. */
-const AGAIN_MS = 1000;
-
-export const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
+const DEVICES_PER_CHECK = 1000;
+const RETRY_MS = 1000;
 
 interface Parts {
   registry: ActorRegistry;
@@ -20,10 +17,10 @@ interface Parts {
   log: Logger;
 }
 
-/** What it means for those who are connected here that somebody's rights, or a tenant's, have changed. */
+/** Applies changed rights and tenants to the agents and dashboards that are connected to this node. */
 export class AccessChanges {
   readonly #parts: Parts;
-  /** Connected devices of which it is to be asked whether they still may be. */
+  /** Connected devices whose permission to be connected has to be checked. */
   readonly #unchecked = new Set<string>();
   #isChecking = false;
   #timer: NodeJS.Timeout | undefined;
@@ -38,8 +35,8 @@ export class AccessChanges {
     const changes: AccessChange[] = [];
     for (const payload of payloads) {
       const change = readAccessChange(payload);
-      // A newer version may announce more than this one knows.
-      if (change === undefined) return this.unsure();
+      // A newer version may announce changes that this one does not know.
+      if (change === undefined) return this.recheckAll();
       changes.push(change);
     }
     this.#parts.dashboards.changed(changes);
@@ -49,11 +46,11 @@ export class AccessChanges {
     if (tenants.size > 0) this.#tenantsChanged(tenants);
   }
 
-  /** Changes may have been missed. */
-  unsure(): void {
+  /** Checks all connections, because announcements may have been missed. */
+  recheckAll(): void {
     const { registry, credentials, dashboards, live } = this.#parts;
     credentials.forget('all');
-    dashboards.unsure();
+    dashboards.recheckAll();
     live?.resync();
     this.#check(Array.from(registry.values(), ({ deviceId }) => deviceId));
   }
@@ -89,11 +86,11 @@ export class AccessChanges {
     const { credentials, registry, log } = this.#parts;
     this.#isChecking = true;
     while (this.#unchecked.size > 0 && !this.#isClosed) {
-      const some = [...this.#unchecked].slice(0, DEVICES_AT_ONCE);
+      const some = [...this.#unchecked].slice(0, DEVICES_PER_CHECK);
       for (const id of some) this.#unchecked.delete(id);
       try {
         for (const { deviceId, code } of await credentials.lapsed(some)) {
-          // Why it may not come in again, the agent is told when it tries to.
+          // The agent learns the reason when it tries to reconnect.
           const notice = code === 'DECOMMISSIONED' ? DECOMMISSIONED : undefined;
           registry.get(deviceId)?.stop(notice, 'socket_closed');
         }
@@ -101,7 +98,7 @@ export class AccessChanges {
         log.warn({ err: error, devices: some.length }, 'hub.agents_not_rechecked');
         for (const id of some) this.#unchecked.add(id);
         await new Promise<void>((go) => {
-          this.#timer = setTimeout(go, AGAIN_MS);
+          this.#timer = setTimeout(go, RETRY_MS);
         });
       }
     }

@@ -3,27 +3,27 @@ import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type AccessChange, concernOf } from './access-change.ts';
 
-/** Rights are looked up this often even where no change was announced. */
+/** The interval at which rights are looked up even without an announced change. */
 const RECHECK_MS = 15_000;
-/** A look-up that failed is tried again after this time. */
+/** The wait after a failed look-up. */
 const RETRY_MS = 1000;
-/** So long after the end of a credential it has surely ended. */
+/** Added to the end of a credential, so that the look-up comes after it. */
 const MARGIN_MS = 20;
-/** Look-ups that run at once on this node: a change may concern all who are connected, and the pool is everybody's. */
+/** Limits concurrent look-ups: a change may affect all connections, and others need the pool as well. */
 const CHECKS_AT_ONCE = 4;
 
-/** What one connection needs for its rights to be looked up. */
+/** How to look up the rights of one connection, and what to do when they change. */
 export interface AccessOptions {
   caller: Caller;
-  /** Throws an `AppError` where the credential does not count any more. */
+  /** Throws an `AppError` when the credential is no longer valid. */
   authenticate: () => Promise<Caller>;
-  /** The connection has to end: the credential has died, or the rights are other ones. */
+  /** The connection has to end, because the credential is no longer valid or the rights have changed. */
   onLost: () => void;
-  /** The rights are the same, but the devices that they reach may be others. */
+  /** The rights are the same, but they may cover other devices. */
   onDevicesChanged: () => void;
 }
 
-/** The rights behind all dashboard connections of this node, which are looked up again as soon as they may have changed. */
+/** The rights of all dashboard connections of this node. They are looked up again as soon as they may have changed. */
 export class DashboardAccess {
   readonly #open = new Set<ConnectionAccess>();
   readonly #waiting: (() => void)[] = [];
@@ -53,8 +53,8 @@ export class DashboardAccess {
     }
   }
 
-  /** Changes may have been missed. */
-  unsure(): void {
+  /** Looks up the rights of all connections, because announcements may have been missed. */
+  recheckAll(): void {
     for (const access of this.#open) void access.recheck({ devices: true });
   }
 
@@ -64,7 +64,7 @@ export class DashboardAccess {
     try {
       return await work();
     } finally {
-      // The place is handed to whoever waits longest.
+      // The slot goes to the look-up that has waited longest.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();
@@ -94,8 +94,8 @@ export class ConnectionAccess {
   }
 
   /**
-   * The caller, where no change of the rights is unaccounted for; otherwise they are looked up first. New work begins
-   * with this. Throws `unauthenticated` on a connection that has ended, `unavailable` where nobody can say.
+   * The caller with current rights, which are looked up first if they may have changed. New work begins with this. Throws
+   * `unauthenticated` when the connection has ended, and `unavailable` when the rights cannot be looked up.
    */
   async current(): Promise<Caller> {
     if (this.#checking !== undefined || this.#isUnknown || !this.#all.isInTouch()) await this.recheck();
@@ -106,7 +106,7 @@ export class ConnectionAccess {
     return this.caller;
   }
 
-  /** Looks the rights up. A look-up that has begun before may have read what was there before: another one follows it. */
+  /** Looks up the rights. If a look-up is under way it may have read the old rights, so another one follows it. */
   recheck({ devices = false }: { devices?: boolean } = {}): Promise<void> {
     this.#isOutdated = true;
     this.#devicesMayDiffer ||= devices;
@@ -157,7 +157,7 @@ export class ConnectionAccess {
     if (this.#isClosed) return;
     const waitMs = this.#isUnknown ? RETRY_MS : this.#all.recheckMs;
     const validMs = (this.caller.validUntil?.getTime() ?? 0) - Date.now();
-    // By the clock of the database it may be over somewhat later than by ours: then the next regular look-up finds it.
+    // If the clock of the database is behind ours, the next regular look-up finds the end of the credential.
     const isSoonOver = validMs > 0 && validMs < waitMs;
     this.#timer = setTimeout(() => void this.recheck(), isSoonOver ? validMs + MARGIN_MS : waitMs);
   }

@@ -1,53 +1,53 @@
 import type { z } from 'zod';
 import { AGENT_EVENTS, type AgentEvent, type ErrorAck, type OkAck } from '../../protocol/index.ts';
 import { BUSY } from '../device/actor-messages.ts';
-import { unanswered, type Answer, type Listener } from './agent-socket-fast-path.ts';
+import { noAnswer, type Answer, type EventReceiver } from './agent-socket-fast-path.ts';
 import type { DeviceActor } from '../device/device-actor.ts';
 import { isPlainHeartbeat } from './heartbeat-fast-path.ts';
 
-/** So many messages that cannot be read, one after the other, end the connection. */
+/** This many invalid messages in a row end the connection. */
 const MAX_BAD_MESSAGES = 50;
 
 /**
- * What one connection may send within a window of time. Far more than an agent of any make has reason to send, and far
- * less than one needs to keep the server from its work.
+ * Limits on what one connection may send within a window of time. They are far above what a working agent sends, and far
+ * below what would slow the server down.
  */
 const WINDOW_MS = 10_000;
-/** Messages that nobody has asked for: what is beyond is refused, and comes again. */
-const MESSAGES_A_WINDOW = 500;
-/** An agent that goes on all the same is sent away. */
-const MESSAGES_THAT_END = 2000;
-/** Rows and results of live questions, which are as many as people ask for. */
-const ANSWERS_THAT_END = 20_000;
+/** Unsolicited messages beyond this number are refused, and the agent sends them again. */
+const MESSAGES_PER_WINDOW = 500;
+/** An agent that continues nevertheless is disconnected at this number. */
+const MESSAGES_MAX = 2000;
+/** Rows and results of live queries have a limit of their own, because their number depends on the query. */
+const ANSWERS_MAX = 20_000;
 
 type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
 
 const OK: OkAck = { ok: true };
 
-/** What becomes of each message that could be read. */
+/** Passes each valid message to the actor and acknowledges it. */
 const HANDLE: {
   readonly [E in AgentEvent]: (actor: DeviceActor, message: Messages[E], answer: Answer) => void;
 } = {
   heartbeat(actor, heartbeat, answer) {
-    if (!actor.tell({ kind: 'heartbeat', heartbeat, at: actor.lastHeardAt, ack: answer })) answer(BUSY);
+    if (!actor.post({ kind: 'heartbeat', heartbeat, at: actor.lastHeardAt, ack: answer })) answer(BUSY);
   },
   'command:rows'(actor, rows, answer) {
-    answer(actor.tell({ kind: 'rows', rows }) ? OK : BUSY);
+    answer(actor.post({ kind: 'rows', rows }) ? OK : BUSY);
   },
   'command:result'(actor, result, answer) {
-    // The agent keeps a result until it is safe here.
-    const ack = (isKept: boolean) => answer(isKept ? OK : BUSY);
-    if (!actor.tell({ kind: 'result', result, ack })) answer(BUSY);
+    // The agent keeps a result until it is stored.
+    const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
+    if (!actor.post({ kind: 'result', result, ack })) answer(BUSY);
   },
   'command:progress'(actor, progress, answer) {
-    answer(actor.tell({ kind: 'progress', progress }) ? OK : BUSY);
+    answer(actor.post({ kind: 'progress', progress }) ? OK : BUSY);
   },
-  // Upgrades come later; their phases are taken note of.
+  // Upgrades are not implemented yet, so their phases are acknowledged and not stored.
   'update:status': (_actor, _status, answer) => answer(OK),
 };
 
-/** Takes what an agent sends: within bounds, and parsed before its actor gets it. */
-export class AgentInbox implements Listener {
+/** Receives the messages of one agent, limits their number and parses them for the actor. */
+export class AgentInbox implements EventReceiver {
   readonly #actor: DeviceActor;
   readonly #meters: { onBadMessage: () => void; onExcess: () => void };
   #badInARow = 0;
@@ -60,11 +60,11 @@ export class AgentInbox implements Listener {
     this.#meters = meters;
   }
 
-  /** As Socket.IO hands it on, what the wire has left to it: an event that is none of ours, or a strange packet. */
+  /** Receives what the fast path has left to Socket.IO: unknown events and unusual packets. */
   receiveArgs(args: readonly unknown[]): void {
     const [event, payload] = args;
     const last = args.at(-1);
-    this.receive(event, payload, typeof last === 'function' ? (last as Answer) : unanswered);
+    this.receive(event, payload, typeof last === 'function' ? (last as Answer) : noAnswer);
   }
 
   receive(event: unknown, payload: unknown, answer: Answer): void {
@@ -84,7 +84,7 @@ export class AgentInbox implements Listener {
     this.#take(event, parsed.data, answer, now);
   }
 
-  /** @param message  as the schema of its event has it */
+  /** @param message  parsed by the schema of its event */
   #take(event: AgentEvent, message: unknown, answer: Answer, now: number): void {
     this.#badInARow = 0;
     this.#actor.heard(now);
@@ -100,10 +100,10 @@ export class AgentInbox implements Listener {
     this.#badInARow += 1;
     this.#meters.onBadMessage();
     answer({ ok: false, error: { code, message } });
-    if (this.#badInARow === MAX_BAD_MESSAGES) this.#sendAway();
+    if (this.#badInARow === MAX_BAD_MESSAGES) this.#disconnect();
   }
 
-  /** Counts the message. A window that began in the future was begun by another clock. */
+  /** Counts the message. A window can begin in the future if the clock was set back. */
   #isTooMuch(event: unknown, payload: unknown, now: number): boolean {
     const elapsed = now - this.#windowStart;
     if (elapsed >= WINDOW_MS || elapsed < 0) {
@@ -111,22 +111,22 @@ export class AgentInbox implements Listener {
       this.#messages = 0;
       this.#answers = 0;
     }
-    if (event !== 'heartbeat' && this.#actor.hasAsked(idOf(payload))) {
+    if (event !== 'heartbeat' && this.#actor.hasOpenQuery(idOf(payload))) {
       this.#answers += 1;
-      return this.#answers > ANSWERS_THAT_END;
+      return this.#answers > ANSWERS_MAX;
     }
     this.#messages += 1;
-    return this.#messages > MESSAGES_A_WINDOW;
+    return this.#messages > MESSAGES_PER_WINDOW;
   }
 
   #refuseExcess(answer: Answer, now: number): void {
     this.#meters.onExcess();
     const retryAfterMs = this.#windowStart + WINDOW_MS - now;
     answer({ ok: false, error: { ...BUSY.error, retryAfterMs } } satisfies ErrorAck);
-    if (this.#messages >= MESSAGES_THAT_END || this.#answers > ANSWERS_THAT_END) this.#sendAway();
+    if (this.#messages >= MESSAGES_MAX || this.#answers > ANSWERS_MAX) this.#disconnect();
   }
 
-  #sendAway(): void {
+  #disconnect(): void {
     this.#actor.stop({ afterMs: 60_000, reason: 'protocol_violation' }, 'socket_closed');
   }
 }

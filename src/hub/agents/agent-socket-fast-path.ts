@@ -1,21 +1,21 @@
 import type { Socket } from 'socket.io';
 import { AGENT_NAMESPACE } from '../../protocol/index.ts';
 import { framed, MESSAGE, textFrame } from '../sockets/text-frame.ts';
-import { Stall } from '../sockets/stall.ts';
-import { hearWholeFrames, type FrameReader, type Hearer } from '../sockets/frame-fast-path.ts';
+import { StallTimer } from '../sockets/stall-timer.ts';
+import { installFrameFastPath, type FrameReader, type FrameHandler } from '../sockets/frame-fast-path.ts';
 
 export type Answer = (answer: object) => void;
 
-/** Whoever takes what an agent says. */
-export interface Listener {
-  /** @param answer  does nothing where none was asked for */
+/** Receives the events of an agent. */
+export interface EventReceiver {
+  /** @param answer  does nothing when the agent did not ask for an acknowledgement */
   receive(event: string, payload: unknown, answer: Answer): void;
 }
 
 const EVENT = '2';
 const ACK = '3';
 const START = `${AGENT_NAMESPACE},`;
-/** A message of Engine.IO, the type of a packet of Socket.IO, its namespace: as the bytes of `42/agents,` are. */
+/** Positions in a packet such as `42/agents,`: Engine.IO's message type, Socket.IO's packet type, the namespace. */
 const TYPE_AT = 1;
 const START_AT = 2;
 const START_BYTES = Buffer.from(START);
@@ -25,21 +25,21 @@ const EVENT_BYTE = EVENT.charCodeAt(0);
 const ACK_BYTE = ACK.charCodeAt(0);
 const BRACKET = '['.charCodeAt(0);
 const ZERO = '0'.charCodeAt(0);
-/** Past this many digits, Socket.IO may make of an id what it likes. */
+/** Socket.IO handles packets with longer ids. */
 const LONGEST_ID = 15;
 const WS_OPEN = 1;
 
-/** What may lie in this process of what one agent was sent and has not read: bytes, and how long. */
+/** How much of what one agent was sent may wait in this process, and for how long. */
 export interface UnreadLimits {
-  /** Beyond this the agent has to read something within `patienceMs`. */
+  /** Above this the agent has to read something within `patienceMs`. */
   stalledBytes: number;
   patienceMs: number;
-  /** Beyond this its connection ends at once. */
+  /** Above this the connection ends at once. */
   maxBytes: number;
-  /** The same of packets that Engine.IO holds back. */
+  /** The same limit for packets that Engine.IO holds back. */
   maxPackets: number;
 }
-/** Two commands with the largest scripts fit in many times. */
+/** Far above the size of two commands with the largest scripts. */
 const UNREAD: UnreadLimits = {
   stalledBytes: 1_000_000,
   patienceMs: 20_000,
@@ -47,7 +47,7 @@ const UNREAD: UnreadLimits = {
   maxPackets: 20_000,
 };
 
-/** What lies under Engine.IO's socket. What of it is not there is not used, and Engine.IO does all as ever. */
+/** Internals of Engine.IO's socket. If one of them is missing, it is not used and Engine.IO does the work as usual. */
 interface Underneath {
   writeBuffer?: unknown[];
   pingTimeoutTimer?: unknown;
@@ -67,29 +67,28 @@ interface WebSocketInside {
 type MessageListener = (this: unknown, data: Buffer, isBinary: boolean) => void;
 
 /**
- * The events and acknowledgements of one agent that is in, read from its websocket and written to it here instead of by
- * way of Engine.IO's and Socket.IO's packets, emitters and ticks, by which a heartbeat costs a quarter more. The bytes
- * are the same. Everything else stays theirs: coming in, pings, leaving, limits, and each packet that is not plainly one
- * of these, in the order in which they came.
+ * Reads and writes the events and acknowledgements of a connected agent directly on its websocket. The way through the
+ * packets, emitters and ticks of Engine.IO and Socket.IO makes a heartbeat cost a quarter more. The bytes are the same.
+ * Connecting, pings, disconnecting, limits and every other packet stay with Engine.IO and Socket.IO, in their order.
  */
-export class AgentWire implements Hearer {
+export class AgentSocketFastPath implements FrameHandler {
   readonly #socket: Socket;
   readonly #conn: Socket['conn'];
   readonly #inside: Underneath;
   readonly #events: ReadonlySet<string>;
-  #listener: Listener | undefined;
+  #receiver: EventReceiver | undefined;
   #receipts: Map<number, (answer: unknown) => void> | undefined;
   #lastId = 0;
   #toEngine: MessageListener | undefined;
   readonly #onUnread: () => void;
   readonly #limits: UnreadLimits;
-  /** Bytes of frames that were given to Engine.IO, which held back others before them. */
+  /** Bytes of frames that were passed to Engine.IO because it held back earlier ones. */
   #heldBack = 0;
-  #stall: Stall | undefined;
+  #stall: StallTimer | undefined;
 
   /**
-   * @param events  those that the listener is told; of any other Socket.IO hears as ever
-   * @param onUnread  the connection ends because the agent does not read what it is sent
+   * @param events    the events for the receiver; all others go to Socket.IO as usual
+   * @param onUnread  called when the connection ends because the agent does not read what it is sent
    */
   constructor(
     socket: Socket,
@@ -101,18 +100,19 @@ export class AgentWire implements Hearer {
     this.#onUnread = onUnread;
     this.#limits = limits;
     this.#conn = socket.conn;
-    // Private there, so its types do not say it.
+    // These members are private, so they are missing from the types.
     this.#inside = socket.conn as unknown as Underneath;
     this.#events = events;
   }
 
-  /** How much of what was sent has not been acknowledged. */
+  /** The number of sent events that were not acknowledged yet. */
   get unacknowledged(): number {
     return this.#receipts?.size ?? 0;
   }
 
-  listen(listener: Listener): void {
-    this.#listener = listener;
+  /** Replaces the listeners of Engine.IO and `ws` on this connection. */
+  install(receiver: EventReceiver): void {
+    this.#receiver = receiver;
     const webSocket = this.#inside.transport?.socket;
     const [toEngine] = webSocket?.listeners('message') ?? [];
     if (webSocket !== undefined && toEngine !== undefined) {
@@ -120,9 +120,9 @@ export class AgentWire implements Hearer {
       webSocket.removeAllListeners('message');
       webSocket.on('message', (data, isBinary) => {
         if (isBinary) toEngine.call(webSocket, data, isBinary);
-        else this.hear(data);
+        else this.onText(data);
       });
-      if (webSocket._receiver !== undefined) hearWholeFrames(webSocket._receiver, this);
+      if (webSocket._receiver !== undefined) installFrameFastPath(webSocket._receiver, this);
     }
     const inherited = this.#conn.listeners('data');
     this.#conn.removeAllListeners('data');
@@ -132,7 +132,7 @@ export class AgentWire implements Hearer {
     });
   }
 
-  /** @param receipt  is given what the agent acknowledges the event with, unparsed; never, if the connection ends before */
+  /** @param receipt  called with the unparsed acknowledgement, unless the connection ends before it comes */
   emit(event: string, payload: object, receipt: (answer: unknown) => void): void {
     this.#lastId += 1;
     this.#receipts ??= new Map();
@@ -144,18 +144,18 @@ export class AgentWire implements Hearer {
     return this.#inside.transport?.socket?.readyState === WS_OPEN;
   }
 
-  /** A text message, whole. */
-  hear(data: Buffer): void {
-    if (!this.#engineWaits && this.#take(data)) return;
+  /** Handles a complete text message. */
+  onText(data: Buffer): void {
+    if (!this.#engineAwaitsPong && this.#take(data)) return;
     this.#toEngine?.call(this.#inside.transport?.socket, data, false);
   }
 
-  /** For a pong, instead of which it takes any other message too, once. */
-  get #engineWaits(): boolean {
+  /** While it waits for a pong, Engine.IO accepts any message once as a sign of life, so it has to see the next one. */
+  get #engineAwaitsPong(): boolean {
     return this.#inside.pingTimeoutTimer !== null && this.#inside.hasRefreshedPingTimeout !== true;
   }
 
-  /** False for what Socket.IO is to make something of. */
+  /** False for a message that Socket.IO has to handle. */
   #take(data: Buffer): boolean {
     const type = data[TYPE_AT];
     if (data[0] !== MESSAGE_BYTE || (type !== EVENT_BYTE && type !== ACK_BYTE)) return false;
@@ -170,19 +170,19 @@ export class AgentWire implements Hearer {
       if (digit < 0 || digit > 9 || jsonAt - ID_AT === LONGEST_ID) return false;
       id = id * 10 + digit;
     }
-    const said = arrayIn(data.toString('utf8', jsonAt));
-    if (said === undefined) return false;
-    const given = jsonAt === ID_AT ? undefined : id;
-    return type === ACK_BYTE ? this.#acknowledged(given, said) : this.#told(given, said);
+    const content = arrayIn(data.toString('utf8', jsonAt));
+    if (content === undefined) return false;
+    const givenId = jsonAt === ID_AT ? undefined : id;
+    return type === ACK_BYTE ? this.#onAcknowledgement(givenId, content) : this.#onEvent(givenId, content);
   }
 
-  #told(id: number | undefined, [event, payload]: readonly unknown[]): boolean {
+  #onEvent(id: number | undefined, [event, payload]: readonly unknown[]): boolean {
     if (typeof event !== 'string' || !this.#events.has(event)) return false;
-    this.#listener?.receive(event, payload, id === undefined ? unanswered : this.#answerTo(id));
+    this.#receiver?.receive(event, payload, id === undefined ? noAnswer : this.#answerTo(id));
     return true;
   }
 
-  #acknowledged(id: number | undefined, [answer]: readonly unknown[]): boolean {
+  #onAcknowledgement(id: number | undefined, [answer]: readonly unknown[]): boolean {
     if (id === undefined) return false;
     const receipt = this.#receipts?.get(id);
     this.#receipts?.delete(id);
@@ -190,7 +190,7 @@ export class AgentWire implements Hearer {
     return true;
   }
 
-  /** Answers once. */
+  /** Returns a function that answers once. */
   #answerTo(id: number): Answer {
     let answered = false;
     return (answer) => {
@@ -201,11 +201,11 @@ export class AgentWire implements Hearer {
   }
 
   #write(packet: string): void {
-    // As Socket.IO does: what cannot be sent any more is dropped.
+    // As in Socket.IO, a packet for a closed connection is dropped.
     if (this.#conn.readyState !== 'open') return;
     const frame = textFrame(`${MESSAGE}${packet}`);
     const webSocket = this.#inside.transport?.socket;
-    // Behind what Engine.IO holds back. It writes frames in the same way that come made, such as a broadcast's.
+    // If Engine.IO holds packets back, this one has to follow them. Engine.IO also writes complete frames, as for broadcasts.
     const waiting = this.#inside.writeBuffer?.length;
     if (waiting !== 0 || webSocket?._sender?.sendFrame === undefined) {
       this.#heldBack = (waiting === 0 ? 0 : this.#heldBack) + frame.length;
@@ -216,19 +216,19 @@ export class AgentWire implements Hearer {
     }
     if (webSocket?.readyState !== WS_OPEN) return;
     const unread = webSocket.bufferedAmount + this.#heldBack;
-    if (unread > this.#limits.stalledBytes) this.#judgeUnread(unread, frame.length, webSocket);
+    if (unread > this.#limits.stalledBytes) this.#checkUnread(unread, frame.length, webSocket);
     else this.#stall = undefined;
   }
 
-  /** Socket.IO by itself keeps whatever a client does not read, without a bound. */
-  #judgeUnread(unread: number, sent: number, webSocket: WebSocketInside): void {
+  /** Socket.IO by itself keeps everything that a client does not read, without a limit. */
+  #checkUnread(unread: number, sent: number, webSocket: WebSocketInside): void {
     const now = performance.now();
-    this.#stall ??= new Stall(now, unread - sent);
-    const stalledMs = this.#stall.lasts(now, unread, sent);
+    this.#stall ??= new StallTimer(now, unread - sent);
+    const stalledMs = this.#stall.stalledMs(now, unread, sent);
     if (stalledMs > this.#limits.patienceMs || unread > this.#limits.maxBytes) this.#cutOff(webSocket);
   }
 
-  /** Ends the connection over what Engine.IO and `ws` themselves have answered and the agent does not read, such as pings. */
+  /** Ends the connection if the agent leaves unread what Engine.IO and `ws` themselves have sent, such as pings. */
   endIfUnread(): void {
     const { writeBuffer, transport } = this.#inside;
     const webSocket = transport?.socket;
@@ -240,12 +240,12 @@ export class AgentWire implements Hearer {
 
   #cutOff(webSocket: WebSocketInside): void {
     this.#onUnread();
-    // To close it in due form would wait behind all that is not read.
+    // A regular close would wait for the unread data.
     webSocket.terminate();
   }
 }
 
-export const unanswered: Answer = () => {};
+export const noAnswer: Answer = () => {};
 
 function arrayIn(json: string): readonly unknown[] | undefined {
   try {
@@ -259,7 +259,7 @@ function arrayIn(json: string): readonly unknown[] | undefined {
 let lastAnswer: object | undefined;
 let lastJson = '';
 
-/** Many agents are given one and the same answer within a millisecond; it is written out once. */
+/** Many agents get the same answer object within a millisecond, so its JSON is kept. */
 function jsonOf(answer: object): string {
   if (answer !== lastAnswer) {
     lastAnswer = answer;

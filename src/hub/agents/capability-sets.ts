@@ -1,19 +1,20 @@
-/** More different lists than a fleet has; past that the oldest is no longer shared. */
-const MOST = 256;
+/** More sets than a fleet has. Beyond this number the oldest is no longer shared. */
+const SETS_MAX = 256;
 
-/** Agents of one version say the same lists: one copy of each serves all of them. */
-export class SharedLists {
-  readonly #lists = new Map<string, readonly string[]>();
+/** Agents of one version list the same capabilities, so one copy of each list serves them all. */
+export class CapabilitySets {
+  readonly #sets = new Map<string, readonly string[]>();
 
-  shared(list: readonly string[]): readonly string[] {
-    const key = JSON.stringify(list);
-    const known = this.#lists.get(key);
+  /** Returns the shared copy of a list. */
+  intern(capabilities: readonly string[]): readonly string[] {
+    const key = JSON.stringify(capabilities);
+    const known = this.#sets.get(key);
     if (known !== undefined) return known;
-    this.#lists.set(key, list);
-    if (this.#lists.size > MOST) {
-      const [oldest] = this.#lists.keys();
-      if (oldest !== undefined) this.#lists.delete(oldest);
+    this.#sets.set(key, capabilities);
+    if (this.#sets.size > SETS_MAX) {
+      const [oldest] = this.#sets.keys();
+      if (oldest !== undefined) this.#sets.delete(oldest);
     }
-    return list;
+    return capabilities;
   }
 }

@@ -1,10 +1,10 @@
 import { Heartbeat, Metrics } from '../../protocol/index.ts';
 
 /**
- * The heartbeat is the one message that every device sends all the time, and checking it by its schema was a tenth of
- * what it costs. Most are plainly right, which can be seen faster: this says so, and only where the schema would take
- * the message and change nothing in it. Of every other message the schema decides, with unknown fields, other ways to
- * write a time or an address, and faults. The limits are read from the schema; a property test holds the two together.
+ * Recognizes a heartbeat that its schema would accept unchanged. Every device sends heartbeats all the time, and parsing
+ * them by the schema was a tenth of their cost. The schema still decides about every other message: one with unknown
+ * fields, another notation of a time or an address, or faults. The limits are read from the schema, and a property test
+ * checks that both agree.
  */
 export function isPlainHeartbeat(value: unknown): value is Heartbeat {
   if (!isObject(value)) return false;
@@ -48,7 +48,7 @@ export function isPlainHeartbeat(value: unknown): value is Heartbeat {
     if (typeof autoUpdate !== 'boolean') return false;
     known += 1;
   }
-  // Nothing beside what was looked at: the schema would leave it out.
+  // The schema would remove any other field.
   return countKeys(value) === known;
 }
 
@@ -57,7 +57,7 @@ interface Limits {
   max: number;
 }
 
-/** Of a schema without limits nothing is plainly right. */
+/** A schema without limits leaves every value to the schema. */
 const ofText = ({
   minLength,
   maxLength,
@@ -84,7 +84,7 @@ const LIMITS = {
   ramPercent: ofNumber(Metrics.shape.ramPercent),
   diskPercent: ofNumber(Metrics.shape.diskPercent),
 };
-/** No more than any machine has; what the schema allows beyond it, the schema says. */
+/** More addresses than machines have. The schema decides about longer lists. */
 const ADDRESSES = 16;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -99,7 +99,7 @@ function countKeys(value: object): number {
 const isWithin = (value: unknown, { min, max }: Limits): value is number =>
   typeof value === 'number' && value >= min && value <= max;
 
-/** Well-formed and without NUL, as text that is stored has to be. */
+/** Stored text has to be well-formed and without NUL. */
 const isText = (value: unknown, { min, max }: Limits): value is string =>
   typeof value === 'string' &&
   value.length >= min &&
@@ -118,14 +118,14 @@ function isPlainMetrics(value: unknown): boolean {
 }
 
 const ZERO = 0x30;
-/** The number that these two digits say, or NaN. */
+/** The value of the two digits, or NaN. */
 function twoDigits(text: string, at: number): number {
   const tens = text.charCodeAt(at) - ZERO;
   const ones = text.charCodeAt(at + 1) - ZERO;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
-/** As `toISOString` writes it, on a day that every month has. */
+/** A time as `toISOString` writes it, on a day that exists in the month of every year. */
 function isPlainInstant(value: unknown): boolean {
   if (typeof value !== 'string' || value.length !== 24) return false;
   const month = twoDigits(value, 5);
@@ -161,7 +161,7 @@ function isPlainAddresses(value: unknown): boolean {
 const DOT = 0x2e;
 const COLON = 0x3a;
 
-/** Four numbers, or groups of hexadecimal digits with at most one gap; without a zone or numbers within the groups. */
+/** An IPv4 address, or an IPv6 address without a zone and without an embedded IPv4 address. */
 function isPlainAddress(value: unknown): boolean {
   if (typeof value !== 'string' || value.length > 39) return false;
   return value.includes(':') ? isPlainIpv6(value) : isPlainIpv4(value);
@@ -180,7 +180,7 @@ function isPlainIpv4(text: string): boolean {
       digits = 0;
     } else {
       const digit = code - ZERO;
-      // No leading zeros: they mean different things to different readers.
+      // Leading zeros are ambiguous: some parsers read them as octal.
       if (digit < 0 || digit > 9 || (digits > 0 && number === 0) || digits === 3) return false;
       number = number * 10 + digit;
       digits += 1;
@@ -203,7 +203,7 @@ function isPlainIpv6(text: string): boolean {
     } else if (code === COLON) {
       const isGap = text.charCodeAt(at + 1) === COLON;
       if (isGap && hasGap) return false;
-      // One colon stands between two groups.
+      // A single colon has to separate two groups.
       if (!isGap && (digits === 0 || at === length - 1)) return false;
       if (isGap) {
         hasGap = true;

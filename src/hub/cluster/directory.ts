@@ -1,34 +1,35 @@
-/** Who holds which device, across nodes. */
-export interface Holder {
+/** The node that owns a device. */
+export interface Owner {
   nodeId: string;
   epoch: number;
 }
 
+/** Records which node owns which device. */
 export interface Directory {
-  /** The newest claim wins; the answer names the holder it takes the device from. Epochs only grow. */
-  claim(deviceId: string, nodeId: string): Promise<{ epoch: number; previous: Holder | undefined }>;
-  /** Gives the device up, if the claim is still the one of this epoch. */
+  /** The newest claim wins. Returns its epoch, which is greater than all before, and the owner that it replaces. */
+  claim(deviceId: string, nodeId: string): Promise<{ epoch: number; previous: Owner | undefined }>;
+  /** Ends the claim if it still has this epoch. */
   release(deviceId: string, epoch: number): Promise<void>;
-  /** The database has seen this epoch: every claim from now on gets a greater one. */
+  /** Makes every later claim greater than an epoch that was found in the database. */
   epochSeen(epoch: number): void;
-  find(deviceId: string): Promise<Holder | undefined>;
+  find(deviceId: string): Promise<Owner | undefined>;
 }
 
-/** Within one process: the default without Redis. */
+/** The directory of a single process. */
 export class InProcessDirectory implements Directory {
-  readonly #holders = new Map<string, Holder>();
-  // What was stored before decides, not the clock, which may have been wrong when it was stored.
+  readonly #owners = new Map<string, Owner>();
+  // The stored epochs count, not the clock, which may have been wrong when they were stored.
   #lastEpoch = 0;
 
   async claim(deviceId: string, nodeId: string) {
-    const previous = this.#holders.get(deviceId);
+    const previous = this.#owners.get(deviceId);
     const epoch = (this.#lastEpoch = Math.max(this.#lastEpoch + 1, Date.now()));
-    this.#holders.set(deviceId, { nodeId, epoch });
+    this.#owners.set(deviceId, { nodeId, epoch });
     return { epoch, previous };
   }
 
   async release(deviceId: string, epoch: number) {
-    if (this.#holders.get(deviceId)?.epoch === epoch) this.#holders.delete(deviceId);
+    if (this.#owners.get(deviceId)?.epoch === epoch) this.#owners.delete(deviceId);
   }
 
   epochSeen(epoch: number) {
@@ -36,6 +37,6 @@ export class InProcessDirectory implements Directory {
   }
 
   async find(deviceId: string) {
-    return this.#holders.get(deviceId);
+    return this.#owners.get(deviceId);
   }
 }

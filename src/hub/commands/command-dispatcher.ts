@@ -2,31 +2,30 @@ import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
+import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from '../ports/command-ledger.ts';
 import { ProgressThrottle } from './progress-throttle.ts';
-import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from '../ports.ts';
 
-/** What is asked of the ledger within this time goes there together. */
-const GATHER_MS = 10;
+/** Calls to the ledger within this time are combined. */
+const BATCH_MS = 10;
 const RETRY_MS = 1000;
 const SWEEP_MS = 5000;
-const CLAIMS_AT_ONCE = 500;
-const EVENTS_AT_ONCE = 500;
-/** More than this is refused, and comes again: agents keep what is not acknowledged. */
-const MAX_EVENTS = 20_000;
+const CLAIMS_PER_BATCH = 500;
+const EVENTS_PER_BATCH = 500;
+/** Further events are refused. Agents keep and resend what is not acknowledged. */
+const EVENTS_MAX = 20_000;
 
-interface Waiting {
+interface PendingEvent {
   event: CommandEvent;
-  kept: ((isKept: boolean) => void) | undefined;
-  /** It stands for a result that the database has refused. */
+  onStored: ((isStored: boolean) => void) | undefined;
+  /** The event replaces a result that the database has refused. */
   isSubstitute?: true;
 }
 
 /**
- * Between the actors and the ledger: brings devices their work when it is there and they are, and what they say of it
- * back, both in batches, however many devices there are. Nothing is polled: a device that connects, a command that is
- * made and a command that ends each say so.
+ * Connects the actors with the ledger: it takes commands for connected devices and records what the devices report, both
+ * in batches. Nothing is polled: a device that connects, a new command and a command that ends each call `wake`.
  */
-export class CommandDesk {
+export class CommandDispatcher {
   readonly #ledger: CommandLedger;
   readonly #registry: ActorRegistry;
   readonly #log: Logger;
@@ -35,21 +34,21 @@ export class CommandDesk {
   readonly #sweeper: NodeJS.Timeout;
   readonly #progress = new ProgressThrottle((event) => this.#write(event, undefined));
   #awake = new Set<string>();
-  /** Devices for which the ledger may have marked commands without an answer to us: these were not sent. */
+  /** Devices for which a failed call may have marked commands as dispatched that were never sent. */
   readonly #uncertain = new Set<string>();
-  /** Devices that had too much to do: they are asked again with the next sweep. */
-  readonly #later = new Set<string>();
-  #events: Waiting[] = [];
+  /** Devices that had too much to do. They are woken by the next sweep. */
+  readonly #postponed = new Set<string>();
+  #events: PendingEvent[] = [];
   #takeTimer: NodeJS.Timeout | undefined;
   #recordTimer: NodeJS.Timeout | undefined;
   #taking: Promise<void> | undefined;
   #recording: Promise<void> | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(parts: {
     ledger: CommandLedger;
     registry: ActorRegistry;
-    /** What the ledger now says of jobs. */
+    /** Called with jobs whose state in the ledger has changed. */
     changed: (jobs: readonly JobChange[]) => void;
     /** Called when the database has refused single events. */
     onRefused?: (count: number) => void;
@@ -61,8 +60,8 @@ export class CommandDesk {
     this.#onRefused = parts.onRefused ?? (() => {});
     this.#log = parts.log;
     this.#sweeper = setInterval(() => {
-      for (const deviceId of this.#later) this.wake(deviceId);
-      this.#later.clear();
+      for (const deviceId of this.#postponed) this.wake(deviceId);
+      this.#postponed.clear();
       this.#ledger
         .sweep()
         .then(this.#changed)
@@ -71,58 +70,58 @@ export class CommandDesk {
     this.#sweeper.unref();
   }
 
-  /** Events that are not in the ledger yet. */
+  /** The number of events that are not in the ledger yet. */
   get unwritten(): number {
     return this.#events.length;
   }
 
-  /** There may be work for this device, if it is here. */
+  /** Takes commands for the device soon, if it is connected to this node. */
   wake(deviceId: string): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     this.#awake.add(deviceId);
-    this.#takeIn(GATHER_MS);
+    this.#scheduleTake(BATCH_MS);
   }
 
-  /** @param kept  called when the event is in the ledger, or with `false` when it has to be told again */
-  record(event: CommandEvent, kept?: (isKept: boolean) => void): void {
-    if (this.#closed) return kept?.(false);
-    // Nobody waits for progress to be kept.
+  /** @param onStored  called with `true` when the event is in the ledger, or with `false` when it has to be sent again */
+  record(event: CommandEvent, onStored?: (isStored: boolean) => void): void {
+    if (this.#isClosed) return onStored?.(false);
+    // Nobody waits for progress to be stored.
     if (event.kind === 'running') return this.#progress.report(event);
     if (event.kind === 'finished') this.#progress.flush(event);
-    this.#write(event, kept);
+    this.#write(event, onStored);
   }
 
-  #write(event: CommandEvent, kept: ((isKept: boolean) => void) | undefined): void {
-    if (this.#events.length >= MAX_EVENTS) return kept?.(false);
-    this.#events.push({ event, kept });
-    this.#recordIn(GATHER_MS);
+  #write(event: CommandEvent, onStored: ((isStored: boolean) => void) | undefined): void {
+    if (this.#events.length >= EVENTS_MAX) return onStored?.(false);
+    this.#events.push({ event, onStored });
+    this.#scheduleRecord(BATCH_MS);
   }
 
-  /** Writes what waits; nothing is taken any more. */
+  /** Records the remaining events and takes no more commands. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#progress.flushAll();
     clearInterval(this.#sweeper);
     clearTimeout(this.#takeTimer);
     clearTimeout(this.#recordTimer);
     await this.#taking;
     await this.#recording;
-    while (this.#events.length > 0 && (await this.#recordSome()));
-    for (const { kept } of this.#events.splice(0)) kept?.(false);
+    while (this.#events.length > 0 && (await this.#recordBatch()));
+    for (const { onStored } of this.#events.splice(0)) onStored?.(false);
   }
 
-  #takeIn(ms: number): void {
+  #scheduleTake(ms: number): void {
     this.#takeTimer ??= setTimeout(() => {
       this.#takeTimer = undefined;
       this.#taking ??= this.#take().finally(() => {
         this.#taking = undefined;
-        if (this.#awake.size > 0 && !this.#closed) this.#takeIn(GATHER_MS);
+        if (this.#awake.size > 0 && !this.#isClosed) this.#scheduleTake(BATCH_MS);
       });
     }, ms);
   }
 
   async #take(): Promise<void> {
-    const deviceIds = [...this.#awake].slice(0, CLAIMS_AT_ONCE);
+    const deviceIds = [...this.#awake].slice(0, CLAIMS_PER_BATCH);
     for (const id of deviceIds) this.#awake.delete(id);
     const claims = deviceIds.flatMap((deviceId) => {
       const actor = this.#registry.get(deviceId);
@@ -131,14 +130,14 @@ export class CommandDesk {
       const claim = { deviceId, epoch: actor.epoch, knowsLanes };
       return [this.#uncertain.has(deviceId) ? { ...claim, isUncertain: true } : claim];
     });
-    // A device that is not connected comes back under a later claim, by which it gets what was not sent.
+    // A device that is not connected returns under a later epoch, for which the ledger returns unsent commands anyway.
     for (const id of deviceIds) this.#uncertain.delete(id);
     if (claims.length === 0) return;
     try {
       const { dispatched, cancelled, changed } = await this.#ledger.take(claims);
-      // They are marked as dispatched: what is not sent now is sent no more on this connection.
+      // They are marked as dispatched: one that is not sent now is not sent again on this connection.
       for (const command of dispatched) {
-        this.#safely(() => this.#registry.get(command.deviceId)?.send(command));
+        this.#safely(() => this.#registry.get(command.deviceId)?.sendCommand(command));
       }
       for (const { id, deviceId } of cancelled) {
         this.#safely(() => this.#registry.get(deviceId)?.cancelCommand(id));
@@ -150,71 +149,71 @@ export class CommandDesk {
       for (const { deviceId } of claims) this.#uncertain.add(deviceId);
       clearTimeout(this.#takeTimer);
       this.#takeTimer = undefined;
-      if (!this.#closed) this.#takeIn(RETRY_MS);
+      if (!this.#isClosed) this.#scheduleTake(RETRY_MS);
     }
   }
 
-  #recordIn(ms: number): void {
+  #scheduleRecord(ms: number): void {
     this.#recordTimer ??= setTimeout(() => {
       this.#recordTimer = undefined;
-      this.#recording ??= this.#recordSome()
+      this.#recording ??= this.#recordBatch()
         .catch((error: unknown) => {
           this.#log.error({ err: error }, 'commands.recording_failed');
           return false;
         })
         .then((isWritten) => {
           this.#recording = undefined;
-          if (this.#events.length > 0 && !this.#closed) this.#recordIn(isWritten ? 0 : RETRY_MS);
+          if (this.#events.length > 0 && !this.#isClosed) this.#scheduleRecord(isWritten ? 0 : RETRY_MS);
         });
     }, ms);
   }
 
-  /** Writes the oldest events. False when the rest must wait, because the database is away. */
-  async #recordSome(): Promise<boolean> {
-    const batch = this.#events.slice(0, EVENTS_AT_ONCE);
+  /** Writes the oldest events. False when the rest has to wait because the database is unavailable. */
+  async #recordBatch(): Promise<boolean> {
+    const batch = this.#events.slice(0, EVENTS_PER_BATCH);
     const { written, refused, unwritten, failure } = await writeInParts(batch, async (part) => ({
       part,
       changed: await this.#ledger.record(part.map(({ event }) => event)),
     }));
-    const substitutes = refused.flatMap(({ record, error }) => this.#setAside(record, error));
+    const substitutes = refused.flatMap(({ record, error }) => this.#replaceRefused(record, error));
     this.#events.splice(0, batch.length, ...substitutes, ...unwritten);
     if (failure !== undefined) {
       this.#log.warn({ err: failure, waiting: this.#events.length }, 'commands.not_recorded');
     }
     for (const { part, changed } of written) {
       this.#safely(() => this.#changed(changed));
-      for (const waiting of part) this.#safely(() => this.#recorded(waiting));
+      for (const pending of part) this.#safely(() => this.#recorded(pending));
     }
     return failure === undefined;
   }
 
-  #recorded({ event, kept }: Waiting): void {
+  #recorded({ event, onStored }: PendingEvent): void {
     if (event.kind === 'finished') this.wake(event.deviceId);
-    if (event.kind === 'postponed') this.#later.add(event.deviceId);
-    kept?.(true);
+    if (event.kind === 'postponed') this.#postponed.add(event.deviceId);
+    onStored?.(true);
   }
 
   /**
-   * What the database refuses it would refuse again, however often the agent sends it: the command fails instead, and
-   * where even that is refused, its time-out ends it.
+   * The database would refuse the same event again however often the agent sent it, so the command fails instead. If that
+   * is refused as well, the command ends by its time-out.
    */
-  #setAside({ event, kept, isSubstitute }: Waiting, error: unknown): Waiting[] {
+  #replaceRefused({ event, onStored, isSubstitute }: PendingEvent, error: unknown): PendingEvent[] {
     const { id, deviceId, kind } = event;
     this.#log.error({ err: error, commandId: id, deviceId, kind }, 'commands.event_refused');
     this.#onRefused(1);
     if (kind === 'finished' && isSubstitute === undefined) {
-      return [{ event: { kind, id, deviceId, end: NOT_STORED }, kept, isSubstitute: true }];
+      return [{ event: { kind, id, deviceId, end: NOT_STORED }, onStored, isSubstitute: true }];
     }
-    this.#safely(() => kept?.(true));
+    this.#safely(() => onStored?.(true));
     return [];
   }
 
-  /** One that fails keeps the others from nothing. */
-  #safely(tell: () => void): void {
+  /** A callback that throws must not keep the others from being called. */
+  #safely(notify: () => void): void {
     try {
-      tell();
+      notify();
     } catch (error) {
-      this.#log.error({ err: error }, 'commands.not_told');
+      this.#log.error({ err: error }, 'commands.callback_failed');
     }
   }
 }

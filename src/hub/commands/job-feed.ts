@@ -1,23 +1,23 @@
 import type { Caller } from '../../platform/context.ts';
 import type { CommandStatus, JobOutput, JobsSubscribe, JobUpdate } from '../../protocol/index.ts';
-import type { JobChange } from '../ports.ts';
+import type { JobChange } from '../ports/command-ledger.ts';
 
-/** Progress of one job is told four times a second at most; its end at once. */
-const EVERY_MS = 250;
+/** Progress of one job is sent at most four times a second. Its end is sent at once. */
+const INTERVAL_MS = 250;
 
 const ENDS: readonly CommandStatus[] = ['succeeded', 'failed', 'cancelled', 'timed_out', 'expired'];
 
-/** Everybody who is in one of the rooms, at whichever node, is told once. */
+/** Sends to every client in one of the rooms, on whichever node it is, once. */
 export interface JobRooms {
   update(rooms: string[], job: JobUpdate): void;
   output(rooms: string[], output: JobOutput): void;
 }
 
-/** How work comes on, to whom it concerns. The latest state of a job wins. */
+/** Sends changes of jobs to the clients that may see them. Of several changes within the interval the latest is sent. */
 export class JobFeed {
   readonly #rooms: JobRooms;
-  /** Told within the present interval; what has come since waits. */
-  #told = new Set<string>();
+  /** Jobs that were sent within the current interval. Their later changes wait. */
+  #sent = new Set<string>();
   #waiting = new Map<string, JobChange>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -28,13 +28,13 @@ export class JobFeed {
   changed(jobs: readonly JobChange[]): void {
     for (const job of jobs) {
       const { id, state } = job.update;
-      if (this.#told.has(id) && !ENDS.includes(state)) this.#waiting.set(id, job);
+      if (this.#sent.has(id) && !ENDS.includes(state)) this.#waiting.set(id, job);
       else this.#send(job);
     }
-    if (this.#told.size > 0) this.#timer ??= setTimeout(() => this.#next(), EVERY_MS);
+    if (this.#sent.size > 0) this.#timer ??= setTimeout(() => this.#nextInterval(), INTERVAL_MS);
   }
 
-  /** @param deviceId  the device that said it: one that speaks of another's job is heard by nobody */
+  /** @param deviceId  the sender: output for a job of another device reaches no room */
   output(deviceId: string, output: JobOutput): void {
     this.#rooms.output([outputRoom(deviceId, output.id)], output);
   }
@@ -43,12 +43,12 @@ export class JobFeed {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#waiting.clear();
-    this.#told.clear();
+    this.#sent.clear();
   }
 
-  #next(): void {
+  #nextInterval(): void {
     this.#timer = undefined;
-    this.#told.clear();
+    this.#sent.clear();
     const waiting = [...this.#waiting.values()];
     this.changed(waiting);
   }
@@ -56,12 +56,12 @@ export class JobFeed {
   #send(job: JobChange): void {
     const { id } = job.update;
     this.#waiting.delete(id);
-    this.#told.add(id);
+    this.#sent.add(id);
     this.#rooms.update(roomsOf(job), job.update);
   }
 }
 
-const EVERYTHING = 'jobs';
+const ALL_JOBS = 'jobs';
 const partnerRoom = (id: string) => `jobs:partner:${id}`;
 const orgRoom = (id: string) => `jobs:org:${id}`;
 const deviceRoom = (id: string) => `jobs:device:${id}`;
@@ -69,13 +69,13 @@ const jobRoom = (id: string) => `jobs:job:${id}`;
 const outputRoom = (deviceId: string, jobId: string) => `output:${deviceId}:${jobId}`;
 
 function roomsOf({ update: { id, orgId, deviceId }, partnerId }: JobChange): string[] {
-  const rooms = [EVERYTHING, partnerRoom(partnerId), orgRoom(orgId), jobRoom(id)];
+  const rooms = [ALL_JOBS, partnerRoom(partnerId), orgRoom(orgId), jobRoom(id)];
   return deviceId === undefined ? rooms : [...rooms, deviceRoom(deviceId)];
 }
 
 /**
- * Where a subscriber listens.
- * @param named  the job that was asked for by its id, and found to be the caller's to see
+ * The rooms that a subscriber joins.
+ * @param named  the job that the subscription names by its id, if the caller may see it
  */
 export function roomsFor(
   caller: Caller,
@@ -88,7 +88,7 @@ export function roomsFor(
   }
   if (deviceId !== undefined) return [deviceRoom(deviceId)];
   if (orgId !== undefined) return [orgRoom(orgId)];
-  if (caller.scope === 'system') return [EVERYTHING];
+  if (caller.scope === 'system') return [ALL_JOBS];
   if (caller.orgAccess === 'all' && caller.partnerId !== null) return [partnerRoom(caller.partnerId)];
   return caller.orgIds.map(orgRoom);
 }

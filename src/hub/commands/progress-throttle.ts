@@ -1,4 +1,4 @@
-import type { CommandEvent } from '../ports.ts';
+import type { CommandEvent } from '../ports/command-ledger.ts';
 
 type ProgressEvent = Extract<CommandEvent, { kind: 'running' }>;
 

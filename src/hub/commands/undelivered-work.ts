@@ -1,10 +1,10 @@
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
-import type { CommandLedger } from '../ports.ts';
+import type { CommandLedger } from '../ports/command-ledger.ts';
 
-/** How often every node looks, at the earliest; each time up to twice as long, so that nodes do not all look at once. */
+/** The shortest time between two scans. Each pause is up to twice as long, so that nodes do not scan together. */
 const EVERY_MS = 10_000;
-const DEVICES_AT_ONCE = 1000;
+const DEVICES_PER_READ = 1000;
 
 interface Parts {
   ledger: Pick<CommandLedger, 'undelivered'>;
@@ -15,14 +15,14 @@ interface Parts {
 }
 
 /**
- * Finds work in the ledger whose device is connected here but was never told of it: the node that took the command may
- * have died before it could tell, or had no Redis. Normally a notice brings each command to its device at once; this
- * makes sure that a lost notice delays a command and does not lose it.
+ * Finds undelivered commands whose device is connected to this node. The node that accepted the command may have failed
+ * before it could notify this one, or Redis may have been unavailable. Normally a notice brings each command to its
+ * device at once; the scan makes sure that a lost notice delays a command and does not lose it.
  */
-export class OverlookedWork {
+export class UndeliveredWork {
   readonly #parts: Parts;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #scanning: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -30,40 +30,40 @@ export class OverlookedWork {
     this.#schedule();
   }
 
-  /** Looks now, unless it is looking already. */
-  async look(): Promise<void> {
+  /** Scans now. A scan that is under way is not repeated. */
+  async scan(): Promise<void> {
     if (this.#isClosed) return;
-    this.#looking ??= this.#lookThrough().finally(() => (this.#looking = undefined));
-    await this.#looking;
+    this.#scanning ??= this.#scanAll().finally(() => (this.#scanning = undefined));
+    await this.#scanning;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#scanning;
   }
 
   #schedule(): void {
     const everyMs = this.#parts.everyMs ?? EVERY_MS;
     this.#timer = setTimeout(
-      () => void this.look().then(() => this.#isClosed || this.#schedule()),
+      () => void this.scan().then(() => this.#isClosed || this.#schedule()),
       everyMs * (1 + Math.random()),
     ).unref();
   }
 
-  async #lookThrough(): Promise<void> {
+  async #scanAll(): Promise<void> {
     const { ledger, registry, wake, log } = this.#parts;
     let after: string | undefined;
     try {
       while (!this.#isClosed && registry.size > 0) {
-        const deviceIds = await ledger.undelivered(after, DEVICES_AT_ONCE);
+        const deviceIds = await ledger.undelivered(after, DEVICES_PER_READ);
         for (const deviceId of deviceIds) if (registry.get(deviceId)?.isConnected === true) wake(deviceId);
-        if (deviceIds.length < DEVICES_AT_ONCE) return;
+        if (deviceIds.length < DEVICES_PER_READ) return;
         after = deviceIds.at(-1);
       }
     } catch (error) {
-      // The next look comes by itself.
-      log.warn({ err: error }, 'commands.overlooked_work_not_read');
+      // The next scan follows in any case.
+      log.warn({ err: error }, 'commands.undelivered_work_not_read');
     }
   }
 }

@@ -5,9 +5,9 @@ import type { RedisConnection } from '../../platform/cluster/redis.ts';
 import { JobOutput, JobUpdate } from '../../protocol/index.ts';
 
 /**
- * Fan-out to the dashboards of all nodes over Socket.IO's own adapter. As it comes, one malformed publish ends the
- * process, and so does a publish while Redis is away; so it sees Redis through these two, which carry broadcasts that
- * nobody acknowledges, and nothing else.
+ * Sends to the dashboards of all nodes through Socket.IO's Redis adapter. Used directly, one malformed message or one
+ * publish while Redis is unavailable ends the process. So the adapter gets two small substitutes for its Redis clients,
+ * which pass on unacknowledged broadcasts and nothing else.
  */
 export function joinDashboards(
   namespace: Namespace,
@@ -21,11 +21,11 @@ export function joinDashboards(
     key: 'muster:dashboards',
     parser: { encode: JSON.stringify, decode: (frame: Buffer) => readFrame(frame, onRefused) },
   });
-  // Of this namespace alone: agents are not reached by rooms.
+  // For this namespace only: agents are not addressed through rooms.
   namespace.adapter = adapter(namespace) satisfies RedisAdapter;
 }
 
-/** What is not read is told to the clients of the other nodes by nobody: they see the next state, or subscribe again. */
+/** A lost broadcast is not repeated: clients of other nodes see the next state or subscribe again. */
 function publisher({ client }: RedisConnection) {
   return {
     publish: (channel: string, frame: string) => void client.publish(channel, frame).catch(() => 0),
@@ -39,7 +39,7 @@ type Listener = (...frame: unknown[]) => void;
 function listener({ client }: RedisConnection) {
   let patterns: string[] = [];
   const listen = () => {
-    // Where Redis is away, again when it is there.
+    // If Redis is unavailable, `ready` calls this again.
     if (patterns.length > 0) void client.psubscribe(...patterns).catch(() => 0);
   };
   client.on('ready', listen);
@@ -53,7 +53,7 @@ function listener({ client }: RedisConnection) {
       client.off('ready', listen);
       void client.punsubscribe(pattern).catch(() => 0);
     },
-    // Channels of requests that wait for every node.
+    // These are for requests that wait for every node, which are not used.
     subscribe() {},
     unsubscribe() {},
     on(event: string, heard: Listener) {
@@ -67,7 +67,7 @@ function listener({ client }: RedisConnection) {
 
 const MAX_FRAME_BYTES = 500_000;
 
-/** `[sender, packet, where to]`, as the adapter writes it, with our two events and no other. */
+/** `[sender, packet, recipients]` in the adapter's format, restricted to the two events that are used. */
 const Frame = z.tuple([
   z.string(),
   z.object({
@@ -85,8 +85,8 @@ const Frame = z.tuple([
   }),
 ]);
 
-/** What the adapter passes over: a frame without a packet. */
-const NOTHING = ['', undefined, {}];
+/** A frame without a packet, which the adapter ignores. */
+const IGNORED = ['', undefined, {}];
 
 function readFrame(frame: Buffer, onRefused: () => void): unknown {
   if (frame.length <= MAX_FRAME_BYTES) {
@@ -98,5 +98,5 @@ function readFrame(frame: Buffer, onRefused: () => void): unknown {
     }
   }
   onRefused();
-  return NOTHING;
+  return IGNORED;
 }

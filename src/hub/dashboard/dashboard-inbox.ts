@@ -4,15 +4,15 @@ import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { MessageBudget } from './dashboard-limits.ts';
 
-/** So many messages in a row that cannot be read, or come too fast, end the connection. */
+/** This many refused messages in a row end the connection. */
 const MAX_REFUSED_IN_A_ROW = 50;
-/** What a client has sent is repeated in an error only so far. */
+/** Limits how much of a client's message an error repeats. */
 const MAX_MESSAGE_CHARS = 500;
 
 type Events = typeof DASHBOARD_EVENTS;
 export type DashboardEvent = keyof Events;
 
-/** What is done with each message, as its schema has parsed it, and what it is acknowledged with. */
+/** Handles each parsed message and returns its acknowledgement. */
 export type Handlers = { [E in DashboardEvent]: (message: z.output<Events[E]>) => Promise<object> };
 
 interface Parts {
@@ -23,7 +23,7 @@ interface Parts {
   onTooMany: () => void;
 }
 
-/** The messages of one dashboard connection: each is parsed by the schema of its event, and acknowledged once. */
+/** Receives the messages of one dashboard connection. Each is parsed by the schema of its event and acknowledged once. */
 export class DashboardInbox {
   readonly #parts: Parts;
   readonly #budget = new MessageBudget();
@@ -33,7 +33,7 @@ export class DashboardInbox {
     this.#parts = parts;
   }
 
-  /** An event as Socket.IO hands it on. The client may have left out the payload, or the acknowledgement. */
+  /** Receives an event from Socket.IO. The client may have left out the payload or the acknowledgement. */
   receive(event: string, args: readonly unknown[]): void {
     const last = args.at(-1);
     const answer = typeof last === 'function' ? (last as (value: unknown) => void) : () => {};
@@ -55,7 +55,7 @@ export class DashboardInbox {
           this.#parts.log.error({ err: error, socketEvent: event }, 'hub.dashboard_event_failed');
         }
         answer(errorAck(error));
-        // Conditions are parsed by the feature that knows them.
+        // Conditions are parsed by the feature that defines them, so invalid ones are found only here.
         if (error instanceof AppError && error.code === 'validation_failed') this.#refuse();
         else this.#refusedInARow = 0;
       },

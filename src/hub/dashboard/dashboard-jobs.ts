@@ -2,21 +2,21 @@ import { AppError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/context.ts';
 import type { JobsSnapshot, JobsSubscribe } from '../../protocol/index.ts';
 import { roomsFor } from '../commands/job-feed.ts';
-import type { CommandLedger } from '../ports.ts';
+import type { CommandLedger } from '../ports/command-ledger.ts';
 
-const MAX_FOLLOWED = 20;
+const MAX_SUBSCRIPTIONS = 20;
 
-/** A client's membership of rooms, as Socket.IO keeps it. */
+/** The rooms of a client in Socket.IO. */
 export interface RoomMember {
   join(rooms: string[]): Promise<void> | void;
   leave(room: string): Promise<void> | void;
 }
 
-/** What one client follows of long work. */
+/** The job subscriptions of one client. */
 export class DashboardJobs {
   readonly #client: RoomMember;
   readonly #ledger: Pick<CommandLedger, 'jobs'>;
-  readonly #followed = new Map<string, { filter: JobsSubscribe; rooms: string[] }>();
+  readonly #subscriptions = new Map<string, { filter: JobsSubscribe; rooms: string[] }>();
 
   constructor(client: RoomMember, { ledger }: { ledger: Pick<CommandLedger, 'jobs'> }) {
     this.#client = client;
@@ -25,28 +25,31 @@ export class DashboardJobs {
 
   async subscribe(caller: Caller, filter: JobsSubscribe): Promise<JobsSnapshot> {
     const key = JSON.stringify(filter);
-    if (!this.#followed.has(key) && this.#followed.size >= MAX_FOLLOWED) {
-      throw new AppError('rate_limited', `At most ${MAX_FOLLOWED} subscriptions to jobs a connection.`);
+    if (!this.#subscriptions.has(key) && this.#subscriptions.size >= MAX_SUBSCRIPTIONS) {
+      throw new AppError(
+        'rate_limited',
+        `A connection may have at most ${MAX_SUBSCRIPTIONS} job subscriptions.`,
+      );
     }
-    // Whether it is the caller's to see; then the rooms; then what is in them, so that nothing falls between.
+    // The first read checks access. The second follows the join, so that no change is lost between the two.
     const [named] = await this.#ledger.jobs(caller, filter);
     const rooms = roomsFor(caller, filter, named);
-    this.#followed.set(key, { filter, rooms });
+    this.#subscriptions.set(key, { filter, rooms });
     await this.#client.join(rooms);
     return { ok: true, jobs: await this.#ledger.jobs(caller, filter) };
   }
 
   async unsubscribe(filter: JobsSubscribe): Promise<void> {
     const key = JSON.stringify(filter);
-    const left = this.#followed.get(key)?.rooms ?? [];
-    this.#followed.delete(key);
-    const kept = new Set([...this.#followed.values()].flatMap(({ rooms }) => rooms));
+    const left = this.#subscriptions.get(key)?.rooms ?? [];
+    this.#subscriptions.delete(key);
+    const kept = new Set([...this.#subscriptions.values()].flatMap(({ rooms }) => rooms));
     for (const room of left) if (!kept.has(room)) await this.#client.leave(room);
   }
 
-  /** Leaves the rooms of what the caller may not see any more. */
+  /** Ends subscriptions to jobs that the caller may no longer see. */
   async recheck(caller: Caller): Promise<void> {
-    for (const { filter } of this.#followed.values()) {
+    for (const { filter } of this.#subscriptions.values()) {
       try {
         await this.#ledger.jobs(caller, filter);
       } catch (error) {

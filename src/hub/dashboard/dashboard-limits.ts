@@ -1,6 +1,6 @@
 import { AppError } from '../../platform/errors.ts';
 
-/** What one person, or one address, may hold open on this node at once. */
+/** What one person or one address may have open on this node at the same time. */
 export interface DashboardLimits {
   connectionsPerPerson: number;
   connectionsPerAddress: number;
@@ -10,14 +10,14 @@ export interface DashboardLimits {
 
 export const DASHBOARD_LIMITS: DashboardLimits = {
   connectionsPerPerson: 50,
-  // A whole company may come from one address, or be behind a proxy that nobody has configured.
+  // A whole company may use one address, or a proxy that is not configured as trusted.
   connectionsPerAddress: 1000,
   subscriptionsPerPerson: 100,
   queriesPerPerson: 32,
 };
 
-/** Things of one kind that are open at once, counted by who holds them. */
-export class HeldPlaces {
+/** Limits how many things of one kind each holder has open. */
+export class Quota {
   readonly #held = new Map<string, number>();
   readonly #most: number;
   readonly #refusal: string;
@@ -27,8 +27,8 @@ export class HeldPlaces {
     this.#refusal = refusal;
   }
 
-  /** Takes one place, and answers what gives it back. Throws `rate_limited` where all are taken. */
-  take(holder: string): () => void {
+  /** Counts one more and returns the function that releases it. Throws `rate_limited` at the limit. */
+  acquire(holder: string): () => void {
     const held = this.#held.get(holder) ?? 0;
     if (held >= this.#most) throw new AppError('rate_limited', this.#refusal);
     this.#held.set(holder, held + 1);
@@ -43,57 +43,57 @@ export class HeldPlaces {
   }
 }
 
-/** The places of all dashboards of this node. An API key counts as the person who made it. */
-export class DashboardPlaces {
-  readonly connections: HeldPlaces;
-  readonly addresses: HeldPlaces;
-  readonly subscriptions: HeldPlaces;
-  readonly queries: HeldPlaces;
+/** The quotas of all dashboards of this node. An API key counts as the person who created it. */
+export class DashboardQuotas {
+  readonly connections: Quota;
+  readonly addresses: Quota;
+  readonly subscriptions: Quota;
+  readonly queries: Quota;
 
   constructor(limits: Partial<DashboardLimits> = {}) {
     const most = { ...DASHBOARD_LIMITS, ...limits };
-    this.connections = new HeldPlaces(
+    this.connections = new Quota(
       most.connectionsPerPerson,
       `A person may have ${most.connectionsPerPerson} connections at once.`,
     );
-    this.addresses = new HeldPlaces(
+    this.addresses = new Quota(
       most.connectionsPerAddress,
       `One address may have ${most.connectionsPerAddress} connections at once.`,
     );
-    this.subscriptions = new HeldPlaces(
+    this.subscriptions = new Quota(
       most.subscriptionsPerPerson,
       `A person may have ${most.subscriptionsPerPerson} subscriptions at once.`,
     );
-    this.queries = new HeldPlaces(
+    this.queries = new Quota(
       most.queriesPerPerson,
       `A person may have ${most.queriesPerPerson} live queries at once.`,
     );
   }
 }
 
-/** So many messages may come at once, and so many a second after that. */
-const MESSAGES_AT_ONCE = 100;
-const MESSAGES_A_SECOND = 20;
+/** A token bucket: the burst, and the sustained rate. */
+const MESSAGE_BURST = 100;
+const MESSAGES_PER_SECOND = 20;
 
-/** How many messages a connection may still send. */
+/** Limits the messages of one connection. */
 export class MessageBudget {
   readonly #now: () => number;
-  #left = MESSAGES_AT_ONCE;
+  #left = MESSAGE_BURST;
   #at: number;
 
-  /** @param now  in milliseconds that only go forward */
+  /** @param now  a monotonic clock in milliseconds */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
     this.#at = now();
   }
 
-  /** Takes one message. Throws `rate_limited` where there is none left. */
+  /** Counts one message. Throws `rate_limited` over the limit. */
   take(): void {
     const now = this.#now();
-    this.#left = Math.min(MESSAGES_AT_ONCE, this.#left + ((now - this.#at) / 1000) * MESSAGES_A_SECOND);
+    this.#left = Math.min(MESSAGE_BURST, this.#left + ((now - this.#at) / 1000) * MESSAGES_PER_SECOND);
     this.#at = now;
     if (this.#left < 1) {
-      throw new AppError('rate_limited', `A connection may send ${MESSAGES_A_SECOND} messages a second.`, {
+      throw new AppError('rate_limited', `A connection may send ${MESSAGES_PER_SECOND} messages a second.`, {
         retryAfterMs: 1000,
       });
     }

@@ -11,22 +11,23 @@ import {
   QUERY_MAX_DEVICES,
   type QueryStarted,
 } from '../../protocol/index.ts';
-import { type Ask, inTimeToAsk, leftToAsk } from '../device/live-query.ts';
-import { queryFleet, pageOfNewest, type AskDevice } from './fleet-query.ts';
-import type { HeldPlaces } from './dashboard-limits.ts';
-import type { DeviceStore, LogRead, LogReads } from '../ports.ts';
+import { type RunLiveQuery, withinQueryTimeout, remainingQueryMs } from '../device/live-query.ts';
+import { queryFleet, pageOfNewest, type QueryDevice } from './fleet-query.ts';
+import type { Quota } from './dashboard-limits.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
+import type { LogRead, LogReads } from '../ports/people.ts';
 
 const MAX_QUERIES = 8;
 
-/** What a connection of a person has to offer for streamed answers. */
+/** The connection of a client, as its live queries use it. */
 export interface QueryClient {
-  /** Where the connection comes from. */
+  /** The origin of the connection, for the audit trail. */
   client(): ClientInfo;
   rows(message: EventLogsRows): void;
   end(message: EventLogsEnd): void;
-  /** Resolves when it has taken most of what it was sent. */
+  /** Resolves when the client has taken most of what it was sent. */
   ready(): Promise<void>;
-  /** Whether it takes nothing any more. */
+  /** Whether the client has stopped reading. */
   isStuck(): boolean;
 }
 
@@ -34,16 +35,16 @@ type Message<E extends keyof typeof DASHBOARD_EVENTS> = z.output<(typeof DASHBOA
 
 interface Parts {
   store: DeviceStore;
-  ask: Ask;
+  query: RunLiveQuery;
   logReads: LogReads | undefined;
   log: Logger;
-  places: { queries: HeldPlaces };
+  quotas: { queries: Quota };
 }
 
 interface OpenQuery {
   controller: AbortController;
-  /** The devices that were asked; empty until it is known which may be. */
-  asked: readonly string[];
+  /** The devices that are queried. Empty until it is known which ones the caller may query. */
+  deviceIds: readonly string[];
 }
 
 /** The live queries of one dashboard connection. They end with it. */
@@ -65,11 +66,11 @@ export class DashboardQueries {
     const arrivedAt = performance.now();
     let timeoutMs: number | undefined;
     return this.#start(read, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
-      this.#parts.ask(deviceId, {
+      this.#parts.query(deviceId, {
         type: 'eventlogs.query',
         payload,
-        // What was waited for before the first device was asked counts; where many are asked, each has its own turn.
-        timeoutMs: (timeoutMs ??= leftToAsk(arrivedAt)),
+        // The wait before the first device counts. Each device has this limit for itself, because they are queried in turn.
+        timeoutMs: (timeoutMs ??= remainingQueryMs(arrivedAt)),
         maxRows: message.limit,
         onRows,
         signal,
@@ -79,7 +80,7 @@ export class DashboardQueries {
 
   async tail(caller: Caller, { deviceId, ...payload }: Message<'eventlogs:tail'>): Promise<QueryStarted> {
     return this.#start({ caller, how: 'tail', conditions: payload }, [deviceId], (id, onRows, signal) =>
-      this.#parts.ask(id, { type: 'eventlogs.tail', payload, onRows, signal }),
+      this.#parts.query(id, { type: 'eventlogs.tail', payload, onRows, signal }),
     );
   }
 
@@ -87,15 +88,15 @@ export class DashboardQueries {
     this.#open.get(queryId)?.controller.abort();
   }
 
-  /** Cancels what asks a device that may not be asked any more. */
+  /** Cancels queries to devices that the caller may no longer query. */
   async recheck(caller: Caller): Promise<void> {
     const open = [...this.#open.values()];
-    const asked = new Set(open.flatMap((query) => query.asked));
-    if (asked.size === 0) return;
-    const askable = await this.#parts.store.askable(caller, [...asked]);
+    const queried = new Set(open.flatMap(({ deviceIds }) => deviceIds));
+    if (queried.size === 0) return;
+    const askable = await this.#parts.store.askable(caller, [...queried]);
     for (const query of open) {
       const isRefused = (id: string) => !askable.has(id) || askable.get(id)?.refusal !== undefined;
-      if (query.asked.some(isRefused)) query.controller.abort();
+      if (query.deviceIds.some(isRefused)) query.controller.abort();
     }
   }
 
@@ -103,25 +104,25 @@ export class DashboardQueries {
     for (const { controller } of this.#open.values()) controller.abort();
   }
 
-  /** @param devices  their ids, or the saved filter that finds them */
+  /** @param devices  the ids of devices, or the id of a saved filter */
   async #start(
     read: Pick<LogRead, 'caller' | 'how' | 'conditions'>,
     devices: readonly string[] | string,
-    ask: AskDevice,
+    queryDevice: QueryDevice,
   ): Promise<QueryStarted> {
     const { caller } = read;
     if (this.#open.size >= MAX_QUERIES) {
-      throw new AppError('rate_limited', `At most ${MAX_QUERIES} live queries a connection.`);
+      throw new AppError('rate_limited', `A connection may have at most ${MAX_QUERIES} live queries.`);
     }
-    const giveBack = this.#parts.places.queries.take(caller.userId);
+    const release = this.#parts.quotas.queries.acquire(caller.userId);
     const queryId = newId();
     const controller = new AbortController();
-    // Every device that is asked listens to it.
+    // Every queried device adds a listener.
     setMaxListeners(0, controller.signal);
-    const query: OpenQuery = { controller, asked: [] };
+    const query: OpenQuery = { controller, deviceIds: [] };
     this.#open.set(queryId, query);
     const onOver = () => {
-      giveBack();
+      release();
       this.#open.delete(queryId);
     };
     try {
@@ -129,21 +130,21 @@ export class DashboardQueries {
       const arrivedAt = performance.now();
       const deviceIds =
         typeof devices === 'string'
-          ? await inTimeToAsk(arrivedAt, store.found(caller, devices, QUERY_MAX_DEVICES))
+          ? await withinQueryTimeout(arrivedAt, store.found(caller, devices, QUERY_MAX_DEVICES))
           : devices;
-      const askable = await inTimeToAsk(arrivedAt, store.askable(caller, deviceIds));
+      const askable = await withinQueryTimeout(arrivedAt, store.askable(caller, deviceIds));
       const refusals = new Map<string, string>();
       for (const deviceId of deviceIds) {
         const refusal = askable.has(deviceId) ? askable.get(deviceId)?.refusal : 'Device not found';
         if (refusal !== undefined) refusals.set(deviceId, refusal);
       }
-      query.asked = deviceIds.filter((id) => !refusals.has(id));
-      if (logReads !== undefined && query.asked.length > 0) {
+      query.deviceIds = deviceIds.filter((id) => !refusals.has(id));
+      if (logReads !== undefined && query.deviceIds.length > 0) {
         const client = this.#client.client();
-        logReads.record({ ...read, client, deviceIds: query.asked });
+        logReads.record({ ...read, client, deviceIds: query.deviceIds });
       }
-      // Behind the answer that tells the client the id.
-      setImmediate(() => this.#run(queryId, deviceIds, refusals, ask, controller, onOver));
+      // The answer with the id of the query goes first.
+      setImmediate(() => this.#run(queryId, deviceIds, refusals, queryDevice, controller, onOver));
       return { ok: true, queryId };
     } catch (error) {
       onOver();
@@ -155,18 +156,18 @@ export class DashboardQueries {
     queryId: string,
     deviceIds: readonly string[],
     refusals: ReadonlyMap<string, string>,
-    ask: AskDevice,
+    queryDevice: QueryDevice,
     controller: AbortController,
     onOver: () => void,
   ): void {
     const onRows: Parameters<typeof queryFleet>[0]['onRows'] = (deviceId, rows) => {
       if (controller.signal.aborted) return;
-      // What it does not take would wait here in memory.
+      // Rows that the client does not take would wait here in memory.
       if (this.#client.isStuck()) controller.abort();
       else this.#client.rows({ queryId, deviceId, rows });
     };
     const ready = () => this.#client.ready();
-    queryFleet({ deviceIds, refusals, ready, ask, onRows, signal: controller.signal })
+    queryFleet({ deviceIds, refusals, ready, queryDevice, onRows, signal: controller.signal })
       .then((outcomes) => this.#client.end({ queryId, outcomes }))
       .catch((error: unknown) => this.#parts.log.error({ err: error, queryId }, 'hub.fleet_query_failed'))
       .finally(onOver);

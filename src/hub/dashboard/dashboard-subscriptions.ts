@@ -9,12 +9,12 @@ import type {
 } from '../../protocol/index.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import { errorAck } from './dashboard-inbox.ts';
-import type { HeldPlaces } from './dashboard-limits.ts';
+import type { Quota } from './dashboard-limits.ts';
 import { deltaEvent } from '../subscriptions/delta-event.ts';
 import { type PageReader, storedPages } from '../subscriptions/device-pages.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
-import type { PacedClient } from '../sockets/flow-controlled-client.ts';
-import type { DeviceStore } from '../ports.ts';
+import type { FlowControlledClient } from '../sockets/flow-controlled-client.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
 import { Subscription } from '../subscriptions/subscription.ts';
 
 const MAX_SUBSCRIPTIONS = 20;
@@ -22,67 +22,67 @@ const MAX_SUBSCRIPTIONS = 20;
 export interface SubscriptionParts {
   store: DeviceStore;
   feed: DashboardFeed;
-  /** The device as it was read, with what is known live laid over it. */
+  /** Adds the live state to a device that was read from the database. */
   latest: (device: DeviceSummary) => DeviceSummary;
   live: LiveFilters | undefined;
-  places: { subscriptions: HeldPlaces };
+  quotas: { subscriptions: Quota };
 }
 
-/** What a connection offers for live device lists. */
+/** The connection of a client, as its live device lists use it. */
 export interface SubscriptionClient {
-  pace: PacedClient;
+  client: FlowControlledClient;
   ended(message: DevicesEnded): void;
 }
 
 /** The live device lists of one dashboard connection. They end with it. */
 export class DashboardSubscriptions {
   readonly #open = new Map<string, { subscription: Subscription; end: () => void }>();
-  readonly #client: SubscriptionClient;
+  readonly #connection: SubscriptionClient;
   readonly #parts: SubscriptionParts;
 
-  constructor(client: SubscriptionClient, parts: SubscriptionParts) {
-    this.#client = client;
+  constructor(connection: SubscriptionClient, parts: SubscriptionParts) {
+    this.#connection = connection;
     this.#parts = parts;
   }
 
-  /** Called on a connection that is open: what is awaited in here may outlive it, and is then of no effect. */
+  /** The connection must be open. If it ends while this waits, the result has no effect. */
   async subscribe(caller: Caller, filter: DevicesSubscribe): Promise<DevicesSnapshot> {
-    const { feed, latest, store, places } = this.#parts;
+    const { feed, latest, store, quotas } = this.#parts;
     if (this.#open.size >= MAX_SUBSCRIPTIONS) {
-      throw new AppError('rate_limited', `At most ${MAX_SUBSCRIPTIONS} subscriptions a connection.`);
+      throw new AppError('rate_limited', `A connection may have at most ${MAX_SUBSCRIPTIONS} subscriptions.`);
     }
     const isFiltered = filter.filterId !== undefined || filter.conditions !== undefined;
     const live = isFiltered ? liveFilters(this.#parts.live) : undefined;
-    const { pace } = this.#client;
-    const send = (delta: DevicesDelta) => pace.emitJson(deltaEvent(delta));
+    const { client } = this.#connection;
+    const send = (delta: DevicesDelta) => client.emitJson(deltaEvent(delta));
     const pages = (): PageReader =>
       live?.pages(subscription) ?? storedPages(store, latest, { caller, filter });
     const onUnreadable = (error: unknown) => {
-      // Its organization, for one, is gone: the client hears so, and its other lists go on.
-      if (error instanceof AppError && error.code !== 'unavailable') over(error);
-      else pace.cutOff();
+      // For example, its organization was deleted: the client is notified, and its other lists continue.
+      if (error instanceof AppError && error.code !== 'unavailable') endWith(error);
+      else client.cutOff();
     };
-    const giveBack = places.subscriptions.take(caller.userId);
-    const subscription = new Subscription({ caller, filter, send, pace, pages, onUnreadable });
+    const release = quotas.subscriptions.acquire(caller.userId);
+    const subscription = new Subscription({ caller, filter, send, flow: client, pages, onUnreadable });
     let reason: AppError | undefined;
     let isShown = false;
     const end = () => {
-      giveBack();
+      release();
       this.#open.delete(subscription.id);
       feed.remove(subscription);
     };
-    const over = (why: AppError) => {
+    const endWith = (why: AppError) => {
       reason = why;
       end();
       if (!isShown) return;
       const { code, message } = errorAck(why).error;
-      this.#client.ended({ subscriptionId: subscription.id, code, message });
+      this.#connection.ended({ subscriptionId: subscription.id, code, message });
     };
-    // Before the first state is read, so that nothing falls between the two.
+    // This comes before the first read, so that no change is lost between the two.
     this.#open.set(subscription.id, { subscription, end });
     feed.add(subscription);
     try {
-      await live?.follow(subscription, over);
+      await live?.follow(subscription, endWith);
       const first = await subscription.begin();
       if (reason !== undefined) throw reason;
       isShown = true;
@@ -97,7 +97,7 @@ export class DashboardSubscriptions {
     this.#open.get(subscriptionId)?.end();
   }
 
-  /** What the caller sees may be something else now, though by the same rights. */
+  /** The caller may see other devices now, with the same rights. */
   reread(): void {
     for (const { subscription } of this.#open.values()) subscription.reread();
   }
@@ -108,6 +108,6 @@ export class DashboardSubscriptions {
 }
 
 function liveFilters(live: LiveFilters | undefined): LiveFilters {
-  if (live === undefined) throw new AppError('unavailable', 'Filters are not followed here.');
+  if (live === undefined) throw new AppError('unavailable', 'Live filters are not available on this server.');
   return live;
 }

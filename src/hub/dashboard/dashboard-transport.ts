@@ -11,19 +11,21 @@ import { holds } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { clientAddress, countedNetwork, type ProxyTrust } from '../../platform/http/client-address.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { Ask } from '../device/live-query.ts';
+import type { RunLiveQuery } from '../device/live-query.ts';
 import type { DashboardAccess } from '../access/dashboard-access.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import { DashboardInbox, errorAck } from './dashboard-inbox.ts';
 import { DashboardJobs } from './dashboard-jobs.ts';
-import type { DashboardPlaces } from './dashboard-limits.ts';
+import type { DashboardQuotas } from './dashboard-limits.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
 import { DashboardSubscriptions } from './dashboard-subscriptions.ts';
-import { isBare } from '../sockets/release-handshake.ts';
+import { isHandshakeReleased } from '../sockets/release-handshake.ts';
 import type { JobRooms } from '../commands/job-feed.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
-import { type Pace, PacedClient } from '../sockets/flow-controlled-client.ts';
-import type { CommandLedger, DeviceStore, LogReads, People } from '../ports.ts';
+import { type FlowControl, FlowControlledClient } from '../sockets/flow-controlled-client.ts';
+import type { CommandLedger } from '../ports/command-ledger.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
+import type { LogReads, People } from '../ports/people.ts';
 
 interface SocketData {
   caller: Caller;
@@ -38,28 +40,39 @@ interface Parts {
   proxyTrust: ProxyTrust;
   store: DeviceStore;
   feed: DashboardFeed;
-  /** The device as it was read, with what is known live laid over it. */
+  /** Adds the live state to a device that was read from the database. */
   latest: (device: DeviceSummary) => DeviceSummary;
   live: LiveFilters | undefined;
   ledger: CommandLedger;
-  ask: Ask;
+  query: RunLiveQuery;
   logReads: LogReads | undefined;
   log: Logger;
   access: DashboardAccess;
-  places: DashboardPlaces;
-  /** Makes one of the rooms of all nodes. */
-  joinOthers?: (namespace: DashboardNamespace) => void;
-  /** A client did not read, and was cut off. */
+  quotas: DashboardQuotas;
+  /** A client was disconnected because it did not read what it was sent. */
   onCutOff: () => void;
+  /** A message was refused. */
   onRefused: () => void;
-  /** How long it may read nothing (default 20 s). */
+  /** How long a client may read nothing (default 20 s). */
   patienceMs?: number;
 }
 
-/** The only place where people meet Socket.IO: who connects, and what their connection is made of. */
-export function serveDashboards(io: Server, parts: Parts): JobRooms {
+/** @param join  connects the rooms of all nodes */
+export function openDashboardNamespace(
+  io: Server,
+  join: ((namespace: DashboardNamespace) => void) | undefined,
+): { namespace: DashboardNamespace; jobRooms: JobRooms } {
   const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
-  parts.joinOthers?.(namespace);
+  join?.(namespace);
+  const jobRooms: JobRooms = {
+    update: (rooms, job) => void namespace.to(rooms).emit('job:update', job),
+    output: (rooms, output) => void namespace.to(rooms).emit('job:output', output),
+  };
+  return { namespace, jobRooms };
+}
+
+/** Serves dashboards on their namespace: authenticates each connection and builds its parts. */
+export function serveDashboards(namespace: DashboardNamespace, parts: Parts): void {
   namespace.use((socket: DashboardSocket, next) => {
     admit(socket, parts).then(
       (data) => {
@@ -70,24 +83,20 @@ export function serveDashboards(io: Server, parts: Parts): JobRooms {
     );
   });
   namespace.on('connection', (socket: DashboardSocket) => serve(socket, parts));
-  return {
-    update: (rooms, job) => void namespace.to(rooms).emit('job:update', job),
-    output: (rooms, output) => void namespace.to(rooms).emit('job:output', output),
-  };
 }
 
-async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Parts): Promise<SocketData> {
-  // An agent's: it has forgotten where it came from, which counts for a person.
-  if (isBare(socket)) {
-    throw new AppError('forbidden', "This connection is an agent's. Open another one.");
+async function admit(socket: DashboardSocket, { people, proxyTrust, quotas }: Parts): Promise<SocketData> {
+  // The connection serves an agent: its handshake was released, and with it the address that a person's limits need.
+  if (isHandshakeReleased(socket)) {
+    throw new AppError('forbidden', 'This connection belongs to an agent. Open another one.');
   }
   const handshake = DashboardHandshake.safeParse(socket.handshake.auth);
   if (!handshake.success) throw new AppError('unauthenticated', 'Send an access token as auth.token.');
   const client = clientOf(socket, proxyTrust);
   const authenticate = () => people.authenticate(handshake.data.token, client);
-  const held = [places.addresses.take(countedNetwork(client))];
+  const held = [quotas.addresses.acquire(countedNetwork(client))];
   const leave = () => {
-    for (const giveBack of held) giveBack();
+    for (const release of held) release();
   };
   try {
     const caller = await authenticate();
@@ -95,8 +104,8 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Pa
       throw new AppError('forbidden', 'This needs the permission devices:read.');
     }
     await people.countUse(caller);
-    held.push(places.connections.take(caller.userId));
-    // It may end before it is served, or have ended already.
+    held.push(quotas.connections.acquire(caller.userId));
+    // The connection may end before it is served, or may have ended already.
     socket.conn.once('close', leave);
     if (socket.conn.readyState !== 'open') throw new AppError('unavailable', 'The connection has ended.');
     return { caller, authenticate, leave };
@@ -109,12 +118,12 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, places }: Pa
 function serve(socket: DashboardSocket, parts: Parts): void {
   const { people, access: allAccess, log } = parts;
   const { caller, authenticate, leave } = socket.data;
-  const pace = new PacedClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
+  const client = new FlowControlledClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
   const subscriptions = new DashboardSubscriptions(
-    { pace, ended: (message) => void socket.emit('devices:ended', message) },
+    { client, ended: (message) => void socket.emit('devices:ended', message) },
     parts,
   );
-  const queries = new DashboardQueries(queryClient(socket, pace, parts.proxyTrust), parts);
+  const queries = new DashboardQueries(queryClient(socket, client, parts.proxyTrust), parts);
   const jobs = new DashboardJobs(roomMember(socket), parts);
   const access = allAccess.admit({
     caller,
@@ -123,7 +132,7 @@ function serve(socket: DashboardSocket, parts: Parts): void {
     onDevicesChanged() {
       subscriptions.reread();
       Promise.all([queries.recheck(access.caller), jobs.recheck(access.caller)]).catch((error: unknown) => {
-        // What is still allowed cannot be told from what is not: whoever comes back begins with what is.
+        // It is unknown what is still allowed. A client that reconnects starts with its current rights.
         log.warn({ err: error }, 'hub.dashboard_work_not_rechecked');
         socket.disconnect(true);
       });
@@ -132,15 +141,15 @@ function serve(socket: DashboardSocket, parts: Parts): void {
   socket.on('disconnect', () => {
     leave();
     access.close();
-    pace.close();
+    client.close();
     queries.close();
     subscriptions.close();
   });
 
-  /** Work begins by rights that hold at this moment, and counts as a request of an API key. */
+  /** Starts work with current rights and counts it as a request of an API key. */
   const begin = async <T>(work: (caller: Caller) => Promise<T>): Promise<T> => {
     await people.countUse(access.caller);
-    // Nothing is awaited between this and the work, so that no connection is worked for that has just ended.
+    // Nothing is awaited between this and the work, so that no work begins for a connection that has just ended.
     return work(await access.current());
   };
   const inbox = new DashboardInbox({
@@ -170,17 +179,17 @@ function serve(socket: DashboardSocket, parts: Parts): void {
 }
 
 const roomMember = (socket: DashboardSocket) => ({
-  // A connection that has ended meanwhile would stay in the room for ever.
+  // A connection that has ended would stay in the room for ever.
   join: (rooms: string[]) => (socket.connected ? socket.join(rooms) : undefined),
   leave: (room: string) => socket.leave(room),
 });
 
-/** Rows that may wait for a client before no further device is asked for more. */
-const PLENTY_OF_ROWS = 2000;
-/** Beyond, it does not read, and is not sent what it would be sent. */
-const MAX_WAITING_ROWS = 10_000;
+/** While more rows than this wait for a client, no further device is queried for it. */
+const PAUSE_ROWS = 2000;
+/** Above this number the client does not read, and its queries are cancelled. */
+const WAITING_ROWS_MAX = 10_000;
 
-function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): QueryClient {
+function queryClient(socket: DashboardSocket, flow: FlowControl, trust: ProxyTrust): QueryClient {
   let waiting = 0;
   let isWatched = false;
   const whenReady: (() => void)[] = [];
@@ -197,14 +206,14 @@ function queryClient(socket: DashboardSocket, pace: Pace, trust: ProxyTrust): Qu
       socket.emit('eventlogs:rows', message);
       if (isWatched) return;
       isWatched = true;
-      pace.whenReady(isReady);
+      flow.whenReady(isReady);
     },
     end: (message) => void socket.emit('eventlogs:end', message),
     async ready() {
-      if (waiting <= PLENTY_OF_ROWS || !socket.connected) return;
+      if (waiting <= PAUSE_ROWS || !socket.connected) return;
       await new Promise<void>((go) => whenReady.push(go));
     },
-    isStuck: () => waiting > MAX_WAITING_ROWS,
+    isStuck: () => waiting > WAITING_ROWS_MAX,
   };
 }
 

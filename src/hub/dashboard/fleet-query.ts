@@ -1,29 +1,28 @@
 import type { z } from 'zod';
 import type { EventLogsQuery, LogEntry, QueryOutcome } from '../../protocol/index.ts';
-import { askError, type AskOutcome } from '../device/live-query.ts';
+import { liveQueryError, type LiveQueryOutcome } from '../device/live-query.ts';
 
-/** One live question to many devices: so many at a time, each with an outcome of its own. */
+const DEVICES_AT_ONCE = 64;
 
-const AT_ONCE = 64;
-
-/** Asks one device. Never rejects. */
-export type AskDevice = (
+/** Queries one device. Never rejects. */
+export type QueryDevice = (
   deviceId: string,
   onRows: (rows: LogEntry[]) => void,
   signal: AbortSignal,
-) => Promise<AskOutcome<'eventlogs.query' | 'eventlogs.tail'>>;
+) => Promise<LiveQueryOutcome<'eventlogs.query' | 'eventlogs.tail'>>;
 
+/** Runs one live query on many devices, several at a time. Each device has an outcome of its own. */
 export async function queryFleet(parts: {
   deviceIds: readonly string[];
-  /** Of the devices that may not be asked, why. */
+  /** Why the caller may not query certain devices, by device. */
   refusals: ReadonlyMap<string, string>;
-  /** Waited for before each device: whoever asks may be slow to take the answers. */
+  /** Awaited before each device, because the client may be slow to take the rows. */
   ready: () => Promise<void>;
-  ask: AskDevice;
+  queryDevice: QueryDevice;
   onRows: (deviceId: string, rows: LogEntry[]) => void;
   signal: AbortSignal;
 }): Promise<QueryOutcome[]> {
-  const { deviceIds, refusals, ready, ask, onRows, signal } = parts;
+  const { deviceIds, refusals, ready, queryDevice, onRows, signal } = parts;
   const outcomes = new Map<string, QueryOutcome>();
   const waiting = deviceIds.values();
   const worker = async () => {
@@ -36,7 +35,7 @@ export async function queryFleet(parts: {
       if (refusal !== undefined) end('error', refusal);
       else if (signal.aborted) end('cancelled');
       else {
-        const answer = await ask(
+        const answer = await queryDevice(
           deviceId,
           (batch) => {
             rows += batch.length;
@@ -44,16 +43,16 @@ export async function queryFleet(parts: {
           },
           signal,
         );
-        const { outcome, message } = described(answer, rows);
+        const { outcome, message } = describe(answer, rows);
         end(outcome, message);
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, deviceIds.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(DEVICES_AT_ONCE, deviceIds.length) }, worker));
   return deviceIds.map((id) => outcomes.get(id)).filter((outcome) => outcome !== undefined);
 }
 
-function described(answer: AskOutcome, rows: number): Pick<QueryOutcome, 'outcome' | 'message'> {
+function describe(answer: LiveQueryOutcome, rows: number): Pick<QueryOutcome, 'outcome' | 'message'> {
   if (answer.ok) return { outcome: rows > 0 ? 'answered' : 'no_match' };
   switch (answer.reason) {
     case 'offline':
@@ -65,15 +64,15 @@ function described(answer: AskOutcome, rows: number): Pick<QueryOutcome, 'outcom
     case 'agent':
       return { outcome: 'error', message: answer.message };
     default:
-      return { outcome: 'error', message: askError(answer).message };
+      return { outcome: 'error', message: liveQueryError(answer).message };
   }
 }
 
-/** What a device is asked for one page of its newest entries. */
+/** The payload for one page of the newest entries of a device. */
 export function pageOfNewest({
   deviceIds: _deviceIds,
   filterId: _filterId,
-  ...asked
+  ...payload
 }: z.output<typeof EventLogsQuery>) {
-  return { ...asked, page: 1 };
+  return { ...payload, page: 1 };
 }

@@ -10,63 +10,55 @@ import type {
   Heartbeat,
   HeartbeatAck,
   HubReconnect,
-  PresenceReason,
 } from '../../protocol/index.ts';
-import type { AskFailure, AskOutcome } from './live-query.ts';
-import type { DispatchedCommand } from '../ports.ts';
+import type { LiveQueryOutcome } from './live-query.ts';
 
-/** What a device's actor is told, and the little it needs to do its work. */
-
-/** The device's side of the connection, as the actor needs it. */
+/** The connection of a device, as its actor uses it. */
 export interface DeviceLink {
-  /** @param receipt  called when the agent has answered that it has the command, or will not take it */
+  /** @param receipt  called when the agent has accepted or refused the command */
   sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void;
   sendCancel(message: CommandCancel): void;
-  /** Ends the connection where too much waits for the device that it does not read. */
+  /** Ends the connection if the device leaves too much unread. */
   endIfUnread(): void;
-  /** Says when to come back and ends the connection. */
+  /** Tells the agent when to reconnect and ends the connection. */
   close(notice: HubReconnect | undefined): void;
 }
 
-export interface PendingAsk {
+/** A live query on its way to a device, with the callbacks of its sender. */
+export interface LiveQueryRequest {
   id: string;
   type: CommandType;
   payload: unknown;
+  /** Milliseconds since the epoch. */
   deadline: number;
   maxRows: number;
   onRows(rows: unknown[]): void;
-  settle(outcome: AskOutcome): void;
+  settle(outcome: LiveQueryOutcome): void;
 }
 
+/** What waits its turn in the mailbox of a device. Life cycle changes go first and are not listed here. */
 export type ActorMessage =
   | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck | ErrorAck) => void }
-  | { kind: 'ask'; ask: PendingAsk }
+  | { kind: 'query'; query: LiveQueryRequest }
   | { kind: 'rows'; rows: CommandRows }
   | { kind: 'progress'; progress: CommandProgress }
-  | { kind: 'result'; result: CommandResult; ack: (isKept: boolean) => void };
+  | { kind: 'result'; result: CommandResult; ack: (isStored: boolean) => void };
 
-/** What a message hears whose turn does not come. */
 export const BUSY: ErrorAck = {
   ok: false,
   error: { code: 'DEVICE_BUSY', message: 'Too many messages at once. Send it again.' },
 };
 
-/** What has its turn before anything else. */
-export type Urgent =
-  | { kind: 'cancel'; id: string; failure: AskFailure }
-  | { kind: 'command'; command: DispatchedCommand }
-  | { kind: 'receipt'; id: string; answer: CommandReceipt }
-  | { kind: 'cancel_command'; id: string }
-  | { kind: 'claimed'; epoch: number }
-  | { kind: 'superseded'; epoch: number }
-  | { kind: 'link_closed'; failure: AskFailure }
-  | { kind: 'silent' }
-  | { kind: 'grace_over' }
-  | { kind: 'stop'; notice: HubReconnect | undefined; presence: PresenceReason | undefined };
+/** Settles a message that will not be handled, so that its sender does not wait for the deadline. */
+export function rejectMessage(message: ActorMessage): void {
+  if (message.kind === 'query') message.query.settle({ ok: false, reason: 'disconnected' });
+  if (message.kind === 'heartbeat') message.ack(BUSY);
+  if (message.kind === 'result') message.ack(false);
+}
 
 export interface ActorLimits {
   heartbeatMs: number;
-  /** How long a closed connection may take to come back before the device counts as offline. */
+  /** How long a device stays online after its connection closed, so that a short interruption is not shown. */
   graceMs: number;
-  maxAsks: number;
+  maxQueries: number;
 }

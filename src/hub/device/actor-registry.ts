@@ -1,6 +1,6 @@
 import type { DeviceActor } from './device-actor.ts';
 
-/** The actors of this node, one a device. */
+/** The actors of this node, one for each device. */
 export class ActorRegistry {
   readonly #actors = new Map<string, DeviceActor>();
 
@@ -16,14 +16,14 @@ export class ActorRegistry {
     return this.#actors.values();
   }
 
-  /** Puts an actor in its place and answers the one that was there. */
+  /** Registers an actor and returns the one that it replaces. */
   put(actor: DeviceActor): DeviceActor | undefined {
     const previous = this.#actors.get(actor.deviceId);
     this.#actors.set(actor.deviceId, actor);
     return previous;
   }
 
-  /** Removes the actor, unless another one has taken its place. */
+  /** Removes the actor unless another one has replaced it. */
   remove(actor: DeviceActor): void {
     if (this.#actors.get(actor.deviceId) === actor) this.#actors.delete(actor.deviceId);
   }

@@ -1,66 +1,69 @@
-import type {
-  CommandProgress,
-  CommandReceipt,
-  CommandResult,
-  CommandRows,
-  HubReconnect,
-  Metrics,
-  PresenceReason,
-} from '../../protocol/index.ts';
-import { AgentErrorCode, SECRETS_CAPABILITY } from '../../protocol/index.ts';
+import type { CommandResult, CommandRows, HubReconnect, PresenceReason } from '../../protocol/index.ts';
+import type { AgentIdentity } from '../ports/agent-credentials.ts';
+import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
+import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
 import {
-  BUSY,
+  rejectMessage,
   type ActorLimits,
   type ActorMessage,
   type DeviceLink,
-  type PendingAsk,
-  type Urgent,
+  type LiveQueryRequest,
 } from './actor-messages.ts';
-import type { AskFailure } from './live-query.ts';
+import { missingCapability, progressEvent, receiptEvent, resultEvent } from './command-events.ts';
 import {
   factsOf,
-  heartbeatAnswer,
+  hasSameFacts,
+  heartbeatAck,
   instant,
-  tellsNothingNew,
-  toldFacts,
-  type ToldFacts,
+  machineFacts,
+  setMetrics,
+  type MachineFacts,
 } from './heartbeat.ts';
+import type { LiveQueryFailure } from './live-query.ts';
 import { Mailbox } from './mailbox.ts';
-import { OpenAsks } from './pending-queries.ts';
-import type {
-  AgentIdentity,
-  CommandEnd,
-  CommandEvent,
-  DeviceFacts,
-  DispatchedCommand,
-  PresenceRecord,
-} from '../ports.ts';
+import { PendingQueries } from './pending-queries.ts';
+import { SUPERSEDED } from './reconnect-notices.ts';
 
-/** Where the actor tells of itself. */
+/** What the actor reports to the rest of the hub. */
 export interface ActorEvents {
-  /** @param record  the actor's own, which goes on changing: whoever keeps it sees what it has become */
+  /** @param record  the actor's own record, which it goes on changing */
   presence(record: PresenceRecord): void;
   facts(facts: DeviceFacts): void;
-  /** Work can be sent: the device is there. */
+  /** The device is connected and can be sent commands. */
   ready(actor: DeviceActor): void;
-  /** @param kept  called when the event is in the ledger, or cannot be put there now */
-  command(event: CommandEvent, kept?: (isKept: boolean) => void): void;
-  /** What work of the ledger prints, or whatever else the device says of an id that nobody here has asked. */
+  /** @param onStored  called with `true` when the event is in the ledger, with `false` when it cannot be stored now */
+  command(event: CommandEvent, onStored?: (isStored: boolean) => void): void;
+  /** Output of a command, or rows with an id that is no open query of this device. */
   rows(deviceId: string, rows: CommandRows): void;
-  /** The actor has reached `gone`. */
+  /** The actor has reached the state `gone`. */
   gone(actor: DeviceActor): void;
   failed(error: unknown, actor: DeviceActor): void;
 }
 
+export interface ActorOptions {
+  identity: AgentIdentity;
+  link: DeviceLink;
+  events: ActorEvents;
+  limits: ActorLimits;
+  agentVersion: string;
+  capabilities: readonly string[];
+  ip: string;
+  /** Taken over from the previous connection when this one follows it within the grace period. */
+  connectedSince: number | undefined;
+  /** The epoch of the previous connection on this node, or 0. */
+  earlierEpoch: number;
+  now: number;
+}
+
 const MAILBOX_CAPACITY = 256;
 
-/** A connection that was replaced by a newer one of the same device has no reason to hurry back. */
-export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' };
-
-/** One device's connection: the only place that decides about it. Everything that happens to it is a message. */
+/**
+ * Owns the connection of one device and alone decides about its state. Messages are handled one at a time. Life cycle
+ * changes are functions that run before all waiting messages.
+ */
 export class DeviceActor {
   readonly identity: AgentIdentity;
-  /** What the agent has said at its handshake that it can do. */
+  /** The capabilities that the agent listed in its handshake. */
   readonly capabilities: readonly string[];
   state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
   epoch = 0;
@@ -70,34 +73,20 @@ export class DeviceActor {
   readonly #link: DeviceLink;
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
-  readonly #mailbox: Mailbox<ActorMessage | Urgent>;
-  /** Made for the first question: most devices have none. */
-  #asks: OpenAsks | undefined;
-  /** What the agent has said of its machine last; the rest of a heartbeat is not kept. */
-  #facts: ToldFacts;
-  /** Kept in place: a heartbeat changes it and makes nothing that lives until it is written. */
+  readonly #mailbox: Mailbox<ActorMessage | (() => void)>;
+  /** Created by the first query, because most devices have none. */
+  #queries: PendingQueries | undefined;
+  #facts: MachineFacts;
+  /** Changed in place, so that a heartbeat allocates nothing that lives until it is written. */
   readonly #presence: PresenceRecord;
   #graceTimer: NodeJS.Timeout | undefined;
   #linkOpen = true;
   #supersededBy = 0;
-  /** Why the actor ended; `undefined` where another connection has taken over, and until it ends. */
+  /** Why the actor ended. Undefined before it has, and when another connection has taken over. */
   #endedBecause: PresenceReason | undefined;
-  #quietSweeps = 0;
+  #silentSweeps = 0;
 
-  constructor(options: {
-    identity: AgentIdentity;
-    link: DeviceLink;
-    events: ActorEvents;
-    limits: ActorLimits;
-    agentVersion: string;
-    capabilities: readonly string[];
-    ip: string;
-    /** From the connection before, when this one follows it within the grace. */
-    connectedSince: number | undefined;
-    /** The claim of the connection before, on this node; 0 where there was none. */
-    earlierEpoch: number;
-    now: number;
-  }) {
+  constructor(options: ActorOptions) {
     this.identity = options.identity;
     this.#link = options.link;
     this.#events = options.events;
@@ -122,136 +111,135 @@ export class DeviceActor {
   get deviceId(): string {
     return this.identity.deviceId;
   }
+  /** The number of waiting messages. */
   get depth(): number {
     return this.#mailbox.depth;
   }
-  get openAsks(): number {
-    return this.#asks?.size ?? 0;
+  get openQueries(): number {
+    return this.#queries?.size ?? 0;
   }
-  /** Whether a device is there to answer, as far as is known. */
+  /** Whether the connection is open, as far as is known. */
   get isConnected(): boolean {
     return this.#linkOpen && (this.state === 'online' || this.state === 'starting');
   }
-  /** The claim under which presence is reported: until the actor has its own, that of the connection before. */
+  /** The epoch under which presence is reported: that of the previous connection until this one has its own. */
   get presenceEpoch(): number {
     return this.#presence.epoch;
   }
-  /** Whether presence still shows the device as connected: also for the grace after its link closed. */
+  /** Whether presence shows the device as connected, which includes the grace period after the link closed. */
   get countsAsConnected(): boolean {
     return this.state === 'online';
   }
 
   /** False when the mailbox is full or the actor is gone. */
-  tell(message: ActorMessage): boolean {
+  post(message: ActorMessage): boolean {
     return this.state !== 'gone' && this.#mailbox.post(message);
   }
-  /** Whether it is the id of a live question that the device has not answered yet. */
-  hasAsked(id: unknown): boolean {
-    return this.#asks !== undefined && typeof id === 'string' && this.#asks.has(id);
+  hasOpenQuery(id: unknown): boolean {
+    return this.#queries !== undefined && typeof id === 'string' && this.#queries.has(id);
   }
-  /** Notes that the device said something, whatever it was. */
+  /** Notes that the device sent something. */
   heard(at: number): void {
     this.lastHeardAt = at;
-    this.#quietSweeps = 0;
+    this.#silentSweeps = 0;
   }
   /**
-   * Counts a sweep of the hub in which nothing was heard, and answers how many there were in a row. Silence is counted
-   * in sweeps, because a clock may be set, and because a process that stood still has heard nobody.
+   * Counts a sweep of the hub and returns how many there were since the device was last heard. Silence is counted in
+   * sweeps because a clock may be set, and because a process that was suspended has received nothing.
    */
-  passQuietSweep(): number {
-    return this.#quietSweeps++;
+  countSilentSweep(): number {
+    return this.#silentSweeps++;
   }
-  /** Ends a question, be it open on the device or still waiting for its turn. */
-  cancel(id: string, failure: AskFailure): void {
-    this.#mailbox.postUrgent({ kind: 'cancel', id, failure });
-  }
-  claimed(epoch: number): void {
-    this.#mailbox.postUrgent({ kind: 'claimed', epoch });
-  }
-  /** Another node has claimed the device. Which claim is the newer one, the epochs say. */
-  superseded(epoch: number): void {
-    this.#mailbox.postUrgent({ kind: 'superseded', epoch });
-  }
-  /** Sends work of the ledger. It is bounded there, so it does not have to wait its turn behind questions. */
-  send(command: DispatchedCommand): void {
-    this.#mailbox.postUrgent({ kind: 'command', command });
-  }
-  cancelCommand(id: string): void {
-    this.#mailbox.postUrgent({ kind: 'cancel_command', id });
-  }
-  /** Says again that the device is connected: somebody may have said otherwise. */
-  tellAgain(): void {
+  /** Reports again that the device is connected, because another node may have said otherwise. */
+  republish(): void {
     if (this.countsAsConnected) this.#reportPresence();
   }
-  /** @param failure  what the questions that are open end with */
-  linkClosed(failure: AskFailure = { reason: 'disconnected' }): void {
-    this.#mailbox.postUrgent({ kind: 'link_closed', failure });
-  }
-  /** For whoever looks after all devices from time to time. */
   endIfUnread(): void {
     if (this.#linkOpen) this.#link.endIfUnread();
   }
-  /** Nothing was heard for too long although the socket is open. */
-  silent(): void {
-    this.#mailbox.postUrgent({ kind: 'silent' });
+
+  /** The directory has accepted this connection's claim. An actor that has ended still reports that under the epoch. */
+  claimed(epoch: number): void {
+    if (this.state === 'gone') this.#reportEndUnder(epoch);
+    else this.#urgently(() => this.#onClaimed(epoch));
   }
-  /** @param presence  what the device's presence becomes; `undefined` leaves it to whoever takes over */
+  /** Another node has claimed the device. The greater epoch is the newer claim. */
+  superseded(epoch: number): void {
+    this.#urgently(() => {
+      this.#supersededBy = Math.max(this.#supersededBy, epoch);
+      // Until this actor has its own epoch, nobody knows which claim is newer.
+      if (this.state !== 'starting' && this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined);
+    });
+  }
+  /** Cancels a query, whether it is open on the device or still waiting in the mailbox. */
+  cancelQuery(id: string, failure: LiveQueryFailure): void {
+    this.#urgently(() => {
+      if (this.#queries?.cancel(id, failure) === true) return;
+      const waiting = this.#mailbox.withdraw(
+        (message) => typeof message === 'object' && message.kind === 'query' && message.query.id === id,
+      );
+      if (typeof waiting !== 'object' || waiting.kind !== 'query') return;
+      waiting.query.settle({ ok: false, ...failure });
+    });
+  }
+  /** Sends a command. The ledger limits how many there are, so they do not wait behind queries. */
+  sendCommand(command: DispatchedCommand): void {
+    this.#urgently(() => this.#onCommand(command));
+  }
+  cancelCommand(id: string): void {
+    this.#urgently(() => {
+      if (this.#linkOpen) this.#link.sendCancel({ id });
+    });
+  }
+  /** @param failure  how open queries end */
+  linkClosed(failure: LiveQueryFailure = { reason: 'disconnected' }): void {
+    this.#urgently(() => {
+      if (!this.#linkOpen) return;
+      this.#linkOpen = false;
+      this.#queries?.failAll(failure);
+      // Without an epoch nothing can be reported, so the grace period begins with the claim.
+      if (this.state === 'online') this.#startGrace();
+    });
+  }
+  /** Ends a connection that is open but has been silent for too long. */
+  heartbeatMissed(): void {
+    this.#urgently(() => this.#end({ afterMs: 1000, reason: 'heartbeat_missed' }, 'heartbeat_missed'));
+  }
+  /** @param presence  the reason of the new presence; `undefined` leaves presence to the actor that takes over */
   stop(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
-    this.#mailbox.postUrgent({ kind: 'stop', notice, presence });
+    this.#urgently(() => this.#end(notice, presence));
   }
 
-  #turn(message: ActorMessage | Urgent): void {
-    if (this.state === 'gone') {
-      if (message.kind === 'claimed') this.#claimedTooLate(message.epoch);
-      else turnAway(message);
-      return;
-    }
+  #urgently(turn: () => void): void {
+    this.#mailbox.postUrgent(turn);
+  }
+
+  #turn(message: ActorMessage | (() => void)): void {
+    if (this.state === 'gone') return reject(message);
     try {
-      this.#handle(message);
+      if (typeof message === 'function') message();
+      else this.#handle(message);
     } catch (error) {
-      // The actor ends, with every question that is open; the agent comes back to a fresh one.
+      // The actor ends and fails its open queries. The agent reconnects and gets a new actor.
       this.#events.failed(error, this);
       this.#end({ afterMs: 1000, reason: 'actor_failed' }, 'socket_closed');
     }
   }
 
-  #handle(message: ActorMessage | Urgent): void {
+  #handle(message: ActorMessage): void {
     switch (message.kind) {
       case 'heartbeat':
         return this.#onHeartbeat(message);
-      case 'ask':
-        return this.#onAsk(message.ask);
+      case 'query':
+        return this.#onQuery(message.query);
       case 'rows':
-        if (this.#asks?.has(message.rows.id) === true) return this.#asks.rows(message.rows);
+        if (this.#queries?.has(message.rows.id) === true) return this.#queries.rows(message.rows);
         return this.#events.rows(this.deviceId, message.rows);
       case 'result':
         return this.#onResult(message.result, message.ack);
       case 'progress':
-        return this.#onProgress(message.progress);
-      case 'command':
-        return this.#onCommand(message.command);
-      case 'receipt':
-        return this.#onReceipt(message.id, message.answer);
-      case 'cancel_command':
-        if (this.#linkOpen) this.#link.sendCancel({ id: message.id });
-        return;
-      case 'cancel':
-        return this.#onCancel(message.id, message.failure);
-      case 'claimed':
-        return this.#onClaimed(message.epoch);
-      case 'superseded':
-        this.#supersededBy = Math.max(this.#supersededBy, message.epoch);
-        // While its own claim is under way, nobody knows yet which is the newer.
-        if (this.state !== 'starting' && this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined);
-        return;
-      case 'link_closed':
-        return this.#onLinkClosed(message.failure);
-      case 'silent':
-        return this.#end({ afterMs: 1000, reason: 'heartbeat_missed' }, 'heartbeat_missed');
-      case 'grace_over':
-        return this.#end(undefined, 'socket_closed');
-      case 'stop':
-        return this.#end(message.notice, message.presence);
+        if (this.#queries?.has(message.progress.id) === true) return;
+        return this.#events.command(progressEvent(this.deviceId, message.progress));
       default:
         return message satisfies never;
     }
@@ -270,8 +258,8 @@ export class DeviceActor {
     this.#mailbox.release();
   }
 
-  /** What an earlier connection has said of the device stands as long as nobody says otherwise under a newer claim. */
-  #claimedTooLate(epoch: number): void {
+  /** Without this, what an earlier connection reported would stand until a newer claim reports something else. */
+  #reportEndUnder(epoch: number): void {
     if (this.#endedBecause === undefined || epoch < this.#supersededBy) return;
     this.#presence.epoch = epoch;
     this.#reportDisconnected(this.#endedBecause);
@@ -279,106 +267,67 @@ export class DeviceActor {
 
   #onHeartbeat({ heartbeat, at, ack }: Extract<ActorMessage, { kind: 'heartbeat' }>): void {
     this.heard(at);
-    takeMetrics(this.#presence, heartbeat.metrics);
+    setMetrics(this.#presence, heartbeat.metrics);
     this.#presence.uptimeSeconds = heartbeat.uptimeSeconds ?? null;
-    ack(heartbeatAnswer(at, this.#limits.heartbeatMs));
+    ack(heartbeatAck(at, this.#limits.heartbeatMs));
     this.#reportPresence();
-    if (tellsNothingNew(this.#facts, heartbeat)) return;
-    this.#facts = toldFacts(heartbeat);
+    if (hasSameFacts(this.#facts, heartbeat)) return;
+    this.#facts = machineFacts(heartbeat);
     this.#reportFacts();
   }
 
-  #onAsk(ask: PendingAsk): void {
-    if (!this.#linkOpen) return ask.settle({ ok: false, reason: 'offline' });
-    if (!this.capabilities.includes(ask.type)) {
-      return ask.settle({ ok: false, reason: 'capability_missing' });
+  #onQuery(query: LiveQueryRequest): void {
+    if (!this.#linkOpen) return query.settle({ ok: false, reason: 'offline' });
+    if (!this.capabilities.includes(query.type)) {
+      return query.settle({ ok: false, reason: 'capability_missing' });
     }
-    this.#asks ??= new OpenAsks(this.#link);
-    if (this.#asks.size >= this.#limits.maxAsks) return ask.settle({ ok: false, reason: 'busy' });
-    this.#asks.send(ask, this.epoch);
+    this.#queries ??= new PendingQueries(this.#link);
+    if (this.#queries.size >= this.#limits.maxQueries) return query.settle({ ok: false, reason: 'busy' });
+    this.#queries.send(query, this.epoch);
   }
 
-  #onResult(result: CommandResult, ack: (isKept: boolean) => void): void {
-    const { id } = result;
-    if (this.#asks?.has(id) === true) {
+  #onResult(result: CommandResult, ack: (isStored: boolean) => void): void {
+    if (this.#queries?.has(result.id) === true) {
       ack(true);
-      return this.#asks.result(result, this.epoch);
+      return this.#queries.result(result, this.epoch);
     }
-    // Of the ledger, by whatever claim it was sent; or of a question that is over, which the ledger does not know.
-    this.#events.command({ kind: 'finished', id, deviceId: this.deviceId, end: endOf(result) }, ack);
+    // A command, under whichever epoch it was sent, or a query that has ended, whose id the ledger does not know.
+    this.#events.command(resultEvent(this.deviceId, result), ack);
   }
 
   #onCommand(command: DispatchedCommand): void {
-    // Not acknowledged, so it is sent again under the next claim.
+    // It gets no receipt, so the ledger returns it again under the next epoch.
     if (!this.#linkOpen || command.epoch !== this.epoch) return;
-    const { id, type, payload, epoch, deadline, attempt, secrets } = command;
-    if (secrets !== undefined && !this.capabilities.includes(SECRETS_CAPABILITY)) {
-      const code = AgentErrorCode.capabilityMissing;
-      return this.#refuse(id, { code, message: 'The agent on this device does not support secrets.' });
-    }
-    if (!this.capabilities.includes(type)) {
-      const code = AgentErrorCode.capabilityMissing;
-      return this.#refuse(id, { code, message: `The agent on this device cannot do "${type}".` });
-    }
+    const { id, deviceId, type, payload, epoch, deadline, attempt, secrets } = command;
+    const missing = missingCapability(command, this.capabilities);
+    if (missing !== undefined) return this.#events.command(missing);
     const frame = { id, type, payload, epoch, deadline, attempt };
+    // The callback must not keep the command in memory, because it may contain secrets.
     this.#link.sendCommand(secrets === undefined ? frame : { ...frame, secrets }, (answer) =>
-      this.#mailbox.postUrgent({ kind: 'receipt', id, answer }),
+      this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId }, answer))),
     );
-  }
-
-  #onReceipt(id: string, answer: CommandReceipt): void {
-    const { deviceId } = this;
-    if (answer.ok) return this.#events.command({ kind: 'accepted', id, deviceId });
-    if (answer.error.code !== AgentErrorCode.busy) return this.#refuse(id, answer.error);
-    this.#events.command({ kind: 'postponed', id, deviceId });
-  }
-
-  #refuse(id: string, error: { code: string; message: string }): void {
-    this.#events.command({ kind: 'finished', id, deviceId: this.deviceId, end: { status: 'failed', error } });
-  }
-
-  #onProgress({ id, seq: _seq, ...progress }: CommandProgress): void {
-    if (this.#asks?.has(id) === true) return;
-    this.#events.command({ kind: 'running', id, deviceId: this.deviceId, progress });
-  }
-
-  #onCancel(id: string, failure: AskFailure): void {
-    if (this.#asks?.cancel(id, failure) === true) return;
-    const waiting = this.#mailbox.withdraw((message) => message.kind === 'ask' && message.ask.id === id);
-    if (waiting?.kind === 'ask') waiting.ask.settle({ ok: false, ...failure });
-  }
-
-  #onLinkClosed(failure: AskFailure): void {
-    if (!this.#linkOpen) return;
-    this.#linkOpen = false;
-    this.#asks?.failAll(failure);
-    // The grace begins when the claim is there: only then can anything be said of the device.
-    if (this.state === 'online') this.#startGrace();
   }
 
   #startGrace(): void {
-    this.#graceTimer = setTimeout(
-      () => this.#mailbox.postUrgent({ kind: 'grace_over' }),
-      this.#limits.graceMs,
-    );
+    this.#graceTimer = setTimeout(() => this.stop(undefined, 'socket_closed'), this.#limits.graceMs);
   }
 
   #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
     this.state = 'draining';
     this.#endedBecause = presence;
     clearTimeout(this.#graceTimer);
-    this.#asks?.failAll({ reason: 'disconnected' });
-    for (const message of this.#mailbox.drain()) turnAway(message);
+    this.#queries?.failAll({ reason: 'disconnected' });
+    for (const message of this.#mailbox.drain()) reject(message);
     const wasOpen = this.#linkOpen;
     this.#linkOpen = false;
-    // Without any claim, nothing was ever said of the device.
+    // Without an epoch, this connection has never reported anything.
     if (this.#presence.epoch > 0 && presence !== undefined) this.#reportDisconnected(presence);
     this.state = 'gone';
     this.#events.gone(this);
     if (wasOpen) this.#closeLink(notice);
   }
 
-  /** Last of all, and a link that does not even close keeps nothing from its end. */
+  /** Comes last: a link that fails to close must not keep the actor from ending. */
   #closeLink(notice: HubReconnect | undefined): void {
     try {
       this.#link.close(notice);
@@ -403,35 +352,6 @@ export class DeviceActor {
   }
 }
 
-/**
- * Into the numbers that are there already, where there are some. They are named one by one at first too: a copy of what
- * was parsed would keep each later number as an object of its own (docs/decisions/what-grows-old.md).
- */
-function takeMetrics(record: PresenceRecord, told: Metrics | undefined): void {
-  if (told === undefined) {
-    record.metrics = null;
-    return;
-  }
-  const { cpuPercent, ramPercent, diskPercent } = told;
-  if (record.metrics === null) record.metrics = { cpuPercent, ramPercent, diskPercent };
-  else {
-    record.metrics.cpuPercent = cpuPercent;
-    record.metrics.ramPercent = ramPercent;
-    record.metrics.diskPercent = diskPercent;
-  }
-}
-
-/** What must not be left without an answer when its turn does not come. */
-function turnAway(message: ActorMessage | Urgent): void {
-  if (message.kind === 'ask') message.ask.settle({ ok: false, reason: 'disconnected' });
-  if (message.kind === 'heartbeat') message.ack(BUSY);
-  if (message.kind === 'result') message.ack(false);
-}
-
-function endOf({ status, output, error }: CommandResult): CommandEnd {
-  return {
-    status: status === 'failed' && error?.code === AgentErrorCode.timedOut ? 'timed_out' : status,
-    ...(output === undefined ? {} : { output }),
-    ...(error === undefined ? {} : { error }),
-  };
+function reject(message: ActorMessage | (() => void)): void {
+  if (typeof message === 'object') rejectMessage(message);
 }

@@ -1,9 +1,9 @@
-import type { Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
-import type { DeviceFacts } from '../ports.ts';
+import type { Heartbeat, HeartbeatAck, Metrics } from '../../protocol/index.ts';
+import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
 
-/** What a heartbeat means, whichever way it came. */
+/** How a heartbeat is processed, whether it came over the socket or over HTTP. */
 
-/** The part of a heartbeat that is about the machine: it changes rarely, and is written when it does. */
+/** The fields of a heartbeat that describe the machine. They change rarely and are written only when they do. */
 const FACTS = [
   'agentVersion',
   'osVersion',
@@ -13,48 +13,66 @@ const FACTS = [
   'pendingReboot',
   'autoUpdate',
 ] as const;
-export type ToldFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
+export type MachineFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
 
 const NO_UPGRADES: HeartbeatAck['upgrade'] = [];
 
-let answer: Readonly<HeartbeatAck> | undefined;
+let lastAck: Readonly<HeartbeatAck> | undefined;
 
-/** One object for all that are answered within a millisecond. */
-export function heartbeatAnswer(at: number, heartbeatMs: number): Readonly<HeartbeatAck> {
+/** All heartbeats within one millisecond share one object as their answer. */
+export function heartbeatAck(at: number, heartbeatMs: number): Readonly<HeartbeatAck> {
   const now = instant(at);
-  if (answer?.at !== now || answer.nextInMs !== heartbeatMs) {
-    answer = { ok: true, at: now, nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
+  if (lastAck?.at !== now || lastAck.nextInMs !== heartbeatMs) {
+    lastAck = { ok: true, at: now, nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
   }
-  return answer;
+  return lastAck;
 }
 
-let writtenAt = Number.NaN;
-let written = '';
+let formattedAt = Number.NaN;
+let formatted = '';
 
-/** ISO 8601. Many heartbeats come within one millisecond; their time is written out once. */
+/** ISO 8601. Many heartbeats arrive within one millisecond, so the last result is kept. */
 export function instant(at: number): string {
-  if (at !== writtenAt) {
-    written = new Date(at).toISOString();
-    writtenAt = at;
+  if (at !== formattedAt) {
+    formatted = new Date(at).toISOString();
+    formattedAt = at;
   }
-  return written;
+  return formatted;
 }
 
-/** Without the rest of the heartbeat, so that keeping it keeps no more. */
-export function toldFacts(heartbeat: ToldFacts): ToldFacts {
+/** Copies only the facts, so that the rest of the heartbeat can be collected. */
+export function machineFacts(heartbeat: MachineFacts): MachineFacts {
   const { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
     heartbeat;
   return { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate };
 }
 
-export function tellsNothingNew(before: ToldFacts, heartbeat: ToldFacts): boolean {
+export function hasSameFacts(before: MachineFacts, heartbeat: MachineFacts): boolean {
   return FACTS.every((fact) => before[fact] === heartbeat[fact]);
 }
 
-/** @param known  what the heartbeat itself does not say: only a handshake names what an agent is able to do */
+/** @param known  what a heartbeat does not contain: only a handshake lists the capabilities of the agent */
 export function factsOf(
   known: { deviceId: string; capabilities: readonly string[] | undefined },
-  told: ToldFacts,
+  reported: MachineFacts,
 ): DeviceFacts {
-  return { ...known, ...told };
+  return { ...known, ...reported };
+}
+
+/**
+ * Writes into the existing numbers where there are some. They are named one by one at first too: a copy of the parsed
+ * object would keep each later number as an object of its own (docs/decisions/what-grows-old.md).
+ */
+export function setMetrics(record: PresenceRecord, reported: Metrics | undefined): void {
+  if (reported === undefined) {
+    record.metrics = null;
+    return;
+  }
+  const { cpuPercent, ramPercent, diskPercent } = reported;
+  if (record.metrics === null) record.metrics = { cpuPercent, ramPercent, diskPercent };
+  else {
+    record.metrics.cpuPercent = cpuPercent;
+    record.metrics.ramPercent = ramPercent;
+    record.metrics.diskPercent = diskPercent;
+  }
 }

@@ -1,53 +1,21 @@
 import type { CommandOutput, CommandPayload, CommandRow, CommandType } from '../../protocol/index.ts';
 import { AppError } from '../../platform/errors.ts';
 
-/** A live question to a connected device, and the ways it can end. It is not stored anywhere. */
-
-export const ASK_TIMEOUT_MS = 30_000;
-/**
- * What has to be waited for before a device can be asked, within the time of the whole question. Throws `unavailable`
- * where that is over first.
- */
-export async function inTimeToAsk<T>(arrivedAt: number, work: PromiseLike<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(new AppError('unavailable', 'The database took too long. Try again.', { retryAfterMs: 2000 })),
-      leftToAsk(arrivedAt),
-    );
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** How much is left of the time of a question that came at that moment, by `performance.now()`. */
-export const leftToAsk = (arrivedAt: number): number =>
-  Math.max(0, arrivedAt + ASK_TIMEOUT_MS - performance.now());
-
-/** What follows a log has no end of its own. */
-const TAIL_TIMEOUT_MS = 3_600_000;
-
-export const timeoutOf = ({ type, timeoutMs = Number.POSITIVE_INFINITY }: Question): number =>
-  Math.min(timeoutMs, type === 'eventlogs.tail' ? TAIL_TIMEOUT_MS : ASK_TIMEOUT_MS);
-
-export interface Question<T extends CommandType = CommandType> {
+/** A query to a connected device, and the ways in which it can end. It is not stored. */
+export interface LiveQuery<T extends CommandType = CommandType> {
   type: T;
   payload: CommandPayload<T>;
-  /** Milliseconds until it is given up (default and maximum 30 s; of a tail an hour). */
+  /** The time limit in milliseconds (default and maximum 30 s; one hour for a tail). */
   timeoutMs?: number;
-  /** Most rows the asker takes; a device that sends more is stopped. */
+  /** The most rows the sender accepts. A device that sends more is stopped. */
   maxRows?: number;
   /** Called for each batch of rows as the device reads them. */
   onRows?: (rows: CommandRow<T>[]) => void;
-  /** Aborting it cancels the work on the device. */
+  /** Aborting cancels the work on the device. */
   signal?: AbortSignal;
 }
 
-export type AskFailure =
+export type LiveQueryFailure =
   | {
       reason:
         | 'offline'
@@ -61,44 +29,76 @@ export type AskFailure =
     }
   | { reason: 'agent'; code: string; message: string };
 
-export type AskOutcome<T extends CommandType = CommandType> =
+export type LiveQueryOutcome<T extends CommandType = CommandType> =
   | { ok: true; output: CommandOutput<T> }
-  | ({ ok: false } & AskFailure);
+  | ({ ok: false } & LiveQueryFailure);
 
-/** Asks a connected device, wherever in the cluster it is. Never rejects: how it ended is in the outcome. */
-export type Ask = <T extends CommandType>(deviceId: string, question: Question<T>) => Promise<AskOutcome<T>>;
+/** Queries a device, whichever node owns it. Never rejects: the outcome says how the query ended. */
+export type RunLiveQuery = <T extends CommandType>(
+  deviceId: string,
+  query: LiveQuery<T>,
+) => Promise<LiveQueryOutcome<T>>;
 
-/** The failure as an answer to a person. `details` go along where the kind has any. */
-export function askError(failure: AskFailure, details?: unknown): AppError {
+const QUERY_TIMEOUT_MS = 30_000;
+/** A tail follows a log, which has no end of its own. */
+const TAIL_TIMEOUT_MS = 3_600_000;
+
+export const timeoutOf = ({ type, timeoutMs = Number.POSITIVE_INFINITY }: LiveQuery): number =>
+  Math.min(timeoutMs, type === 'eventlogs.tail' ? TAIL_TIMEOUT_MS : QUERY_TIMEOUT_MS);
+
+/** The time left for a query that arrived at that moment. @param arrivedAt  by `performance.now()` */
+export const remainingQueryMs = (arrivedAt: number): number =>
+  Math.max(0, arrivedAt + QUERY_TIMEOUT_MS - performance.now());
+
+/** Waits for work that precedes a query, within the query's time limit. Throws `unavailable` when that is exceeded. */
+export async function withinQueryTimeout<T>(arrivedAt: number, work: PromiseLike<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () =>
+        reject(new AppError('unavailable', 'The database took too long. Try again.', { retryAfterMs: 2000 })),
+      remainingQueryMs(arrivedAt),
+    );
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The failure as an error for a client. `details` are added for failures that can have a partial result. */
+export function liveQueryError(failure: LiveQueryFailure, details?: unknown): AppError {
   switch (failure.reason) {
     case 'offline':
       return new AppError('device_offline', 'The device is not connected.');
     case 'disconnected':
     case 'node_lost':
-      return new AppError('device_offline', 'The device lost its connection before it had answered.', {
+      return new AppError('device_offline', 'The device lost its connection before it answered.', {
         details,
       });
     case 'unavailable':
       return new AppError(
         'unavailable',
-        'The server that holds the device cannot be reached now. Try again.',
+        'The server that the device is connected to cannot be reached now. Try again.',
+        { details, retryAfterMs: 2000 },
+      );
+    case 'busy':
+      return new AppError(
+        'device_busy',
+        'The device already has the maximum number of open queries. Try again.',
         {
-          details,
           retryAfterMs: 2000,
         },
       );
-    case 'busy':
-      return new AppError('device_busy', 'The device has as many questions open as it may have. Try again.', {
-        retryAfterMs: 2000,
-      });
     case 'timeout':
       return new AppError('device_timeout', 'The device did not answer in time.', { details });
     case 'cancelled':
       return new AppError('device_error', 'The query was cancelled.');
     case 'capability_missing':
-      return new AppError('capability_missing', 'The agent on this device cannot do this.');
+      return new AppError('capability_missing', 'The agent on this device does not support this query.');
     case 'agent':
-      return new AppError('device_error', 'The device could not do this.', {
+      return new AppError('device_error', 'The query failed on the device.', {
         details: { code: failure.code, message: failure.message },
       });
     default:

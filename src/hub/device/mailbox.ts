@@ -1,6 +1,6 @@
 /**
- * One turn at a time: a message is handled only when the one before it is done. Urgent ones (life cycle) go first.
- * Turns are synchronous; whoever must wait notes what is pending and takes the answer as a new message.
+ * Handles one message at a time, urgent ones (life cycle) first. Handlers are synchronous: one that has to wait records
+ * what is pending and receives the answer as a new message.
  */
 export class Mailbox<M> {
   readonly #handle: (message: M) => void;
@@ -11,7 +11,7 @@ export class Mailbox<M> {
   #held = false;
   #resumeScheduled = false;
 
-  /** @param capacity  most normal messages that may wait */
+  /** @param capacity  the most normal messages that may wait */
   constructor(handle: (message: M) => void, capacity: number) {
     this.#handle = handle;
     this.#capacity = capacity;
@@ -21,7 +21,7 @@ export class Mailbox<M> {
     return this.#urgent.length + this.#normal.length;
   }
 
-  /** False when the mailbox is full: the sender says so to whoever asked. */
+  /** False when the mailbox is full. The sender has to reject the message. */
   post(message: M): boolean {
     if (this.#normal.length >= this.#capacity) return false;
     if (this.#held || !this.#isIdle) {
@@ -37,7 +37,7 @@ export class Mailbox<M> {
     this.#run();
   }
 
-  /** Until released, only urgent messages have their turn. */
+  /** Until released, only urgent messages are handled. */
   hold(): void {
     this.#held = true;
   }
@@ -47,13 +47,13 @@ export class Mailbox<M> {
     this.#run();
   }
 
-  /** Takes out the first waiting message that fits, so that its turn never comes. */
+  /** Removes and returns the first waiting normal message that fits. */
   withdraw(fits: (message: M) => boolean): M | undefined {
     const at = this.#normal.findIndex(fits);
     return at === -1 ? undefined : this.#normal.splice(at, 1)[0];
   }
 
-  /** Takes out what waits, so that each can be told that its turn will not come. */
+  /** Removes and returns all waiting messages, so that they can be rejected. */
   drain(): M[] {
     const waiting = [...this.#urgent, ...this.#normal];
     this.#urgent = [];
@@ -65,7 +65,7 @@ export class Mailbox<M> {
     return !this.#busy && !this.#resumeScheduled && this.depth === 0;
   }
 
-  /** Nothing waits, as is so for nearly every message: it does not have to be queued to be taken out again. */
+  /** Handles a message without queueing it, which is the normal case: nothing else waits. */
   #turnAtOnce(message: M): void {
     this.#busy = true;
     let threw = true;
@@ -95,12 +95,12 @@ export class Mailbox<M> {
       }
     } finally {
       this.#busy = false;
-      // Also behind a turn that threw: what waits must not depend on someone posting more.
+      // After a turn that threw as well: waiting messages must not depend on another post.
       if (!empty) this.#resumeLater();
     }
   }
 
-  /** One flooded device must not keep the others from their turns. */
+  /** A flooded device must not keep others waiting. */
   #resumeLater(): void {
     this.#resumeScheduled = true;
     setImmediate(() => {

@@ -5,94 +5,91 @@ import {
   type CommandResult,
   type CommandRows,
 } from '../../protocol/index.ts';
-import type { DeviceLink, PendingAsk } from './actor-messages.ts';
-import type { AskFailure, AskOutcome } from './live-query.ts';
+import type { DeviceLink, LiveQueryRequest } from './actor-messages.ts';
+import type { LiveQueryFailure, LiveQueryOutcome } from './live-query.ts';
 
-interface OpenAsk extends PendingAsk {
-  rowsTaken: number;
+interface PendingQuery extends LiveQueryRequest {
+  rowsReceived: number;
 }
 
-/** The live questions that are open on one device. Each is settled once, by its result, its end or the connection's. */
-export class OpenAsks {
+/** The open live queries of one device. Each is settled once: by its result, its cancellation or a lost connection. */
+export class PendingQueries {
   readonly #link: DeviceLink;
-  readonly #asks = new Map<string, OpenAsk>();
+  readonly #queries = new Map<string, PendingQuery>();
 
   constructor(link: DeviceLink) {
     this.#link = link;
   }
 
   get size(): number {
-    return this.#asks.size;
+    return this.#queries.size;
   }
 
   has(id: string): boolean {
-    return this.#asks.has(id);
+    return this.#queries.has(id);
   }
 
-  send(ask: PendingAsk, epoch: number): void {
-    this.#asks.set(ask.id, { ...ask, rowsTaken: 0 });
-    const { id, type, payload } = ask;
-    const deadline = new Date(ask.deadline).toISOString();
+  send(query: LiveQueryRequest, epoch: number): void {
+    this.#queries.set(query.id, { ...query, rowsReceived: 0 });
+    const { id, type, payload } = query;
+    const deadline = new Date(query.deadline).toISOString();
     this.#link.sendCommand({ id, type, payload, epoch, deadline, attempt: 1 });
   }
 
   rows(frame: CommandRows): void {
-    const ask = this.#asks.get(frame.id);
-    // Late rows of a query that is over: the agent has been told, or will find out with its result.
-    if (ask === undefined || frame.rows.length === 0) return;
-    const parsed = rowSchema(ask.type)?.array().safeParse(frame.rows);
+    const query = this.#queries.get(frame.id);
+    // Late rows of a settled query: the agent was told to cancel it, or is about to send its result.
+    if (query === undefined || frame.rows.length === 0) return;
+    const parsed = rowSchema(query.type)?.array().safeParse(frame.rows);
     if (parsed?.success !== true) {
-      return this.#abort(ask, fault('INVALID_ROWS', 'The agent sent rows that are not of the agreed form.'));
+      return this.#abort(query, fault('INVALID_ROWS', 'The agent sent rows in an invalid format.'));
     }
-    ask.rowsTaken += frame.rows.length;
-    if (ask.rowsTaken > ask.maxRows) {
-      return this.#abort(ask, fault('TOO_MANY_ROWS', 'The agent sent more rows than were asked for.'));
+    query.rowsReceived += frame.rows.length;
+    if (query.rowsReceived > query.maxRows) {
+      return this.#abort(query, fault('TOO_MANY_ROWS', 'The agent sent more rows than requested.'));
     }
-    ask.onRows(parsed.data);
+    query.onRows(parsed.data);
   }
 
-  /** An answer under another claim than this one's is no answer. */
+  /** A result under another epoch belongs to another connection and is ignored. */
   result(result: CommandResult, epoch: number): void {
-    const ask = this.#asks.get(result.id);
-    if (ask === undefined || result.epoch !== epoch) return;
-    this.#asks.delete(ask.id);
-    ask.settle(outcomeOf(ask, result));
+    const query = this.#queries.get(result.id);
+    if (query === undefined || result.epoch !== epoch) return;
+    this.#queries.delete(query.id);
+    query.settle(outcomeOf(query, result));
   }
 
-  /** False when no such question is open. */
-  cancel(id: string, failure: AskFailure): boolean {
-    const ask = this.#asks.get(id);
-    if (ask !== undefined) this.#abort(ask, failure);
-    return ask !== undefined;
+  /** False when there is no such open query. */
+  cancel(id: string, failure: LiveQueryFailure): boolean {
+    const query = this.#queries.get(id);
+    if (query !== undefined) this.#abort(query, failure);
+    return query !== undefined;
   }
 
-  failAll(failure: AskFailure): void {
-    const open = [...this.#asks.values()];
-    this.#asks.clear();
-    for (const ask of open) ask.settle({ ok: false, ...failure });
+  failAll(failure: LiveQueryFailure): void {
+    const open = [...this.#queries.values()];
+    this.#queries.clear();
+    for (const query of open) query.settle({ ok: false, ...failure });
   }
 
-  #abort(ask: OpenAsk, failure: AskFailure): void {
-    this.#asks.delete(ask.id);
-    ask.settle({ ok: false, ...failure });
-    this.#link.sendCancel({ id: ask.id });
+  #abort(query: PendingQuery, failure: LiveQueryFailure): void {
+    this.#queries.delete(query.id);
+    query.settle({ ok: false, ...failure });
+    this.#link.sendCancel({ id: query.id });
   }
 }
 
-const fault = (code: string, message: string): AskFailure => ({ reason: 'agent', code, message });
+const fault = (code: string, message: string): LiveQueryFailure => ({ reason: 'agent', code, message });
 
-function outcomeOf(ask: OpenAsk, result: CommandResult): AskOutcome {
+function outcomeOf(query: PendingQuery, result: CommandResult): LiveQueryOutcome {
   if (result.status === 'cancelled') return { ok: false, reason: 'cancelled' };
   if (result.status === 'failed') return { ok: false, ...failureOf(result) };
-  const output = COMMANDS[ask.type].output.safeParse(result.output);
+  const output = COMMANDS[query.type].output.safeParse(result.output);
   if (output.success) return { ok: true, output: output.data };
-  return {
-    ok: false,
-    ...fault('INVALID_OUTPUT', 'The agent sent an answer that is not of the agreed form.'),
-  };
+  return { ok: false, ...fault('INVALID_OUTPUT', 'The agent sent an answer in an invalid format.') };
 }
 
-function failureOf({ error }: CommandResult): AskFailure {
+function failureOf({ error }: CommandResult): LiveQueryFailure {
   const { code, message } = error ?? { code: AgentErrorCode.failed, message: 'The agent gave no reason.' };
   return code === AgentErrorCode.capabilityMissing ? { reason: 'capability_missing' } : fault(code, message);
 }

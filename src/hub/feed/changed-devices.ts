@@ -1,30 +1,30 @@
 import type { DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
-import { type FleetDevice, summaryOf } from '../filters/fleet-device.ts';
+import { summaryOf } from '../filters/fleet-device.ts';
+import type { FleetDevice } from '../ports/fleet-store.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
-import type { DeviceStore, FleetStore } from '../ports.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
+import type { FleetStore } from '../ports/fleet-store.ts';
 
-/** What is changed together is read together. */
-const GATHER_MS = 250;
-const READ_AT_ONCE = 1000;
-/** When the database is asked again that did not answer. */
-const AGAIN_MS = 2000;
+/** Changes within this time are read together. */
+const BATCH_MS = 250;
+const DEVICES_PER_READ = 1000;
+const RETRY_MS = 2000;
 
 interface Parts {
   store: Pick<DeviceStore, 'summariesOf'>;
   feed: DashboardFeed;
-  /** Where somebody follows conditions, all of a device is read. */
+  /** While there are live filters, whole records are read instead of summaries. */
   live?: { filters: LiveFilters; store: Pick<FleetStore, 'devices'> };
-  /** The stored state of devices with what is known live laid over it. */
-  refreshed: (devices: DeviceSummary[]) => DeviceSummary[];
+  /** Adds live presence to a device that was read from the database. */
+  livePresence: (device: DeviceSummary) => DeviceSummary;
   log: Logger;
 }
 
 /**
- * Devices whose record somebody has changed. Each node reads them anew, many in one query, and shows them to those of
- * its subscriptions that may see them: in one they change, in another they enter or leave. Where nobody watches, nothing
- * is read.
+ * Reads devices again whose stored record has changed, many in one query, and updates the subscriptions of this node: a
+ * device changes in one list and enters or leaves another. Without subscriptions nothing is read.
  */
 export class ChangedDevices {
   readonly #parts: Parts;
@@ -40,11 +40,11 @@ export class ChangedDevices {
   changed(deviceIds: readonly string[]): void {
     if (this.#parts.feed.size === 0 || this.#isClosed) return;
     for (const id of deviceIds) this.#waiting.add(id);
-    this.#schedule(GATHER_MS);
+    this.#schedule(BATCH_MS);
   }
 
-  /** The device was told to have entered or left. If it is being read right now, only another look says which is newer. */
-  crossed(deviceId: string): void {
+  /** A device has entered or left. If it is being read now, only another read shows which of the two is newer. */
+  recheckIfReading(deviceId: string): void {
     if (this.#reading.has(deviceId)) this.changed([deviceId]);
   }
 
@@ -62,43 +62,43 @@ export class ChangedDevices {
   }
 
   async #readSome(): Promise<void> {
-    const { feed, refreshed, log } = this.#parts;
+    const { feed, livePresence, log } = this.#parts;
     if (feed.size === 0) return this.#waiting.clear();
-    this.#reading = new Set([...this.#waiting].slice(0, READ_AT_ONCE));
+    this.#reading = new Set([...this.#waiting].slice(0, DEVICES_PER_READ));
     for (const id of this.#reading) this.#waiting.delete(id);
-    let nextMs = GATHER_MS;
+    let nextMs = BATCH_MS;
     try {
-      const wanted = this.#wanted();
-      const found = await this.#read([...this.#reading], wanted);
-      if (isLessThan(wanted, this.#wanted())) {
+      const detail = this.#neededDetail();
+      const found = await this.#read([...this.#reading], detail);
+      if (isLessThan(detail, this.#neededDetail())) {
         for (const id of this.#reading) this.#waiting.add(id);
       } else {
         const gone = new Set(this.#reading);
         for (const { device, partnerId, record } of found) {
           gone.delete(device.id);
-          for (const live of refreshed([device])) feed.refreshed(live, partnerId, record);
+          feed.refreshed(livePresence(device), partnerId, record);
         }
         for (const id of gone) feed.left(id);
       }
     } catch (error) {
       log.warn({ err: error, devices: this.#reading.size }, 'hub.changed_devices_not_read');
       for (const id of this.#reading) this.#waiting.add(id);
-      nextMs = AGAIN_MS;
+      nextMs = RETRY_MS;
     }
     this.#reading = new Set();
     if (this.#waiting.size > 0 && !this.#isClosed) this.#schedule(nextMs);
   }
 
-  #wanted(): Wanted {
+  #neededDetail(): Detail {
     const { live } = this.#parts;
     if (live === undefined || live.filters.size === 0) return 'summaries';
     return live.filters.view.withSoftware ? 'all' : 'records';
   }
 
-  async #read(deviceIds: readonly string[], wanted: Wanted): Promise<Found[]> {
+  async #read(deviceIds: readonly string[], detail: Detail): Promise<Found[]> {
     const { store, live } = this.#parts;
-    if (live === undefined || wanted === 'summaries') return store.summariesOf(deviceIds);
-    const records = await live.store.devices(deviceIds, { withSoftware: wanted === 'all' });
+    if (live === undefined || detail === 'summaries') return store.summariesOf(deviceIds);
+    const records = await live.store.devices(deviceIds, { withSoftware: detail === 'all' });
     return records.map((record) => ({ device: summaryOf(record), partnerId: record.partnerId, record }));
   }
 }
@@ -109,9 +109,9 @@ interface Found {
   record?: FleetDevice;
 }
 
-/** How much of a device those need who watch. */
-type Wanted = (typeof WANTED)[number];
-const WANTED = ['summaries', 'records', 'all'] as const;
+/** How much of a device the subscriptions need. `all` includes installed software. */
+type Detail = (typeof DETAILS)[number];
+const DETAILS = ['summaries', 'records', 'all'] as const;
 
-/** Somebody who needs more may have come while it was read. */
-const isLessThan = (read: Wanted, wanted: Wanted) => WANTED.indexOf(read) < WANTED.indexOf(wanted);
+/** A subscription that needs more may have come while the devices were read. */
+const isLessThan = (read: Detail, needed: Detail) => DETAILS.indexOf(read) < DETAILS.indexOf(needed);

@@ -1,65 +1,40 @@
-import { z } from 'zod';
-import { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
-import type { DashboardFeed } from './dashboard-feed.ts';
+import type { DeviceSummary } from '../../protocol/index.ts';
 import { type DevicePatch, patchAfter } from '../subscriptions/device-change.ts';
+import type { DashboardFeed } from './dashboard-feed.ts';
+import type { FeedEvent } from './topics.ts';
 
-const Patch = z
-  .object({
-    presence: Presence,
-    lastSeenAt: z.string().nullable(),
-    metrics: Metrics.nullable(),
-    status: DeviceStatus,
-    agentVersion: z.string(),
-    isReporting: z.boolean(),
-  })
-  .partial();
-
-/** What dashboards are told of devices, as it goes from node to node. */
-export const FeedEvent = z.discriminatedUnion('type', [
-  z.object({
-    type: z.literal('changed'),
-    deviceId: z.string(),
-    /** Of the claim under which the presence in the patch holds. */
-    epoch: z.number().optional(),
-    patch: Patch,
-  }),
-  z.object({ type: z.literal('entered'), device: DeviceSummary, partnerId: z.string() }),
-  z.object({ type: z.literal('left'), deviceId: z.string() }),
-]);
-export type FeedEvent = z.infer<typeof FeedEvent>;
-
-const GATHER_MS = 50;
-/** So many devices are known by the epoch of what was told of them last; of others, what comes is believed. */
+const BATCH_MS = 50;
+/** The most devices whose latest epoch is remembered. Changes of other devices are accepted without a check. */
 const EPOCHS_MAX = 200_000;
-const EVENTS_AT_ONCE = 1000;
+const EVENTS_PER_MESSAGE = 1000;
 
-/** The feed of this node and of all others: what happens here is told to both, to the others in batches. */
+/** Applies changes to the dashboards of this node, and sends those of this node to all others in batches. */
 export class ClusterFeed {
   readonly #feed: DashboardFeed;
-  readonly #tellOthers: ((events: FeedEvent[]) => void) | undefined;
-  /** Latest of each device that only changed; the rest in the order it happened. */
+  readonly #broadcast: ((events: FeedEvent[]) => void) | undefined;
+  /** The latest state of each device that only changed. Other events keep their order. */
   #changed = new Map<string, { patch: DevicePatch; epoch: number | undefined }>();
-  /** Under which claim each device was told of last, by whichever node. */
+  /** By device, the epoch of the newest claim from which presence was received. */
   readonly #epochs = new Map<string, number>();
   #events: FeedEvent[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param tellOthers  left out where there are none */
-  constructor(feed: DashboardFeed, tellOthers: ((events: FeedEvent[]) => void) | undefined) {
+  /** @param broadcast  left out when there are no other nodes */
+  constructor(feed: DashboardFeed, broadcast: ((events: FeedEvent[]) => void) | undefined) {
     this.#feed = feed;
-    this.#tellOthers = tellOthers;
+    this.#broadcast = broadcast;
   }
 
-  /** Whether anybody hears of a change: what is to be told need not be put together for nobody. */
-  get isHeard(): boolean {
-    return this.#tellOthers !== undefined || this.#feed.size > 0;
+  /** Whether a change reaches anyone. When it does not, it need not be put together. */
+  get hasAudience(): boolean {
+    return this.#broadcast !== undefined || this.#feed.size > 0;
   }
 
-  /** @param epoch  of the claim under which a presence holds; one under an earlier claim than is known tells nothing */
+  /** @param epoch  of the claim under which presence was reported; an older one than is known is ignored */
   changed(deviceId: string, patch: DevicePatch, epoch?: number): void {
     if (this.#isOutdated(deviceId, epoch)) return;
     this.#feed.changed(deviceId, patch);
-    if (this.#tellOthers === undefined) return;
+    if (this.#broadcast === undefined) return;
     const earlier = this.#changed.get(deviceId);
     this.#changed.set(
       deviceId,
@@ -72,27 +47,27 @@ export class ClusterFeed {
 
   entered(device: DeviceSummary, partnerId: string): void {
     this.#feed.entered(device, partnerId);
-    if (this.#tellOthers === undefined) return;
-    this.#settleChanges();
+    if (this.#broadcast === undefined) return;
+    this.#queueChanges();
     this.#events.push({ type: 'entered', device, partnerId });
     this.#schedule();
   }
 
   left(deviceId: string): void {
     this.#feed.left(deviceId);
-    if (this.#tellOthers === undefined) return;
-    this.#settleChanges();
+    if (this.#broadcast === undefined) return;
+    this.#queueChanges();
     this.#events.push({ type: 'left', deviceId });
     this.#schedule();
   }
 
-  /** What another node has told. */
+  /** Applies the changes of another node. */
   receive(events: readonly FeedEvent[]): void {
     for (const event of events) {
       if (event.type === 'entered') this.#feed.entered(event.device, event.partnerId);
       else if (event.type === 'left') this.#feed.left(event.deviceId);
       else if (!this.#isOutdated(event.deviceId, event.epoch)) {
-        this.#feed.changed(event.deviceId, sent(event.patch));
+        this.#feed.changed(event.deviceId, withoutUndefined(event.patch));
       }
     }
   }
@@ -102,9 +77,9 @@ export class ClusterFeed {
     this.#flush();
   }
 
-  /** Nodes tell of a device that wanders between them in no certain order: its epochs say which word is the newer. */
+  /** Messages about a device that changes nodes can arrive in any order. The epochs say which one is newer. */
   #isOutdated(deviceId: string, epoch: number | undefined): boolean {
-    if (epoch === undefined || this.#tellOthers === undefined) return false;
+    if (epoch === undefined || this.#broadcast === undefined) return false;
     const known = this.#epochs.get(deviceId);
     if (known === epoch) return false;
     if (known !== undefined && known > epoch) return true;
@@ -116,7 +91,7 @@ export class ClusterFeed {
     return false;
   }
 
-  #settleChanges(): void {
+  #queueChanges(): void {
     for (const [deviceId, { patch, epoch }] of this.#changed) {
       this.#events.push({ type: 'changed', deviceId, patch, ...(epoch === undefined ? {} : { epoch }) });
     }
@@ -124,17 +99,19 @@ export class ClusterFeed {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => this.#flush(), GATHER_MS);
+    this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
   }
 
   #flush(): void {
     this.#timer = undefined;
-    this.#settleChanges();
-    while (this.#events.length > 0) this.#tellOthers?.(this.#events.splice(0, EVENTS_AT_ONCE));
+    this.#queueChanges();
+    while (this.#events.length > 0) this.#broadcast?.(this.#events.splice(0, EVENTS_PER_MESSAGE));
   }
 }
 
-/** Without the fields that were left out: to be undefined would mean something else. */
-function sent(patch: z.infer<typeof Patch>): DevicePatch {
+type Patch = Extract<FeedEvent, { type: 'changed' }>['patch'];
+
+/** Fields that were left out must be missing: an undefined field would overwrite an earlier one. */
+function withoutUndefined(patch: Patch): DevicePatch {
   return Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
 }

@@ -1,32 +1,34 @@
 import type { DeviceSummary } from '../../protocol/index.ts';
 import { DeviceChange, type DevicePatch, recordChange } from '../subscriptions/device-change.ts';
-import { type FleetDevice, setLive } from '../filters/fleet-device.ts';
+import { applyLiveState } from '../filters/fleet-device.ts';
+import type { FleetDevice } from '../ports/fleet-store.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import { RecentChanges } from './recent-changes.ts';
-import { sight, type Sight } from '../subscriptions/subscription-scope.ts';
+import { subscriptionScope, type SubscriptionScope } from '../subscriptions/subscription-scope.ts';
 import { FRAME_MS, type Subscription } from '../subscriptions/subscription.ts';
 
-/** Each subscription reads all that it shows, from the database: they must not all do so at once. */
+/** The time over which subscriptions spread their reads after missed changes. */
 const RESYNC_SPREAD_MS = 2000;
 
-/** All subscriptions of this node. What changes is gathered once for all of them, and shown to all at once. */
+/** All device lists of this node. Changes are collected once and shown to all subscriptions together. */
 export class DashboardFeed {
-  readonly #subscriptions = new Map<Subscription, Sight>();
+  readonly #subscriptions = new Map<Subscription, SubscriptionScope>();
   readonly #live: LiveFilters | undefined;
   readonly #changes = new Map<string, DeviceChange>();
-  readonly #recent = new RecentChanges();
+  readonly #recent: RecentChanges;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param live  what those subscriptions need that follow conditions */
-  constructor(live?: LiveFilters) {
+  /** @param live  selects the devices of subscriptions that have conditions */
+  constructor(live?: LiveFilters, recent = new RecentChanges()) {
     this.#live = live;
+    this.#recent = recent;
   }
 
   get size(): number {
     return this.#subscriptions.size;
   }
   add(subscription: Subscription): void {
-    this.#subscriptions.set(subscription, sight(subscription.caller, subscription.filter));
+    this.#subscriptions.set(subscription, subscriptionScope(subscription.caller, subscription.filter));
   }
   remove(subscription: Subscription): void {
     subscription.stop();
@@ -35,26 +37,29 @@ export class DashboardFeed {
   }
   changed(deviceId: string, patch: DevicePatch): void {
     const change = new DeviceChange(deviceId, patch);
-    // Also while nobody watches: whoever comes next reads what is written behind.
+    // Without subscriptions too: the next subscriber reads a database that is written with a delay.
     this.#recent.note(change);
     if (this.#subscriptions.size === 0) return;
     const earlier = this.#changes.get(deviceId);
     this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
-    this.#timer ??= setTimeout(() => this.#tell(), FRAME_MS);
+    this.#timer ??= setTimeout(() => this.#showChanges(), FRAME_MS);
   }
   /**
-   * A connection that has begun or ended while nobody watches on any node. The database is written later: whoever comes
-   * before that sees it here. One that is open is known without.
+   * Notes that a connection began or ended while no node has subscriptions, for subscribers that come before it is written
+   * to the database. An open connection is known from its actor.
    */
-  unwatched(deviceId: string, { presence, lastSeenAt }: Pick<DevicePatch, 'presence' | 'lastSeenAt'>): void {
+  noteUnwatched(
+    deviceId: string,
+    { presence, lastSeenAt }: Pick<DevicePatch, 'presence' | 'lastSeenAt'>,
+  ): void {
     if (presence === undefined || (presence.state === 'connected' && !this.#recent.has(deviceId))) return;
     this.#recent.note(
       new DeviceChange(deviceId, { presence, ...(lastSeenAt === undefined ? {} : { lastSeenAt }) }),
     );
   }
   /**
-   * A device that came into being, or came back: shown to those whose scope and filter hold it. Who follows conditions
-   * sees it when the rest of it has been read.
+   * A device was created or is back in service: it is shown to subscribers in whose scope it is. Subscriptions with
+   * conditions show it when its whole record has been read.
    */
   entered(device: DeviceSummary, partnerId: string): void {
     this.#settle();
@@ -63,8 +68,8 @@ export class DashboardFeed {
     }
   }
   /**
-   * A device as it was read anew: it may change, enter or leave, for each who watches as they may see it.
-   * @param record  all of it, for those who follow conditions
+   * A device was read again: for each subscriber it changes, enters or leaves.
+   * @param record  the whole record, for subscriptions with conditions
    */
   refreshed(read: DeviceSummary, partnerId: string, record?: FleetDevice): void {
     this.#settle();
@@ -75,7 +80,7 @@ export class DashboardFeed {
       else subscription.left(device.id);
     }
     if (record === undefined) return;
-    setLive(record, device);
+    applyLiveState(record, device);
     this.#live?.refreshed(record, change);
   }
   left(deviceId: string): void {
@@ -84,15 +89,15 @@ export class DashboardFeed {
     for (const subscription of this.#subscriptions.keys()) subscription.left(deviceId);
   }
   /**
-   * Changes may have passed this node by: whatever is shown is read anew, spread over time. Those who follow conditions
-   * are read by the live filters.
+   * Reads again what subscriptions show, spread over time, because this node may have missed changes. Subscriptions with
+   * conditions are read again by the live filters.
    */
   resync(): void {
     for (const [subscription] of this.#plain()) {
       setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
     }
   }
-  /** The device as it was read, with what was told since. */
+  /** Applies the recent changes to a device that was read from the database. */
   latest(device: DeviceSummary): DeviceSummary {
     return this.#recent.over(device);
   }
@@ -100,21 +105,21 @@ export class DashboardFeed {
     clearTimeout(this.#timer);
   }
 
-  /** Those that follow no conditions. */
-  *#plain(): Iterable<[Subscription, Sight]> {
+  /** Subscriptions without conditions. */
+  *#plain(): Iterable<[Subscription, SubscriptionScope]> {
     for (const entry of this.#subscriptions) if (this.#live?.has(entry[0]) !== true) yield entry;
   }
 
-  #tell(): void {
+  #showChanges(): void {
     const changes = this.#take();
-    if (this.#live !== undefined) for (const change of changes) this.#live.told(change);
+    if (this.#live !== undefined) for (const change of changes) this.#live.deviceChanged(change);
     for (const subscription of this.#subscriptions.keys()) subscription.changedTogether(changes);
   }
 
-  /** What has changed so far comes before what is about to happen, and is shown with it. */
+  /** Applies the collected changes before another event, so that the order is kept. */
   #settle(): void {
     for (const change of this.#take()) {
-      this.#live?.told(change);
+      this.#live?.deviceChanged(change);
       for (const subscription of this.#subscriptions.keys()) subscription.changed(change);
     }
   }

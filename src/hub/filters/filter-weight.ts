@@ -1,14 +1,15 @@
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * What conditions that are followed at once may weigh: of one person, and of a node, where the same ones count once. A
- * filter of a person weighs some ten, the largest that is taken 12,000; 100,000 take some 100 MB.
+ * The most that conditions in live filters may weigh at the same time: per person, and per node, where identical ones
+ * count once. A typical filter weighs about ten and the largest accepted one 12,000. A weight of 100,000 takes about
+ * 100 MB.
  */
 const WEIGHT_OF_PERSON = 30_000;
 const WEIGHT_OF_NODE = 100_000;
 
-/** Adds up the conditions that live filters of a node follow. */
-export class FollowedWeight {
+/** Limits the weight of all conditions that live filters of this node evaluate. */
+export class FilterWeight {
   readonly #personMax: number;
   readonly #nodeMax: number;
   readonly #ofPerson = new Map<string, number>();
@@ -20,29 +21,29 @@ export class FollowedWeight {
   }
 
   /**
-   * Throws `rate_limited` where it is too much for the person, and `unavailable` where it is for the node.
-   * @param isNew  nobody follows these conditions yet
+   * Throws `rate_limited` when the limit of the person is exceeded, and `unavailable` when that of the node is.
+   * @param isNew  these conditions have no subscriber yet
    */
-  take(userId: string, weight: number, isNew: boolean): void {
+  reserve(userId: string, weight: number, isNew: boolean): void {
     if (isNew && this.#weight + weight > this.#nodeMax) {
       throw new AppError(
         'unavailable',
-        'This server follows as many conditions as it can. Use fewer or simpler ones, or try later.',
+        'This server already evaluates as many conditions as it can. Use fewer or simpler ones, or try again later.',
       );
     }
     const ofPerson = (this.#ofPerson.get(userId) ?? 0) + weight;
     if (ofPerson > this.#personMax) {
       throw new AppError(
         'rate_limited',
-        `A person may have ${this.#personMax} conditions in live filters at once, and characters of regular expressions count as well.`,
+        `A person may use ${this.#personMax} conditions in live filters at once, including characters of regular expressions.`,
       );
     }
     this.#ofPerson.set(userId, ofPerson);
     if (isNew) this.#weight += weight;
   }
 
-  /** @param isLast  nobody follows these conditions any more */
-  giveBack(userId: string, weight: number, isLast: boolean): void {
+  /** @param isLast  these conditions have no other subscriber */
+  release(userId: string, weight: number, isLast: boolean): void {
     const left = (this.#ofPerson.get(userId) ?? 0) - weight;
     if (left > 0) this.#ofPerson.set(userId, left);
     else this.#ofPerson.delete(userId);

@@ -2,50 +2,50 @@ import { AppError } from '../../platform/errors.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import type { DeviceChange } from '../subscriptions/device-change.ts';
 import {
-  ALL_ASPECTS,
-  type Aspects,
-  aspectsOf,
-  asStored,
-  differences,
-  type FleetDevice,
-  NOTHING,
-  setLive,
+  ALL_FIELDS,
+  type FieldMask,
+  fieldMask,
+  roundedAsStored,
+  changedFields,
+  NO_FIELDS,
+  applyLiveState,
   summaryOf,
-  UNREAD,
+  SOFTWARE_NOT_LOADED,
 } from './fleet-device.ts';
+import type { FleetDevice } from '../ports/fleet-store.ts';
 import { Interner } from './interner.ts';
-import type { FleetStore } from '../ports.ts';
+import type { FleetStore } from '../ports/fleet-store.ts';
 
-const SLICE = 2000;
-/** Some 1.5 kB each. Beyond, a live filter is refused rather than the server's memory filled. */
+const DEVICES_PER_READ = 2000;
+/** Each takes about 1.5 kB. Above this limit live filters are refused, so that they do not fill the server's memory. */
 const DEVICES_MAX = 300_000;
 
 interface OrgView {
   devices: Map<string, FleetDevice>;
-  /** Live filters that need it. */
+  /** The number of subscriptions that need the organization. */
   holders: number;
   expected: number;
   hasSoftware: boolean;
   isFaulty: boolean;
-  /** Some live filter may have shown what is in it. */
+  /** Whether subscriptions may already show its devices. */
   wasRead: boolean;
   ready: Promise<void>;
-  /** While it is read: the devices of which something newer is known. */
+  /** While the organization is read: devices of which something newer is known. */
   touched: Set<string> | undefined;
 }
 
 interface Parts {
   store: Pick<FleetStore, 'slice'>;
-  /** The stored state with what is known live laid over it. */
+  /** Adds the live state to a device that was read from the database. */
   refreshed: (device: DeviceSummary) => DeviceSummary;
-  /** A reading has found a device to be another one than was known, of which word has not come yet. */
-  onFound?: (device: FleetDevice, aspects: Aspects) => void;
+  /** Called when a read finds a change that was not announced yet. */
+  onFound?: (device: FleetDevice, fields: FieldMask) => void;
   devicesMax?: number;
 }
 
 /**
- * The devices of those organizations that live filters look at, in memory, shared by all of them. It is read when the
- * first one comes, follows what changes, and is forgotten when the last one goes.
+ * The devices of the organizations that live filters need, in memory and shared by all of them. An organization is read
+ * for its first filter, kept current by changes, and dropped with the last filter.
  */
 export class FleetView {
   readonly #parts: Parts;
@@ -53,8 +53,8 @@ export class FleetView {
   readonly #devices = new Map<string, FleetDevice>();
   #interner = new Interner();
   #loading = 0;
-  /** What was told of devices while some are read: those may be among them, as they were before. */
-  readonly #toldMeanwhile = new Map<string, DeviceChange>();
+  /** Live changes during a read, whose result may contain the devices in an earlier state. */
+  readonly #changedWhileReading = new Map<string, DeviceChange>();
   #softwareReaders = 0;
 
   constructor(parts: Parts) {
@@ -74,7 +74,7 @@ export class FleetView {
     return this.#devices.get(deviceId);
   }
 
-  /** How many live filters look at the organization. */
+  /** The number of subscriptions that need the organization. */
   holdersOf(orgId: string): number {
     return this.#organizations.get(orgId)?.holders ?? 0;
   }
@@ -84,8 +84,8 @@ export class FleetView {
   }
 
   /**
-   * Keeps the organizations in memory until they are released. Throws `unavailable` where they are too large.
-   * @param organizations  with how many devices they have
+   * Keeps the organizations in memory until they are released. Throws `unavailable` when they are too large.
+   * @param organizations  each with its number of devices
    */
   hold(organizations: readonly { orgId: string; devices: number }[]): void {
     const added = organizations.filter(({ orgId }) => !this.#organizations.has(orgId));
@@ -98,7 +98,7 @@ export class FleetView {
     if (size > most) {
       throw new AppError(
         'unavailable',
-        `The live filters of this server may look at ${most} devices. Narrow it to an organization, or try later.`,
+        `Live filters on this server may cover ${most} devices. Limit the filter to one organization, or try again later.`,
         { retryAfterMs: 60_000 },
       );
     }
@@ -133,7 +133,7 @@ export class FleetView {
     if (this.#organizations.size === 0) this.#interner = new Interner();
   }
 
-  /** Conditions that read software have come. */
+  /** Loads installed software, because conditions read it. */
   holdSoftware(): void {
     this.#softwareReaders += 1;
     this.#load(this.#where(({ hasSoftware }) => !hasSoftware));
@@ -143,62 +143,62 @@ export class FleetView {
     this.#softwareReaders -= 1;
     if (this.#softwareReaders > 0) return;
     for (const organization of this.#organizations.values()) organization.hasSoftware = false;
-    for (const device of this.#devices.values()) device.software = UNREAD;
+    for (const device of this.#devices.values()) device.software = SOFTWARE_NOT_LOADED;
   }
 
-  /** When all of the organizations have been read, as far as it is known now. */
+  /** Resolves when the organizations that are held now have been read. */
   async ready(orgIds: Iterable<string>): Promise<void> {
     for (const orgId of orgIds) await this.#organizations.get(orgId)?.ready;
   }
 
-  /** Reads everything anew: something may have been missed. */
+  /** Reads everything again, because changes may have been missed. */
   reload(): void {
     this.#load([...this.#organizations.keys()]);
   }
 
-  /** What was told of a device. Answers what of it differs now. */
-  told(change: DeviceChange): Aspects {
+  /** Applies a live change and returns the fields that changed. */
+  deviceChanged(change: DeviceChange): FieldMask {
     const { deviceId, patch } = change;
     if (this.#loading > 0) {
-      const earlier = this.#toldMeanwhile.get(deviceId);
-      this.#toldMeanwhile.set(deviceId, earlier === undefined ? change : change.after(earlier));
+      const earlier = this.#changedWhileReading.get(deviceId);
+      this.#changedWhileReading.set(deviceId, earlier === undefined ? change : change.after(earlier));
     }
     const device = this.#devices.get(deviceId);
-    if (device === undefined) return NOTHING;
-    let aspects = NOTHING;
+    if (device === undefined) return NO_FIELDS;
+    let fields = NO_FIELDS;
     const status = change.statusAfter(device.status);
     if (status !== device.status) {
       device.status = status;
-      aspects |= STATUS;
+      fields |= STATUS;
     }
     if (patch.presence !== undefined) device.presence = patch.presence;
     if (patch.lastSeenAt !== undefined) {
       device.lastSeenAt = patch.lastSeenAt === null ? null : Date.parse(patch.lastSeenAt);
-      aspects |= LAST_SEEN;
+      fields |= LAST_SEEN;
     }
     if (patch.metrics !== undefined) {
-      device.metrics = asStored(patch.metrics);
-      aspects |= METRICS;
+      device.metrics = roundedAsStored(patch.metrics);
+      fields |= METRICS;
     }
     if (patch.agentVersion !== undefined && patch.agentVersion !== device.agentVersion) {
       device.agentVersion = patch.agentVersion;
-      aspects |= AGENT_VERSION;
+      fields |= AGENT_VERSION;
     }
-    return aspects;
+    return fields;
   }
 
-  /** The device as it was read anew. Answers what of it differs, which is all of one that was not there. */
-  put(read: FleetDevice): Aspects {
+  /** Stores a device that was read again and returns the fields that changed: all of them for a new device. */
+  put(read: FleetDevice): FieldMask {
     const before = this.#devices.get(read.id);
     const device = this.#interner.device(read);
-    if (!this.withSoftware) device.software = UNREAD;
+    if (!this.withSoftware) device.software = SOFTWARE_NOT_LOADED;
     this.#touch(device.id);
     if (before !== undefined && before.orgId !== device.orgId) this.remove(device.id);
     const organization = this.#organizations.get(device.orgId);
-    if (organization === undefined) return NOTHING;
+    if (organization === undefined) return NO_FIELDS;
     organization.devices.set(device.id, device);
     this.#devices.set(device.id, device);
-    return before === undefined ? ALL_ASPECTS : differences(before, device);
+    return before === undefined ? ALL_FIELDS : changedFields(before, device);
   }
 
   remove(deviceId: string): void {
@@ -209,7 +209,7 @@ export class FleetView {
     this.#devices.delete(deviceId);
   }
 
-  /** Wherever it is just being read, as it may be where it was before as well. */
+  /** Marks the device in every organization that is being read, because a read may find it where it was before. */
   #touch(deviceId: string): void {
     for (const { touched } of this.#organizations.values()) touched?.add(deviceId);
   }
@@ -218,7 +218,7 @@ export class FleetView {
     return [...this.#organizations].flatMap(([orgId, organization]) => (test(organization) ? [orgId] : []));
   }
 
-  /** One reading after the other where they are of the same organization. */
+  /** Reads organizations. Reads of the same organization follow each other. */
   #load(orgIds: readonly string[]): void {
     const organizations = new Map<string, OrgView>();
     for (const orgId of orgIds) {
@@ -231,7 +231,7 @@ export class FleetView {
     if (organizations.size === 0) return;
     const before = Promise.allSettled([...organizations.values()].map(({ ready }) => ready));
     const reading = before.then(() => this.#read(organizations));
-    // Whoever waits for it hears of it; nobody may.
+    // Callers of `ready` get the error. There may be none.
     reading.catch(() => {});
     for (const organization of organizations.values()) organization.ready = reading;
   }
@@ -246,7 +246,7 @@ export class FleetView {
       const orgIds = [...organizations.keys()].sort();
       let after: { orgId: string; id: string } | undefined;
       for (;;) {
-        const read = await this.#parts.store.slice(orgIds, { after, atMost: SLICE, withSoftware });
+        const read = await this.#parts.store.slice(orgIds, { after, atMost: DEVICES_PER_READ, withSoftware });
         for (const device of read) {
           const organization = organizations.get(device.orgId);
           if (organization === undefined || !isHeld(device.orgId)) continue;
@@ -255,7 +255,7 @@ export class FleetView {
           this.#insert(organization, device, withSoftware);
         }
         const last = read.at(-1);
-        if (last === undefined || read.length < SLICE) break;
+        if (last === undefined || read.length < DEVICES_PER_READ) break;
         after = { orgId: last.orgId, id: last.id };
       }
       for (const [orgId, organization] of organizations) {
@@ -272,15 +272,15 @@ export class FleetView {
     } finally {
       for (const organization of organizations.values()) organization.touched = undefined;
       this.#loading -= 1;
-      if (this.#loading === 0) this.#toldMeanwhile.clear();
+      if (this.#loading === 0) this.#changedWhileReading.clear();
     }
   }
 
   #insert(organization: OrgView, read: FleetDevice, withSoftware: boolean): void {
     const device = this.#interner.device(read);
-    if (!withSoftware) device.software = UNREAD;
+    if (!withSoftware) device.software = SOFTWARE_NOT_LOADED;
     const live = this.#parts.refreshed(summaryOf(device));
-    setLive(device, this.#toldMeanwhile.get(device.id)?.over(live) ?? live);
+    applyLiveState(device, this.#changedWhileReading.get(device.id)?.over(live) ?? live);
     const before = this.#devices.get(device.id);
     if (before !== undefined && before.orgId !== device.orgId) {
       this.#organizations.get(before.orgId)?.devices.delete(device.id);
@@ -288,16 +288,16 @@ export class FleetView {
     organization.devices.set(device.id, device);
     this.#devices.set(device.id, device);
     if (before === undefined && !organization.wasRead) return;
-    // Who asks for software waits for the reading, and is shown what it has found as a whole.
-    const aspects = before === undefined ? ALL_ASPECTS : differences(before, device) & ~SOFTWARE;
-    if (aspects !== NOTHING) this.#parts.onFound?.(device, aspects);
+    // Subscriptions that read software wait for the whole read and show its result then.
+    const fields = before === undefined ? ALL_FIELDS : changedFields(before, device) & ~SOFTWARE;
+    if (fields !== NO_FIELDS) this.#parts.onFound?.(device, fields);
   }
 }
 
 const NOT_READ = Promise.resolve();
 
-const STATUS = aspectsOf(['status']);
-const LAST_SEEN = aspectsOf(['lastSeenAt']);
-const METRICS = aspectsOf(['metrics']);
-const AGENT_VERSION = aspectsOf(['agentVersion']);
-const SOFTWARE = aspectsOf(['software']);
+const STATUS = fieldMask(['status']);
+const LAST_SEEN = fieldMask(['lastSeenAt']);
+const METRICS = fieldMask(['metrics']);
+const AGENT_VERSION = fieldMask(['agentVersion']);
+const SOFTWARE = fieldMask(['software']);

@@ -1,9 +1,9 @@
-import type { FleetDevice } from './fleet-device.ts';
+import type { FleetDevice } from '../ports/fleet-store.ts';
 
-/** Beyond, what was seen is forgotten: values that come and go must not be kept for ever. */
+/** Above this number all values are dropped, so that outdated values are not kept for ever. */
 const KEPT_MAX = 500_000;
 
-/** Keeps one copy of what many devices have in common, such as the name of a model. */
+/** Keeps one copy of values that many devices share, such as the name of a model. */
 export class Interner {
   #known = new Map<string, unknown>();
 
@@ -31,7 +31,7 @@ export class Interner {
 
   #list(texts: readonly string[]): readonly string[] {
     if (texts.length === 0) return NONE;
-    // A long list is rarely another device's as well.
+    // Long lists are rarely shared between devices.
     if (texts.length > LONG) return texts.map((text) => this.#text(text));
     return this.#once(`\0${JSON.stringify(texts)}`, () => texts.map((text) => this.#text(text)));
   }

@@ -2,51 +2,26 @@ import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
+import type { CompiledRules, FleetDevice, FleetStore } from '../ports/fleet-store.ts';
 import { type DeviceChange, recordChange } from '../subscriptions/device-change.ts';
-import {
-  ALL_ASPECTS,
-  type Aspects,
-  aspectsOf,
-  type FleetDevice,
-  PLACE,
-  SHOWN,
-  summaryOf,
-  UNREAD,
-} from './fleet-device.ts';
 import { byHostname, PAGE_DEVICES, type PageReader } from '../subscriptions/device-pages.ts';
-import { FollowedWeight } from './filter-weight.ts';
-import { FleetView } from './fleet-view.ts';
-import type { FleetStore, LiveRules } from '../ports.ts';
-import { sight, type Sight } from '../subscriptions/subscription-scope.ts';
+import { subscriptionScope } from '../subscriptions/subscription-scope.ts';
 import type { Subscription } from '../subscriptions/subscription.ts';
-import { Turns, UNHURRIED_MS } from './time-slice.ts';
+import { type CompiledFilter, CompiledFilters, evaluate, type FilterSubscriber } from './compiled-filters.ts';
+import { ALL_FIELDS, type FieldMask, SCOPE_FIELDS, SUMMARY_FIELDS, summaryOf } from './fleet-device.ts';
+import { FleetView } from './fleet-view.ts';
+import { TimeSlice } from './time-slice.ts';
+import { TimeSweep } from './time-sweep.ts';
 
-/** Conditions about time are asked again this often. */
+/** How often conditions about time are evaluated again. */
 const SWEEP_MS = 15_000;
 
-/** Conditions that somebody follows: one and the same for all who do. */
-interface Followed {
-  key: string;
-  rules: LiveRules;
-  reads: Aspects;
-  followers: Set<Follower>;
-}
-
-/** One subscription that follows conditions. */
-interface Follower {
-  readonly subscription: Subscription;
-  readonly caller: Caller;
-  readonly asked: DevicesSubscribe;
-  readonly sees: Sight;
-  /** It cannot go on. */
-  readonly end: (why: AppError) => void;
-  followed: Followed | undefined;
-  readsSoftware: boolean;
-  /** The organizations that are kept in memory for it. */
-  readonly held: Set<string>;
-  /** Counts what was changed about its filter, so that only the latest is taken. */
-  version: number;
-  isOver: boolean;
+/** A change of definitions on which compiled rules depend, such as a saved filter. */
+export interface RulesChange {
+  /** Whether rules that were requested like this may be compiled differently now. */
+  mayConcern: (caller: Caller, request: DevicesSubscribe) => boolean;
+  /** Of rules that may be concerned: whether they have to be compiled again. By default they all have to. */
+  affects?: (rules: CompiledRules) => boolean;
 }
 
 interface Parts {
@@ -58,67 +33,70 @@ interface Parts {
 }
 
 /**
- * Live filters of this node. What changes of a device is asked of those conditions only that read it, once for all who
- * follow them, and whoever follows them sees the device enter or leave.
+ * Live device lists that are selected by conditions. When a device changes, only the filters that read a changed field
+ * are evaluated, each once for all its subscribers, and those see the device enter or leave.
  */
 export class LiveFilters {
   readonly view: FleetView;
   readonly #store: FleetStore;
   readonly #log: Logger;
-  readonly #followed = new Map<string, Followed>();
-  readonly #followers = new Map<Subscription, Follower>();
-  /** Told to have left: one that is back may have been read again before word of it comes. */
+  readonly #filters = new CompiledFilters();
+  readonly #subscribers = new Map<Subscription, FilterSubscriber>();
+  /** Devices that were announced as gone. One that is back may be read before its return is announced. */
   readonly #gone = new Set<string>();
-  readonly #weight = new FollowedWeight();
-  readonly #sweepMs: number;
-  #sweepTimer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  readonly #sweep: TimeSweep;
 
   constructor({ store, log, sweepMs = SWEEP_MS, ...parts }: Parts) {
     this.#store = store;
     this.#log = log;
-    this.#sweepMs = sweepMs;
-    const onFound = (device: FleetDevice, aspects: Aspects) =>
-      this.#changed(device, aspects, recordChange(summaryOf(device)));
+    const onFound = (device: FleetDevice, fields: FieldMask) =>
+      this.#changed(device, fields, recordChange(summaryOf(device)));
     this.view = new FleetView({ store, ...parts, onFound });
+    this.#sweep = new TimeSweep({
+      filters: this.#filters,
+      view: this.view,
+      evaluate: (filter, device) => this.#evaluate(filter, device),
+      everyMs: sweepMs,
+      log,
+    });
   }
 
   get size(): number {
-    return this.#followers.size;
+    return this.#subscribers.size;
   }
 
-  /** Conditions, each counted once however many follow it. */
+  /** The number of compiled filters, each counted once however many subscribers it has. */
   get conditions(): number {
-    return this.#followed.size;
+    return this.#filters.size;
   }
 
   has(subscription: Subscription): boolean {
-    return this.#followers.has(subscription);
+    return this.#subscribers.has(subscription);
   }
 
-  /** From now on the subscription sees devices enter and leave. Throws where the conditions cannot be followed. */
+  /** Adds a subscription, which from now on sees devices enter and leave. Throws when its conditions cannot be used. */
   async follow(subscription: Subscription, end: (why: AppError) => void): Promise<void> {
-    const { caller, filter: asked } = subscription;
-    const follower: Follower = {
+    const { caller, filter: request } = subscription;
+    const subscriber: FilterSubscriber = {
       subscription,
       caller,
-      asked,
-      sees: sight(caller, asked),
+      request,
+      inScope: subscriptionScope(caller, request),
       end,
-      followed: undefined,
+      filter: undefined,
       readsSoftware: false,
       held: new Set(),
       version: 0,
       isOver: false,
     };
-    this.#followers.set(subscription, follower);
+    this.#subscribers.set(subscription, subscriber);
     try {
-      const reach = await this.#store.reach(caller, asked);
-      await this.#takeRules(follower);
-      if (follower.isOver) return;
-      const organizations = reach.filter(({ orgId }) => !follower.held.has(orgId));
+      const reach = await this.#store.reach(caller, request);
+      await this.#compile(subscriber);
+      if (subscriber.isOver) return;
+      const organizations = reach.filter(({ orgId }) => !subscriber.held.has(orgId));
       this.view.hold(organizations);
-      for (const { orgId } of organizations) follower.held.add(orgId);
+      for (const { orgId } of organizations) subscriber.held.add(orgId);
     } catch (error) {
       this.leave(subscription);
       throw error;
@@ -126,18 +104,18 @@ export class LiveFilters {
   }
 
   leave(subscription: Subscription): void {
-    const follower = this.#followers.get(subscription);
-    if (follower === undefined) return;
-    this.#followers.delete(subscription);
-    if (this.#followers.size === 0) this.#gone.clear();
-    follower.isOver = true;
-    this.#unfollow(follower);
-    if (follower.readsSoftware) this.view.releaseSoftware();
-    this.view.release(follower.held);
-    if (this.#followed.size === 0) this.#stopSweeping();
+    const subscriber = this.#subscribers.get(subscription);
+    if (subscriber === undefined) return;
+    this.#subscribers.delete(subscription);
+    if (this.#subscribers.size === 0) this.#gone.clear();
+    subscriber.isOver = true;
+    this.#filters.detach(subscriber);
+    if (subscriber.readsSoftware) this.view.releaseSoftware();
+    this.view.release(subscriber.held);
+    if (this.#filters.size === 0) this.#sweep.stop();
   }
 
-  /** Reads what the subscription is to show now. Of a long list, no more than the ids are kept meanwhile. */
+  /** Reads what the subscription has to show now. Only the ids of a long list are kept between its pages. */
   pages(subscription: Subscription): PageReader {
     let ids: readonly string[] | undefined;
     let at = 0;
@@ -146,7 +124,7 @@ export class LiveFilters {
       const devices: DeviceSummary[] = [];
       for (; at < ids.length && devices.length < PAGE_DEVICES; at += 1) {
         const device = this.view.get(ids[at] ?? '');
-        // It may have come to be another one since.
+        // It may have changed since.
         if (device !== undefined && this.#belongs(subscription, device)) devices.push(summaryOf(device));
       }
       return { devices, isLast: at >= ids.length };
@@ -154,16 +132,16 @@ export class LiveFilters {
   }
 
   async #matching(subscription: Subscription): Promise<string[]> {
-    const follower = this.#followers.get(subscription);
-    if (follower === undefined) return [];
-    await this.#allRead(follower);
-    // Before its conditions were there, nobody could have said that a device which had left belongs again.
+    const subscriber = this.#subscribers.get(subscription);
+    if (subscriber === undefined) return [];
+    await this.#allRead(subscriber);
+    // Before the conditions were compiled, nothing could report that a device which had left matches again.
     subscription.readsFromHere();
     const found: FleetDevice[] = [];
-    const turns = new Turns();
-    for (const orgId of follower.held) {
+    const slice = new TimeSlice();
+    for (const orgId of subscriber.held) {
       for (const device of this.view.of(orgId)) {
-        if (turns.isOver) await turns.next();
+        if (slice.isOver) await slice.next();
         if (this.#belongs(subscription, device)) found.push(device);
       }
     }
@@ -171,235 +149,154 @@ export class LiveFilters {
   }
 
   #belongs(subscription: Subscription, device: FleetDevice): boolean {
-    const follower = this.#followers.get(subscription);
-    const rules = follower?.followed?.rules;
-    return follower?.sees(device) === true && rules?.matches(device, Date.now()) === true;
+    const subscriber = this.#subscribers.get(subscription);
+    const rules = subscriber?.filter?.rules;
+    return subscriber?.inScope(device) === true && rules?.matches(device, Date.now()) === true;
   }
 
-  /** What was told of a device. */
-  told(change: DeviceChange): void {
-    if (this.#followers.size === 0) return;
-    const aspects = this.view.told(change);
+  /** Applies a live change of a device. */
+  deviceChanged(change: DeviceChange): void {
+    if (this.#subscribers.size === 0) return;
+    const fields = this.view.deviceChanged(change);
     const device = this.view.get(change.deviceId);
-    if (device !== undefined && aspects !== 0) this.#judge(device, aspects);
+    if (device !== undefined && fields !== 0) this.#evaluateAll(device, fields);
   }
 
   /**
-   * A device that was read anew.
-   * @param change  what it is to those who were shown it before
+   * Applies the record of a device that was read again.
+   * @param change  what subscribers that already show the device are sent
    */
   refreshed(read: FleetDevice, change: DeviceChange): void {
-    // Each holds it once: where all do, nobody has to be asked.
-    if (this.view.holdersOf(read.orgId) < this.#followers.size) {
-      for (const follower of this.#followers.values()) {
-        if (!follower.held.has(read.orgId) && follower.sees(read)) this.#adopt(follower, read.orgId);
+    // Each subscriber holds an organization once: when all of them hold it, none has to be checked.
+    if (this.view.holdersOf(read.orgId) < this.#subscribers.size) {
+      for (const subscriber of this.#subscribers.values()) {
+        if (!subscriber.held.has(read.orgId) && subscriber.inScope(read)) this.#adopt(subscriber, read.orgId);
       }
     }
     const isBack = this.#gone.delete(read.id);
     const differing = this.view.put(read);
-    const aspects = isBack ? ALL_ASPECTS : differing;
+    const fields = isBack ? ALL_FIELDS : differing;
     const device = this.view.get(read.id);
-    if (device !== undefined) return this.#changed(device, aspects, change);
-    for (const { subscription } of this.#followers.values()) subscription.left(read.id);
+    if (device !== undefined) return this.#changed(device, fields, change);
+    for (const { subscription } of this.#subscribers.values()) subscription.left(read.id);
   }
 
   left(deviceId: string): void {
-    if (this.#followers.size > 0) this.#gone.add(deviceId);
+    if (this.#subscribers.size > 0) this.#gone.add(deviceId);
     this.view.remove(deviceId);
   }
 
-  /** A saved filter is another one now, or gone: whoever follows it goes on with the new one, or is told that it ends. */
-  filterChanged(filterId: string): void {
-    for (const follower of this.#followers.values()) {
-      if (follower.asked.filterId !== filterId) continue;
-      follower.version += 1;
-      // One that has not begun yet reads it again by itself.
-      if (follower.followed !== undefined) void this.#goOn(follower);
+  /** Compiles the affected conditions again. A subscription whose conditions no longer compile ends with the error. */
+  rulesChanged({ mayConcern, affects = () => true }: RulesChange): void {
+    for (const subscriber of this.#subscribers.values()) {
+      if (!mayConcern(subscriber.caller, subscriber.request)) continue;
+      // A compilation that is under way may use the old definition, so it has to start again.
+      subscriber.version += 1;
+      const { filter } = subscriber;
+      if (filter !== undefined && affects(filter.rules)) void this.#recompile(subscriber);
     }
   }
 
-  /** A custom field is defined otherwise now: whoever reads it goes on by the new definition, or is told that it ends. */
-  customFieldChanged(orgId: string, key: string): void {
-    for (const follower of this.#followers.values()) {
-      const { scope, orgAccess, orgIds } = follower.caller;
-      if (scope !== 'system' && orgAccess !== 'all' && !orgIds.includes(orgId)) continue;
-      // What is read at this moment may be by the definition of before.
-      follower.version += 1;
-      if (follower.followed?.rules.customFields.has(key) === true) void this.#goOn(follower);
-    }
-  }
-
-  /** Something may have been missed: everything is read and shown anew. */
+  /** Reads and shows everything again, because changes may have been missed. */
   resync(): void {
-    if (this.#followers.size === 0) return;
+    if (this.#subscribers.size === 0) return;
     this.view.reload();
-    for (const { subscription } of this.#followers.values()) subscription.reread();
+    for (const { subscription } of this.#subscribers.values()) subscription.reread();
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#stopSweeping();
+    this.#sweep.close();
   }
 
-  /** What the follower looks at may come to be more while it is read. */
-  async #allRead(follower: Follower): Promise<void> {
+  /** The organizations of a subscriber may become more while they are read. */
+  async #allRead(subscriber: FilterSubscriber): Promise<void> {
     let count = -1;
-    while (count !== follower.held.size) {
-      count = follower.held.size;
-      await this.view.ready(follower.held);
+    while (count !== subscriber.held.size) {
+      count = subscriber.held.size;
+      await this.view.ready(subscriber.held);
     }
   }
 
-  /** An organization that was not there, or not seen, when the follower came. */
-  #adopt(follower: Follower, orgId: string): void {
+  /** Adds an organization that did not exist, or was not visible, when the subscriber came. */
+  #adopt(subscriber: FilterSubscriber, orgId: string): void {
     try {
       this.view.hold([{ orgId, devices: 0 }]);
     } catch (error) {
-      if (error instanceof AppError) return follower.end(error);
+      if (error instanceof AppError) return subscriber.end(error);
       throw error;
     }
-    follower.held.add(orgId);
-    const judge = () => {
-      if (follower.followed === undefined) return;
-      for (const device of this.view.of(orgId)) judgeFor([follower], follower.followed, device);
-    };
+    subscriber.held.add(orgId);
     this.view
       .ready([orgId])
-      .then(judge)
+      .then(() => {
+        if (subscriber.filter === undefined) return;
+        for (const device of this.view.of(orgId)) evaluate(subscriber.filter, device, [subscriber]);
+      })
       .catch((error: unknown) => this.#log.warn({ err: error }, 'hub.live_organization_not_read'));
   }
 
-  /** @param change  what it is to those who were shown the device before */
-  #changed(device: FleetDevice, aspects: Aspects, change: DeviceChange): void {
-    const isElsewhere = (aspects & PLACE) !== 0;
-    if (isElsewhere) {
-      for (const { subscription, sees } of this.#followers.values()) {
-        if (!sees(device)) subscription.left(device.id);
+  /** @param change  what subscribers that already show the device are sent */
+  #changed(device: FleetDevice, fields: FieldMask, change: DeviceChange): void {
+    const hasMoved = (fields & SCOPE_FIELDS) !== 0;
+    if (hasMoved) {
+      for (const { subscription, inScope } of this.#subscribers.values()) {
+        if (!inScope(device)) subscription.left(device.id);
       }
     }
-    this.#judge(device, isElsewhere ? ALL_ASPECTS : aspects);
-    if ((aspects & SHOWN) === 0) return;
-    for (const { subscription } of this.#followers.values()) subscription.changed(change);
+    this.#evaluateAll(device, hasMoved ? ALL_FIELDS : fields);
+    if ((fields & SUMMARY_FIELDS) === 0) return;
+    for (const { subscription } of this.#subscribers.values()) subscription.changed(change);
   }
 
-  #judge(device: FleetDevice, aspects: Aspects): void {
-    const shown = once(() => summaryOf(device));
-    for (const followed of this.#followed.values()) {
-      if ((followed.reads & aspects) !== 0) this.#judgeBy(followed, device, shown);
+  #evaluateAll(device: FleetDevice, fields: FieldMask): void {
+    const summary = once(() => summaryOf(device));
+    for (const filter of this.#filters.values()) {
+      if ((filter.reads & fields) !== 0) this.#evaluate(filter, device, summary);
     }
   }
 
-  /** Conditions that cannot be asked end for those who follow them, and for nobody else. */
-  #judgeBy(followed: Followed, device: FleetDevice, shown?: () => DeviceSummary): void {
+  /** Conditions that throw end their own subscriptions and nobody else's. */
+  #evaluate(filter: CompiledFilter, device: FleetDevice, summary?: () => DeviceSummary): void {
     try {
-      judgeFor(followed.followers, followed, device, shown);
+      evaluate(filter, device, filter.subscribers, summary);
     } catch (error) {
       this.#log.error({ err: error, deviceId: device.id }, 'hub.live_conditions_failed');
       const why = new AppError('unavailable', 'The conditions could not be evaluated. Subscribe again.');
-      for (const follower of followed.followers) follower.end(why);
+      for (const subscriber of filter.subscribers) subscriber.end(why);
     }
   }
 
-  /** Reads the conditions until they are the latest. Answers whether they say something else than before. */
-  async #takeRules(follower: Follower): Promise<boolean> {
+  /** Compiles the conditions of a subscriber until they are current. Returns whether they have changed. */
+  async #compile(subscriber: FilterSubscriber): Promise<boolean> {
     for (;;) {
-      const { version } = follower;
-      const { key, rules } = await this.#store.rules(follower.caller, follower.asked);
-      if (follower.isOver) return false;
-      if (follower.version !== version) continue;
-      if (follower.followed?.key === key) return false;
-      this.#unfollow(follower);
-      this.#weight.take(follower.caller.userId, rules.weight, !this.#followed.has(key));
+      const { version } = subscriber;
+      const { key, rules } = await this.#store.rules(subscriber.caller, subscriber.request);
+      if (subscriber.isOver) return false;
+      if (subscriber.version !== version) continue;
+      if (subscriber.filter?.key === key) return false;
+      this.#filters.detach(subscriber);
+      this.#filters.attach(subscriber, key, rules);
       const readsSoftware = rules.reads.has('software');
-      if (readsSoftware && !follower.readsSoftware) this.view.holdSoftware();
-      if (!readsSoftware && follower.readsSoftware) this.view.releaseSoftware();
-      follower.readsSoftware = readsSoftware;
-      const followed = this.#followed.get(key) ?? {
-        key,
-        rules,
-        reads: aspectsOf(rules.reads),
-        followers: new Set(),
-      };
-      this.#followed.set(key, followed);
-      followed.followers.add(follower);
-      follower.followed = followed;
-      if (rules.dependsOnTime) this.#startSweeping();
+      if (readsSoftware && !subscriber.readsSoftware) this.view.holdSoftware();
+      if (!readsSoftware && subscriber.readsSoftware) this.view.releaseSoftware();
+      subscriber.readsSoftware = readsSoftware;
+      if (rules.dependsOnTime) this.#sweep.start();
       return true;
     }
   }
 
-  async #goOn(follower: Follower): Promise<void> {
+  async #recompile(subscriber: FilterSubscriber): Promise<void> {
     try {
-      if (await this.#takeRules(follower)) follower.subscription.reread();
+      if (await this.#compile(subscriber)) subscriber.subscription.reread();
     } catch (error) {
-      if (follower.isOver) return;
+      if (subscriber.isOver) return;
       if (!(error instanceof AppError)) this.#log.warn({ err: error }, 'hub.live_filter_not_read');
-      follower.end(
+      subscriber.end(
         error instanceof AppError
           ? error
-          : new AppError('unavailable', 'The filter was changed and could not be read. Subscribe again.'),
+          : new AppError('unavailable', 'The filter has changed and could not be read. Subscribe again.'),
       );
     }
-  }
-
-  #unfollow(follower: Follower): void {
-    const { followed } = follower;
-    if (followed === undefined) return;
-    follower.followed = undefined;
-    followed.followers.delete(follower);
-    const isLast = followed.followers.size === 0;
-    if (isLast) this.#followed.delete(followed.key);
-    this.#weight.giveBack(follower.caller.userId, followed.rules.weight, isLast);
-  }
-
-  #startSweeping(): void {
-    if (this.#isClosed) return;
-    this.#sweepTimer ??= setTimeout(() => {
-      this.#sweep()
-        .catch((error: unknown) => this.#log.error({ err: error }, 'hub.live_sweep_failed'))
-        .finally(() => {
-          this.#sweepTimer = undefined;
-          if ([...this.#followed.values()].some(({ rules }) => rules.dependsOnTime)) this.#startSweeping();
-        });
-    }, this.#sweepMs);
-  }
-
-  #stopSweeping(): void {
-    clearTimeout(this.#sweepTimer);
-    this.#sweepTimer = undefined;
-  }
-
-  /** Asks again what may have another answer by now, a little in each turn of the loop. */
-  async #sweep(): Promise<void> {
-    const turns = new Turns(UNHURRIED_MS);
-    for (const followed of this.#followed.values()) {
-      if (!followed.rules.dependsOnTime) continue;
-      for (const orgId of new Set([...followed.followers].flatMap(({ held }) => [...held]))) {
-        for (const device of this.view.of(orgId)) {
-          if (turns.isOver) await turns.next();
-          if (this.#isClosed) return;
-          this.#judgeBy(followed, device);
-        }
-      }
-    }
-  }
-}
-
-const SOFTWARE = aspectsOf(['software']);
-
-function judgeFor(
-  followers: Iterable<Follower>,
-  { rules, reads }: Followed,
-  device: FleetDevice,
-  shown = () => summaryOf(device),
-): void {
-  // Who asks for it waits for it, and is shown then what was found.
-  if (device.software === UNREAD && (reads & SOFTWARE) !== 0) return;
-  let matches: boolean | undefined;
-  for (const { sees, subscription } of followers) {
-    if (!sees(device)) continue;
-    matches ??= rules.matches(device, Date.now());
-    subscription.belongs(device.id, matches, shown);
   }
 }
 

@@ -1,15 +1,15 @@
-const BUDGET_MS = 4;
-/** What nobody waits for leaves others three quarters of the time. */
-export const UNHURRIED_MS = 12;
+const SLICE_MS = 4;
+/** A pause for work that nobody waits for: it leaves three quarters of the time to others. */
+export const BACKGROUND_PAUSE_MS = 12;
 
-/** Long work in small pieces: others get their turn in between. */
-export class Turns {
-  readonly #restMs: number;
-  #until = performance.now() + BUDGET_MS;
+/** Divides long work into slices, between which the event loop handles other work. */
+export class TimeSlice {
+  readonly #pauseMs: number;
+  #until = performance.now() + SLICE_MS;
 
-  /** @param restMs  left out: as soon as others have had theirs */
-  constructor(restMs?: number) {
-    this.#restMs = restMs ?? 0;
+  /** @param pauseMs  by default the work continues as soon as the event loop has handled what was waiting */
+  constructor(pauseMs = 0) {
+    this.#pauseMs = pauseMs;
   }
 
   get isOver(): boolean {
@@ -18,9 +18,9 @@ export class Turns {
 
   async next(): Promise<void> {
     await new Promise<void>((resolve) => {
-      if (this.#restMs === 0) setImmediate(resolve);
-      else setTimeout(resolve, this.#restMs);
+      if (this.#pauseMs === 0) setImmediate(resolve);
+      else setTimeout(resolve, this.#pauseMs);
     });
-    this.#until = performance.now() + BUDGET_MS;
+    this.#until = performance.now() + SLICE_MS;
   }
 }

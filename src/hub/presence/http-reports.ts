@@ -1,77 +1,56 @@
 import type { Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { factsOf, hasSameFacts, heartbeatAck, instant, machineFacts } from '../device/heartbeat.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
-import {
-  factsOf,
-  heartbeatAnswer,
-  instant,
-  tellsNothingNew,
-  toldFacts,
-  type ToldFacts,
-} from '../device/heartbeat.ts';
-import type { AgentIdentity, DeviceStore } from '../ports.ts';
+import type { AgentIdentity } from '../ports/agent-credentials.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
 import type { PresenceWriter } from './presence-writer.ts';
+import type { ReportingDevices } from './reporting-devices.ts';
 
-interface Reporting {
-  /** By `performance.now()`: the clock of this machine may be set meanwhile. */
-  until: number;
-  lastSeenAt: number;
-  /** What was last written of the machine; of what the last run has left, that is not known. */
-  facts: ToldFacts | undefined;
+interface Parts {
+  devices: ReportingDevices;
+  store: DeviceStore;
+  writer: PresenceWriter;
+  feed: Pick<DashboardFeed, 'changed'>;
+  log: Logger;
 }
 
 /**
- * Devices whose socket is blocked and that send their heartbeats over plain HTTP. Each counts as online until its
- * deadline, which the next heartbeat moves; nobody can ask it anything meanwhile, so its presence stays disconnected.
+ * Heartbeats over plain HTTP, from devices whose network blocks the socket. Each heartbeat makes the device count as
+ * online until a deadline. Nobody can query the device meanwhile, so its presence stays disconnected.
  */
 export class HttpReports {
-  readonly #parts: {
-    store: DeviceStore;
-    writer: PresenceWriter;
-    feed: Pick<DashboardFeed, 'changed'>;
-    log: Logger;
-  };
+  readonly #parts: Parts;
   readonly #timing: { heartbeatMs: number; countsForMs: number };
-  readonly #devices = new Map<string, Reporting>();
   #checking: Promise<void> | undefined;
 
-  constructor(
-    parts: { store: DeviceStore; writer: PresenceWriter; feed: Pick<DashboardFeed, 'changed'>; log: Logger },
-    timing: { heartbeatMs: number; countsForMs: number },
-  ) {
+  constructor(parts: Parts, timing: { heartbeatMs: number; countsForMs: number }) {
     this.#parts = parts;
     this.#timing = timing;
   }
 
-  get size(): number {
-    return this.#devices.size;
-  }
-
-  /** When the device was heard of last; `undefined` where it does not report this way. */
-  lastSeenAt(deviceId: string): number | undefined {
-    return this.#devices.get(deviceId)?.lastSeenAt;
-  }
-
-  /** Knows the deadlines that the last run has left, so that someone is told when they pass. */
+  /** Loads the deadlines of an earlier run, so that their end is shown when it comes. */
   async start(): Promise<void> {
-    for (const { deviceId, until } of await this.#parts.store.reporting()) {
+    const { store, devices } = this.#parts;
+    for (const { deviceId, until } of await store.reporting()) {
       if (until === null) continue;
-      this.#devices.set(deviceId, { until: monotonic(until), lastSeenAt: 0, facts: undefined });
+      devices.set(deviceId, { until: monotonic(until), lastSeenAt: 0, facts: undefined });
     }
   }
 
   heartbeat({ deviceId }: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
     const at = Date.now();
-    const { countsForMs } = this.#timing;
-    let facts = this.#devices.get(deviceId)?.facts;
-    if (facts === undefined || !tellsNothingNew(facts, heartbeat)) {
-      facts = toldFacts(heartbeat);
-      this.#parts.writer.facts(factsOf({ deviceId, capabilities: undefined }, facts));
+    const { devices, writer, feed } = this.#parts;
+    const { countsForMs, heartbeatMs } = this.#timing;
+    let facts = devices.get(deviceId)?.facts;
+    if (facts === undefined || !hasSameFacts(facts, heartbeat)) {
+      facts = machineFacts(heartbeat);
+      writer.facts(factsOf({ deviceId, capabilities: undefined }, facts));
     }
-    this.#devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, facts });
+    devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, facts });
     const { metrics } = heartbeat;
     const lastSeenAt = instant(at);
-    this.#parts.writer.report({
+    writer.report({
       deviceId,
       until: new Date(at + countsForMs).toISOString(),
       lastSeenAt,
@@ -79,25 +58,25 @@ export class HttpReports {
       metrics: metrics ?? null,
       uptimeSeconds: heartbeat.uptimeSeconds ?? null,
     });
-    this.#parts.feed.changed(deviceId, {
+    feed.changed(deviceId, {
       isReporting: true,
       lastSeenAt,
       ...(metrics === undefined ? {} : { metrics }),
     });
-    return heartbeatAnswer(at, this.#timing.heartbeatMs);
+    return heartbeatAck(at, heartbeatMs);
   }
 
-  /** The device has a connection, or is gone for good. */
+  /** The device has connected, or was decommissioned. */
   end(deviceId: string): void {
-    this.#devices.delete(deviceId);
+    this.#parts.devices.delete(deviceId);
   }
 
   sweep(now = performance.now()): void {
     if (this.#checking !== undefined) return;
-    const over = [...this.#devices].filter(([, { until }]) => until <= now).map(([deviceId]) => deviceId);
-    if (over.length === 0) return;
-    this.#checking = this.#tellOf(over)
-      // Nobody is told wrong things meanwhile; the next sweep asks again.
+    const expired = this.#parts.devices.expired(now);
+    if (expired.length === 0) return;
+    this.#checking = this.#expire(expired)
+      // The devices stay shown as online until the next sweep, which tries again.
       .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'hub.reports_not_read'))
       .finally(() => {
         this.#checking = undefined;
@@ -108,26 +87,25 @@ export class HttpReports {
     await this.#checking;
   }
 
-  /** The database is asked first: the device may have been heard of by another node. */
-  async #tellOf(over: readonly string[]): Promise<void> {
-    const online = new Map(
-      (await this.#parts.store.reporting(over)).map(({ deviceId, until }) => [deviceId, until]),
-    );
+  /** Reads the deadlines first, because another node may have received a heartbeat since. */
+  async #expire(expired: readonly string[]): Promise<void> {
+    const { devices, store, feed } = this.#parts;
+    const stored = new Map((await store.reporting(expired)).map(({ deviceId, until }) => [deviceId, until]));
     const now = performance.now();
-    for (const deviceId of over) {
-      const device = this.#devices.get(deviceId);
-      // It came back while the database was asked.
+    for (const deviceId of expired) {
+      const device = devices.get(deviceId);
+      // It has reported again while the database was read.
       if (device === undefined || device.until > now) continue;
-      const until = monotonic(online.get(deviceId) ?? 0);
+      const until = monotonic(stored.get(deviceId) ?? 0);
       if (until > now) device.until = until;
       else {
-        this.#devices.delete(deviceId);
-        const isConnected = online.get(deviceId) === null;
-        if (!isConnected) this.#parts.feed.changed(deviceId, { isReporting: false });
+        devices.delete(deviceId);
+        const isConnected = stored.get(deviceId) === null;
+        if (!isConnected) feed.changed(deviceId, { isReporting: false });
       }
     }
   }
 }
 
-/** An instant of the clock, as `performance.now()` will have it. */
+/** Converts a clock time to the scale of `performance.now()`. */
 const monotonic = (instantMs: number) => performance.now() + (instantMs - Date.now());

@@ -1,13 +1,13 @@
 import type { DeviceSummary } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { statusAfter } from '../subscriptions/device-change.ts';
-import type { HttpReports } from './http-reports.ts';
+import type { ReportingDevices } from './reporting-devices.ts';
 
-/** The database is written behind, so what this process has heard itself is newer. */
+/** The device with the presence that this process knows, which is newer than the database: presence is written later. */
 export function withLivePresence(
   device: DeviceSummary,
   registry: ActorRegistry,
-  reports: HttpReports,
+  reporting: ReportingDevices,
 ): DeviceSummary {
   const actor = registry.get(device.id);
   if (actor?.countsAsConnected === true) {
@@ -23,7 +23,7 @@ export function withLivePresence(
       lastSeenAt: new Date(actor.lastHeardAt).toISOString(),
     };
   }
-  const reportedAt = reports.lastSeenAt(device.id);
+  const reportedAt = reporting.lastSeenAt(device.id);
   if (reportedAt === undefined) return device;
   const lastSeenAt = Math.max(reportedAt, device.lastSeenAt === null ? 0 : Date.parse(device.lastSeenAt));
   return {

@@ -1,22 +1,26 @@
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { PassedAddresses } from './address-history.ts';
-import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from '../ports.ts';
+import { UnwrittenAddresses } from './address-history.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
+import type { DeviceFacts, PresenceRecord, ReportRecord } from '../ports/presence-records.ts';
 
 const FLUSH_MS = 500;
 const BATCH = 1000;
-/** While the database writes one batch, the next is made ready. */
+/** The next batch is prepared while the database writes one. */
 const BATCHES_AT_ONCE = 2;
 /**
- * What a flush writes is spread over most of the time until the next: written in one go, it would hold up for some
- * milliseconds whatever else this process and the database are asked meanwhile.
+ * The writes of a flush are spread over most of the time until the next one. All at once they would delay other work of
+ * this process and the database by several milliseconds.
  */
 const SPREAD_MS = 400;
 const SPREAD_BATCHES = 10;
-/** So many devices are not taken apart. */
+/** Batches are not divided below this size. */
 const SMALL_BATCH = 100;
 
-/** Writes presence, reports and facts behind whoever took them in: the latest of each device, in batches, kept while the database is away. */
+/**
+ * Writes presence, reports and facts in batches, the latest of each device. They are kept while the database is
+ * unavailable.
+ */
 export class PresenceWriter {
   readonly #store: DeviceStore;
   readonly #log: Logger;
@@ -26,16 +30,16 @@ export class PresenceWriter {
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
-  #passed = { presence: new PassedAddresses(), reports: new PassedAddresses() };
+  #addresses = { presence: new UnwrittenAddresses(), reports: new UnwrittenAddresses() };
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
 
   /**
-   * @param onChanged    devices whose record says something else since
+   * @param onChanged    called with devices whose stored record has changed
    * @param onRefused    called when the database has refused single records
-   * @param onRecovered  what could not be written for a while has been written
+   * @param onRecovered  called when everything was written after a failure
    */
   constructor(
     store: DeviceStore,
@@ -55,13 +59,13 @@ export class PresenceWriter {
     return this.#presence.size + this.#reports.size + this.#facts.size;
   }
 
-  /** @param record  read when it is written: what changes in it until then needs no record of its own */
+  /** @param record  read when it is written, so that later changes in it are written as well */
   presence(record: PresenceRecord): void {
     const waiting = this.#presence.get(record.deviceId);
     if (waiting !== undefined && waiting.epoch > record.epoch) return;
     if (waiting !== record) {
       if (waiting !== undefined) {
-        this.#passed.presence.replaced(record.deviceId, waiting.lastIp, record.lastIp);
+        this.#addresses.presence.replaced(record.deviceId, waiting.lastIp, record.lastIp);
       }
       this.#presence.set(record.deviceId, record);
     }
@@ -69,12 +73,12 @@ export class PresenceWriter {
     this.#schedule();
   }
 
-  /** A connection ends what was reported before it. */
+  /** A connection replaces an earlier report. */
   #endReport({ deviceId, lastIp }: PresenceRecord): void {
     const report = this.#reports.get(deviceId);
     if (report === undefined) return;
     this.#reports.delete(deviceId);
-    const { presence, reports } = this.#passed;
+    const { presence, reports } = this.#addresses;
     for (const address of reports.get(deviceId) ?? []) presence.replaced(deviceId, address, report.lastIp);
     reports.delete(deviceId);
     presence.replaced(deviceId, report.lastIp, lastIp);
@@ -83,7 +87,7 @@ export class PresenceWriter {
   report(record: ReportRecord): void {
     const waiting = this.#reports.get(record.deviceId);
     if (waiting !== undefined) {
-      this.#passed.reports.replaced(record.deviceId, waiting.lastIp, record.lastIp);
+      this.#addresses.reports.replaced(record.deviceId, waiting.lastIp, record.lastIp);
     }
     this.#reports.set(record.deviceId, record);
     this.#schedule();
@@ -94,7 +98,7 @@ export class PresenceWriter {
     this.#schedule();
   }
 
-  /** Writes all that waits now, behind those batches whose turn is awaited already. Used at the end, when nothing new comes. */
+  /** Writes the remaining records after a flush that is under way. Nothing new may come. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
@@ -118,26 +122,26 @@ export class PresenceWriter {
     const presence = this.#presence;
     const reports = this.#reports;
     const facts = this.#facts;
-    const passed = this.#passed;
-    this.#passed = { presence: new PassedAddresses(), reports: new PassedAddresses() };
+    const addresses = this.#addresses;
+    this.#addresses = { presence: new UnwrittenAddresses(), reports: new UnwrittenAddresses() };
     this.#presence = new Map();
     this.#reports = new Map();
     this.#facts = new Map();
     const begunAt = performance.now();
     try {
-      // First of all: that a device has connected is not known before what it can do.
+      // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
         const changed = await this.#store.recordFacts(batch);
         if (changed.length > 0) this.#onChanged(changed);
       });
       await this.#inBatches(begunAt, presence, async (batch) => {
-        await this.#store.recordPresence(batch, passed.presence);
-        if (passed.presence.size > 0) for (const { deviceId } of batch) passed.presence.delete(deviceId);
+        await this.#store.recordPresence(batch, addresses.presence);
+        if (addresses.presence.size > 0) batch.forEach(({ deviceId }) => addresses.presence.delete(deviceId));
       });
-      // Behind presence: a report that still waits is newer than the connection before it.
+      // Reports follow presence: a waiting report is newer than the connection before it.
       await this.#inBatches(begunAt, reports, async (batch) => {
-        await this.#store.recordReports(batch, passed.reports);
-        if (passed.reports.size > 0) for (const { deviceId } of batch) passed.reports.delete(deviceId);
+        await this.#store.recordReports(batch, addresses.reports);
+        if (addresses.reports.size > 0) for (const { deviceId } of batch) addresses.reports.delete(deviceId);
       });
       const hasRecovered = this.#failing;
       this.#failing = false;
@@ -146,20 +150,20 @@ export class PresenceWriter {
         this.#onRecovered();
       }
     } catch (error) {
-      // Agents are answered from memory, so nothing is lost while the database is away: what is newer stays.
+      // Agents are answered from memory, so nothing is lost while the database is unavailable. Newer records stay.
       for (const [id, record] of presence) {
         const newer = this.#presence.get(id);
         if (newer === undefined || newer.epoch < record.epoch) this.#presence.set(id, record);
         else if (newer.lastIp !== record.lastIp && record.lastIp !== null) {
-          this.#passed.presence.putBack(id, [record.lastIp]);
+          this.#addresses.presence.putBack(id, [record.lastIp]);
         }
       }
       for (const [id, record] of reports) {
         const isConnected = this.#presence.get(id)?.presence.state === 'connected' && !presence.has(id);
         if (!isConnected && !this.#reports.has(id)) this.#reports.set(id, record);
       }
-      for (const [id, addresses] of passed.presence) this.#passed.presence.putBack(id, addresses);
-      for (const [id, addresses] of passed.reports) this.#passed.reports.putBack(id, addresses);
+      for (const [id, earlier] of addresses.presence) this.#addresses.presence.putBack(id, earlier);
+      for (const [id, earlier] of addresses.reports) this.#addresses.reports.putBack(id, earlier);
       for (const [id, record] of facts) this.#facts.set(id, over(record, this.#facts.get(id) ?? record));
       if (!this.#failing) this.#log.warn({ err: error, waiting: this.pending }, 'hub.presence_not_written');
       this.#failing = true;
@@ -167,8 +171,8 @@ export class PresenceWriter {
   }
 
   /**
-   * Rejects when every batch that was begun has ended. No device is in two of them.
-   * @param records  by device; those that the database refuses are taken out, so that they are not tried again
+   * Rejects only after every started batch has ended, so that no device is in two of them.
+   * @param records  by device; records that the database refuses are removed, so that they are not tried again
    */
   async #inBatches<T extends { deviceId: string }>(
     begunAt: number,
@@ -199,7 +203,7 @@ export class PresenceWriter {
   }
 }
 
-/** A report without a handshake does not say what the agent is able to do, and must not make that forgotten. */
+/** A report over HTTP contains no capabilities and must not remove the known ones. */
 function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts {
   return { ...later, capabilities: later.capabilities ?? earlier?.capabilities };
 }

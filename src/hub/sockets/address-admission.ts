@@ -1,27 +1,27 @@
 import type { Refusal } from '../../protocol/index.ts';
 
 export interface AddressLimits {
-  /** Connections from one address that may be on their way in at the same time. */
+  /** Connections from one address that may be in their handshake at the same time. */
   atOnce: number;
-  /** Tries a second that may fail from one address for long. */
+  /** The sustained rate of failed attempts from one address. */
   failuresPerSecond: number;
 }
 
-/** More addresses than ever come in at once; those without a failure are forgotten first. */
+/** More addresses than ever connect at once. Those without failures are dropped first. */
 const ADDRESSES_MAX = 20_000;
-/** Whoever is turned away comes back after a time between these, so that not all come back at once. */
-const SOONEST_MS = 2000;
-const SPREAD_MS = 4000;
+/** A refused client is told to return after a random time from this range. */
+const RETRY_MIN_MS = 2000;
+const RETRY_SPREAD_MS = 4000;
 
 interface Budget {
-  tries: number;
+  attempts: number;
   countedAt: number;
 }
 
 /**
- * Keeps one address from taking the places of all others. Each connection takes a try of its address, which it gets back
- * when it turns out to be one of our agents; so thousands of them can come from behind one address, while whoever fails
- * over and over again runs out of tries, and is turned away before anything of the common budget is spent on them.
+ * Limits failed attempts per address, so that one address cannot lock out all others. Each connection uses an attempt of
+ * its address, which is refunded when the agent is authenticated. So thousands of agents can share an address, while a
+ * client that keeps failing runs out of attempts and is refused before it uses the common budget.
  */
 export class AddressAdmission {
   readonly #limits: AddressLimits;
@@ -32,24 +32,24 @@ export class AddressAdmission {
   }
 
   /**
-   * Takes a try.
-   * @param prefix  as `countedNetwork` has it
-   * @param now  in milliseconds, by a clock that only goes forward
-   * @returns `undefined`, or why there is none
+   * Uses one attempt.
+   * @param prefix  from `countedNetwork`
+   * @param now     in milliseconds, by a monotonic clock
+   * @returns `undefined`, or the refusal when no attempt is left
    */
   refusal(prefix: string, now = performance.now()): Refusal | undefined {
     const budget = this.#budgetOf(prefix, now);
-    if (budget.tries >= 1) {
-      budget.tries -= 1;
+    if (budget.attempts >= 1) {
+      budget.attempts -= 1;
       return undefined;
     }
-    return { code: 'BUSY', retryAfterMs: Math.round(SOONEST_MS + Math.random() * SPREAD_MS) };
+    return { code: 'BUSY', retryAfterMs: Math.round(RETRY_MIN_MS + Math.random() * RETRY_SPREAD_MS) };
   }
 
-  /** The connection was one of our agents, or was not let in for another reason than its own. */
-  giveBack(prefix: string): void {
+  /** The connection was authenticated, or failed for a reason that is not its own. */
+  refund(prefix: string): void {
     const budget = this.#budgets.get(prefix);
-    if (budget !== undefined) budget.tries = Math.min(this.#limits.atOnce, budget.tries + 1);
+    if (budget !== undefined) budget.attempts = Math.min(this.#limits.atOnce, budget.attempts + 1);
   }
 
   #budgetOf(prefix: string, now: number): Budget {
@@ -58,23 +58,23 @@ export class AddressAdmission {
       this.#refill(known, now);
       return known;
     }
-    if (this.#budgets.size >= ADDRESSES_MAX) this.#forgetSome(now);
-    const budget = { tries: this.#limits.atOnce, countedAt: now };
+    if (this.#budgets.size >= ADDRESSES_MAX) this.#dropSome(now);
+    const budget = { attempts: this.#limits.atOnce, countedAt: now };
     this.#budgets.set(prefix, budget);
     return budget;
   }
 
   #refill(budget: Budget, now: number): void {
     const earned = ((now - budget.countedAt) / 1000) * this.#limits.failuresPerSecond;
-    budget.tries = Math.min(this.#limits.atOnce, budget.tries + earned);
+    budget.attempts = Math.min(this.#limits.atOnce, budget.attempts + earned);
     budget.countedAt = now;
   }
 
-  /** Those with all their tries, of which there is nothing to remember; where that is not half of them, the oldest too. */
-  #forgetSome(now: number): void {
+  /** Drops budgets that are full, which need not be remembered, and the oldest others if that frees less than half. */
+  #dropSome(now: number): void {
     for (const [prefix, budget] of this.#budgets) {
       this.#refill(budget, now);
-      if (budget.tries >= this.#limits.atOnce) this.#budgets.delete(prefix);
+      if (budget.attempts >= this.#limits.atOnce) this.#budgets.delete(prefix);
     }
     for (const prefix of this.#budgets.keys()) {
       if (this.#budgets.size <= ADDRESSES_MAX / 2) break;

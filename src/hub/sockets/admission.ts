@@ -2,51 +2,52 @@ import type { Refusal } from '../../protocol/index.ts';
 import type { AddressLimits } from './address-admission.ts';
 
 export interface AdmissionLimits {
-  /** Connections a second that may come in for long. */
+  /** The sustained rate of connections per second. */
   perSecond: number;
-  /** How many may come at once after a quiet time. */
+  /** The connections that are accepted at once after a quiet time. */
   burst: number;
-  /** Of one address, by default 1,000 connections on their way in and ten failures a second. */
+  /** The limits of one address: by default 1,000 connections at once and ten failures a second. */
   address?: AddressLimits;
 }
 
-/** Nobody is told to stay away longer than this. */
-const LONGEST_MS = 120_000;
-/** What it costs to turn one away, its connection included, of what it costs to take one in: about, by a profile. */
+/** The longest wait that a refusal asks for. */
+const RETRY_MAX_MS = 120_000;
+/** The cost of a refusal with its connection, relative to that of an accepted connection. Measured with a profiler. */
 const REFUSAL_COST = 0.2;
-/** No more of the pace than this goes to refusals: whoever knocks without end must not keep all others out. */
-const MOST_FOR_REFUSALS = 0.8;
-/** The most that is owed for refusals, in seconds of the pace. */
-const MOST_OWED_SECONDS = 1;
-/** Whoever is turned away comes back when that is paid, however many are turned away after them. */
-const SOONEST_MS = (MOST_OWED_SECONDS / MOST_FOR_REFUSALS) * 1000;
+/** The share of the rate that refusals may use up: clients that never stop trying must not lock out all others. */
+const REFUSAL_SHARE_MAX = 0.8;
+/** The most that is owed for refusals, in seconds of the rate. */
+const OWED_SECONDS_MAX = 1;
+/** A refused client returns when its refusal is paid for, however many are refused after it. */
+const RETRY_MIN_MS = (OWED_SECONDS_MAX / REFUSAL_SHARE_MAX) * 1000;
 
 /**
- * Lets agents in at the pace that the server takes them on while it goes on with everything else. Who comes too soon is
- * told when: each gets a moment of their own behind those who were told before, so that they do not all come back in
- * the same one. Turning away is work as well, and taken from what the pace allows: in the first second of a storm it is
- * most of the work, and people wait behind all of it.
+ * Accepts agents at a rate that leaves the server time for its other work. A refused agent is told when to return: each
+ * gets a time after those that were refused before it, so that they do not all return together. Refusals are work as
+ * well and count against the rate: in the first second of a reconnect storm they are most of the work, and people wait
+ * behind them.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
   #credit: number;
-  /** Cost of refusals that is not paid yet. */
+  /** The cost of refusals that is not paid for yet. */
   #owed = 0;
   #countedAt: number;
-  #taken: number;
+  /** The latest time at which a refused agent was told to return. */
+  #lastReturnAt: number;
 
   constructor(limits: AdmissionLimits, now = performance.now()) {
     this.#limits = limits;
     this.#credit = limits.burst;
     this.#countedAt = now;
-    this.#taken = now;
+    this.#lastReturnAt = now;
   }
 
-  /** `undefined`: come in. */
+  /** Admits a connection and returns `undefined`, or returns why it is refused. */
   refusal(now = performance.now()): Refusal | undefined {
     const { perSecond, burst } = this.#limits;
     const earned = ((now - this.#countedAt) / 1000) * perSecond;
-    const paid = Math.min(this.#owed, earned * MOST_FOR_REFUSALS);
+    const paid = Math.min(this.#owed, earned * REFUSAL_SHARE_MAX);
     this.#owed -= paid;
     this.#credit = Math.min(burst, this.#credit + earned - paid);
     this.#countedAt = now;
@@ -54,14 +55,14 @@ export class Admission {
       this.#credit -= 1;
       return undefined;
     }
-    this.#owed = Math.min(this.#owed + REFUSAL_COST, perSecond * MOST_OWED_SECONDS);
-    const before = Math.max(this.#taken, now + SOONEST_MS);
-    this.#taken = Math.min(before + 1000 / perSecond, now + LONGEST_MS);
-    return { code: 'BUSY', retryAfterMs: Math.ceil(this.#taken - now) };
+    this.#owed = Math.min(this.#owed + REFUSAL_COST, perSecond * OWED_SECONDS_MAX);
+    const before = Math.max(this.#lastReturnAt, now + RETRY_MIN_MS);
+    this.#lastReturnAt = Math.min(before + 1000 / perSecond, now + RETRY_MAX_MS);
+    return { code: 'BUSY', retryAfterMs: Math.ceil(this.#lastReturnAt - now) };
   }
 
-  /** Who was let in turned out to be nobody of ours: a flood of such must not keep agents out. */
-  giveBack(): void {
+  /** Undoes an admission whose credential was not valid, so that a flood of such connections does not lock out agents. */
+  refund(): void {
     this.#credit = Math.min(this.#limits.burst, this.#credit + 1);
   }
 }

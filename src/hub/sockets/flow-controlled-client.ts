@@ -1,24 +1,24 @@
 import { framed, MESSAGE, textFrame } from './text-frame.ts';
 
-/** `[event, …arguments]` as JSON, of which the end may be the same for many, and is encoded once for them. */
+/** `[event, …arguments]` as JSON, in two parts. The end may be the same for many clients and is encoded once for them. */
 export interface EventJson {
   start: string;
   end: { text: string; bytes: Buffer };
 }
 
-/** How far a client is with what it was sent. */
-export interface Pace {
-  /** Whether it has taken all it was sent: nothing of it lies in this process any more. */
+/** How much of what it was sent a client has received. */
+export interface FlowControl {
+  /** Whether everything was handed to the network: nothing waits in this process. */
   readonly isReady: boolean;
-  /** For how many ms something has waited for it, of which it has taken nothing. */
+  /** For how many ms data has waited of which the client has taken nothing. */
   readonly stalledMs: number;
-  /** Calls once when it is ready; on another turn, also where it is ready now. */
+  /** Calls once when the client is ready, never synchronously. */
   whenReady(go: () => void): void;
-  /** Ends the connection; whoever it is may come back and begin anew. */
+  /** Ends the connection. The client may reconnect and start again. */
   cutOff(): void;
 }
 
-/** What is needed of a socket of Socket.IO, and of Engine.IO below it. */
+/** The parts of a socket of Socket.IO, and of Engine.IO below it, that are used here. */
 interface SocketOfIo {
   readonly nsp: { readonly name: string };
   readonly conn: {
@@ -33,15 +33,15 @@ interface SocketOfIo {
   };
 }
 
-/** Who takes nothing for so long is not there any more, or does not read. */
+/** A client that takes nothing for this long is gone or does not read. */
 const PATIENCE_MS = 20_000;
 
 /**
- * A client is sent the next message when the network has taken the one before. Socket.IO by itself keeps whatever a
- * client does not read, without a bound (docs/decisions/slow-dashboards.md); here the sender is told to wait, and can
- * put together what is to be sent until then. A client that takes nothing for 20 seconds is cut off.
+ * Sends a client the next message when the network has taken the one before. Socket.IO by itself keeps everything that a
+ * client does not read, without a limit (docs/decisions/slow-dashboards.md). Here the sender waits and can merge what it
+ * has to send until then. A client that takes nothing for 20 seconds is disconnected.
  */
-export class PacedClient implements Pace {
+export class FlowControlledClient implements FlowControl {
   readonly #conn: SocketOfIo['conn'];
   readonly #namespace: string;
   readonly #onCutOff: () => void;
@@ -58,12 +58,12 @@ export class PacedClient implements Pace {
     this.#namespace = socket.nsp.name;
     this.#onCutOff = onCutOff;
     this.#patienceMs = patienceMs;
-    // Behind Engine.IO's own listener, which may have sent more by now.
+    // Engine.IO's own listener runs first and may already have sent more.
     this.#conn.transport.on('ready', this.#onTaken);
   }
 
   get isReady(): boolean {
-    // Engine.IO hands on at once what it can: where something waits in it, this is false.
+    // Engine.IO sends at once what it can, so this is false while something waits in it.
     return this.#conn.transport.writable;
   }
 
@@ -71,9 +71,9 @@ export class PacedClient implements Pace {
     return this.#busySince === undefined ? 0 : performance.now() - this.#busySince;
   }
 
-  /** As `socket.emit(event, …)`, printed already. */
+  /** Does the same as `socket.emit(event, …)` with JSON that is already serialized. */
   emitJson({ start, end }: EventJson): void {
-    // A packet of Socket.IO: an event (2) of a namespace. It is in the frame as it is in the text.
+    // A packet of Socket.IO: an event (2) of a namespace. The frame contains it unchanged.
     const packet = `2${this.#namespace},${start}`;
     const head = textFrame(`${MESSAGE}${packet}`, end.bytes.length);
     this.#conn.write(`${packet}${end.text}`, framed([head, end.bytes]));
@@ -82,21 +82,21 @@ export class PacedClient implements Pace {
   whenReady(go: () => void): void {
     this.#waiting.push(go);
     if (this.isReady) {
-      setImmediate(() => this.#letGo());
+      setImmediate(() => this.#callWaiting());
       return;
     }
-    this.#waitForIt();
+    this.#startPatience();
   }
 
   cutOff(): void {
     if (this.#conn.readyState !== 'open') return;
     this.#onCutOff();
     this.close();
-    // What it has not taken goes with it, instead of being waited for.
+    // `true` discards the unsent data instead of waiting for it.
     this.#conn.close(true);
   }
 
-  /** Of a connection that has ended: nobody is called any more. */
+  /** The connection has ended: no waiting function is called any more. */
   close(): void {
     clearTimeout(this.#timer);
     this.#waiting = [];
@@ -108,23 +108,23 @@ export class PacedClient implements Pace {
     this.#timer = undefined;
     this.#busySince = undefined;
     if (this.#waiting.length === 0) return;
-    if (this.isReady) this.#letGo();
-    else this.#waitForIt();
+    if (this.isReady) this.#callWaiting();
+    else this.#startPatience();
   };
 
-  /** From now on it has its patience's time to take something. */
-  #waitForIt(): void {
+  /** Starts the time within which the client has to take something. */
+  #startPatience(): void {
     this.#busySince ??= performance.now();
     this.#timer ??= setTimeout(() => this.cutOff(), this.#patienceMs);
   }
 
-  /** One may fill the connection again: those behind it wait for the next time. */
-  #letGo(): void {
+  /** A function may fill the connection again. Those after it wait for the next time. */
+  #callWaiting(): void {
     while (this.isReady) {
       const go = this.#waiting.shift();
       if (go === undefined) return;
       go();
     }
-    if (this.#waiting.length > 0) this.#waitForIt();
+    if (this.#waiting.length > 0) this.#startPatience();
   }
 }

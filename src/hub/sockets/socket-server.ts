@@ -3,9 +3,9 @@ import { Server } from 'socket.io';
 import { AGENT_MESSAGE_MAX_BYTES, HUB_PATH } from '../../protocol/index.ts';
 
 /**
- * The Socket.IO server both namespaces live on. Websocket only: polling would need sticky sessions. So it gets upgrades
- * and no other requests: Engine.IO would answer those to its path, and Express, which listens after it, would answer
- * them a second time, which throws outside of any handler and ends the process.
+ * The Socket.IO server of both namespaces. It accepts websockets only, because polling would need sticky sessions. So it
+ * gets upgrades and no other requests: Engine.IO would answer requests to its path, and Express, which listens after it,
+ * would answer them a second time, which throws outside of any handler and ends the process.
  */
 export function createSocketServer(httpServer: HttpServer): Server {
   const inherited = httpServer.rawListeners('request') as RequestListener[];
@@ -16,7 +16,7 @@ export function createSocketServer(httpServer: HttpServer): Server {
     perMessageDeflate: false,
     httpCompression: false,
     maxHttpBufferSize: AGENT_MESSAGE_MAX_BYTES,
-    // A socket that joins no namespace is not ours; it does not get to sit.
+    // Disconnects a socket that joins no namespace.
     connectTimeout: 8000,
     pingInterval: 25_000,
     pingTimeout: 20_000,

@@ -1,14 +1,14 @@
 export const FINAL_TEXT = 0x81;
-/** In place of the length: it follows in so many bytes. */
+/** Values in place of the length: the length follows in two or eight bytes. */
 export const IN_TWO_BYTES = 126;
 export const IN_EIGHT_BYTES = 127;
 
-/** The type of packet of Engine.IO in which all of Socket.IO's are. */
+/** Engine.IO's packet type for messages, which contain the packets of Socket.IO. */
 export const MESSAGE = '4';
 
 /**
- * A websocket frame as a server sends it (RFC 6455, 5.2): whole, text, not masked; head and text in one piece.
- * @param following  bytes of text that are sent right behind it
+ * A text frame as a server sends it (RFC 6455, 5.2): complete, not masked, with header and text in one buffer.
+ * @param following  bytes of text that are sent right after this buffer as part of the frame
  */
 export function textFrame(text: string, following = 0): Buffer {
   const own = Buffer.byteLength(text);
@@ -29,8 +29,8 @@ export function textFrame(text: string, following = 0): Buffer {
 }
 
 /**
- * Options with which Engine.IO writes this frame, in one or two parts, in place of the packet, as it does a broadcast's.
- * Its types do not name them.
+ * Options that make Engine.IO write this frame, in one or two parts, instead of the packet, as it does for broadcasts.
+ * They are missing from its types.
  */
 export const framed = (frame: [Buffer] | [Buffer, Buffer]): { compress: boolean } =>
   Object.assign({ compress: false }, { wsPreEncodedFrame: frame });

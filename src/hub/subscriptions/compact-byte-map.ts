@@ -1,18 +1,18 @@
-/** What is answered of a number that is not in it. */
+/** The value of a key that is not in the map. */
 export const NONE = 0;
 
-const SMALLEST = 16;
-/** 2 to the power of 32, divided by the golden ratio: numbers that follow each other come to lie far apart. */
-const SPREAD = 0x9e3779b1;
+const INITIAL_SIZE = 16;
+/** 2³² divided by the golden ratio (Fibonacci hashing): consecutive keys are spread over the table. */
+const MULTIPLIER = 0x9e3779b1;
 
 /**
- * A code from 1 to 255 for each of some numbers, in 8 to 16 bytes, where a `Map` takes 46: a hash table of
- * open addressing with linear probing. It does not shrink.
+ * Maps integers to values from 1 to 255. An entry takes 8 to 16 bytes instead of the 46 of a `Map`. It is a hash table
+ * with open addressing and linear probing. It does not shrink.
  */
-export class CodeTable {
-  #numbers = new Uint32Array(SMALLEST);
-  #codes = new Uint8Array(SMALLEST);
-  #shift = 32 - Math.log2(SMALLEST);
+export class CompactByteMap {
+  #numbers = new Uint32Array(INITIAL_SIZE);
+  #codes = new Uint8Array(INITIAL_SIZE);
+  #shift = 32 - Math.log2(INITIAL_SIZE);
   #size = 0;
 
   get size(): number {
@@ -43,7 +43,7 @@ export class CodeTable {
     for (const [slot, code] of this.#codes.entries()) if (code !== NONE) yield this.#numbers[slot] ?? 0;
   }
 
-  /** Where the number is, or would be put. There always is an empty slot. */
+  /** The slot that contains the key, or the empty one where it would be stored. There is always an empty slot. */
   #slotOf(number: number): number {
     let slot = this.#homeOf(number);
     while (this.#codes[slot] !== NONE && this.#numbers[slot] !== number) slot = this.#after(slot);
@@ -51,14 +51,14 @@ export class CodeTable {
   }
 
   #homeOf(number: number): number {
-    return Math.imul(number, SPREAD) >>> this.#shift;
+    return Math.imul(number, MULTIPLIER) >>> this.#shift;
   }
 
   #after(slot: number): number {
     return (slot + 1) & (this.#codes.length - 1);
   }
 
-  /** Those behind an emptied slot that could not be put there, or before it, move up: a search ends at an empty one. */
+  /** Moves up entries behind an emptied slot whose search would otherwise end there. */
   #closeGap(emptied: number): void {
     const mask = this.#codes.length - 1;
     let gap = emptied;

@@ -2,21 +2,21 @@ import type { DevicesDelta } from '../../protocol/index.ts';
 import type { EventJson } from '../sockets/flow-controlled-client.ts';
 
 /**
- * Entries are the same objects for all who watch the same devices, and counts for all frames of a subscription until
- * they change; each is printed once, for as long as it lives.
+ * The JSON of entries and counts. Subscribers to the same devices share entries, and the frames of a subscription share
+ * counts until these change, so each object is serialized once.
  */
-const printed = new WeakMap<object, string>();
+const serialized = new WeakMap<object, string>();
 
 function textOf(part: DevicesDelta['changed'][number] | DevicesDelta['counts']): string {
-  let text = printed.get(part);
+  let text = serialized.get(part);
   if (text === undefined) {
     text = JSON.stringify(part);
-    printed.set(part, text);
+    serialized.set(part, text);
   }
   return text;
 }
 
-/** What was made last: those who watch the same are told one after the other. */
+/** The last result, because subscribers to the same devices are served one after the other. */
 let last: { changed: DevicesDelta['changed']; end: EventJson['end'] } | undefined;
 
 function endOf(changed: DevicesDelta['changed']): EventJson['end'] {
@@ -32,8 +32,8 @@ function endOf(changed: DevicesDelta['changed']): EventJson['end'] {
 const listText = (list: readonly unknown[]) => (list.length === 0 ? '[]' : JSON.stringify(list));
 
 /**
- * `JSON.stringify(['devices:delta', delta])`, for a fraction of the time where many are sent the same changes. Those
- * come last, so that they are encoded once for all.
+ * `JSON.stringify(['devices:delta', delta])`, in a fraction of the time when many clients are sent the same changes. The
+ * changes come last, so that they are encoded once for all clients.
  */
 export function deltaEvent(delta: DevicesDelta): EventJson {
   const { subscriptionId, seq, changed, entered, left, counts, complete } = delta;

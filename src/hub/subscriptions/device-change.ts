@@ -2,7 +2,7 @@ import type { DevicesDelta, DeviceStatus, DeviceSummary, Metrics, Presence } fro
 
 export interface DevicePatch {
   presence?: Presence;
-  /** Whether it sends heartbeats without a connection; not shown as such. */
+  /** Whether the device sends heartbeats over HTTP. Decides about the status and is not shown itself. */
   isReporting?: boolean | undefined;
   lastSeenAt?: string | null;
   metrics?: Metrics | null;
@@ -10,7 +10,7 @@ export interface DevicePatch {
   agentVersion?: string;
 }
 
-/** With what only the record of the device says. */
+/** A patch that may also contain fields of the stored record. */
 export interface ShownPatch
   extends DevicePatch,
     Partial<Pick<DeviceSummary, 'orgId' | 'siteId' | 'hostname' | 'displayName' | 'osType'>> {}
@@ -18,8 +18,8 @@ export interface ShownPatch
 type Shown = DevicesDelta['changed'][number];
 
 /**
- * What has changed of a device. One object for all who watch it: what one of them needs of it, such as the entry in its
- * frame, is made once for all, since most see the same.
+ * A change of a device. All subscribers share one object, so that what they need of it, such as the entry in a frame, is
+ * created once: most of them show the same.
  */
 export class DeviceChange {
   readonly deviceId: string;
@@ -27,33 +27,33 @@ export class DeviceChange {
   #shown: Shown | undefined;
   #shownWithStatus: Shown | undefined;
   #earlier: DeviceChange | undefined;
-  #both: DeviceChange | undefined;
+  #merged: DeviceChange | undefined;
 
   constructor(deviceId: string, patch: ShownPatch) {
     this.deviceId = deviceId;
     this.patch = patch;
   }
 
-  /** This change laid over one that came earlier and was not shown yet. */
+  /** Merges this change with an earlier one that was not shown yet. */
   after(earlier: DeviceChange): DeviceChange {
-    if (this.#both === undefined || this.#earlier !== earlier) {
+    if (this.#merged === undefined || this.#earlier !== earlier) {
       this.#earlier = earlier;
-      this.#both = new DeviceChange(this.deviceId, patchAfter(earlier.patch, this.patch));
+      this.#merged = new DeviceChange(this.deviceId, patchAfter(earlier.patch, this.patch));
     }
-    return this.#both;
+    return this.#merged;
   }
 
   statusAfter(before: DeviceStatus): DeviceStatus {
     return statusAfter(before, this.patch, this.patch.status);
   }
 
-  /** The device as it is with this change. */
+  /** The device after this change. */
   over(device: DeviceSummary): DeviceSummary {
     const { status: _status, isReporting: _isReporting, ...patch } = this.patch;
     return { ...device, ...patch, status: this.statusAfter(device.status) };
   }
 
-  /** The entry in a frame. @param status  where that has changed with it */
+  /** The entry in a frame. @param status  given when the change also changed it */
   shown(status: DeviceStatus | undefined): Shown {
     if (status === undefined) return (this.#shown ??= this.#entry());
     if (this.#shownWithStatus?.status !== status) this.#shownWithStatus = { ...this.#entry(), status };
@@ -66,7 +66,7 @@ export class DeviceChange {
   }
 }
 
-/** What a device that was read anew is to those who were shown it: without what the live side tells by itself. */
+/** The change to send for a device that was read again. Live fields are left out, because they are sent separately. */
 export function recordChange({
   id,
   presence: _presence,
@@ -78,8 +78,8 @@ export function recordChange({
 }
 
 /**
- * A connection, or reports without one, decide between online and offline, and over no other status: maintenance
- * outlives a reconnect.
+ * A connection, or reports over HTTP, decide only between online and offline. Another status stays: maintenance outlasts
+ * a reconnect.
  */
 export function statusAfter(before: DeviceStatus, patch: DevicePatch, decided?: DeviceStatus): DeviceStatus {
   if (decided !== undefined) return decided;
@@ -88,10 +88,10 @@ export function statusAfter(before: DeviceStatus, patch: DevicePatch, decided?: 
   return patch.presence?.state === 'connected' || patch.isReporting === true ? 'online' : 'offline';
 }
 
-/** A patch laid over an earlier one that was not shown yet: as if one had been shown after the other. */
+/** Merges a patch with an earlier one. The result is the same as showing one after the other. */
 export function patchAfter<P extends DevicePatch>(earlier: P, later: P): P {
-  const both = { ...earlier, ...later };
-  // A status that was decided is older than the presence that follows it.
-  if (earlier.status !== undefined) both.status = statusAfter(earlier.status, later, later.status);
-  return both;
+  const merged = { ...earlier, ...later };
+  // An explicit status in the earlier patch is older than the presence in the later one.
+  if (earlier.status !== undefined) merged.status = statusAfter(earlier.status, later, later.status);
+  return merged;
 }

@@ -1,8 +1,8 @@
 import type { Caller } from '../../platform/context.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
-import type { DeviceStore } from '../ports.ts';
+import type { DeviceStore } from '../ports/device-store.ts';
 
-/** Devices that are read at once, and that the answer to a subscription brings at most; the rest follows in frames. */
+/** The size of a page, and the most devices in the answer to a subscription. The rest follows in frames. */
 export const PAGE_DEVICES = 1000;
 
 export interface DevicePage {
@@ -10,12 +10,12 @@ export interface DevicePage {
   isLast: boolean;
 }
 
-/** Reads a list page by page: each call answers the next one. */
+/** Reads a list page by page: each call returns the next one. */
 export type PageReader = () => Promise<DevicePage>;
 
 /**
- * The devices of a scope, from the database.
- * @param latest  the device as it was read, with what has been announced of it since
+ * Reads the devices of a scope from the database.
+ * @param latest  adds the changes since the device was written
  */
 export function storedPages(
   store: Pick<DeviceStore, 'summaries'>,
@@ -30,7 +30,7 @@ export function storedPages(
   };
 }
 
-/** A list that is read as a whole, as one page. */
+/** Returns a complete list as one page. */
 export function onePage(read: () => Promise<readonly DeviceSummary[]>): PageReader {
   return async () => ({ devices: await read(), isLast: true });
 }

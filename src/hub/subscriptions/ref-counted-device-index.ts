@@ -1,19 +1,19 @@
 /**
- * A small number for each device that somebody holds, so that many can note something of the same devices in a few
- * bytes. It is given to another device when the last has let it go.
+ * Assigns a small integer to each device that is in use, so that many maps can refer to the same devices in a few bytes.
+ * When the last user releases a device, its number is used for another one.
  */
-export class DeviceNumbers {
+export class RefCountedDeviceIndex {
   readonly #numbers = new Map<string, number>();
   readonly #ids: string[] = [];
-  readonly #holders: number[] = [];
+  readonly #references: number[] = [];
   readonly #free: number[] = [];
 
-  /** How many devices are held. */
+  /** The number of devices in use. */
   get size(): number {
     return this.#numbers.size;
   }
 
-  /** `undefined` where nobody holds the device. */
+  /** Returns `undefined` when the device is not in use. */
   find(deviceId: string): number | undefined {
     return this.#numbers.get(deviceId);
   }
@@ -22,21 +22,21 @@ export class DeviceNumbers {
     return this.#ids[number] ?? '';
   }
 
-  hold(deviceId: string): number {
+  acquire(deviceId: string): number {
     const known = this.#numbers.get(deviceId);
     const number = known ?? this.#free.pop() ?? this.#ids.length;
     if (known === undefined) {
       this.#numbers.set(deviceId, number);
       this.#ids[number] = deviceId;
-      this.#holders[number] = 0;
+      this.#references[number] = 0;
     }
-    this.#holders[number] = (this.#holders[number] ?? 0) + 1;
+    this.#references[number] = (this.#references[number] ?? 0) + 1;
     return number;
   }
 
   release(number: number): void {
-    const left = (this.#holders[number] ?? 0) - 1;
-    this.#holders[number] = left;
+    const left = (this.#references[number] ?? 0) - 1;
+    this.#references[number] = left;
     if (left > 0) return;
     this.#numbers.delete(this.idOf(number));
     this.#ids[number] = '';

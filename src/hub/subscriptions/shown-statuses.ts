@@ -1,25 +1,25 @@
 import { type DeviceCounts, DeviceStatus } from '../../protocol/index.ts';
-import { CodeTable, NONE } from './compact-byte-map.ts';
-import { DeviceNumbers } from './ref-counted-device-index.ts';
+import { CompactByteMap, NONE } from './compact-byte-map.ts';
+import { RefCountedDeviceIndex } from './ref-counted-device-index.ts';
 
-/** Those of all tallies of the process. */
-const NUMBERS = new DeviceNumbers();
+/** The device index that all instances in this process share. */
+const SHARED_INDEX = new RefCountedDeviceIndex();
 
 const STATUSES = DeviceStatus.options;
 const codeOf = (status: DeviceStatus) => STATUSES.indexOf(status) + 1;
 
 /**
- * The status of each device that a subscriber was shown, and how many have which: counted as they change. A thousand
- * dashboards may be shown the same ten thousand devices, each of which is looked up for each of them when it changes:
- * hence numbers in a table and not their ids.
+ * The status of each device that a subscriber was shown, and the number of devices with each status, counted as they
+ * change. A thousand dashboards may show the same ten thousand devices, and a change is looked up once for each of them:
+ * hence integer keys in a compact map instead of ids.
  */
-export class StatusTally {
-  readonly #devices: DeviceNumbers;
-  readonly #codes = new CodeTable();
+export class ShownStatuses {
+  readonly #devices: RefCountedDeviceIndex;
+  readonly #codes = new CompactByteMap();
   readonly #byCode = new Uint32Array(STATUSES.length + 1);
   #counts: DeviceCounts | undefined;
 
-  constructor(devices = NUMBERS) {
+  constructor(devices = SHARED_INDEX) {
     this.#devices = devices;
   }
 
@@ -41,7 +41,7 @@ export class StatusTally {
     const before = known === undefined ? NONE : this.#codes.get(known);
     const code = codeOf(status);
     if (before === code) return;
-    const device = known === undefined || before === NONE ? this.#devices.hold(deviceId) : known;
+    const device = known === undefined || before === NONE ? this.#devices.acquire(deviceId) : known;
     this.#codes.set(device, code);
     this.#count(before, -1);
     this.#count(code, 1);
@@ -56,12 +56,12 @@ export class StatusTally {
     this.#count(before, -1);
   }
 
-  /** Lets go of all devices. */
+  /** Releases all devices in the shared index. */
   clear(): void {
     for (const id of this.ids()) this.delete(id);
   }
 
-  /** The same object until a device changes what it says. */
+  /** Returns the same object until a count changes. */
   counts(): DeviceCounts {
     this.#counts ??= { total: this.#codes.size, byStatus: this.#byStatus() };
     return this.#counts;

@@ -1,15 +1,15 @@
 import type { Caller } from '../../platform/context.ts';
 import type { DevicesSubscribe } from '../../protocol/index.ts';
 
-interface Placed {
+interface Location {
   orgId: string;
   siteId: string;
   partnerId: string;
 }
-export type Sight = (device: Placed) => boolean;
+export type SubscriptionScope = (device: Location) => boolean;
 
-/** Which devices a subscriber may see, and asked for by where they are. */
-export function sight(caller: Caller, { orgId, siteId }: DevicesSubscribe): Sight {
+/** Returns the test whether a device is in the caller's scope and in the organization and site of the request. */
+export function subscriptionScope(caller: Caller, { orgId, siteId }: DevicesSubscribe): SubscriptionScope {
   const mayAll = caller.scope === 'system';
   const organizations = caller.orgAccess === 'all' ? undefined : new Set(caller.orgIds);
   return (device) => {

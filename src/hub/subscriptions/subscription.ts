@@ -9,91 +9,91 @@ import type {
 } from '../../protocol/index.ts';
 import type { DeviceChange } from './device-change.ts';
 import type { PageReader } from './device-pages.ts';
-import type { Pace } from '../sockets/flow-controlled-client.ts';
-import { StatusTally } from './shown-statuses.ts';
+import type { FlowControl } from '../sockets/flow-controlled-client.ts';
+import { ShownStatuses } from './shown-statuses.ts';
 
-/** Four frames a second, unless one would be too large; the latest state of a device wins within one. */
+/** Four frames a second, unless one would be too large. A frame contains the latest state of each device. */
 export const FRAME_MS = 250;
 
-/** One frame brings no more devices than this; where there are more, the next follows when it was taken. */
+/** The most devices in a frame. If there are more, the next frame follows when the client has taken this one. */
 const FRAME_DEVICES = 100;
 /**
- * A client that has taken nothing for so long while so many devices wait for it has fallen behind: what waits is
- * forgotten, and read again when it goes on. Some 250 bytes a device.
+ * A client has fallen behind when it has taken nothing for this long while this many devices wait for it. The waiting
+ * changes, about 250 bytes per device, are dropped, and the devices are read again when the client continues.
  */
 const BEHIND_MS = 500;
 const BEHIND_DEVICES = 1000;
 
-/** Takes everything at once: the default, where nobody says otherwise. */
-const UNPACED: Pace = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
+/** The default: a client that takes everything at once. */
+const UNLIMITED: FlowControl = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
 
-/** Where nothing can be read there is nothing to show. */
+/** An empty list, for a subscription that has no reader. */
 const NO_PAGES: PageReader = async () => ({ devices: [], isLast: true });
 
 interface SubscriptionOptions {
   caller: Caller;
   filter: DevicesSubscribe;
   send: (delta: DevicesDelta) => void;
-  pace?: Pace;
-  /** Reads what is to be shown as it is now, from its beginning. */
+  flow?: FlowControl;
+  /** Starts to read the devices to show from the beginning. */
   pages?: () => PageReader;
-  /** Called where that fails later on; whoever comes back reads it then. By default the connection ends. */
+  /** Called when reading fails after the first page. By default the connection ends and the client subscribes again. */
   onUnreadable?: (error: unknown) => void;
-  /** What it has shown, which is nothing yet. */
-  shown?: StatusTally;
+  /** The devices that the client was shown, initially none. */
+  shown?: ShownStatuses;
 }
 
-/** All devices that are to be shown, read page by page while the client takes what was read before. */
+/** One reading of all devices, page by page while the client takes the earlier pages. */
 interface Pass {
   next: PageReader;
-  /** Of those that were shown before, which the pass has not come upon. */
+  /** Devices that were shown before and that this reading has not found yet. */
   unseen: Set<string>;
-  /** Whether the last page has been read; it may not have been sent yet. */
+  /** Whether the last page was read. It may not have been sent yet. */
   isRead: boolean;
 }
 
-/** One subscriber's view: what it was shown, and what has changed since the last frame. */
+/** The live device list of one subscriber: what it was shown, and what has changed since the last frame. */
 export class Subscription {
   readonly id = newId();
   readonly caller: Caller;
   readonly filter: DevicesSubscribe;
   readonly #send: (delta: DevicesDelta) => void;
-  readonly #pace: Pace;
+  readonly #flow: FlowControl;
   readonly #pages: (() => PageReader) | undefined;
   readonly #onUnreadable: (error: unknown) => void;
-  readonly #shown: StatusTally;
+  readonly #shown: ShownStatuses;
   readonly #changed = new Map<string, DeviceChange>();
   readonly #entered = new Map<string, DeviceSummary>();
   readonly #left = new Set<string>();
   #seq = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** While the state is being read it may hold any device: what happens to each is noted. */
+  /** While `reading`, the result may contain any device, so changes of all devices are noted. */
   #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
   #waits = false;
   #isOutdated = false;
   #pass: Pass | undefined;
-  /** Whether the client has been told that it has all devices. */
+  /** Whether the client was told that its list is complete. */
   #isComplete = false;
 
   constructor({
     caller,
     filter,
     send,
-    pace = UNPACED,
+    flow = UNLIMITED,
     pages,
-    onUnreadable = () => pace.cutOff(),
-    shown = new StatusTally(),
+    onUnreadable = () => flow.cutOff(),
+    shown = new ShownStatuses(),
   }: SubscriptionOptions) {
     this.caller = caller;
     this.filter = filter;
     this.#send = send;
-    this.#pace = pace;
+    this.#flow = flow;
     this.#pages = pages;
     this.#onUnreadable = onUnreadable;
     this.#shown = shown;
   }
 
-  /** Reads and shows the first page. The others follow in frames, as the client takes them. */
+  /** Reads and shows the first page. The others follow in frames as the client takes them. */
   async begin(): Promise<Omit<DevicesSnapshot, 'ok' | 'subscriptionId'>> {
     const next = this.#pages?.() ?? NO_PAGES;
     const { devices, isLast } = await next();
@@ -101,9 +101,9 @@ export class Subscription {
     return { ...this.start(devices), devices: [...devices], complete: isLast };
   }
 
-  /** Shows the first state. Changes that came while it was read follow in the first frame. */
+  /** Shows the initial state. Changes that came while it was read follow in the first frame. */
   start(devices: readonly DeviceSummary[]): { seq: number; counts: DeviceCounts } {
-    // Whoever it was for has gone while it was read.
+    // The client has disconnected while the state was read.
     if (this.#state === 'stopped') return { seq: this.#seq, counts: this.counts() };
     for (const device of devices) this.#shown.set(device.id, device.status);
     this.#isComplete = this.#pass === undefined;
@@ -111,7 +111,7 @@ export class Subscription {
     return { seq: this.#seq, counts: this.counts() };
   }
 
-  /** What is read from now on knows of all that have left so far, and of those among them that are back. */
+  /** The reading starts only now, so it knows which devices have left so far and which of them are back. */
   readsFromHere(): void {
     if (this.#state === 'reading') this.#left.clear();
   }
@@ -120,10 +120,10 @@ export class Subscription {
     if (this.#note(change)) this.#schedule();
   }
 
-  /** All that changed within the time of a frame, each device once: what there is to show is shown now. */
+  /** Shows all changes within the time of a frame at once. Each device occurs once. */
   changedTogether(changes: readonly DeviceChange[]): void {
     const isUpToDate = this.#state === 'live' && !this.#waits && this.#waiting === 0;
-    if (isUpToDate && changes.length <= FRAME_DEVICES && this.#pace.isReady) {
+    if (isUpToDate && changes.length <= FRAME_DEVICES && this.#flow.isReady) {
       const changed: DevicesDelta['changed'] = [];
       for (const change of changes) this.#show(change, changed);
       return this.#deliver(changed, [], []);
@@ -145,25 +145,25 @@ export class Subscription {
     this.#schedule();
   }
 
-  /** The device as it was read anew. @param change  what it is to those who were shown it before */
+  /** The device was read again. @param change  what to send if it is already shown */
   refreshed(device: DeviceSummary, change: DeviceChange): void {
     const isShown = this.#shown.has(device.id) && !this.#left.has(device.id);
     if (this.#state === 'live' && isShown) this.changed(change);
     else this.entered(device);
   }
 
-  /** Whether a device belongs to what is shown, as it is now. */
+  /** Sets whether a device belongs to the list now. */
   belongs(deviceId: string, belongs: boolean, summary: () => DeviceSummary): void {
     const isShown = this.#entered.has(deviceId) || (this.#shown.has(deviceId) && !this.#left.has(deviceId));
-    // What is being read may hold it as it was before.
+    // The result that is being read may contain an earlier state of the device.
     if (belongs === isShown && this.#state !== 'reading') return;
     if (belongs) this.entered(summary());
     else this.left(deviceId);
   }
 
-  /** What it shows is something else now, or some of it may have been missed: all of it is read anew. */
+  /** Reads the whole list again, because it should show other devices or may have missed changes. */
   reread(): void {
-    // What is being read may be of before: it is read again when that has come to its end.
+    // A reading that is under way may be outdated, so another one follows it.
     if (this.#state === 'reading' || this.#pass !== undefined) this.#isOutdated = true;
     else if (this.#state === 'live') this.#beginAgain();
   }
@@ -188,10 +188,10 @@ export class Subscription {
     this.#state = 'stopped';
     this.#pass = undefined;
     this.#shown.clear();
-    this.#forget();
+    this.#dropWaiting();
   }
 
-  /** False where the device is none that is shown. */
+  /** False when the device is not shown. */
   #note(change: DeviceChange): boolean {
     const { deviceId } = change;
     if (this.#state === 'behind' || this.#left.has(deviceId)) return false;
@@ -206,14 +206,14 @@ export class Subscription {
     return this.#changed.size + this.#entered.size + this.#left.size;
   }
 
-  /** From now on only what is shown matters. */
+  /** The reading is done: drops noted changes of devices that are not shown. */
   #live(): void {
     for (const id of this.#changed.keys()) {
       if (!this.#shown.has(id) && !this.#entered.has(id)) this.#changed.delete(id);
     }
     for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
     this.#state = 'live';
-    // The next page never comes before the answer that has brought the first.
+    // The next page must follow the answer that contains the first one.
     if (this.#pass !== undefined) return this.#goOnLater();
     if (this.#isOutdated) return this.#beginAgain();
     if (this.#waiting > 0 || !this.#isComplete) this.#schedule();
@@ -229,13 +229,13 @@ export class Subscription {
   }
 
   #mayFallBehind(): void {
-    if (this.#pace.stalledMs < BEHIND_MS || this.#pages === undefined) return;
+    if (this.#flow.stalledMs < BEHIND_MS || this.#pages === undefined) return;
     if (this.#pass === undefined) {
       if (this.#waiting <= BEHIND_DEVICES) return;
-      this.#forget();
+      this.#dropWaiting();
       this.#state = 'behind';
     } else if (this.#changed.size + this.#left.size > BEHIND_DEVICES) {
-      // The pass goes on, or a slow client would never come to its end; another one follows it.
+      // The reading continues, because otherwise a slow client would never finish. Another one follows it.
       this.#changed.clear();
       this.#left.clear();
       this.#isOutdated = true;
@@ -243,20 +243,20 @@ export class Subscription {
   }
 
   #whenReady(): void {
-    if (this.#pace.isReady && !this.#waits) this.#goOn();
+    if (this.#flow.isReady && !this.#waits) this.#goOn();
     else this.#goOnLater();
   }
 
   #goOnLater(): void {
     if (this.#waits) return;
     this.#waits = true;
-    this.#pace.whenReady(() => {
+    this.#flow.whenReady(() => {
       this.#waits = false;
       this.#goOn();
     });
   }
 
-  /** The client has taken all it was sent. */
+  /** The client has taken everything it was sent. */
   #goOn(): void {
     if (this.#state === 'behind') return this.#catchUp();
     if (this.#state !== 'live') return;
@@ -267,17 +267,17 @@ export class Subscription {
     else this.#frame();
   }
 
-  /** What waits is forgotten, and everything is read and shown anew. */
+  /** Drops waiting changes and reads everything again. */
   #beginAgain(): void {
     this.#isOutdated = false;
-    this.#forget();
+    this.#dropWaiting();
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#waits) this.#state = 'behind';
     else this.#catchUp();
   }
 
-  /** Shows everything anew, as it is: the client lays it over what it has. */
+  /** Shows the current state of everything. The client merges it with what it has. */
   #catchUp(): void {
     const next = this.#pages?.() ?? NO_PAGES;
     this.#pass = { next, unseen: new Set(this.#shown.ids()), isRead: false };
@@ -290,10 +290,10 @@ export class Subscription {
     this.#timer = undefined;
     try {
       const { devices, isLast } = await pass.next();
-      // It may have been stopped meanwhile.
+      // The subscription may have been stopped meanwhile.
       if ((this.#state as string) !== 'reading') return;
       for (const device of devices) {
-        // What was shown since the first page is newer, and follows what is announced.
+        // A device that was shown since the first page is newer than this page and kept current by changes.
         const isKnown = this.#shown.has(device.id) && !pass.unseen.delete(device.id);
         if (isKnown || this.#left.has(device.id) || this.#entered.has(device.id)) continue;
         this.#entered.set(device.id, device);
@@ -308,7 +308,7 @@ export class Subscription {
     }
   }
 
-  #forget(): void {
+  #dropWaiting(): void {
     this.#entered.clear();
     this.#changed.clear();
     this.#left.clear();
@@ -316,7 +316,7 @@ export class Subscription {
 
   #frame(): void {
     const entered = this.#takeEntered();
-    // Behind those that enter: a change that came later must not be shown before.
+    // Entering devices go first: a change must not be shown before the device.
     const changed = this.#takeChanged(FRAME_DEVICES - entered.length);
     const left = firstOf(this.#left, FRAME_DEVICES - entered.length - changed.length);
     for (const id of left) {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { Server, type Socket } from 'socket.io';
 import { WebSocket, WebSocketServer } from 'ws';
-import { AgentWire, type UnreadLimits } from '../../../src/hub/agents/agent-socket-fast-path.ts';
-import { Stall } from '../../../src/hub/sockets/stall.ts';
+import { AgentSocketFastPath, type UnreadLimits } from '../../../src/hub/agents/agent-socket-fast-path.ts';
+import { StallTimer } from '../../../src/hub/sockets/stall-timer.ts';
 import { textFrame } from '../../../src/hub/sockets/text-frame.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -22,8 +22,8 @@ type Take = (socket: Socket, told: (event: unknown, payload: unknown, answer: un
 
 /** As the transport does it: what the wire leaves comes by Socket.IO. */
 const wired: Take = (socket, told) => {
-  const wire = new AgentWire(socket, EVENTS);
-  wire.listen({ receive: told });
+  const wire = new AgentSocketFastPath(socket, EVENTS);
+  wire.install({ receive: told });
   socket.use((args) => fromArgs(args, told));
   wire.emit('command', { id: 'ü' }, (answer) => told('receipt', answer, undefined));
 };
@@ -115,10 +115,10 @@ describe('an agent that does not read what it is sent', () => {
   const MESSAGE = { id: 'x'.repeat(60_000) };
   const stalled = async (limits: UnreadLimits) => {
     let unread = 0;
-    let wire: AgentWire | undefined;
+    let wire: AgentSocketFastPath | undefined;
     const peer = await connection((socket, told) => {
-      wire = new AgentWire(socket, EVENTS, () => (unread += 1), limits);
-      wire.listen({ receive: told });
+      wire = new AgentSocketFastPath(socket, EVENTS, () => (unread += 1), limits);
+      wire.install({ receive: told });
       wire.emit('command', { id: 'first' }, () => {});
     });
     peer.client.pause();
@@ -164,11 +164,11 @@ describe('an agent that does not read what it is sent', () => {
   });
 
   it('has stalled since it last read something, however little that was', () => {
-    const stall = new Stall(0, 1000);
-    expect(stall.lasts(100, 1500, 500)).to.equal(100);
-    expect(stall.lasts(200, 2000, 500)).to.equal(200);
-    expect(stall.lasts(300, 2499, 500)).to.equal(0);
-    expect(stall.lasts(450, 2999, 500)).to.equal(150);
+    const stall = new StallTimer(0, 1000);
+    expect(stall.stalledMs(100, 1500, 500)).to.equal(100);
+    expect(stall.stalledMs(200, 2000, 500)).to.equal(200);
+    expect(stall.stalledMs(300, 2499, 500)).to.equal(0);
+    expect(stall.stalledMs(450, 2999, 500)).to.equal(150);
   });
 
   it('is found by whoever looks after all, where others than this answer it', async () => {

@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import { io } from 'socket.io-client';
-import { SharedLists } from '../../../src/hub/agents/capability-sets.ts';
+import { CapabilitySets } from '../../../src/hub/agents/capability-sets.ts';
 import { HUB_PATH } from '../../../src/protocol/index.ts';
 import { buildDevice, buildTenant } from '../../support/factories.ts';
 import { createTestApp } from '../../support/test-app.ts';
 
 describe('coming in', () => {
   it('keeps one copy of a list that many say', () => {
-    const lists = new SharedLists();
-    const first = lists.shared(['a', 'b']);
-    expect(lists.shared(['a', 'b'])).to.equal(first);
-    expect(lists.shared(['a,b'])).to.deep.equal(['a,b']);
-    for (let other = 0; other < 300; other++) lists.shared([String(other)]);
-    expect(lists.shared(['a', 'b'])).to.not.equal(first);
+    const lists = new CapabilitySets();
+    const first = lists.intern(['a', 'b']);
+    expect(lists.intern(['a', 'b'])).to.equal(first);
+    expect(lists.intern(['a,b'])).to.deep.equal(['a,b']);
+    for (let other = 0; other < 300; other++) lists.intern([String(other)]);
+    expect(lists.intern(['a', 'b'])).to.not.equal(first);
   });
 });
 
@@ -34,7 +34,7 @@ describe('a connection of an agent', () => {
       person.once('connect', () => reject(new Error('it was let in')));
       person.connect();
     });
-    expect(error.message).to.equal("This connection is an agent's. Open another one.");
+    expect(error.message).to.equal('This connection belongs to an agent. Open another one.');
     expect(
       await agent
         .timeout(2000)

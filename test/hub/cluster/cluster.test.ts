@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InProcessDirectory } from '../../../src/hub/cluster/directory.ts';
 import { createHub, type Hub } from '../../../src/hub/index.ts';
-import type { PresenceRecord } from '../../../src/hub/ports.ts';
-import type { HubMessage } from '../../../src/hub/cluster/router.ts';
+import type { PresenceRecord } from '../../../src/hub/ports/presence-records.ts';
+import type { HubMessage } from '../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../src/platform/errors.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
@@ -136,7 +136,7 @@ describe('a cluster of three hubs', () => {
     for (const asking of nodes) {
       for (const [i, agent] of held.entries()) {
         const batches: number[][] = [];
-        const answering = asking.hub.ask(`device-${i}`, {
+        const answering = asking.hub.query(`device-${i}`, {
           type: 'eventlogs.query',
           payload: QUERY,
           onRows: (rows) => void batches.push(rows.map(({ recordId }) => recordId)),
@@ -159,7 +159,7 @@ describe('a cluster of three hubs', () => {
 
   it('brings back whatever the device answers or is, as its own node would', async () => {
     const agent = await connect(nodes[0], 'device-1');
-    const ask = () => nodes[1].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });
+    const ask = () => nodes[1].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     const failing = ask();
     await agent.fail(await agent.nextCommand(), 'ACCESS_DENIED', 'Not allowed.');
     expect(await failing).to.deep.equal({
@@ -179,7 +179,7 @@ describe('a cluster of three hubs', () => {
     await eventually(ask, (answer) => !answer.ok && answer.reason === 'offline');
     const limited = await connectDevice(nodes[0], 'device:device-2', { capabilities: [] });
     agents.push(limited);
-    const answer = await nodes[2].hub.ask('device-2', { type: 'eventlogs.list', payload: {} });
+    const answer = await nodes[2].hub.query('device-2', { type: 'eventlogs.list', payload: {} });
     expect(answer).to.deep.equal({ ok: false, reason: 'capability_missing' });
   });
 
@@ -195,7 +195,7 @@ describe('a cluster of three hubs', () => {
         throw new Error('away');
       };
     };
-    const ask = () => nodes[1].hub.ask('device-1', { type: 'eventlogs.query', payload: QUERY });
+    const ask = () => nodes[1].hub.query('device-1', { type: 'eventlogs.query', payload: QUERY });
 
     failFor('answer', 2);
     const late = ask();
@@ -212,7 +212,7 @@ describe('a cluster of three hubs', () => {
 
   it('says at once that nobody holds a device', async () => {
     const startedAt = Date.now();
-    const answer = await nodes[1].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });
+    const answer = await nodes[1].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     expect(answer).to.deep.equal({ ok: false, reason: 'offline' });
     expect(Date.now() - startedAt).to.be.below(500);
   });
@@ -221,7 +221,7 @@ describe('a cluster of three hubs', () => {
     const agent = await connect(nodes[0], 'device-1');
     const client = new AbortController();
     const rows: unknown[] = [];
-    const answering = nodes[1].hub.ask('device-1', {
+    const answering = nodes[1].hub.query('device-1', {
       type: 'eventlogs.tail',
       payload: { name: 'System' },
       signal: client.signal,
@@ -251,7 +251,7 @@ describe('a cluster of three hubs', () => {
       for (const when of ['before', 'meanwhile']) {
         const client = new AbortController();
         if (when === 'before') client.abort();
-        const answering = asking.hub.ask('device-1', {
+        const answering = asking.hub.query('device-1', {
           type: 'eventlogs.list',
           payload: {},
           signal: client.signal,
@@ -269,7 +269,7 @@ describe('a cluster of three hubs', () => {
     const agent = await connect(nodes[0], 'device-1');
     for (const asking of [nodes[0], nodes[1]]) {
       const startedAt = Date.now();
-      const answering = asking.hub.ask('device-1', { type: 'eventlogs.list', payload: {}, timeoutMs: 200 });
+      const answering = asking.hub.query('device-1', { type: 'eventlogs.list', payload: {}, timeoutMs: 200 });
       const frame = await agent.nextCommand();
       expect(Math.abs(Date.parse(frame.deadline) - startedAt - 200)).to.be.below(100);
       expect(await answering).to.deep.equal({ ok: false, reason: 'timeout' });
@@ -285,7 +285,7 @@ describe('a cluster of three hubs', () => {
     const agent = await connect(nodes[0], 'device-1');
     const other = await connect(nodes[1], 'device-2');
     const ask = (node: Node, deviceId: string) =>
-      node.hub.ask(deviceId, { type: 'eventlogs.list', payload: {} });
+      node.hub.query(deviceId, { type: 'eventlogs.list', payload: {} });
     const toTheLost = [ask(nodes[1], 'device-1'), ask(nodes[2], 'device-1')];
     const ofTheLost = ask(nodes[0], 'device-2');
     const untouched = ask(nodes[2], 'device-2');
@@ -335,7 +335,7 @@ describe('a cluster of three hubs', () => {
 
   it('lets the newest connection win across nodes: the first is told, and later questions go to the second', async () => {
     const first = await connect(nodes[0], 'device-1');
-    const asked = nodes[2].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });
+    const asked = nodes[2].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     const before = await first.nextCommand();
     const second = await connect(nodes[1], 'device-1');
     await eventually(
@@ -347,7 +347,7 @@ describe('a cluster of three hubs', () => {
     expect([nodes[0].hub.connected, nodes[1].hub.connected]).to.deep.equal([0, 1]);
 
     for (const asking of nodes) {
-      const answering = asking.hub.ask('device-1', { type: 'eventlogs.list', payload: {} });
+      const answering = asking.hub.query('device-1', { type: 'eventlogs.list', payload: {} });
       const frame = await second.nextCommand();
       expect(frame.epoch).to.be.greaterThan(before.epoch);
       await second.succeed(frame, { logs: [] });
@@ -542,7 +542,7 @@ describe('a cluster of three hubs', () => {
     expect(agent.socket.connected).to.equal(true);
     expect(agent.commands).to.deep.equal([]);
 
-    const answering = nodes[1].hub.ask('device-1', { type: 'eventlogs.list', payload: {} });
+    const answering = nodes[1].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     await agent.succeed(await agent.nextCommand(), { logs: [] });
     expect((await answering).ok).to.equal(true);
     await rogue.close();

@@ -22,7 +22,7 @@ describe('what a server could tell no other, because Redis was away', function (
   let device: EnrolledDevice;
 
   const start = (nodeId: string, redisUrl: string) =>
-    createTestApp({ database, overlookedWorkMs: 500, env: { REDIS_URL: redisUrl, NODE_ID: nodeId } });
+    createTestApp({ database, undeliveredWorkMs: 500, env: { REDIS_URL: redisUrl, NODE_ID: nodeId } });
   const behindProxy = () => `redis://127.0.0.1:${proxy.port}`;
 
   before(async function () {

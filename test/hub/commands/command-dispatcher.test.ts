@@ -1,8 +1,13 @@
 import { expect } from 'chai';
 import { ActorRegistry } from '../../../src/hub/device/actor-registry.ts';
-import { CommandDesk } from '../../../src/hub/commands/command-dispatcher.ts';
+import { CommandDispatcher } from '../../../src/hub/commands/command-dispatcher.ts';
 import type { DeviceActor } from '../../../src/hub/device/device-actor.ts';
-import type { CommandClaim, CommandEvent, CommandLedger, DispatchedCommand } from '../../../src/hub/ports.ts';
+import type {
+  CommandClaim,
+  CommandEvent,
+  CommandLedger,
+  DispatchedCommand,
+} from '../../../src/hub/ports/command-ledger.ts';
 import { LANES_CAPABILITY } from '../../../src/protocol/index.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
@@ -11,7 +16,7 @@ type Claims = CommandClaim[];
 
 describe('the desk between the actors and the ledger', () => {
   let registry: ActorRegistry;
-  let desk: CommandDesk;
+  let desk: CommandDispatcher;
   let taken: Claims[];
   let recorded: CommandEvent[][];
   let sent: string[];
@@ -53,7 +58,7 @@ describe('the desk between the actors and the ledger', () => {
       sweep: async () => [],
       jobs: async () => [],
     };
-    desk = new CommandDesk({
+    desk = new CommandDispatcher({
       ledger,
       registry,
       changed: () => changed(),
@@ -70,7 +75,7 @@ describe('the desk between the actors and the ledger', () => {
       capabilities: deviceId === 'old' ? [] : [LANES_CAPABILITY],
       state,
       isConnected: state === 'online',
-      send: ({ id }: DispatchedCommand) => void sent.push(id),
+      sendCommand: ({ id }: DispatchedCommand) => void sent.push(id),
       cancelCommand: () => {},
     } as unknown as DeviceActor);
   }

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DashboardPlaces, MessageBudget } from '../../../src/hub/dashboard/dashboard-limits.ts';
+import { DashboardQuotas, MessageBudget } from '../../../src/hub/dashboard/dashboard-limits.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import { connectDashboard, type DashboardClient } from '../../support/dashboard-client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -176,13 +176,13 @@ describe('the limits of dashboards', () => {
   });
 
   it('count a place once, however often it is given back', () => {
-    const { addresses } = new DashboardPlaces({ connectionsPerAddress: 2 });
-    const [first] = [addresses.take('a'), addresses.take('a')];
-    expect(() => addresses.take('a')).to.throw('One address may have 2 connections at once.');
+    const { addresses } = new DashboardQuotas({ connectionsPerAddress: 2 });
+    const [first] = [addresses.acquire('a'), addresses.acquire('a')];
+    expect(() => addresses.acquire('a')).to.throw('One address may have 2 connections at once.');
     first();
     first();
-    addresses.take('a');
-    expect(() => addresses.take('a')).to.throw();
-    addresses.take('b');
+    addresses.acquire('a');
+    expect(() => addresses.acquire('a')).to.throw();
+    addresses.acquire('b');
   });
 });

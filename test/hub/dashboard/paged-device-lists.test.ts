@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import sinon from 'sinon';
 import { DashboardFeed } from '../../../src/hub/feed/dashboard-feed.ts';
 import type { PageReader } from '../../../src/hub/subscriptions/device-pages.ts';
-import type { Pace } from '../../../src/hub/sockets/flow-controlled-client.ts';
+import type { FlowControl } from '../../../src/hub/sockets/flow-controlled-client.ts';
 import { FRAME_MS, Subscription } from '../../../src/hub/subscriptions/subscription.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import type { DeviceSummary } from '../../../src/protocol/index.ts';
@@ -139,7 +139,7 @@ describe('a list that is read in parts, whatever crosses on the way', function (
           const feed = new DashboardFeed();
           const shown = new FeedClient();
           let isStalled = false;
-          const pace: Pace = {
+          const flow: FlowControl = {
             get isReady() {
               return !isStalled;
             },
@@ -155,7 +155,7 @@ describe('a list that is read in parts, whatever crosses on the way', function (
           const subscription = new Subscription({
             caller: CALLER,
             filter: {},
-            pace,
+            flow,
             send: (delta) => shown.take(delta),
             pages: () => pagesOf(truth, feed, readMs),
           });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { FRAME_MS, Subscription } from '../../../src/hub/subscriptions/subscription.ts';
 import { DeviceChange } from '../../../src/hub/subscriptions/device-change.ts';
 import { onePage } from '../../../src/hub/subscriptions/device-pages.ts';
-import type { Pace } from '../../../src/hub/sockets/flow-controlled-client.ts';
+import type { FlowControl } from '../../../src/hub/sockets/flow-controlled-client.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import type { DevicesDelta, DeviceSummary } from '../../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../../support/dashboard-client.ts';
@@ -13,7 +13,7 @@ import { call, createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
 /** A connection that takes what it is sent when the test says so. */
-class TestPace implements Pace {
+class TestFlow implements FlowControl {
   isReady = true;
   stalledMs = 0;
   cutOffs = 0;
@@ -33,7 +33,7 @@ class TestPace implements Pace {
 }
 
 describe('a subscriber that reads slowly', () => {
-  let pace: TestPace;
+  let flow: TestFlow;
   let client: FeedClient;
   let subscription: Subscription;
   let stored: DeviceSummary[] | Error;
@@ -41,21 +41,21 @@ describe('a subscriber that reads slowly', () => {
   afterEach(() => subscription.stop());
 
   const open = (...devices: DeviceSummary[]) => {
-    pace = new TestPace();
+    flow = new TestFlow();
     client = new FeedClient();
     stored = devices;
     subscription = new Subscription({
       caller: CALLER,
       filter: {},
-      pace,
+      flow,
       pages: () =>
         onePage(async () => {
           if (stored instanceof Error) throw stored;
           return stored;
         }),
       send(delta) {
-        expect(pace.isReady, 'sent to somebody who is not ready').to.equal(true);
-        pace.isReady = false;
+        expect(flow.isReady, 'sent to somebody who is not ready').to.equal(true);
+        flow.isReady = false;
         client.take(delta);
       },
     });
@@ -66,10 +66,10 @@ describe('a subscriber that reads slowly', () => {
   const changeAll = (count: number, lastSeenAt: string) =>
     subscription.changedTogether(Array.from({ length: count }, (_value, at) => seen(`d${at}`, lastSeenAt)));
   const takeAll = async () => {
-    pace.take();
+    flow.take();
     await new Promise((resolve) => setTimeout(resolve, FRAME_MS + 50));
     for (let frame = 0; frame < 100; frame++) {
-      pace.take();
+      flow.take();
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
@@ -100,17 +100,17 @@ describe('a subscriber that reads slowly', () => {
   it('is shown everything anew when it was too far behind to keep what it missed', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
-    pace.stalledMs = 10_000;
+    flow.stalledMs = 10_000;
     changeAll(1500, 'second');
     // From here on nothing is kept for it.
     subscription.left('d0');
     subscription.entered(summary('new'));
     stored = [...many(1500).slice(1), summary('new')].map((device) => ({ ...device, lastSeenAt: 'third' }));
-    pace.take();
+    flow.take();
     // While it is read, changes are noted again.
     subscription.changed(seen('d1', 'fourth'));
     subscription.left('d2');
-    pace.stalledMs = 0;
+    flow.stalledMs = 0;
     await takeAll();
     expect(client.faults).to.deep.equal([]);
     expect([client.devices.size, client.counts?.total]).to.deep.equal([1499, 1499]);
@@ -124,15 +124,15 @@ describe('a subscriber that reads slowly', () => {
   });
 
   it('comes to the end of a long list although it reads slowly and everything changes all the time', async () => {
-    pace = new TestPace();
-    pace.stalledMs = 10_000;
+    flow = new TestFlow();
+    flow.stalledMs = 10_000;
     client = new FeedClient();
     const all = many(3000);
     let passes = 0;
     subscription = new Subscription({
       caller: CALLER,
       filter: {},
-      pace,
+      flow,
       pages() {
         let at = 0;
         passes += 1;
@@ -142,7 +142,7 @@ describe('a subscriber that reads slowly', () => {
         };
       },
       send(delta) {
-        pace.isReady = false;
+        flow.isReady = false;
         client.take(delta);
       },
     });
@@ -152,7 +152,7 @@ describe('a subscriber that reads slowly', () => {
     let frames = 0;
     for (; client.devices.size < all.length && frames < 100; frames += 1) {
       changeAll(3000, `at ${frames}`);
-      pace.take();
+      flow.take();
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(frames, 'frames until all are shown').to.be.within(20, 60);
@@ -165,11 +165,11 @@ describe('a subscriber that reads slowly', () => {
   it('is cut off when it cannot be shown everything anew', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
-    pace.stalledMs = 10_000;
+    flow.stalledMs = 10_000;
     changeAll(1500, 'second');
     stored = new Error('the database is away');
     await takeAll();
-    expect(pace.cutOffs).to.equal(1);
+    expect(flow.cutOffs).to.equal(1);
   });
 });
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import type { AskOutcome } from '../../../src/hub/device/live-query.ts';
+import type { LiveQueryOutcome } from '../../../src/hub/device/live-query.ts';
 import { DeviceActor } from '../../../src/hub/device/device-actor.ts';
 import type { DeviceLink } from '../../../src/hub/device/actor-messages.ts';
-import type { DeviceFacts, PresenceRecord } from '../../../src/hub/ports.ts';
+import type { DeviceFacts, PresenceRecord } from '../../../src/hub/ports/presence-records.ts';
 import {
   COMMAND_TYPES,
   type CommandFrame,
@@ -40,7 +40,7 @@ interface Scene {
   failed: unknown[];
   gone: number;
   /** How each question ended, as often as it was told. */
-  settled: Map<string, AskOutcome[]>;
+  settled: Map<string, LiveQueryOutcome[]>;
   rows: Map<string, unknown[]>;
   ask(id: string, more?: { maxRows?: number }): boolean;
   result(id: string, more?: Partial<CommandResult>): void;
@@ -76,9 +76,9 @@ function scene(
     ask(id, { maxRows = 1000 } = {}) {
       notes.settled.set(id, []);
       notes.rows.set(id, []);
-      return actor.tell({
-        kind: 'ask',
-        ask: {
+      return actor.post({
+        kind: 'query',
+        query: {
           id,
           type: 'eventlogs.query',
           payload: { name: 'System' },
@@ -92,13 +92,13 @@ function scene(
     result(id, more = {}) {
       const { epoch } = actor;
       const output = { scanned: 1, truncated: false };
-      actor.tell({
+      actor.post({
         kind: 'result',
         result: { id, epoch, status: 'succeeded', output, startedAt: AT, finishedAt: AT, ...more },
         ack: () => {},
       });
     },
-    give: (id, rows) => void actor.tell({ kind: 'rows', rows: { id, seq: 0, rows, done: false } }),
+    give: (id, rows) => void actor.post({ kind: 'rows', rows: { id, seq: 0, rows, done: false } }),
   };
   const actor = new DeviceActor({
     identity: IDENTITY,
@@ -118,7 +118,7 @@ function scene(
       command: () => {},
       rows: () => {},
     },
-    limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxAsks: 4 },
+    limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxQueries: 4 },
     agentVersion: '1.0.0',
     capabilities,
     ip: '10.0.0.7',
@@ -132,7 +132,7 @@ function scene(
 
 function heartbeat({ actor }: Scene, more: object = {}): HeartbeatAck | ErrorAck | undefined {
   let answer: HeartbeatAck | ErrorAck | undefined;
-  actor.tell({
+  actor.post({
     kind: 'heartbeat',
     heartbeat: { at: AT, agentVersion: '1.0.0', ...more },
     at: Date.now(),
@@ -274,10 +274,10 @@ describe('a device actor', () => {
   it('tells the agent when to come back, and why, if its link is open', () => {
     const s = scene();
     s.actor.claimed(3);
-    s.actor.silent();
+    s.actor.heartbeatMissed();
     expect(s.closed).to.deep.equal([{ afterMs: 1000, reason: 'heartbeat_missed' }]);
     expect(s.presence.at(-1)?.presence.reason).to.equal('heartbeat_missed');
-    expect(s.actor.tell({ kind: 'rows', rows: { id: 'a', seq: 0, rows: [], done: false } })).to.equal(false);
+    expect(s.actor.post({ kind: 'rows', rows: { id: 'a', seq: 0, rows: [], done: false } })).to.equal(false);
   });
 
   it('ignores an answer under another epoch', () => {
@@ -285,7 +285,7 @@ describe('a device actor', () => {
     s.actor.claimed(3);
     s.ask('a');
     s.result('a', { epoch: 2 });
-    expect([s.settled.get('a'), s.actor.openAsks]).to.deep.equal([[], 1]);
+    expect([s.settled.get('a'), s.actor.openQueries]).to.deep.equal([[], 1]);
     s.result('a');
     expect(s.settled.get('a')).to.have.lengthOf(1);
   });
@@ -293,11 +293,11 @@ describe('a device actor', () => {
   it('takes a question back before its turn came, and stops one that runs', () => {
     const s = scene();
     s.ask('waiting');
-    s.actor.cancel('waiting', { reason: 'cancelled' });
+    s.actor.cancelQuery('waiting', { reason: 'cancelled' });
     s.actor.claimed(1);
     s.ask('running');
-    s.actor.cancel('running', { reason: 'timeout' });
-    s.actor.cancel('unknown', { reason: 'timeout' });
+    s.actor.cancelQuery('running', { reason: 'timeout' });
+    s.actor.cancelQuery('unknown', { reason: 'timeout' });
     expect(s.settled.get('waiting')).to.deep.equal([{ ok: false, reason: 'cancelled' }]);
     expect(s.settled.get('running')).to.deep.equal([{ ok: false, reason: 'timeout' }]);
     expect([s.sent.map(({ id }) => id), s.cancelled]).to.deep.equal([['running'], ['running']]);
@@ -322,9 +322,9 @@ describe('a device actor', () => {
       const s = scene({ breaks: new Set([part]) });
       s.actor.claimed(1);
       for (const id of ['a', 'b']) s.ask(id);
-      s.actor.cancel('a', { reason: 'cancelled' });
+      s.actor.cancelQuery('a', { reason: 'cancelled' });
       s.actor.stop(undefined, 'socket_closed');
-      expect([s.gone, s.actor.state, s.actor.openAsks]).to.deep.equal([1, 'gone', 0]);
+      expect([s.gone, s.actor.state, s.actor.openQueries]).to.deep.equal([1, 'gone', 0]);
       expect(s.failed).to.have.lengthOf(1);
       for (const [id, outcomes] of s.settled) {
         // With sendCommand broken the first question has ended the actor: it takes no second one.
@@ -374,10 +374,10 @@ describe('a device actor', () => {
             rows: () => s.give(of, [ROW]),
             badRows: () => s.give(of, ['not a row']),
             manyRows: () => s.give(of, [ROW, ROW, ROW, ROW]),
-            cancel: () => s.actor.cancel(of, { reason: 'cancelled' }),
+            cancel: () => s.actor.cancelQuery(of, { reason: 'cancelled' }),
             linkClosed: () => s.actor.linkClosed(),
             stop: () => s.actor.stop({ afterMs: 1, reason: 'draining' }, 'socket_closed'),
-            silent: () => s.actor.silent(),
+            silent: () => s.actor.heartbeatMissed(),
             superseded: () => s.actor.stop({ afterMs: 1, reason: 'superseded' }, undefined),
             otherClaim: () => s.actor.superseded(6),
             grace: () => void clock.tick(GRACE_MS),
@@ -393,7 +393,7 @@ describe('a device actor', () => {
         for (const [asked, outcomes] of s.settled) {
           expect(outcomes.length, `question ${asked}`).to.equal(taken.includes(asked) ? 1 : 0);
         }
-        expect([s.gone, s.actor.state, s.actor.openAsks, s.actor.depth]).to.deep.equal([1, 'gone', 0, 0]);
+        expect([s.gone, s.actor.state, s.actor.openQueries, s.actor.depth]).to.deep.equal([1, 'gone', 0, 0]);
         expect(s.closed.length).to.be.at.most(1);
         expect(clock.countTimers()).to.equal(0);
         for (const [asked, rows] of s.rows) expect(rows.length, `rows of ${asked}`).to.be.at.most(3);

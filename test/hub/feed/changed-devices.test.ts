@@ -45,7 +45,7 @@ describe('changed devices', () => {
     changes = new ChangedDevices({
       feed,
       log: log.log,
-      refreshed: (devices) => devices,
+      livePresence: (device) => device,
       store: {
         async summariesOf(ids) {
           reads.push([...ids]);
@@ -210,7 +210,7 @@ describe('changed devices', () => {
           truth.delete(id);
           database.delete(id);
           feed.left(id);
-          changes.crossed(id);
+          changes.recheckIfReading(id);
           // Its connection ends with it.
           connection(id, 'disconnected');
         } else if (step.kind === 'back' && now === undefined) {
@@ -220,7 +220,7 @@ describe('changed devices', () => {
           truth.set(id, stored(id));
           database.set(id, stored(id));
           feed.entered(shown(stored(id)), 'partner');
-          changes.crossed(id);
+          changes.recheckIfReading(id);
         }
         await clock.tickAsync(step.wait);
       }

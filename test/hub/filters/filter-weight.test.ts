@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { AppError } from '../../../src/platform/errors.ts';
-import { FollowedWeight } from '../../../src/hub/filters/filter-weight.ts';
+import { FilterWeight } from '../../../src/hub/filters/filter-weight.ts';
 import { connectDashboard, type DashboardClient } from '../../support/dashboard-client.ts';
 import { buildTenant } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
@@ -17,17 +17,17 @@ const codeOf = (work: () => void): string => {
 
 describe('what live filters may follow at once', () => {
   it('is bounded for a person and for a node, where the same conditions count once', () => {
-    const weight = new FollowedWeight({ ofPerson: 10, ofNode: 15 });
-    weight.take('a', 10, true);
-    expect(codeOf(() => weight.take('a', 1, true))).to.equal('rate_limited');
+    const weight = new FilterWeight({ ofPerson: 10, ofNode: 15 });
+    weight.reserve('a', 10, true);
+    expect(codeOf(() => weight.reserve('a', 1, true))).to.equal('rate_limited');
     // What was refused has taken nothing.
-    expect(codeOf(() => weight.take('b', 5, true))).to.equal('taken');
-    expect(codeOf(() => weight.take('c', 1, true))).to.equal('unavailable');
-    expect(codeOf(() => weight.take('c', 10, false))).to.equal('taken');
-    weight.giveBack('a', 10, false);
-    expect(codeOf(() => weight.take('d', 1, true))).to.equal('unavailable');
-    weight.giveBack('c', 10, true);
-    expect(codeOf(() => weight.take('d', 10, true))).to.equal('taken');
+    expect(codeOf(() => weight.reserve('b', 5, true))).to.equal('taken');
+    expect(codeOf(() => weight.reserve('c', 1, true))).to.equal('unavailable');
+    expect(codeOf(() => weight.reserve('c', 10, false))).to.equal('taken');
+    weight.release('a', 10, false);
+    expect(codeOf(() => weight.reserve('d', 1, true))).to.equal('unavailable');
+    weight.release('c', 10, true);
+    expect(codeOf(() => weight.reserve('d', 10, true))).to.equal('taken');
   });
 
   describe('for one person', () => {

@@ -48,7 +48,7 @@ describe('live filters at their limits', function () {
       error: {
         code: 'UNAVAILABLE',
         message:
-          'The live filters of this server may look at 3 devices. Narrow it to an organization, or try later.',
+          'Live filters on this server may cover 3 devices. Limit the filter to one organization, or try again later.',
       },
     });
     // What was refused is not kept.

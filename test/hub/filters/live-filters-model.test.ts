@@ -4,9 +4,10 @@ import sinon from 'sinon';
 import { parseConditions } from '../../../src/features/conditions/index.ts';
 import { ChangedDevices } from '../../../src/hub/feed/changed-devices.ts';
 import { DashboardFeed } from '../../../src/hub/feed/dashboard-feed.ts';
-import { type FleetDevice, summaryOf } from '../../../src/hub/filters/fleet-device.ts';
+import { summaryOf } from '../../../src/hub/filters/fleet-device.ts';
+import type { FleetDevice } from '../../../src/hub/ports/fleet-store.ts';
 import { LiveFilters } from '../../../src/hub/filters/live-filters.ts';
-import type { FleetStore } from '../../../src/hub/ports.ts';
+import type { FleetStore } from '../../../src/hub/ports/fleet-store.ts';
 import { Subscription } from '../../../src/hub/subscriptions/subscription.ts';
 import type { Caller } from '../../../src/platform/context.ts';
 import type { DeviceStatus, DeviceSummary, Presence } from '../../../src/protocol/index.ts';
@@ -178,7 +179,7 @@ describe('live filters, whatever crosses on the way', function () {
       const changes = new ChangedDevices({
         feed,
         log: quietLog,
-        refreshed: (some) => some,
+        livePresence: (device) => device,
         store: { summariesOf: async () => [] },
         live: { filters: live, store },
       });
@@ -243,7 +244,7 @@ describe('live filters, whatever crosses on the way', function () {
             truth.delete(id);
             database.delete(id);
             feed.left(id);
-            return changes.crossed(id);
+            return changes.recheckIfReading(id);
           case 'back': {
             const before = retired.get(id);
             if (now !== undefined || before === undefined) return;

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import type { DeviceFacts, DeviceStore, PresenceRecord, ReportRecord } from '../../../src/hub/ports.ts';
+import type { DeviceStore } from '../../../src/hub/ports/device-store.ts';
+import type { DeviceFacts, PresenceRecord, ReportRecord } from '../../../src/hub/ports/presence-records.ts';
 import { PresenceWriter } from '../../../src/hub/presence/presence-writer.ts';
 import { quietLog, recordingLog } from '../../support/quiet-log.ts';
 

@@ -6,7 +6,7 @@ describe('admission by address', () => {
     const admission = new AddressAdmission({ atOnce: 10, failuresPerSecond: 2 });
     for (let agent = 0; agent < 2000; agent++) {
       expect(admission.refusal('nat', 0)).to.equal(undefined);
-      admission.giveBack('nat');
+      admission.refund('nat');
     }
     const outcomes = Array.from({ length: 12 }, () => admission.refusal('bad', 0)?.code);
     expect(outcomes).to.deep.equal([...Array<undefined>(10).fill(undefined), 'BUSY', 'BUSY']);
@@ -26,7 +26,7 @@ describe('admission by address', () => {
     expect([come('bad'), come('bad')?.code]).to.deep.equal([undefined, 'BUSY']);
     for (let n = 0; n < 30_000; n++) {
       come(`${n}`);
-      admission.giveBack(`${n}`);
+      admission.refund(`${n}`);
     }
     expect(come('bad')?.code).to.equal('BUSY');
     for (let n = 0; n < 30_000; n++) come(`another ${n}`);

@@ -47,7 +47,7 @@ describe('admission', () => {
     const admission = new Admission({ perSecond: 1, burst: 2 }, 0);
     for (let n = 0; n < 1000; n++) {
       expect(admission.refusal(0)).to.equal(undefined);
-      admission.giveBack();
+      admission.refund();
     }
     expect([admission.refusal(0), admission.refusal(0)]).to.deep.equal([undefined, undefined]);
     expect(admission.refusal(0)?.code).to.equal('BUSY');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { PacedClient } from '../../../src/hub/sockets/flow-controlled-client.ts';
+import { FlowControlledClient } from '../../../src/hub/sockets/flow-controlled-client.ts';
 
 /** A connection below a client, which takes one message and then nothing until the test says so. */
 function connection() {
@@ -36,7 +36,7 @@ describe('a client that is sent what it has time to read', () => {
   it('is cut off also where one who waited has filled the connection, and another one still waits', () => {
     const { conn, take } = connection();
     let cutOffs = 0;
-    const pace = new PacedClient(
+    const pace = new FlowControlledClient(
       { nsp: { name: '/dashboard' }, conn },
       { onCutOff: () => void (cutOffs += 1), patienceMs: 1000 },
     );
@@ -56,7 +56,7 @@ describe('a client that is sent what it has time to read', () => {
   it('is cut off also where it filled while nothing was waited for', () => {
     const { conn } = connection();
     let cutOffs = 0;
-    const pace = new PacedClient(
+    const pace = new FlowControlledClient(
       { nsp: { name: '/dashboard' }, conn },
       { onCutOff: () => void (cutOffs += 1), patienceMs: 1000 },
     );

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
-import { type FrameReader, hearWholeFrames } from '../../../src/hub/sockets/frame-fast-path.ts';
+import { type FrameReader, installFrameFastPath } from '../../../src/hub/sockets/frame-fast-path.ts';
 
 // The one that stands under Engine.IO, which is not the one that tests use as a client.
 const fromSocketIo = createRequire(createRequire(import.meta.url).resolve('socket.io'));
@@ -61,21 +61,21 @@ async function read(
   const reader = new CountingReceiver({ isServer: true, maxPayload: most });
   const heard: unknown[][] = [];
   const hear = (data: Buffer, isBinary = false) => heard.push(['message', data.toString('latin1'), isBinary]);
-  const hearer = { isOpen: true, hear };
+  const handler = { isOpen: true, onText: hear };
   reader.on('message', hear);
   for (const event of ['ping', 'pong', 'conclude'] as const) {
     reader.on(event, (...said: unknown[]) => {
       heard.push([event, ...said.map(String)]);
-      if (event === 'conclude') hearer.isOpen = false;
+      if (event === 'conclude') handler.isOpen = false;
     });
   }
   let hasFailed = false;
   reader.on('error', (error: Error & { code?: string }) => {
     hasFailed = true;
-    hearer.isOpen = false;
+    handler.isOpen = false;
     heard.push(['error', error.code]);
   });
-  if (isShort) hearWholeFrames(reader, hearer);
+  if (isShort) installFrameFastPath(reader, handler);
   for (const chunk of chunks) {
     // The socket hears no more of it then.
     if (hasFailed) break;
@@ -193,12 +193,12 @@ describe('frames that come whole', () => {
     reader.on('message', (data: Buffer) => heard.push(data.toString()));
     reader.write(encoded(text('token')));
     expect(reader._mask).not.to.equal(undefined);
-    const hearer = { isOpen: true, hear: () => {} };
-    hearWholeFrames(reader, hearer);
+    const handler = { isOpen: true, onText: () => {} };
+    installFrameFastPath(reader, handler);
     expect(reader._mask).to.equal(undefined);
     const half = encoded(text('half of it'));
     reader.write(half.subarray(0, 10));
-    hearWholeFrames(reader, hearer);
+    installFrameFastPath(reader, handler);
     reader.write(half.subarray(10));
     expect(heard).to.deep.equal(['token', 'half of it']);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { deltaEvent } from '../../../src/hub/subscriptions/delta-event.ts';
-import { PacedClient } from '../../../src/hub/sockets/flow-controlled-client.ts';
+import { FlowControlledClient } from '../../../src/hub/sockets/flow-controlled-client.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import type { DevicesDelta } from '../../../src/protocol/index.ts';
 import { summary } from '../../support/feed-client.ts';
@@ -37,7 +37,7 @@ function sent(delta: DevicesDelta) {
       }),
     close() {},
   };
-  const client = new PacedClient({ nsp: { name: '/dashboard' }, conn }, { onCutOff() {} });
+  const client = new FlowControlledClient({ nsp: { name: '/dashboard' }, conn }, { onCutOff() {} });
   client.emitJson(deltaEvent(delta));
   const [write] = writes;
   if (write === undefined || writes.length > 1) throw new Error(`${writes.length} writes`);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { DeviceNumbers } from '../../../src/hub/subscriptions/ref-counted-device-index.ts';
-import { StatusTally } from '../../../src/hub/subscriptions/shown-statuses.ts';
+import { RefCountedDeviceIndex } from '../../../src/hub/subscriptions/ref-counted-device-index.ts';
+import { ShownStatuses } from '../../../src/hub/subscriptions/shown-statuses.ts';
 import { Subscription } from '../../../src/hub/subscriptions/subscription.ts';
 import { type DeviceCounts, DeviceStatus } from '../../../src/protocol/index.ts';
 import { CALLER, summary } from '../../support/feed-client.ts';
@@ -30,9 +30,9 @@ describe('what subscribers were shown', () => {
   it('is told as a map would, whatever comes and goes in several at once; nothing is held when all is gone', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 1500, size: 'max' }), (steps) => {
-        const numbers = new DeviceNumbers();
+        const numbers = new RefCountedDeviceIndex();
         const tallies = Array.from({ length: TALLIES }, () => ({
-          told: new StatusTally(numbers),
+          told: new ShownStatuses(numbers),
           model: new Map<string, DeviceStatus>(),
         }));
         for (const { tally: at, device, what } of steps) {
@@ -65,16 +65,16 @@ describe('what subscribers were shown', () => {
   });
 
   it('is let go when a subscription ends, also when its first state comes only then', () => {
-    const numbers = new DeviceNumbers();
+    const numbers = new RefCountedDeviceIndex();
     const begin = () =>
-      new Subscription({ caller: CALLER, filter: {}, send: () => {}, shown: new StatusTally(numbers) });
+      new Subscription({ caller: CALLER, filter: {}, send: () => {}, shown: new ShownStatuses(numbers) });
     const ended = begin();
     ended.start([summary('a'), summary('b')]);
     expect(numbers.size).to.equal(2);
     ended.stop();
     expect(numbers.size).to.equal(0);
     // Their numbers are for others.
-    expect(['c', 'd'].map((id) => numbers.hold(id))).to.have.members([0, 1]);
+    expect(['c', 'd'].map((id) => numbers.acquire(id))).to.have.members([0, 1]);
     const gone = begin();
     gone.stop();
     gone.start([summary('a')]);

@@ -1,4 +1,4 @@
-import type { DeviceStore, PassedAddresses, PresenceRecord } from '../../../hub/ports.ts';
+import type { DeviceStore, AddressHistory, PresenceRecord } from '../../../hub/ports.ts';
 import type { Caller } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
@@ -21,7 +21,7 @@ import {
 import { selectSummaries, type SummaryRow, toSummary } from '../device.queries.ts';
 import { devicesFound } from '../device.service.ts';
 
-const NONE_PASSED: PassedAddresses = new Map();
+const NONE_PASSED: AddressHistory = new Map();
 
 /** What the hub reads and writes of devices. */
 export function createDeviceStore({
@@ -49,7 +49,7 @@ export function createDeviceStore({
     statement: Statement,
     records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
     values: readonly string[],
-    passed: PassedAddresses = NONE_PASSED,
+    passed: AddressHistory = NONE_PASSED,
   ) => {
     const hasMoved = (device: Changed) => device.hasMoved;
     // Addresses rarely change. Where one did, the write is repeated in a transaction that also audits the change.

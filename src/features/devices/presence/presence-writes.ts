@@ -1,4 +1,4 @@
-import type { PassedAddresses, PresenceRecord, ReportRecord } from '../../../hub/ports.ts';
+import type { AddressHistory, PresenceRecord, ReportRecord } from '../../../hub/ports.ts';
 import { arrayLiteral } from '../../../platform/db/bulk/array-literal.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import type { Statement } from '../../../platform/db/statement.ts';
@@ -131,7 +131,7 @@ const percent = (value: number | undefined) => (value === undefined ? null : Mat
 export async function movesOverPassed(
   tx: Tx,
   records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
-  passed: PassedAddresses,
+  passed: AddressHistory,
 ): Promise<Moved[]> {
   const stored = await runPrepared<Omit<Moved, 'before' | 'after'> & { last_ip: string | null }>(
     tx,

@@ -1,0 +1,76 @@
+import type { AgentHandshake } from '../../protocol/index.ts';
+import type { NodeBus } from '../../platform/cluster/node-bus.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Directory } from '../cluster/directory.ts';
+import type { HubMessage } from '../cluster/messages.ts';
+import type { ActorLimits, DeviceLink } from '../device/actor-messages.ts';
+import type { ActorRegistry } from '../device/actor-registry.ts';
+import { type ActorEvents, DeviceActor } from '../device/device-actor.ts';
+import { SUPERSEDED } from '../device/reconnect-notices.ts';
+import type { AgentIdentity } from '../ports/agent-credentials.ts';
+import { CapabilitySets } from './capability-sets.ts';
+
+interface Parts {
+  registry: ActorRegistry;
+  directory: Directory;
+  bus: NodeBus<HubMessage>;
+  events: ActorEvents;
+  limits: ActorLimits;
+  log: Logger;
+}
+
+/** Creates an actor for each new connection and claims its device for this node. */
+export class AgentConnections {
+  readonly #parts: Parts;
+  readonly #capabilities = new CapabilitySets();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  connected(connection: {
+    identity: AgentIdentity;
+    handshake: AgentHandshake;
+    link: DeviceLink;
+    ip: string;
+  }): DeviceActor {
+    const { registry, events, limits, log } = this.#parts;
+    const { identity, handshake, link, ip } = connection;
+    const previous = registry.get(identity.deviceId);
+    const actor = new DeviceActor({
+      identity,
+      link,
+      events,
+      limits,
+      agentVersion: handshake.agentVersion,
+      capabilities: this.#capabilities.intern(handshake.capabilities),
+      ip,
+      connectedSince: previous?.countsAsConnected === true ? previous.connectedSince : undefined,
+      earlierEpoch: previous?.presenceEpoch ?? 0,
+      now: Date.now(),
+    });
+    registry.put(actor);
+    previous?.stop(SUPERSEDED, undefined);
+    this.#claim(actor).catch((error: unknown) => {
+      log.warn({ err: error, deviceId: actor.deviceId }, 'hub.claim_failed');
+      actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
+    });
+    return actor;
+  }
+
+  async #claim(actor: DeviceActor): Promise<void> {
+    const { registry, directory, bus, log } = this.#parts;
+    const { deviceId } = actor;
+    const { epoch, previous } = await directory.claim(deviceId, bus.nodeId);
+    if (previous !== undefined && previous.nodeId !== bus.nodeId) {
+      // A node that misses this learns of the newer claim from the directory when it is back.
+      bus
+        .send(previous.nodeId, { kind: 'superseded', deviceId, epoch })
+        .catch((error: unknown) => log.warn({ err: error, deviceId }, 'hub.owner_not_notified'));
+    }
+    if (actor.state !== 'gone') return actor.claimed(epoch);
+    // The connection has ended before it had a claim to release. A newer connection would report for the device itself.
+    if (registry.get(deviceId) === undefined) actor.claimed(epoch);
+    await directory.release(deviceId, epoch);
+  }
+}

@@ -1,0 +1,54 @@
+import type { ClusterEvents } from '../platform/cluster/cluster-events.ts';
+import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
+import type { RunLiveQuery } from './device/live-query.ts';
+import type { RulesChange } from './filters/live-filters.ts';
+import type { AgentIdentity } from './ports/agent-credentials.ts';
+import type { JobChange } from './ports/command-ledger.ts';
+import type { DevicePatch } from './subscriptions/device-change.ts';
+
+/** The hub as features use it. */
+export interface DeviceHub {
+  query: RunLiveQuery;
+  /** Events that nodes announce to each other. Each topic is declared by whoever owns the event. */
+  readonly events: Pick<ClusterEvents, 'publish' | 'subscribe' | 'onPublished'>;
+  /** Processes a heartbeat that came over HTTP. Throws `device_busy` or `unavailable`, after which the agent retries. */
+  heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;
+  /** A device was created or is back in service. Subscribers in whose scope it is see it enter. */
+  deviceEntered(device: DeviceSummary, partnerId: string): void;
+  deviceChanged(deviceId: string, patch: DevicePatch): void;
+  /** Stored records of devices have changed, or the devices are back in service. Subscribers on all nodes are updated. */
+  devicesChanged(deviceIds: readonly string[]): void;
+  /** As `devicesChanged`; in addition their agents reconnect, because the devices belong to another organization or site. */
+  devicesMoved(deviceIds: readonly string[]): void;
+  /** A device was decommissioned: its connection ends and subscribers see it leave. */
+  deviceLeft(deviceId: string): void;
+  /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
+  rulesChanged(change: RulesChange): void;
+  /** The state of a device whose connection this node owns, or owned until a moment ago. */
+  live(deviceId: string): { isConnected: boolean; capabilities: readonly string[] } | undefined;
+  /** There is new work for the device in the ledger. */
+  deliver(deviceId: string): void;
+  /** Jobs have changed in the ledger without a report from a device. */
+  jobsChanged(jobs: readonly JobChange[]): void;
+  /** Asks the device to cancel a command that it may have received. */
+  cancelCommand(deviceId: string, commandId: string): void;
+  /** Ends the connection, so that the agent reconnects under what is valid now. */
+  disconnect(deviceId: string): void;
+}
+
+/** The hub as the server uses it. */
+export interface Hub extends DeviceHub {
+  start(): Promise<void>;
+  /** Publishes again which devices this node owns, because other nodes may have considered it lost. */
+  republish(): void;
+  /** Rights or tenants have changed. @param payloads  as the database announces them */
+  accessChanged(payloads: readonly string[]): void;
+  /** Announcements of changed rights may have been missed. */
+  accessMayHaveChanged(): void;
+  /** Another node has claimed the device while this one could not be notified. */
+  superseded(deviceId: string, epoch: number): void;
+  /** Refuses new connections and disconnects agents with reconnect times that are spread. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+  readonly connected: number;
+}

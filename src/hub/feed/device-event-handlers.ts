@@ -1,0 +1,74 @@
+import type { ClusterEvents } from '../../platform/cluster/cluster-events.ts';
+import type { ActorRegistry } from '../device/actor-registry.ts';
+import type { LiveFilters } from '../filters/live-filters.ts';
+import type { AgentCredentials } from '../ports/agent-credentials.ts';
+import type { ChangedDevices } from './changed-devices.ts';
+import type { ClusterFeed } from './cluster-feed.ts';
+import { CHANGES_MISSED, DEVICES_MOVED, FEED, RECORDS_CHANGED, type FeedEvent } from './topics.ts';
+
+/** Nodes that come back together cause one resync. */
+const RESYNC_MS = 1000;
+
+interface Parts {
+  events: Pick<ClusterEvents, 'subscribe'>;
+  registry: ActorRegistry;
+  feed: ClusterFeed;
+  changedDevices: ChangedDevices;
+  live: LiveFilters | undefined;
+  credentials: Pick<AgentCredentials, 'forget'>;
+  /** Called once for all nodes that report missed changes. */
+  onMissed: () => void;
+}
+
+/** Applies announced changes of devices to the connections and subscriptions of this node. */
+export class DeviceEventHandlers {
+  readonly #parts: Parts;
+  #resyncTimer: NodeJS.Timeout | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { events, changedDevices } = parts;
+    events.subscribe(FEED, (message) => this.#feed(message.events));
+    events.subscribe(RECORDS_CHANGED, ({ deviceIds }) => changedDevices.changed(deviceIds));
+    events.subscribe(DEVICES_MOVED, ({ deviceIds }) => this.#moved(deviceIds));
+    events.subscribe(CHANGES_MISSED, () => this.#resyncSoon());
+  }
+
+  /** The device may have become visible to subscribers. */
+  deviceEntered(deviceId: string): void {
+    const { changedDevices, live } = this.#parts;
+    changedDevices.recheckIfReading(deviceId);
+    // Conditions may read fields that the summary does not contain.
+    if (live !== undefined && live.size > 0) changedDevices.changed([deviceId]);
+  }
+
+  close(): void {
+    clearTimeout(this.#resyncTimer);
+  }
+
+  #feed(events: readonly FeedEvent[]): void {
+    const { feed, changedDevices, registry } = this.#parts;
+    feed.receive(events);
+    for (const event of events) {
+      if (event.type === 'left') changedDevices.recheckIfReading(event.deviceId);
+      else if (event.type === 'entered') this.deviceEntered(event.device.id);
+      // Another node reports a device as disconnected that is connected here.
+      else if (event.patch.presence?.state === 'disconnected') registry.get(event.deviceId)?.republish();
+    }
+  }
+
+  #moved(deviceIds: readonly string[]): void {
+    const { credentials, registry, changedDevices } = this.#parts;
+    credentials.forget(deviceIds);
+    for (const id of deviceIds) registry.get(id)?.stop(undefined, 'socket_closed');
+    changedDevices.changed(deviceIds);
+  }
+
+  #resyncSoon(): void {
+    this.#resyncTimer ??= setTimeout(() => {
+      this.#resyncTimer = undefined;
+      this.#parts.live?.resync();
+      this.#parts.onMissed();
+    }, RESYNC_MS);
+  }
+}

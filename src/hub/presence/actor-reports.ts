@@ -1,0 +1,80 @@
+import { JobOutput, type CommandRows } from '../../protocol/index.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Directory } from '../cluster/directory.ts';
+import type { CommandDispatcher } from '../commands/command-dispatcher.ts';
+import type { JobFeed } from '../commands/job-feed.ts';
+import type { ActorRegistry } from '../device/actor-registry.ts';
+import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
+import type { ClusterFeed } from '../feed/cluster-feed.ts';
+import type { DashboardFeed } from '../feed/dashboard-feed.ts';
+import type { CommandEvent } from '../ports/command-ledger.ts';
+import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
+import type { PresenceWriter } from './presence-writer.ts';
+import type { ReportingDevices } from './reporting-devices.ts';
+
+interface Parts {
+  registry: ActorRegistry;
+  directory: Directory;
+  writer: PresenceWriter;
+  reporting: ReportingDevices;
+  feed: ClusterFeed;
+  ownFeed: DashboardFeed;
+  dispatcher: CommandDispatcher;
+  jobs: JobFeed;
+  log: Logger;
+}
+
+/** Passes on what the actors of this node report: to the database, the dashboards and the ledger. */
+export class ActorReports implements ActorEvents {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  presence(record: PresenceRecord): void {
+    const { reporting, writer, feed, ownFeed } = this.#parts;
+    const { presence, lastSeenAt, metrics: measured } = record;
+    // A connection replaces reports over HTTP.
+    if (presence.state === 'connected') reporting.delete(record.deviceId);
+    writer.presence(record);
+    if (!feed.hasAudience) return ownFeed.noteUnwatched(record.deviceId, record);
+    const patch = {
+      presence,
+      isReporting: reporting.lastSeenAt(record.deviceId) !== undefined,
+      lastSeenAt,
+      // A copy, because the actor goes on changing its own.
+      ...(measured === null ? {} : { metrics: { ...measured } }),
+    };
+    feed.changed(record.deviceId, patch, record.epoch);
+  }
+
+  facts(facts: DeviceFacts): void {
+    this.#parts.writer.facts(facts);
+  }
+
+  ready(actor: DeviceActor): void {
+    this.#parts.dispatcher.wake(actor.deviceId);
+  }
+
+  command(event: CommandEvent, onStored?: (isStored: boolean) => void): void {
+    this.#parts.dispatcher.record(event, onStored);
+  }
+
+  rows(deviceId: string, { id, seq, rows }: CommandRows): void {
+    const output = JobOutput.safeParse({ id, seq, rows });
+    if (output.success && rows.length > 0) this.#parts.jobs.output(deviceId, output.data);
+  }
+
+  gone(actor: DeviceActor): void {
+    const { registry, directory, log } = this.#parts;
+    registry.remove(actor);
+    directory
+      .release(actor.deviceId, actor.epoch)
+      .catch((error: unknown) => log.warn({ err: error }, 'hub.release_failed'));
+  }
+
+  failed(error: unknown, actor: DeviceActor): void {
+    this.#parts.log.error({ err: error, deviceId: actor.deviceId }, 'hub.actor_failed');
+  }
+}
