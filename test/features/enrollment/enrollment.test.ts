@@ -110,7 +110,7 @@ describe('enrollment', () => {
       ['not known', newToken('enrollmentKey')],
       ['expired', await buildEnrollmentKey(app, tenant.orgId, { expires_at: new Date(0) })],
       ['revoked', await buildEnrollmentKey(app, tenant.orgId, { revoked_at: new Date() })],
-      ['as often', await buildEnrollmentKey(app, tenant.orgId, { max_usage: 3, usage_count: 3 })],
+      ['usage limit', await buildEnrollmentKey(app, tenant.orgId, { max_usage: 3, usage_count: 3 })],
     ] as const;
     for (const [text, key] of cases) {
       const { status, body } = await enroll(key);
