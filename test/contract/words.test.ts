@@ -28,7 +28,7 @@ const GIVEN_UP: readonly { word: RegExp; use: string; max?: number }[] = [
   { word: /\blook(s|ed)? whether\b/gi, use: 'check if' },
   { word: /\bin the midst\b/gi, use: 'during' },
   { word: /\borganisations?\b/gi, use: 'organization' },
-  { word: /\b(omitUndefined|AuditedJson|RawJson|CloseStack|ConnectionDrain)\b/g, use: 'the present names' },
+  { word: /\b(sentFields|ToldJson|ReadyJson|ClosingSteps|EndingConnections)\b/g, use: 'the present names' },
   { word: /\b(GroupFollower|OldEntries|NotedNames|NameSheets)\b/g, use: 'the present names' },
 ];
 

@@ -255,8 +255,8 @@ describe('the configuration', () => {
       const missing = path.join(directory, 'missing');
       const found = faults({ JWT_SECRET_FILE: missing, METRICS_TOKEN_FILE: directory, PORT: 'x' });
       expect(found).to.have.lengthOf(3);
-      expect(found[0]).to.include('JWT_SECRET_FILE').and.include(missing);
-      expect(found[1]).to.include('METRICS_TOKEN_FILE').and.include(directory);
+      expect(found[0]).to.include('METRICS_TOKEN_FILE').and.include(directory);
+      expect(found[1]).to.include('JWT_SECRET_FILE').and.include(missing);
       expect(found[2]).to.include('PORT');
     });
 

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+
+/** The kinds of values that variables have. Each message names a good value. */
+
+const YES = ['1', 'true', 'yes', 'on'];
+const NO = ['0', 'false', 'no', 'off'];
+
+export const isOn = (text: string | undefined) =>
+  text !== undefined && YES.includes(text.trim().toLowerCase());
+
+export const flag = (byDefault: boolean) =>
+  z
+    .string()
+    .default(String(byDefault))
+    .transform((text, context) => {
+      const word = text.trim().toLowerCase();
+      if (YES.includes(word)) return true;
+      if (NO.includes(word)) return false;
+      context.addIssue({ code: 'custom', message: `must be one of ${[...YES, ...NO].join(', ')}` });
+      return z.NEVER;
+    });
+
+export const whole = (byDefault: number, min: number, max: number) =>
+  z
+    .string()
+    .default(String(byDefault))
+    .transform((text, context) => {
+      const value = Number(text);
+      if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+      context.addIssue({
+        code: 'custom',
+        message: `must be a whole number from ${min} to ${max}, such as ${byDefault}`,
+      });
+      return z.NEVER;
+    });
+
+export const postgresUrl = z
+  .url({
+    protocol: /^postgres(ql)?$/,
+    error: 'must be a URL such as postgres://user:password@127.0.0.1:5432/muster',
+  })
+  .optional();
+
+export const secret = (bytes: number) =>
+  z
+    .string()
+    .min(bytes, `must have at least ${bytes} characters; make one with: openssl rand -base64 48`)
+    .optional();
+
+const Address = z.union(
+  [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()],
+  'must be an address or a range, such as 10.0.0.0/8',
+);
+
+export const addresses = (example: string) =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .pipe(z.array(Address, `must be addresses or ranges, separated by commas, such as ${example}`));
