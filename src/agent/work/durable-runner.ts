@@ -172,8 +172,9 @@ export class DurableRunner {
   async #assertStarted(id: string): Promise<void> {
     const entry = this.#parts.store.get(id);
     await this.#running.get(id)?.started;
-    if (entry !== undefined && entry.startedAt === undefined && entry.result === undefined)
+    if (entry !== undefined && entry.startedAt === undefined && entry.result === undefined) {
       throw notStartable();
+    }
   }
 
   #mayStartNow(type: string): boolean {
