@@ -10,7 +10,7 @@ const offlineAfterMinutes = z
   .max(43_200)
   .nullable()
   .describe(
-    `How long a device may be gone before an alert is raised; null: none is. ${DEFAULT_OFFLINE_AFTER_MINUTES} unless somebody chose otherwise.`,
+    `How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: ${DEFAULT_OFFLINE_AFTER_MINUTES}.`,
   );
 const diskPercent = z
   .number()
@@ -19,7 +19,7 @@ const diskPercent = z
   .max(100)
   .nullable()
   .describe(
-    `How full a disk may be before an alert is raised; null: none is. ${DEFAULT_DISK_PERCENT} unless somebody chose otherwise.`,
+    `How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: ${DEFAULT_DISK_PERCENT}.`,
   );
 
 export const AlertSettings = z.object({ offlineAfterMinutes, diskPercent }).meta({ id: 'AlertSettings' });

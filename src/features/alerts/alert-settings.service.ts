@@ -13,7 +13,7 @@ const COLUMNS = { offlineAfterMinutes: 'offline_after_minutes', diskPercent: 'di
 
 type NamedSettings = AlertSettings & { name: string };
 
-/** Of organization `o` with its own settings `s`, where it has any: null means switched off. */
+/** SQL: the thresholds of organization `o` with its settings `s`, if it has any. Null means disabled. */
 export const OFFLINE_AFTER_SQL = `case when s.org_id is null then ${DEFAULT_OFFLINE_AFTER_MINUTES} else s.offline_after_minutes end`;
 export const DISK_PERCENT_SQL = `case when s.org_id is null then ${DEFAULT_DISK_PERCENT} else s.disk_percent end`;
 
@@ -29,14 +29,14 @@ export async function readAlertSettings(ctx: Context, orgId: string): Promise<Na
   return settings;
 }
 
-/** Counts from the next round that looks at everything, some minutes later. */
+/** Takes effect with the next full round, some minutes later. */
 export async function changeAlertSettings(ctx: Context, orgId: string, patch: AlertSettingsPatch) {
   const { name, ...before } = await readAlertSettings(ctx, orgId);
   const changes = omitUndefined(patch);
   if (Object.keys(changes).length === 0) throw noFields();
   const after: AlertSettings = { ...before, ...changes };
   const columns = { offline_after_minutes: after.offlineAfterMinutes, disk_percent: after.diskPercent };
-  // What was not sent stays, be it that somebody else changes it at this moment.
+  // Fields that were not sent are not written, so that a concurrent change of them is kept.
   const sent = (['offlineAfterMinutes', 'diskPercent'] as const).flatMap((field) =>
     changes[field] === undefined ? [] : [COLUMNS[field]],
   );

@@ -32,7 +32,7 @@ const about = (alert: StoredAlert, { body }: { body: AlertNote }): AuditNote => 
 
 export const alertRoutes: RouteGroup = {
   name: 'Alerts',
-  description: 'What the server has noticed by itself, and what became of it.',
+  description: 'Problems that the server detected, and their handling.',
   routes: [
     route({
       method: 'get',
@@ -67,7 +67,7 @@ export const alertRoutes: RouteGroup = {
       method: 'post',
       path: '/alerts/bulk',
       summary: 'Acknowledge or resolve many alerts',
-      description: 'Each is answered for by itself: one that cannot be changed does not keep the others.',
+      description: 'Each alert has its own outcome. One that cannot be changed does not affect the others.',
       access: WRITE,
       body: AlertBulk,
       response: AlertBulkAnswer,
@@ -75,7 +75,7 @@ export const alertRoutes: RouteGroup = {
       audit: {
         action: 'alert.resolve',
         resource: 'alert',
-        // Each organization finds in its trail what was done to its alerts.
+        // One entry per organization, so that each finds the changes of its alerts in its own trail.
         note: ({ alerts }, { body }) =>
           [...new Set(alerts.map(({ orgId }) => orgId))].map((orgId) => ({
             action: `alert.${body.action}`,
@@ -90,7 +90,7 @@ export const alertRoutes: RouteGroup = {
     route({
       method: 'post',
       path: '/alerts/:id/acknowledge',
-      summary: 'Acknowledge an alert: somebody knows of it',
+      summary: 'Acknowledge an alert',
       access: WRITE,
       params: IdParams,
       body: AlertNote,
@@ -103,7 +103,7 @@ export const alertRoutes: RouteGroup = {
       method: 'post',
       path: '/alerts/:id/resolve',
       summary: 'Resolve an alert',
-      description: 'As long as its cause lasts no other is raised for it.',
+      description: 'While the cause persists, no new alert is raised for it.',
       access: WRITE,
       params: IdParams,
       body: AlertNote,
@@ -115,7 +115,7 @@ export const alertRoutes: RouteGroup = {
     route({
       method: 'get',
       path: '/orgs/organizations/:id/alert-settings',
-      summary: 'For what alerts are raised in an organization',
+      summary: 'Read the alert thresholds of an organization',
       access: READ,
       params: IdParams,
       response: AlertSettings,
@@ -124,7 +124,7 @@ export const alertRoutes: RouteGroup = {
     route({
       method: 'patch',
       path: '/orgs/organizations/:id/alert-settings',
-      summary: 'Choose for what alerts are raised in an organization',
+      summary: 'Change the alert thresholds of an organization',
       access: { scopes: SCOPES, permission: 'organizations:write' },
       params: IdParams,
       body: AlertSettingsPatch,

@@ -21,25 +21,25 @@ export const Alert = z
   .object({
     id: z.uuid(),
     orgId: z.uuid(),
-    deviceId: z.uuid().nullable().describe('Null where it is about the organization as a whole.'),
+    deviceId: z.uuid().nullable().describe('Null if the alert concerns the whole organization.'),
     kind: z.string(),
     severity: AlertSeverity,
     status: AlertStatus,
     title: z.string(),
     message: z.string(),
     details: JsonColumn,
-    count: z.number().int().describe('How often its cause has come: each time moves lastAt.'),
+    count: z.number().int().describe('How often the cause has occurred; each occurrence updates lastAt.'),
     raisedAt: Timestamp,
     lastAt: Timestamp,
     acknowledgedAt: Timestamp.nullable(),
     acknowledgedBy: z.uuid().nullable(),
     resolvedAt: Timestamp.nullable(),
     resolvedBy: z.uuid().nullable(),
-    note: z.string().nullable().describe('What somebody has noted on acknowledging or resolving it.'),
+    note: z.string().nullable().describe('The note from acknowledging or resolving the alert.'),
     resolution: z
       .string()
       .nullable()
-      .describe('Why it has resolved itself; null where somebody has resolved it.'),
+      .describe('Why the alert resolved automatically; null if a user resolved it.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
@@ -56,7 +56,7 @@ export const AlertQuery = PageQuery.extend({
   search: text(100)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the title or message, in any case.'),
+    .describe('Part of the title or message, case-insensitive.'),
 }).superRefine(noneBefore('from', 'to'));
 export type AlertQuery = z.infer<typeof AlertQuery>;
 
@@ -67,11 +67,11 @@ const count = z.number().int();
 
 export const AlertSummary = z
   .object({
-    open: count.describe('Those that are not resolved.'),
+    open: count.describe('Alerts that are not resolved.'),
     byStatus: z.object({ active: count, acknowledged: count, resolved: count }),
     bySeverity: z
       .object({ critical: count, high: count, medium: count, low: count, info: count })
-      .describe('Of those that are not resolved.'),
+      .describe('Alerts that are not resolved, by severity.'),
   })
   .meta({ id: 'AlertSummary' });
 export type AlertSummary = z.infer<typeof AlertSummary>;
@@ -100,7 +100,7 @@ export type AlertBulk = z.infer<typeof AlertBulk>;
 const AlertOutcome = z.object({
   alertId: z.uuid(),
   ok: z.boolean(),
-  status: AlertStatus.nullable().describe('What it is now; null where there is none.'),
+  status: AlertStatus.nullable().describe('The current status; null if the alert does not exist.'),
   error: z.object({ code: z.string(), message: z.string() }).optional(),
 });
 export type AlertOutcome = z.infer<typeof AlertOutcome>;

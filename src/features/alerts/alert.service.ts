@@ -18,7 +18,7 @@ import type {
 
 const accessible = (ctx: Context) => Alert.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'alerts.org_id'));
 
-/** What an action is done to, and what then is. */
+/** The status from which an action is possible, and its result. */
 const ACTIONS = {
   acknowledge: { from: ['active'], to: 'acknowledged', at: 'acknowledgedAt', by: 'acknowledgedBy' },
   resolve: { from: ['active', 'acknowledged'], to: 'resolved', at: 'resolvedAt', by: 'resolvedBy' },
@@ -36,7 +36,7 @@ export async function listAlerts(ctx: Context, query: AlertQuery) {
     ])
     .page(query.page - 1, query.limit);
   if (query.orgId !== undefined) void alerts.where('org_id', query.orgId);
-  // The device is what such an alert is about, and by that it is indexed.
+  // The subject of such an alert is its device, and only the subject is indexed.
   if (query.deviceId !== undefined) void alerts.where('subject_id', query.deviceId).whereNotNull('device_id');
   if (query.kind !== undefined) void alerts.where('kind', query.kind);
   if (query.status !== undefined) void alerts.whereRaw('status = any(?::text[])', [query.status]);
@@ -67,7 +67,7 @@ export async function changeAlert(
   throw wrongState(action, await readAlert(ctx, id));
 }
 
-/** Those that cannot be changed stand in the way of none of the others. */
+/** Changes all alerts that can be changed, and reports an outcome for each. */
 export async function changeAlerts(ctx: Context, { alertIds, action, note }: AlertBulk) {
   const alerts = await change(ctx, alertIds, action, note);
   const changed = new Map(alerts.map((alert) => [alert.id, alert]));
@@ -85,7 +85,7 @@ export async function changeAlerts(ctx: Context, { alertIds, action, note }: Ale
   return { changed: alerts.length, outcomes, alerts };
 }
 
-/** In one statement, so that of two who do the same at once one has done it. */
+/** One statement, so that only one of two concurrent requests changes an alert. */
 async function change(
   ctx: Context,
   ids: readonly string[],
@@ -109,7 +109,7 @@ function wrongState(action: AlertAction, { status }: Alert): AppError {
   const { from } = ACTIONS[action];
   return new AppError(
     'conflict',
-    `This alert is ${status}: what is ${from.join(' or ')} can be ${ACTIONS[action].to}.`,
+    `This alert is ${status}; only ${from.join(' or ')} alerts can be ${ACTIONS[action].to}.`,
   );
 }
 

@@ -1,15 +1,15 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { AlertSeverity } from './alert.schema.ts';
 
-/** What comes back within this time after it resolved itself is the same alert again, and not another one. */
+/** A cause that returns within this time after its alert resolved automatically reopens that alert. */
 const SAME_WITHIN = `interval '1 hour'`;
 
-/** An alert that stands: it is open, or its cause lasts though somebody has resolved it. As the unique index has it. */
+/** Whether an alert occupies its subject and kind: it is open, or resolved by a user while its cause persists. */
 export const STANDS = (a: string) => `(${a}.status <> 'resolved' or ${a}.cause_lasts)`;
 
 /**
- * SQL that raises what is wanted, a row each of a subject and kind, and answers the ids. Of a subject and kind one
- * alert stands at a time: a cause that comes again is counted in it.
+ * SQL that raises alerts and returns their ids. There is one standing alert per subject and kind; a repeated cause is
+ * counted in it.
  * @param wanted  a query of org_id, device_id, kind, severity, title, message, details, cause_lasts
  */
 export const raiseSql = (wanted: string): string => `
@@ -26,7 +26,7 @@ export const raiseSql = (wanted: string): string => `
   ), again as (
     update alerts a set count = a.count + 1, last_at = now(), updated_at = now(), severity = f.severity, title = f.title,
       message = f.message, details = f.details, cause_lasts = f.cause_lasts,
-      -- Whoever knows of it need not be told again; what somebody took for over is.
+      -- An acknowledged alert stays acknowledged; one that a user resolved becomes active again.
       status = case when ${RESOLVED_BY_SOMEBODY} or a.acknowledged_at is null then 'active' else 'acknowledged' end,
       acknowledged_at = case when not ${RESOLVED_BY_SOMEBODY} then a.acknowledged_at end,
       acknowledged_by = case when not ${RESOLVED_BY_SOMEBODY} then a.acknowledged_by end,
@@ -37,7 +37,7 @@ export const raiseSql = (wanted: string): string => `
     insert into alerts (id, org_id, device_id, kind, severity, title, message, details, cause_lasts)
     select new_row_id(), f.org_id, f.device_id, f.kind, f.severity, f.title, f.message, f.details, f.cause_lasts
     from found f where f.alert_id is null
-    -- Somebody else has raised it at this moment.
+    -- A concurrent transaction has just raised it.
     on conflict (subject_id, kind) where status <> 'resolved' or cause_lasts
       do update set count = alerts.count + 1, last_at = now(), updated_at = now()
     returning id
@@ -46,7 +46,7 @@ export const raiseSql = (wanted: string): string => `
 
 const RESOLVED_BY_SOMEBODY = `(a.status = 'resolved' and a.resolution is null)`;
 
-/** What is set where a cause has ended: an alert that is open resolves itself, and says why. */
+/** SQL: the columns to set when a cause ends. An open alert is resolved with a reason. */
 export const causeEndedSql = (
   why: string,
 ): string => `cause_lasts = false, status = 'resolved', updated_at = now(),
@@ -55,7 +55,7 @@ export const causeEndedSql = (
 
 export interface NewAlert {
   orgId: string;
-  /** Left out where it is about the organization as a whole. */
+  /** Undefined if the alert concerns the whole organization. */
   deviceId?: string;
   /** In lower case, such as backup_failed. */
   kind: string;
@@ -66,8 +66,8 @@ export interface NewAlert {
 }
 
 /**
- * Raises an alert, or counts it in the one that stands for the same device and kind. Answers its id. For whatever
- * happens and is not watched: the feature that raised it tells by `resolveAlert` when it is well again.
+ * Raises an alert, or counts it in the standing one for the same device and kind, and returns its id. Used for causes
+ * that the rounds do not observe; the feature must call `resolveAlert` when the cause ends.
  */
 export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string> {
   const { orgId, deviceId, kind, severity, title, message, details = {} } = alert;
@@ -81,7 +81,7 @@ export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string> {
   return raised.id;
 }
 
-/** Resolves the open alert of a device and kind, or of the organization, if there is one; `why` is shown with it. */
+/** Resolves the open alert of a device or organization and kind, if there is one. `why` is shown with it. */
 export async function resolveAlert(
   tx: Tx,
   { orgId, deviceId, kind, why }: Pick<NewAlert, 'orgId' | 'deviceId' | 'kind'> & { why: string },

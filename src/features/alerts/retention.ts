@@ -1,7 +1,7 @@
 import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 import { chosenDays, DEFAULT_ALERT_DAYS } from '../log-retention/index.ts';
 
-/** A resolved alert whose cause lasts stays, because it keeps the same alert from being raised again. */
+/** Resolved alerts whose cause persists are kept, because they keep the same alert from being raised again. */
 export const alertRetention: readonly RetentionRule[] = [
   {
     table: 'alerts',

@@ -9,19 +9,19 @@ import { parseRule } from './language/parse.ts';
 import { type Leaf, pathOf, type Rule } from './language/rule.ts';
 import { type SqlCondition, toSql } from './sql/to-sql.ts';
 
-/** Conditions that were checked, ready to be asked: of the database, or of one device in memory. */
+/** Valid conditions. They can be evaluated in the database, or in memory for one device. */
 export class Conditions {
   readonly #rule: Rule;
   readonly #leaves: readonly Leaf[];
   #predicate: Predicate | undefined;
 
-  /** What of a device they look at: where none of it has changed, the answer is the one of before. */
+  /** The parts of a device that the result depends on. While none of them changes, neither does the result. */
   readonly reads: ReadonlySet<Dependency>;
-  /** The keys of the custom fields among it. */
+  /** The keys of the custom fields among these parts. */
   readonly customFields: ReadonlySet<string>;
-  /** Whether the answer can change while the device does not. */
+  /** Whether the result can change with time alone. */
   readonly dependsOnTime: boolean;
-  /** The regular expressions among them, as Postgres reads them. */
+  /** The regular expressions, in Postgres syntax. */
   readonly patterns: readonly string[];
 
   constructor(rule: Rule) {
@@ -38,13 +38,13 @@ export class Conditions {
     );
   }
 
-  /** @param now  in milliseconds */
+  /** Evaluates the conditions in memory. `now` is in milliseconds. */
   matches(device: MatchableDevice, now: number): boolean {
     this.#predicate ??= compilePredicate(this.#rule);
     return this.#predicate(device, now);
   }
 
-  /** Each condition by itself, in the order in which they stand; not more than `atMost`. */
+  /** The result of each single condition, in order; at most `atMost` of them. */
   explain(
     device: MatchableDevice,
     now: number,
@@ -59,7 +59,7 @@ export class Conditions {
     }));
   }
 
-  /** What they cost whoever follows them: conditions, and characters of regular expressions with repetitions written out. */
+  /** The cost of evaluating them continuously: the number of conditions plus the expanded size of their patterns. */
   get weight(): number {
     let weight = this.#leaves.length;
     for (const { test } of this.#leaves) if (test.is === 'matching') weight += test.pattern.cost.size;
@@ -74,12 +74,12 @@ export class Conditions {
     return toSql(this.#rule, options);
   }
 
-  /** Whether they ask if a device is in any group at all, whichever those are. */
+  /** Whether they test if a device is in any group at all, so that they depend on all groups. */
   get readAnyGroup(): boolean {
     return this.#leaves.some(({ field, test }) => field.key === 'groupId' && test.is === 'null');
   }
 
-  /** The ids that they name, each with where. */
+  /** The ids that the conditions name, with their paths. */
   references(root = 'conditions'): Reference[] {
     return this.#leaves.flatMap(({ field: { key }, test, place }) => {
       if (key !== 'orgId' && key !== 'siteId' && key !== 'groupId') return [];
@@ -92,7 +92,7 @@ export class Conditions {
 export interface Reference {
   kind: 'orgId' | 'siteId' | 'groupId';
   id: string;
-  /** Made where it is needed: one that lies deep is long. */
+  /** Computed on demand, because deep paths are long. */
   path: () => string;
 }
 
@@ -101,13 +101,13 @@ export interface Explained {
   field: string;
   operator: string;
   matched: boolean;
-  /** What it saw of the device. */
+  /** The value of the device that the condition saw. */
   value: unknown;
 }
 
 export type ParsedConditions = { ok: true; conditions: Conditions } | { ok: false; faults: Fault[] };
 
-/** @param root  how the paths of faults begin */
+/** @param root  the prefix of the paths of faults */
 export function parseConditions(
   value: unknown,
   { root = 'conditions', customKinds }: { root?: string; customKinds: CustomKinds },
@@ -116,13 +116,13 @@ export function parseConditions(
   return parsed.ok ? { ok: true, conditions: new Conditions(parsed.rule) } : parsed;
 }
 
-/** What is wrong with conditions whatever the custom fields are. */
+/** The faults that do not depend on the definitions of custom fields. */
 export function conditionFaults(value: unknown, root: string): Fault[] {
   const parsed = parseRule(value, { root, customKinds: undefined });
   return parsed.ok ? [] : parsed.faults;
 }
 
-/** All faults in one answer. An unknown field is called so at its beginning (SPEC 2.8). */
+/** One error with all faults. For an unknown field, its message begins with `Unknown field` (SPEC 2.8). */
 export function invalidConditions(faults: readonly Fault[]): AppError {
   const [first] = faults;
   if (first === undefined) return invalid('conditions', 'is not valid');
@@ -155,5 +155,5 @@ function shownValue({ field, test }: Leaf, device: MatchableDevice, now: number)
   return test.is === 'like' && Array.isArray(value) ? value.slice(0, SHOWN_MAX) : value;
 }
 
-/** Of a machine with thousands of programs not all are shown. */
+/** A machine may have thousands of programs; this many are shown. */
 const SHOWN_MAX = 100;

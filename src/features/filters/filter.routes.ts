@@ -21,7 +21,7 @@ import { readFilter } from './stored-conditions.ts';
 
 const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });
 
-/** All that bounds how deep conditions are nested. */
+/** The only limit on the nesting of conditions. */
 const BODY_LIMIT = 1_048_576;
 
 const about = ({ id, orgId, name }: { id: string; orgId: string; name: string }) => ({
@@ -38,12 +38,12 @@ interface Parts {
 
 export const filterRoutes = (parts: Parts): RouteGroup => ({
   name: 'Filters',
-  description: 'Rules that find devices, saved under a name, and what they find.',
+  description: 'Saved conditions that find devices.',
   routes: [
     route({
       method: 'get',
       path: '/filters',
-      summary: 'List saved filters of all accessible organizations, the newest first',
+      summary: 'List saved filters of all accessible organizations, newest first',
       access: may('filters:read'),
       cost: 'expensive',
       query: FilterQuery,
@@ -66,7 +66,7 @@ export const filterRoutes = (parts: Parts): RouteGroup => ({
     route({
       method: 'post',
       path: '/filters/preview',
-      summary: 'See which devices conditions find',
+      summary: 'Preview the devices that match conditions',
       access: may('filters:read'),
       cost: 'expensive',
       body: PreviewRequest,
@@ -85,15 +85,15 @@ export const filterRoutes = (parts: Parts): RouteGroup => ({
     route({
       method: 'post',
       path: '/filters/explain',
-      summary: 'See what each condition makes of one device',
-      description: 'Of conditions or of a saved filter.',
+      summary: 'Explain how conditions evaluate for one device',
+      description: 'Takes either conditions or a saved filter.',
       access: may('filters:read'),
       body: ExplainRequest,
       bodyLimit: BODY_LIMIT,
       response: Explanation,
       errors: ['payload_too_large'],
       handler: ({ ctx, body }) => explain(ctx, body),
-      unaudited: 'It shows no more of a device than reading that does, and changes nothing.',
+      unaudited: 'It changes nothing, and shows no more of a device than reading the device does.',
     }),
     route({
       method: 'get',
@@ -124,7 +124,7 @@ export const filterRoutes = (parts: Parts): RouteGroup => ({
     route({
       method: 'delete',
       path: '/filters/:id',
-      summary: 'Delete a saved filter that nothing uses',
+      summary: 'Delete an unused saved filter',
       access: may('filters:delete'),
       params: IdParams,
       response: Filter,
@@ -135,7 +135,7 @@ export const filterRoutes = (parts: Parts): RouteGroup => ({
     route({
       method: 'post',
       path: '/filters/:id/preview',
-      summary: 'See which devices a saved filter finds',
+      summary: 'Preview the devices that match a saved filter',
       access: may('filters:read'),
       cost: 'expensive',
       params: IdParams,
@@ -152,7 +152,7 @@ export const filterRoutes = (parts: Parts): RouteGroup => ({
     route({
       method: 'get',
       path: '/filters/:id/usage',
-      summary: 'List what uses a saved filter',
+      summary: 'List the uses of a saved filter',
       access: may('filters:read'),
       params: IdParams,
       response: Usage,

@@ -7,7 +7,7 @@ const GROUP = {
   id: 'ConditionGroup',
   type: 'object',
   description:
-    'Conditions that all (AND) or at least one of (OR) have to hold. Each is a condition { field, operator, value } or another group, to any depth.',
+    'Conditions of which all (AND) or at least one (OR) must hold. Each is a condition { field, operator, value } or another group, nested to any depth.',
   required: ['operator', 'conditions'],
   properties: {
     operator: { enum: ['AND', 'OR'] },
@@ -20,9 +20,9 @@ const GROUP = {
             type: 'object',
             required: ['field', 'operator'],
             properties: {
-              field: { type: 'string', description: 'In the very case, such as hostname or custom.rack.' },
+              field: { type: 'string', description: 'Case-sensitive, such as hostname or custom.rack.' },
               operator: { type: 'string' },
-              value: { description: 'Left out for isNull, isNotNull, isEmpty and isNotEmpty.' },
+              value: { description: 'Omit it for isNull, isNotNull, isEmpty and isNotEmpty.' },
             },
           },
           { $ref: '#/$defs/ConditionGroup' },
@@ -32,10 +32,10 @@ const GROUP = {
   },
 } as const;
 
-/** Schemas go into themselves with what they check, and this may be deeper than that goes. */
+/** Not a recursive schema, because conditions may be nested more deeply than zod can recurse. */
 const ConditionGroup = z.unknown().meta(GROUP);
 
-/** What is asked of custom fields is checked later, by their definitions. */
+/** Conditions on custom fields are validated later, against the definitions. */
 const Conditions = z
   .unknown()
   .superRefine((value, context) => {
@@ -61,7 +61,7 @@ export const Filter = z
       .array(Fault)
       .optional()
       .describe(
-        'Where its conditions name what is not there any more: until that is mended it finds nothing.',
+        'Present if the conditions refer to something that no longer exists. The filter finds no devices until this is corrected.',
       ),
   })
   .meta({ id: 'Filter' });
@@ -83,7 +83,7 @@ export const NewFilter = z.strictObject({
   orgId: z
     .string()
     .optional()
-    .describe('Required in partner and system scope; not looked at in organization scope.'),
+    .describe('Required in partner and system scope; ignored in organization scope.'),
 });
 export type NewFilter = z.infer<typeof NewFilter>;
 
@@ -94,7 +94,7 @@ export const FilterQuery = z.object({
   search: text(200)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the name or description, in any case.'),
+    .describe('Part of the name or description, case-insensitive.'),
 });
 export type FilterQuery = z.infer<typeof FilterQuery>;
 
@@ -121,7 +121,7 @@ export type PreviewedDevice = z.input<typeof PreviewedDevice>;
 
 export const Preview = z.object({
   data: z.object({
-    totalCount: z.number().int().describe('Devices that match, also beyond the limit.'),
+    totalCount: z.number().int().describe('All matching devices, including those beyond the limit.'),
     devices: z.array(PreviewedDevice),
     evaluatedAt: Timestamp,
   }),
@@ -129,7 +129,7 @@ export const Preview = z.object({
 
 export const ExplainRequest = z.strictObject({
   conditions: Conditions.optional(),
-  filterId: z.uuid().optional().describe('In place of conditions.'),
+  filterId: z.uuid().optional().describe('Instead of conditions.'),
   deviceId: z.uuid(),
 });
 export type ExplainRequest = z.infer<typeof ExplainRequest>;
@@ -147,10 +147,10 @@ export const Explanation = z.object({
           field: z.string(),
           operator: z.string(),
           matched: z.boolean(),
-          value: z.unknown().describe('What the condition saw of the device; null: nothing.'),
+          value: z.unknown().describe('The value of the device that the condition saw; null: no value.'),
         }),
       )
-      .describe(`In the order in which they stand; the first ${EXPLAINED_MAX}.`),
+      .describe(`In order; at most the first ${EXPLAINED_MAX}.`),
     evaluatedAt: Timestamp,
   }),
 });

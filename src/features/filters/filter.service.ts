@@ -20,9 +20,9 @@ interface Parts {
   filterReferrers: readonly FilterReferrer[];
 }
 
-/** Of an organization; a list holds all of them at once. */
+/** The maximum for one organization. The list is not paged. */
 const FILTERS_MAX = 1000;
-/** Of conditions in one list: what is beyond is left out, and `total` tells that it is there. */
+/** The maximum size of the conditions in one list. Further filters are left out, but `total` counts them. */
 const LISTED_BYTES_MAX = 32_000_000;
 
 export async function listFilters(ctx: Context, { search }: FilterQuery): Promise<RawJson> {
@@ -58,7 +58,7 @@ export async function showFilter(ctx: Context, id: string): Promise<RawJson> {
 export async function createFilter(ctx: Context, input: NewFilter) {
   const orgId = await owner(ctx, input.orgId);
   const conditions = await asStored(ctx, input.conditions);
-  await assertRoom(ctx, orgId);
+  await assertFilterQuota(ctx, orgId);
   const filter = await SavedFilter.query(ctx.tx).insertAndFetch({
     orgId,
     name: input.name,
@@ -99,7 +99,7 @@ export async function deleteFilter(ctx: Context, id: string, { hub, filterReferr
   return new AuditedJson(asJson(filter), filter);
 }
 
-/** Locked, so that it is not deleted while something comes to use it. */
+/** Locked, so that nothing can start to use the filter while it is deleted. */
 async function readFilterToChange(ctx: Context, id: string): Promise<SavedFilter> {
   const filter = await readFilter(ctx, id);
   await assertManageable(ctx, filter.orgId);
@@ -107,7 +107,7 @@ async function readFilterToChange(ctx: Context, id: string): Promise<SavedFilter
   return filter;
 }
 
-/** In organization scope always one's own; else the one that is named (SPEC 4.6). */
+/** In organization scope the caller's own organization; otherwise the given one (SPEC 4.6). */
 async function owner(ctx: Context, given: string | undefined): Promise<string> {
   const { scope, orgId: own } = ctx.caller;
   if (scope === 'organization' && own !== null) return manageable(ctx, own);
@@ -125,7 +125,7 @@ async function manageable(ctx: Context, orgId: string): Promise<string> {
   return orgId;
 }
 
-async function assertRoom(ctx: Context, orgId: string): Promise<void> {
+async function assertFilterQuota(ctx: Context, orgId: string): Promise<void> {
   const count = await accessible(ctx).where('org_id', orgId).resultSize();
   if (count < FILTERS_MAX) return;
   throw new AppError('limit_reached', `Filter limit reached (${FILTERS_MAX}).`);
@@ -138,7 +138,7 @@ async function asStored(ctx: Context, given: unknown): Promise<string> {
 
 const Head = Filter.omit({ conditions: true, faults: true });
 
-/** With the conditions as they are stored: printing them anew would end at a depth that is allowed. */
+/** Uses the stored text of the conditions, because JSON.stringify fails at depths that are allowed. */
 function asJson(filter: SavedFilter, faults: readonly Fault[] = []): string {
   const head = JSON.stringify(Head.parse(filter)).slice(0, -1);
   const tail = faults.length === 0 ? '' : `,"faults":${JSON.stringify(faults)}`;

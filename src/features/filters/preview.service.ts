@@ -27,14 +27,14 @@ export async function previewFilter(ctx: Context, id: string, limit: number) {
   return { ...(await preview(ctx, await conditionsOf(ctx, id), limit)), filter };
 }
 
-/** A right to filters is none to see what they find. */
+/** Permission to read filters does not include permission to see the devices they find. */
 function assertMaySeeDevices({ caller }: Context): void {
   if (!holds(caller.permissions, 'devices:read')) {
-    throw new AppError('forbidden', 'This needs the permission devices:read as well.');
+    throw new AppError('forbidden', 'This also requires the permission devices:read.');
   }
 }
 
-/** Of all organizations that the caller can see, in one statement: what is counted is what is shown. */
+/** Covers all organizations of the caller, in one statement so that the count and the devices are consistent. */
 async function preview({ caller, tx }: Context, conditions: Conditions, limit: number) {
   const now = Date.now();
   const matching = whereMatching(
@@ -76,10 +76,10 @@ async function preview({ caller, tx }: Context, conditions: Conditions, limit: n
   };
 }
 
-/** A time in JSON of the database has no zone of its own liking. */
+/** Times come as JSON from the database, in the zone of the connection. */
 const isoOrNull = (time: unknown) => (typeof time === 'string' ? new Date(time) : null);
 
-/** What each condition makes of one device, as it is now in the database. */
+/** The result of each condition for one device, in its current state. */
 export async function explain(ctx: Context, { conditions: given, filterId, deviceId }: ExplainRequest) {
   assertMaySeeDevices(ctx);
   const conditions = await asked(ctx, given, filterId);
@@ -104,7 +104,7 @@ async function asked(ctx: Context, given: unknown, filterId: string | undefined)
   if ((given === undefined) === (filterId === undefined)) {
     throw invalid(
       'body.filterId',
-      'must be sent where conditions are left out, and nowhere else',
+      'is required if conditions is missing, and not allowed otherwise',
       'Provide exactly one of conditions or filterId.',
     );
   }

@@ -27,15 +27,15 @@ export async function readFilter(ctx: Reader, id: string): Promise<SavedFilter> 
   return filter;
 }
 
-/** What the saved filter asks for. Throws `validation_failed`, with where, if it names what is not there any more. */
+/** The conditions of a saved filter. Throws `validation_failed` with paths if they refer to something that is gone. */
 export async function conditionsOf(ctx: Reader, filterId: string): Promise<Conditions> {
   assertMayUse(ctx);
   return checkedConditions(ctx, JSON.parse((await readFilter(ctx, filterId)).conditions), 'conditions');
 }
 
 /**
- * Those of the filter, or the given ones, for somebody who follows them.
- * @returns with a key, by which others are known that mean the same
+ * The conditions of a filter, or the given ones, for a live subscription.
+ * @returns the conditions, and a key that is equal for equivalent conditions
  */
 export async function conditionsToFollow(
   ctx: Reader,
@@ -52,10 +52,10 @@ export async function conditionsToFollow(
 
 export function assertMayUse({ caller }: Reader): void {
   if (holds(caller.permissions, 'filters:read')) return;
-  throw new AppError('forbidden', 'To use a filter needs the permission filters:read.');
+  throw new AppError('forbidden', 'Using a filter requires the permission filters:read.');
 }
 
-/** Throws `validation_failed` with all that is wrong with them. */
+/** Throws `validation_failed` with all faults. */
 export async function checkedConditions(
   ctx: Reader,
   given: unknown,
@@ -70,7 +70,7 @@ function conditionsOrThrow(checked: Conditions | Fault[]): Conditions {
   return checked;
 }
 
-/** What has become wrong with a filter since it was saved. */
+/** The faults that a filter has developed since it was saved. */
 export async function faultsOf(ctx: Reader, filter: SavedFilter): Promise<Fault[]> {
   const checked = await check(ctx, JSON.parse(filter.conditions), 'conditions');
   return Array.isArray(checked) ? checked : [];
@@ -91,13 +91,13 @@ async function check(
   return lost.length > 0 ? lost : parsed.conditions;
 }
 
-/** Most conditions ask for no custom field, and then nobody has to ask how those are defined. */
+/** Reads the definitions of custom fields only if the conditions use any. */
 async function parsedBy(ctx: Reader, given: unknown, root: string) {
   const customKinds: CustomKinds = namesCustomField(given) ? await customFieldKinds(ctx) : new Map();
   return parseConditions(given, { root, customKinds });
 }
 
-/** Of conditions that nothing is known of yet, however deep. */
+/** Works on unvalidated conditions of any depth. */
 function namesCustomField(given: unknown): boolean {
   const open = [given];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -113,7 +113,7 @@ function namesCustomField(given: unknown): boolean {
 const WHAT = { orgId: 'Organization', siteId: 'Site', groupId: 'Group' } as const;
 const FAULTS_MAX = 100;
 
-/** What is out of the caller's reach is told in the same words as what does not exist. */
+/** Reports ids that are out of the caller's reach in the same words as ids that do not exist. */
 async function lostReferences(ctx: Reader, references: readonly Reference[]): Promise<Fault[]> {
   if (references.length === 0) return [];
   const ids = (kind: Reference['kind']) => [

@@ -10,28 +10,28 @@ import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
 import { reconcile } from './membership.ts';
 import { organizationScope } from './organization-scope.ts';
 
-/** What is changed together is looked at together. */
-const GATHER_MS = 1000;
-const AGAIN_MS = 5000;
-/** Conditions about time are asked again after a minute; everything is compared after an hour, should it have been missed. */
-const LOOK_MS = 20_000;
+/** Changes within this time are processed together. */
+const COLLECT_MS = 1000;
+const RETRY_MS = 5000;
+/** Groups with time conditions are reconciled every minute; all groups every hour, in case a change was missed. */
+const CHECK_MS = 20_000;
 const TIMED_SECONDS = 60;
 const WHOLE_SECONDS = 3600;
-/** Of what happened in a group so much is kept. */
+/** How many membership changes are kept per group. */
 const CHANGES_KEPT = 10_000;
 const CHANGES_KEPT_DAYS = 365;
-/** Devices that one statement looks at. */
-const AT_ONCE = 5000;
-/** So long one round works for one organization. What is left of its groups is compared later. */
-const ROUND_OF_ORGANIZATION_MS = 5000;
+/** Devices per statement. */
+const BATCH_SIZE = 5000;
+/** The time budget of one organization per round. Its remaining groups are reconciled later. */
+const ORGANIZATION_BUDGET_MS = 5000;
 
 interface Parts {
   db: Db;
   hub: Pick<DeviceHub, 'devicesChanged'>;
   log: Logger;
-  gatherMs?: number;
-  lookMs?: number;
-  /** How soon a group that could not be settled is tried again for the first time. */
+  collectMs?: number;
+  checkMs?: number;
+  /** The first delay before a failed group is retried. */
   retryMs?: number;
 }
 
@@ -43,19 +43,18 @@ interface DynamicGroup {
   evaluatedAt: Date | null;
 }
 
-/** What a group is settled for. */
+/** Why a group is reconciled. */
 interface Change {
   reason: 'filter_match' | 'filter_changed';
-  /** Left out: all devices of the organization. */
+  /** The devices to examine; undefined: all devices of the organization. */
   only?: readonly string[];
 }
 
 /**
- * Keeps dynamic groups as their filters say, on the node where something has changed: only groups whose filter reads it,
- * and for the devices alone that it happened to. A group is settled under its lock, so that several nodes do not get in
- * each other's way, and each group in a transaction of its own, so that none waits for another. A group that cannot be
- * settled is set aside and compared as a whole later, and the time that one organization takes of a round is bounded: no
- * filter keeps other groups from being right.
+ * Keeps the members of dynamic groups in sync with their filters. The node on which a change happens reconciles only the
+ * affected groups, and only for the changed devices. Each group is reconciled in its own transaction and under its lock,
+ * so nodes do not interfere and groups do not wait for each other. A group that fails is retried later, in full, and the
+ * time per organization and round is limited, so that no filter can delay the groups of others.
  */
 export class DynamicGroupSync {
   readonly #parts: Parts;
@@ -63,11 +62,11 @@ export class DynamicGroupSync {
   #touched = new Map<Occasion, Set<string>>();
   readonly #filters = new Set<string>();
   readonly #customFieldsOf = new Set<string>();
-  readonly #aside: RetryBackoff;
-  /** How long this round has worked for each organization. */
+  readonly #failed: RetryBackoff;
+  /** The time spent in this round, by organization. */
   #spentMs = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
-  #lookTimer: NodeJS.Timeout | undefined;
+  #checkTimer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isPublishing = false;
   #isClosed = false;
@@ -76,16 +75,16 @@ export class DynamicGroupSync {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#reads = new FilterDependencies(parts.db);
-    this.#aside = new RetryBackoff(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
+    this.#failed = new RetryBackoff(parts.retryMs === undefined ? {} : { firstMs: parts.retryMs });
   }
 
-  /** Groups that could not be settled; more than none for long means that someone must look. */
+  /** The number of groups that cannot be reconciled. An operator must act if it stays above zero. */
   failing(): number {
-    return this.#aside.size;
+    return this.#failed.size;
   }
 
   start(): void {
-    this.#look(0);
+    this.#check(0);
   }
 
   /** Listens to changes of definitions on this node, so that one node does the work for all. */
@@ -94,20 +93,20 @@ export class DynamicGroupSync {
     events.onPublished(CUSTOM_FIELD_CHANGED, ({ orgId }) => this.customFieldChanged(orgId));
   }
 
-  /** Something of the devices is another than before, and in the database. */
+  /** Call it after stored data of the devices has changed. */
   touched(deviceIds: readonly string[], occasion: Occasion): void {
     const touched = this.#touchedOn(this.#isPublishing ? 'grouped' : occasion);
     for (const id of deviceIds) touched.add(id);
-    this.#schedule(this.#parts.gatherMs ?? GATHER_MS);
+    this.#schedule(this.#parts.collectMs ?? COLLECT_MS);
   }
 
-  /** The filter says something else since. */
+  /** Call it after the conditions of a filter have changed. */
   filterChanged(filterId: string): void {
     this.#filters.add(filterId);
     this.#schedule(0);
   }
 
-  /** A custom field of the organization is read otherwise since. */
+  /** Call it after the definition of a custom field has changed. */
   customFieldChanged(orgId: string): void {
     this.#customFieldsOf.add(orgId);
     this.#schedule(0);
@@ -116,7 +115,7 @@ export class DynamicGroupSync {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#lookTimer);
+    clearTimeout(this.#checkTimer);
     await this.#running;
   }
 
@@ -134,15 +133,15 @@ export class DynamicGroupSync {
     }, ms);
   }
 
-  #look(ms: number): void {
+  #check(ms: number): void {
     if (this.#isClosed) return;
-    this.#lookTimer = setTimeout(() => {
+    this.#checkTimer = setTimeout(() => {
       this.#then(() => this.#compareDue());
-      void this.#running.then(() => this.#look(this.#parts.lookMs ?? LOOK_MS));
+      void this.#running.then(() => this.#check(this.#parts.checkMs ?? CHECK_MS));
     }, ms).unref();
   }
 
-  /** One thing after the other. */
+  /** Runs work sequentially. */
   #then(work: () => Promise<void>): void {
     this.#running = this.#running
       .then(() => {
@@ -163,11 +162,11 @@ export class DynamicGroupSync {
       const groups = await this.#groups();
       if (groups.length === 0) return;
       for (const orgId of customFieldsOf) this.#reads.customFieldChanged(orgId);
-      await this.#reads.learn(groups);
+      await this.#reads.refresh(groups);
       for (const group of groups) {
-        const isReadOtherwise = customFieldsOf.has(group.orgId) && this.#reads.readsCustomFields(group);
+        const readsChangedField = customFieldsOf.has(group.orgId) && this.#reads.readsCustomFields(group);
         if (filters.has(group.filterId)) await this.#reconcileIsolated(group, { reason: 'filter_changed' });
-        else if (isReadOtherwise) await this.#reconcileIsolated(group, { reason: 'filter_match' });
+        else if (readsChangedField) await this.#reconcileIsolated(group, { reason: 'filter_match' });
       }
       await this.#followDevices(groups, touched);
     } catch (error) {
@@ -177,7 +176,7 @@ export class DynamicGroupSync {
       }
       for (const id of filters) this.#filters.add(id);
       for (const orgId of customFieldsOf) this.#customFieldsOf.add(orgId);
-      this.#schedule(AGAIN_MS);
+      this.#schedule(RETRY_MS);
       throw error;
     }
   }
@@ -186,14 +185,14 @@ export class DynamicGroupSync {
     groups: readonly DynamicGroup[],
     touched: ReadonlyMap<Occasion, ReadonlySet<string>>,
   ): Promise<void> {
-    const heeded = [...touched].filter(([occasion]) =>
+    const relevant = [...touched].filter(([occasion]) =>
       groups.some((group) => this.#reads.isAffectedBy(group, occasion)),
     );
-    const mattering = [...new Set(heeded.flatMap(([, ids]) => [...ids]))];
-    for (let start = 0; start < mattering.length; start += AT_ONCE) {
-      const byOrganization = await this.#organizationsOf(mattering.slice(start, start + AT_ONCE), groups);
+    const affected = [...new Set(relevant.flatMap(([, ids]) => [...ids]))];
+    for (let start = 0; start < affected.length; start += BATCH_SIZE) {
+      const byOrganization = await this.#organizationsOf(affected.slice(start, start + BATCH_SIZE), groups);
       for (const group of groups) {
-        const mine = heeded.filter(([occasion]) => this.#reads.isAffectedBy(group, occasion));
+        const mine = relevant.filter(([occasion]) => this.#reads.isAffectedBy(group, occasion));
         const only = (byOrganization.get(group.orgId) ?? []).filter((id) =>
           mine.some(([, ids]) => ids.has(id)),
         );
@@ -202,16 +201,16 @@ export class DynamicGroupSync {
     }
   }
 
-  /** Those whose conditions are about time, after a minute; all after an hour, and when a server starts. */
+  /** Reconciles groups that are due: by time conditions, by the hourly check, or because the server started. */
   async #compareDue(): Promise<void> {
     const groups = await this.#groups();
-    await this.#reads.learn(groups);
-    this.#aside.keepOnly(new Set(groups.map(({ id }) => id)));
+    await this.#reads.refresh(groups);
+    this.#failed.keepOnly(new Set(groups.map(({ id }) => id)));
     for (const group of groups) {
       if (this.#isClosed) return;
-      if (this.#aside.has(group.id)) {
-        // Compared as a whole, whatever it has missed meanwhile.
-        if (this.#aside.isDue(group.id)) await this.#reconcileIsolated(group, { reason: 'filter_match' });
+      if (this.#failed.has(group.id)) {
+        // In full, because it has missed changes meanwhile.
+        if (this.#failed.isDue(group.id)) await this.#reconcileIsolated(group, { reason: 'filter_match' });
         continue;
       }
       const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
@@ -222,35 +221,35 @@ export class DynamicGroupSync {
     }
   }
 
-  /** Settles the group unless it is set aside. */
+  /** Reconciles the group unless it is waiting for its retry. */
   async #reconcileIsolated(group: DynamicGroup, change: Change): Promise<void> {
-    if (this.#aside.has(group.id) && !this.#aside.isDue(group.id)) return;
-    const isWhole = this.#aside.has(group.id);
+    if (this.#failed.has(group.id) && !this.#failed.isDue(group.id)) return;
+    const isWhole = this.#failed.has(group.id);
     const spentMs = this.#spentMs.get(group.orgId) ?? 0;
-    if (spentMs > ROUND_OF_ORGANIZATION_MS) {
-      if (!isWhole) this.#aside.put(group.id);
+    if (spentMs > ORGANIZATION_BUDGET_MS) {
+      if (!isWhole) this.#failed.put(group.id);
       return;
     }
     const begunAt = performance.now();
     const { reason } = change;
     const done = await this.#isolated(group, () => this.#reconcile(group, isWhole ? { reason } : change));
     this.#spentMs.set(group.orgId, spentMs + performance.now() - begunAt);
-    if (done !== undefined) this.#aside.release(group.id);
+    if (done !== undefined) this.#failed.release(group.id);
   }
 
-  /** Answers nothing where it has failed: the group is set aside then. Throws where the database does not answer. */
+  /** Returns undefined and schedules a retry if the work fails. Throws if the database does not respond. */
   async #isolated<T>({ id, orgId }: DynamicGroup, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
-      const retryMs = this.#aside.put(id);
+      const retryMs = this.#failed.put(id);
       this.#parts.log.warn({ err: error, groupId: id, orgId, retryMs }, 'groups.not_reconciled');
       return undefined;
     }
   }
 
-  /** Whether it is for this node to compare the group: another one may have begun. */
+  /** Returns false if another node has already started to reconcile the group. */
   async #claim({ id, orgId, evaluatedAt }: DynamicGroup): Promise<boolean> {
     return withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
       const { rows } = await tx.raw<{ rows: unknown[] }>(
@@ -268,7 +267,7 @@ export class DynamicGroupSync {
     });
   }
 
-  /** Answers how many devices have joined or left. */
+  /** Returns how many devices joined or left. */
   async #reconcile({ id, orgId }: DynamicGroup, { reason, only }: Change): Promise<number> {
     const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
       const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
@@ -278,7 +277,7 @@ export class DynamicGroupSync {
       const filterId = rows[0]?.filter_id ?? null;
       if (filterId === null) return [];
       const conditions = await conditionsWithin(tx, { orgId, filterId });
-      // One that does not fit any more finds nothing that could be relied on: its group stays as it is until it is mended.
+      // The group of an invalid filter keeps its members until the filter is corrected.
       if (conditions === undefined) return [];
       return reconcile(tx, { id, orgId }, { conditions, reason, only });
     });
@@ -311,7 +310,7 @@ export class DynamicGroupSync {
     deviceIds: readonly string[],
     groups: readonly DynamicGroup[],
   ): Promise<Map<string, string[]>> {
-    const rows = await withSystem(this.#parts.db, 'find whose the devices are that have changed', (tx) =>
+    const rows = await withSystem(this.#parts.db, 'find the organizations of changed devices', (tx) =>
       tx('devices')
         .whereRaw('id = any(?::uuid[])', [[...deviceIds]])
         .whereRaw('org_id = any(?::uuid[])', [[...new Set(groups.map(({ orgId }) => orgId))]])

@@ -7,15 +7,15 @@ import { organizationScope } from './organization-scope.ts';
 
 type Part = Conditions['reads'] extends ReadonlySet<infer P> ? P : never;
 
-/** Why a device may be another one for a filter. */
+/** Kinds of device changes: heartbeat data, status, group membership, stored fields. */
 export type Occasion = 'heard' | 'turned' | 'grouped' | 'recorded';
 
-/** Whether that part of a device may be another one then. */
+/** Whether such a change can affect a part of the device. */
 const MAY_CHANGE: Record<Occasion, (part: Part) => boolean> = {
   heard: (part) => part === 'lastSeenAt' || part === 'metrics',
   turned: (part) => part === 'status',
   grouped: (part) => part === 'groupIds',
-  // All but what is heard, which comes by itself.
+  // Everything except heartbeat data, which has its own kind of change.
   recorded: (part) => part !== 'lastSeenAt' && part !== 'metrics',
 };
 
@@ -28,13 +28,13 @@ interface Filter {
 interface Known {
   orgId: string;
   updatedAt: number;
-  /** `undefined` where it does not fit the custom fields: it may read anything. */
+  /** Undefined if the filter does not fit the custom fields; it is then assumed to depend on everything. */
   conditions: Pick<Conditions, 'reads' | 'dependsOnTime'> | undefined;
 }
 
 /**
- * What the filters of dynamic groups look at, read once for each state of a filter. It follows from the names of fields:
- * a filter that fits its custom fields reads the same however else they come to be defined.
+ * The parts of devices that the filters of dynamic groups depend on, cached per version of a filter. They follow from the
+ * names of fields alone, so they stay valid when the definitions of custom fields change.
  */
 export class FilterDependencies {
   readonly #db: Db;
@@ -44,8 +44,8 @@ export class FilterDependencies {
     this.#db = db;
   }
 
-  /** Reads those that are not known as they are now, and forgets those that are not asked for any more. */
-  async learn(filters: readonly Filter[]): Promise<void> {
+  /** Loads new and changed filters, and forgets those that are not in the list. */
+  async refresh(filters: readonly Filter[]): Promise<void> {
     const asked = new Map(filters.map((one) => [one.filterId, one]));
     for (const [id, { updatedAt }] of this.#known) {
       if (asked.get(id)?.updatedAt.getTime() !== updatedAt) this.#known.delete(id);
@@ -55,7 +55,7 @@ export class FilterDependencies {
       const found = await withTenant(this.#db, organizationScope(orgId), (tx) =>
         conditionsWithin(tx, { orgId, filterId }),
       ).catch((error: unknown) => {
-        // One filter that cannot be read must not stop the others. Its own groups say so in the log when they are settled.
+        // A filter that cannot be read must not stop the others. Reconciling its groups logs the error.
         if (isDatabaseAway(error)) throw error;
         return undefined;
       });
@@ -64,14 +64,14 @@ export class FilterDependencies {
     }
   }
 
-  /** Custom fields of the organization are defined otherwise: filters that did not fit them may do so now. */
+  /** Call it when custom fields of the organization change: filters that did not fit may fit now. */
   customFieldChanged(orgId: string): void {
     for (const [id, known] of this.#known) {
       if (known.orgId === orgId && known.conditions === undefined) this.#known.delete(id);
     }
   }
 
-  /** Whether it may find other devices then. */
+  /** Whether a change of this kind can change the result of the filter. */
   isAffectedBy(filter: Filter, occasion: Occasion): boolean {
     return this.#some(filter, MAY_CHANGE[occasion]);
   }

@@ -33,12 +33,12 @@ const WRITE = { scopes: ['organization', 'partner', 'system'], permission: 'devi
 
 export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> }): RouteGroup => ({
   name: 'Groups',
-  description: 'Devices of an organization under a name of their own.',
+  description: 'Static and dynamic groups of devices.',
   routes: [
     route({
       method: 'get',
       path: '/groups',
-      summary: 'List device groups of one or of all accessible organizations',
+      summary: 'List device groups of one or all accessible organizations',
       access: READ,
       cost: 'expensive',
       query: GroupQuery,
@@ -49,7 +49,8 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       method: 'post',
       path: '/groups',
       summary: 'Create a device group',
-      description: 'Static, or dynamic by a saved filter: then its devices are those that the filter finds.',
+      description:
+        'A static group has the given devices. A dynamic group has the devices that its saved filter finds.',
       access: WRITE,
       cost: 'expensive',
       body: NewGroup,
@@ -102,7 +103,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
     route({
       method: 'delete',
       path: '/groups/:id',
-      summary: 'Delete a device group; its devices stay',
+      summary: 'Delete a device group but not its devices',
       access: WRITE,
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
@@ -128,7 +129,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
     route({
       method: 'get',
       path: '/groups/:id/changes',
-      summary: 'List how devices came into a group and out of it, the latest first',
+      summary: 'List membership changes of a group, newest first',
       access: READ,
       params: IdParams,
       query: GroupChangeQuery,
@@ -140,7 +141,7 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
       path: '/groups/:id/devices',
       summary: 'Add devices to a group',
       description:
-        'Devices that are in it already stay. Where one is not of the organization, none is added.',
+        'Devices that are already members are ignored. If one of the devices is not in the organization, none is added.',
       access: WRITE,
       params: IdParams,
       body: GroupMembers,
@@ -161,8 +162,8 @@ export const groupRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> })
     route({
       method: 'post',
       path: '/groups/:id/devices/remove',
-      summary: 'Take devices out of a group',
-      description: 'What is not in the group is passed over.',
+      summary: 'Remove devices from a group',
+      description: 'Devices that are not members are ignored.',
       access: WRITE,
       params: IdParams,
       body: GroupMembers,

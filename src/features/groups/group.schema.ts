@@ -16,8 +16,8 @@ export const Group = z
     filterId: z
       .uuid()
       .nullable()
-      .describe('Of a dynamic group: its devices are those that the filter finds.'),
-    deviceCount: z.number().int().describe('Without devices that are out of service.'),
+      .describe('Dynamic groups only: the members are the devices that the filter finds.'),
+    deviceCount: z.number().int().describe('Excludes decommissioned devices.'),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -27,7 +27,7 @@ export const Group = z
 const MAX_DEVICES_AT_ONCE = 1000;
 const deviceIds = z.array(z.uuid()).max(MAX_DEVICES_AT_ONCE);
 
-/** In lower case, as the database answers ids, so that it can be compared with those. */
+/** In lower case, so that it can be compared with ids from the database. */
 const orgId = z.uuid().toLowerCase();
 
 const fields = {
@@ -37,27 +37,27 @@ const fields = {
     .toLowerCase()
     .nullable()
     .optional()
-    .describe('Of a dynamic group, and required there: a saved filter of the organization.'),
-  name: text(255).trim().describe('Unique within the organization, in any case.'),
+    .describe('Required for dynamic groups: a saved filter of the organization.'),
+  name: text(255).trim().describe('Unique within the organization, case-insensitive.'),
   description: text(1000).nullable().optional(),
   siteId: z
     .uuid()
     .nullable()
     .optional()
-    .describe('Where the group is filed; its devices may be at any site of the organization.'),
+    .describe('The site that the group is filed under. Its devices may be at any site of the organization.'),
 };
 
 export const NewGroup = z.strictObject({
   ...fields,
   orgId,
-  deviceIds: deviceIds.optional().describe('Of a static group.'),
+  deviceIds: deviceIds.optional().describe('Static groups only.'),
 });
 export type NewGroup = z.infer<typeof NewGroup>;
 
 export const GroupPatch = z
   .strictObject({
     ...fields,
-    orgId: orgId.describe('Cannot be changed: taken only where it is the present one.'),
+    orgId: orgId.describe('Cannot be changed; accepted only if equal to the current one.'),
   })
   .partial();
 export type GroupPatch = z.infer<typeof GroupPatch>;
@@ -68,31 +68,34 @@ export const GroupQuery = PageQuery.extend({
   search: text(255)
     .transform((part) => part.trim())
     .optional()
-    .describe('Part of the name, in any case.'),
+    .describe('Part of the name, case-insensitive.'),
 });
 export type GroupQuery = z.infer<typeof GroupQuery>;
 
-/** As devices are listed elsewhere, of one group. */
+/** The parameters of the device list, without those that select the group. */
 export const GroupDeviceQuery = DeviceQuery.omit({ orgId: true, groupId: true });
 export type GroupDeviceQuery = z.infer<typeof GroupDeviceQuery>;
 
 export const GroupMembers = z.strictObject({ deviceIds: deviceIds.min(1) });
 
-const total = z.number().int().describe('Devices in the group now, without those that are out of service.');
+const total = z
+  .number()
+  .int()
+  .describe('Devices in the group after the change, excluding decommissioned ones.');
 
 export const MembersAdded = z.object({
-  added: z.number().int().describe('Those that were not in the group yet.'),
+  added: z.number().int().describe('Devices that were not in the group before.'),
   total,
 });
 
 export const MembersRemoved = z.object({
-  removed: z.number().int().describe('Those that were in the group.'),
+  removed: z.number().int().describe('Devices that were in the group before.'),
   total,
 });
 
 export const GroupChange = z
   .object({
-    device: z.object({ id: z.uuid(), hostname: z.string().describe('As it was then.') }),
+    device: z.object({ id: z.uuid(), hostname: z.string().describe('The host name at that time.') }),
     change: z.enum(['joined', 'left']),
     reason: z
       .enum([
@@ -104,9 +107,11 @@ export const GroupChange = z
         'device_moved',
         'device_decommissioned',
       ])
-      .describe('filter_match and filter_unmatch: the device has changed.'),
+      .describe(
+        'filter_match and filter_unmatch: the device changed and now does, or does not, match the filter.',
+      ),
     at: Timestamp,
-    by: z.uuid().nullable().describe('Who changed the group, or what it follows from; null: nobody did.'),
+    by: z.uuid().nullable().describe('The user who caused the change; null if it was automatic.'),
   })
   .meta({ id: 'GroupChange' });
 export type GroupChange = z.infer<typeof GroupChange>;

@@ -24,7 +24,7 @@ import type {
 } from './group.schema.ts';
 import { assertStatic, join, leave, reconcile } from './membership.ts';
 
-/** Of an organization. */
+/** The maximum for one organization. */
 const GROUPS_MAX = 1000;
 
 type Hub = Pick<DeviceHub, 'devicesChanged'>;
@@ -32,7 +32,7 @@ type Hub = Pick<DeviceHub, 'devicesChanged'>;
 const accessible = (ctx: Context) =>
   Group.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'device_groups.org_id'));
 
-/** A decommissioned device keeps its groups, for it may come back, and is neither listed nor counted in them. */
+/** Decommissioned devices keep their memberships in case they return, but are neither listed nor counted. */
 const DEVICE_COUNT_SQL = `(select count(*)::int from device_group_members m
   join devices d on d.org_id = m.org_id and d.id = m.device_id
   where m.org_id = device_groups.org_id and m.group_id = device_groups.id and d.condition <> 'decommissioned')`;
@@ -73,7 +73,7 @@ export async function createGroup(
   const { type = 'static', filterId = null } = fields;
   assertKind({ type, filterId });
   if (type === 'dynamic' && deviceIds !== undefined) {
-    throw invalid('body.deviceIds', 'must be left out of a dynamic group');
+    throw invalid('body.deviceIds', 'is not allowed for a dynamic group');
   }
   await assertGroupQuota(ctx, fields.orgId);
   const conditions = filterId === null ? undefined : await filterOf(ctx, fields.orgId, filterId);
@@ -103,7 +103,7 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   const before = changeable(group);
   await assertSite(ctx, { ...patch, orgId: group.orgId });
   const type = patch.type ?? group.type;
-  // One that becomes static keeps the devices that it has, and no filter.
+  // A group that becomes static keeps its current devices and loses its filter.
   const filterId = patch.filterId ?? (type === 'static' ? null : group.filterId);
   assertKind({ type, filterId: patch.filterId === null && type === 'dynamic' ? null : filterId });
   const isNewFilter = filterId !== null && filterId !== group.filterId;
@@ -118,7 +118,7 @@ export async function updateGroup(ctx: Context, id: string, { orgId, ...patch }:
   return Object.assign(updated, { changedFields });
 }
 
-/** What PATCH can change of a group. */
+/** The fields that PATCH can change. */
 const changeable = ({ name, description, type, siteId, filterId }: Group) => ({
   name,
   description,
@@ -127,7 +127,7 @@ const changeable = ({ name, description, type, siteId, filterId }: Group) => ({
   filterId,
 });
 
-/** The devices stay. */
+/** Deletes the group, but not its devices. */
 export async function deleteGroup(ctx: Context, id: string, hub: Hub) {
   const group = await readGroupToChange(ctx, id);
   const members = await ctx
@@ -139,7 +139,7 @@ export async function deleteGroup(ctx: Context, id: string, hub: Hub) {
   return { success: true as const, group };
 }
 
-/** Those that are in the group already are passed over. */
+/** Ignores devices that are already in the group. */
 export async function addMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
   assertStatic(group);
@@ -148,7 +148,7 @@ export async function addMembers(ctx: Context, id: string, deviceIds: readonly s
   return { added: joined.length, total: (await readGroup(ctx, id)).deviceCount, group };
 }
 
-/** Those that are not in the group are passed over, whatever they are. */
+/** Ignores ids that are not in the group. */
 export async function removeMembers(ctx: Context, id: string, deviceIds: readonly string[], hub: Hub) {
   const group = await readGroupToChange(ctx, id);
   assertStatic(group);
@@ -157,7 +157,7 @@ export async function removeMembers(ctx: Context, id: string, deviceIds: readonl
   return { removed: gone.length, total: (await readGroup(ctx, id)).deviceCount, group };
 }
 
-/** How devices came into the group and out of it, the latest first. */
+/** The membership changes of a group, newest first. */
 export async function listGroupChanges(
   ctx: Context,
   id: string,
@@ -190,21 +190,21 @@ interface ChangeRow extends Pick<GroupChange, 'change' | 'reason'> {
   changed_by: string | null;
 }
 
-/** Others hear which devices are in a group since, or are not. */
+/** Publishes the devices whose membership changed, after the commit. */
 function publishChanges(ctx: Context, hub: Hub, deviceIds: readonly string[]): void {
   if (deviceIds.length > 0) ctx.afterCommit(() => hub.devicesChanged(deviceIds));
 }
 
 function assertKind({ type, filterId }: Pick<Group, 'type' | 'filterId'>): void {
   if (type === 'dynamic' && filterId === null) {
-    throw invalid('body.filterId', 'is required of a dynamic group');
+    throw invalid('body.filterId', 'is required for a dynamic group');
   }
   if (type === 'static' && filterId !== null) {
-    throw invalid('body.filterId', 'must be left out of a static group: say type dynamic');
+    throw invalid('body.filterId', 'is only allowed for a dynamic group');
   }
 }
 
-/** Each dynamic group is settled whenever a device changes that its filter asks for. */
+/** Limits the number of groups, because every change of a device may require evaluating all dynamic ones. */
 async function assertGroupQuota(ctx: Context, orgId: string): Promise<void> {
   const count = await accessible(ctx).where('org_id', orgId).resultSize();
   if (count < GROUPS_MAX) return;
@@ -227,7 +227,7 @@ async function reconcileNow(
   return reconcile(ctx.tx, group, { conditions, ...why });
 }
 
-/** Locked, so that changes of one group come one after the other, and none to a group that is being deleted. */
+/** Locked, so that changes of a group are serialized with each other and with its deletion. */
 async function readGroupToChange(ctx: Context, id: string): Promise<Group> {
   const group = await accessible(ctx).findById(id).forUpdate();
   if (group === undefined) throw notFound('Group');

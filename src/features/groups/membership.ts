@@ -3,7 +3,7 @@ import { AppError } from '../../platform/errors.ts';
 import { withPatternTimeout, type Conditions, visibleDevices, whereMatching } from '../conditions/index.ts';
 import { organizationScope } from './organization-scope.ts';
 
-/** Who is in a group, and why: each way in or out is noted in the same statement. */
+/** The members of groups. Each statement that changes them also records the change and its reason. */
 
 export type Reason =
   | 'manual'
@@ -18,7 +18,7 @@ interface Named {
   orgId: string;
 }
 
-/** Answers which of them were not in the group. */
+/** Adds devices and returns those that were not members before. */
 export async function join(
   tx: Tx,
   group: Named,
@@ -30,14 +30,14 @@ export async function join(
       insert into device_group_members (group_id, device_id, org_id, added_by)
       select ?::uuid, given.id, ?::uuid, ?::uuid from unnest(?::uuid[]) as given (id)
       on conflict do nothing returning device_id)
-    ${noting('joined', `'joined'`, `'${reason}'`, '?::uuid')}
+    ${recording('joined', `'joined'`, `'${reason}'`, '?::uuid')}
     select device_id from joined`,
     [group.id, group.orgId, by, [...deviceIds], group.orgId, group.id, by, group.orgId],
   );
   return rows.map((row) => row.device_id);
 }
 
-/** Answers which of them were in the group. */
+/** Removes devices and returns those that were members before. */
 export async function leave(
   tx: Tx,
   group: Named,
@@ -48,23 +48,24 @@ export async function leave(
     `with gone as (
       delete from device_group_members where org_id = ? and group_id = ? and device_id = any(?::uuid[])
       returning device_id)
-    ${noting('gone', `'left'`, `'manual'`, '?::uuid')}
+    ${recording('gone', `'left'`, `'manual'`, '?::uuid')}
     select device_id from gone`,
     [group.orgId, group.id, [...deviceIds], group.orgId, group.id, by, group.orgId],
   );
   return rows.map((row) => row.device_id);
 }
 
-/** Of a common table that answers `device_id`. Takes the organization, the group, who it was, and the organization. */
-const noting = (table: string, change: string, reason: string, by: string) => `, noted as (
+/** SQL: records the devices of a named query. Parameters: organization, group, user, organization. */
+const recording = (table: string, change: string, reason: string, by: string) => `, noted as (
       insert into device_group_changes (org_id, group_id, device_id, hostname, change, reason, changed_by)
       select ?::uuid, ?::uuid, d.id, d.hostname, ${change}, ${reason}, ${by}
       from ${table} join devices d on d.org_id = ?::uuid and d.id = ${table}.device_id)`;
 
 /**
- * Brings a dynamic group to what its conditions find, in one statement. The caller holds the group's row.
- * @param only  the devices to look at; left out: all of the organization
- * @returns the devices that have joined or left
+ * Makes the members of a dynamic group equal to the devices that its conditions find, in one statement. The caller must
+ * hold the lock of the group's row.
+ * @param only  the devices to examine; undefined: all devices of the organization
+ * @returns the devices that joined or left
  */
 export async function reconcile(
   tx: Tx,
@@ -128,11 +129,11 @@ export async function reconcile(
   return rows.map((row) => row.device_id);
 }
 
-/** Of a dynamic group nobody decides but its filter. */
+/** The members of a dynamic group can be changed only through its filter. */
 export function assertStatic({ type }: { type: 'static' | 'dynamic' }): void {
   if (type === 'static') return;
   throw new AppError(
     'conflict',
-    'The devices of a dynamic group are those that its filter finds: change the filter.',
+    'The members of a dynamic group are determined by its filter. Change the filter instead.',
   );
 }

@@ -1,6 +1,6 @@
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 
-/** Sees one organization, and acts for nobody. */
+/** The scope of background work in one organization, without a user. */
 export const organizationScope = (orgId: string): TenantScope => ({
   scope: 'organization',
   userId: null,

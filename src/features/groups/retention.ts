@@ -1,6 +1,6 @@
 import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
 
-/** Of a dynamic group the follower also keeps no more than the newest ten thousand. */
+/** For dynamic groups, `DynamicGroupSync` also limits the changes to the newest 10,000. */
 export const groupRetention: readonly RetentionRule[] = [
   {
     table: 'device_group_changes',

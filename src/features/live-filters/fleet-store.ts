@@ -10,9 +10,9 @@ import { presenceOf } from '../devices/index.ts';
 import { conditionsToFollow } from '../filters/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 
-/** What live filters read of the database: each slice of a fleet in one query, and what conditions mean. */
+/** The database side of live filters: slices of a fleet, and parsed conditions. */
 export function createFleetStore({ db, expensive }: { db: Db; expensive: ExpensiveWork }): FleetStore {
-  // It waits for its turn for as long as it takes: how many filters a person can follow at once is limited elsewhere.
+  // Waits for a slot without a time limit; the number of live filters per person is limited elsewhere.
   const ofPerson = <T>(caller: Caller, work: (tx: Tx) => Promise<T>) =>
     expensive.run(caller, () => withTenant(db, caller, work, { readOnly: true }), { isPatient: true });
   return {
@@ -38,7 +38,7 @@ export function createFleetStore({ db, expensive }: { db: Db; expensive: Expensi
     },
 
     async slice(orgIds, { after, atMost, withSoftware }) {
-      return withSystem(db, 'read the fleet that live filters look at', async (tx) => {
+      return withSystem(db, 'read a slice of the fleet for live filters', async (tx) => {
         const query = inService(tx).whereRaw('d.org_id = any(?::uuid[])', [[...orgIds]]);
         if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
         return read(query.orderByRaw('d.org_id, d.id').limit(atMost), withSoftware);
@@ -46,7 +46,7 @@ export function createFleetStore({ db, expensive }: { db: Db; expensive: Expensi
     },
 
     async devices(deviceIds, { withSoftware }) {
-      return withSystem(db, 'read devices that have changed, for live filters', (tx) =>
+      return withSystem(db, 'read changed devices for live filters', (tx) =>
         read(inService(tx).whereRaw('d.id = any(?::uuid[])', [[...deviceIds]]), withSoftware),
       );
     },

@@ -17,7 +17,7 @@ interface Told {
   resolvedBy: string | null;
 }
 
-describe('what the server watches of devices', function () {
+describe('alert rules', function () {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;
@@ -48,9 +48,9 @@ describe('what the server watches of devices', function () {
   const organization = (row: Record<string, unknown> = {}) => buildOrganization(app, tenant.partnerId, row);
   const device = async (orgId = tenant.orgId) => buildDevice(app, orgId);
 
-  describe('a device that is gone', () => {
+  describe('for an offline device', () => {
     for (const form of ['short', 'whole'] as const) {
-      it(`is told of when its threshold has passed, once, and when it is back (${form} rounds)`, async () => {
+      it(`raise one alert after the threshold and resolve it when the device is back (${form} rounds)`, async () => {
         const round = ground[form];
         const one = await device();
         await ground.gone(one, 29);
@@ -86,7 +86,7 @@ describe('what the server watches of devices', function () {
       });
     }
 
-    it('and comes and goes has one alert, which counts', async () => {
+    it('count a flapping device in one alert', async () => {
       const one = await device();
       for (let times = 1; times <= 10; times++) {
         await ground.gone(one, 31);
@@ -102,7 +102,7 @@ describe('what the server watches of devices', function () {
       }
     });
 
-    it('long after it was back has a new alert', async () => {
+    it('raise a new alert long after the device was back', async () => {
       const one = await device();
       await ground.gone(one, 31);
       await ground.short();
@@ -118,7 +118,7 @@ describe('what the server watches of devices', function () {
       expect(alerts.map(({ status }) => status)).to.deep.equal(['active', 'resolved']);
     });
 
-    it('stays acknowledged, and what somebody has resolved is not raised again for the same absence', async () => {
+    it('keep an alert acknowledged, and do not raise a resolved one again for the same absence', async () => {
       const [known, done] = [await device(), await device()];
       for (const one of [known, done]) await ground.gone(one, 31);
       await ground.short();
@@ -137,7 +137,7 @@ describe('what the server watches of devices', function () {
       expect((await alertsOf(done)).map(({ status }) => status)).to.deep.equal(['active', 'resolved']);
     });
 
-    it('is counted by the threshold of its own organization, which null switches off', async () => {
+    it('use the threshold of its organization; null disables the alert', async () => {
       const [quick, never, usual] = [await organization(), await organization(), await organization()];
       await choose(quick, { offlineAfterMinutes: 2 });
       await choose(never, { offlineAfterMinutes: null });
@@ -160,7 +160,7 @@ describe('what the server watches of devices', function () {
       expect(await only(c)).to.deep.include({ status: 'active', count: 2, resolution: null });
     });
 
-    it('is not told of in maintenance, in quarantine, out of service, in a suspended or deleted organization', async () => {
+    it('raise nothing in maintenance, quarantine or decommissioning, or in a suspended or deleted organization', async () => {
       const devices: EnrolledDevice[] = [];
       for (const condition of ['maintenance', 'quarantined', 'pending', 'decommissioned']) {
         const one = await device();
@@ -195,7 +195,7 @@ describe('what the server watches of devices', function () {
       });
     });
 
-    it('is not gone while it reports over HTTP', async () => {
+    it('treat a device that reports over HTTP as online', async () => {
       const one = await device();
       await ground.gone(one, 600);
       await ground.sql(
@@ -218,15 +218,15 @@ describe('what the server watches of devices', function () {
       expect((await only(one)).status).to.equal('resolved');
     });
 
-    it('has never been told of when it has never come', async () => {
+    it('raise nothing for a device that was never connected', async () => {
       const one = await device();
       await ground.whole();
       expect(await alertsOf(one)).to.deep.equal([]);
     });
   });
 
-  describe('a full disk', () => {
-    it('is told of from the threshold on, and over when it is well below', async () => {
+  describe('for a full disk', () => {
+    it('raise an alert at the threshold and resolve it well below', async () => {
       const one = await device();
       const at = async (percent: number) => {
         await ground.disk(one, percent);
@@ -249,7 +249,7 @@ describe('what the server watches of devices', function () {
       expect((await only(one)).count).to.equal(2);
     });
 
-    it('is not told of by what was measured long ago, nor of who wants none', async () => {
+    it('ignore old measurements, and organizations that disabled the alert', async () => {
       const [old, off, low] = [
         await device(),
         await device(await organization()),
@@ -265,7 +265,7 @@ describe('what the server watches of devices', function () {
       expect((await only(low)).kind).to.equal('disk_full');
     });
 
-    it('that somebody has resolved is not told of again until it was well', async () => {
+    it('do not raise a resolved alert again until the disk has recovered', async () => {
       const one = await device();
       await ground.disk(one, 95);
       await ground.whole();
@@ -279,7 +279,7 @@ describe('what the server watches of devices', function () {
       expect((await alertsOf(one)).map(({ status }) => status)).to.deep.equal(['active', 'resolved']);
     });
 
-    it('and an absence are two alerts of one device', async () => {
+    it('raise separate alerts for the disk and the absence of one device', async () => {
       const one = await device();
       await ground.disk(one, 95);
       await ground.gone(one, 31);

@@ -151,7 +151,7 @@ describe('alerts', function () {
       expect([twice.status, twice.body.code, twice.body.error]).to.deep.equal([
         409,
         'CONFLICT',
-        'This alert is acknowledged: what is active can be acknowledged.',
+        'This alert is acknowledged; only active alerts can be acknowledged.',
       ]);
       const done = await post(`/alerts/${id}/resolve`);
       expect(done.body).to.deep.include({
@@ -230,7 +230,7 @@ describe('alerts', function () {
             status: 'resolved',
             error: {
               code: 'CONFLICT',
-              message: 'This alert is resolved: what is active can be acknowledged.',
+              message: 'This alert is resolved; only active alerts can be acknowledged.',
             },
           },
           ...[theirs, none].map((alertId) => ({

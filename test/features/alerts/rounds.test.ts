@@ -6,7 +6,7 @@ import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 import { alertGround } from './alerts-support.ts';
 
-describe('rounds', function () {
+describe('alert rounds', function () {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;
@@ -25,7 +25,7 @@ describe('rounds', function () {
   /** Longer ago than devices are given to come back. */
   const WATCHED_LONG = `watched_since = now() - interval '30 minutes'`;
 
-  it('of many servers at once are one, and raise one alert', async () => {
+  it('run on one server at a time, and raise each alert once', async () => {
     const devices = await Promise.all(Array.from({ length: 5 }, device));
     for (const one of devices) await ground.gone(one, 31);
     await ground.sql(`update alert_rounds set ${ROUND_AGO}, ${WATCHED_LONG}, whole_at = '-infinity'`);
@@ -43,7 +43,7 @@ describe('rounds', function () {
     expect(await alerts()).to.have.length(5);
   });
 
-  it('without the lock would still raise one alert: the database keeps a second out', async () => {
+  it('cannot raise an alert twice even without the lock: a unique index prevents it', async () => {
     const one = await device();
     await ground.gone(one, 31);
     await ground.whole();
@@ -64,7 +64,7 @@ describe('rounds', function () {
     expect(second).to.equal('alerts_standing');
   });
 
-  it('that break off leave nothing, and the next one finds it', async () => {
+  it('leave nothing behind when they fail, and the next round finds the same', async () => {
     const one = await device();
     await ground.gone(one, 31);
     await ground.sql(`update alert_rounds set ${ROUND_AGO}, ${WATCHED_LONG}, whole_at = '-infinity'`);
@@ -87,7 +87,7 @@ describe('rounds', function () {
     expect(await ground.newRounds().round()).to.deep.include({ raised: 0 });
   });
 
-  it('find what has passed since the last one, however long ago that was, and what came behind it', async () => {
+  it('find what passed its threshold since the last round, and in a full round what was written late', async () => {
     const [one, late] = [await device(), await device()];
     await ground.gone(one, 30.2);
     await ground.short();
@@ -100,7 +100,7 @@ describe('rounds', function () {
     expect(await alerts()).to.have.length(2);
   });
 
-  it('raise no alarm for the server’s own absence, and then for who did not come back', async () => {
+  it('give devices time to return after an outage of the server, then raise alerts for the missing ones', async () => {
     const devices = await Promise.all(Array.from({ length: 3 }, device));
     for (const one of devices) await ground.gone(one, 120);
     await ground.sql(`update alert_rounds set through = now() - interval '2 hours'`);
@@ -119,7 +119,7 @@ describe('rounds', function () {
     expect(await rounds.round()).to.deep.equal({ isWhole: false, raised: 0, resolved: 0 });
   });
 
-  it('of a server that has just started wait too, but not for ever where it starts over and over', async () => {
+  it('wait after a start of the server, but not forever if it restarts repeatedly', async () => {
     const one = await device();
     await ground.gone(one, 120);
     await ground.sql(`update alert_rounds set ${ROUND_AGO}, watched_since = '-infinity'`);
@@ -134,7 +134,7 @@ describe('rounds', function () {
     expect(await ground.newRounds().round()).to.deep.include({ raised: 1 });
   });
 
-  it('give the fleet of a lost node time to come back elsewhere, be the threshold ever so short', async () => {
+  it('give the devices of a lost node time to reconnect, even with a short threshold', async () => {
     await app.call('PATCH', `/orgs/organizations/${tenant.orgId}/alert-settings`, {
       token: tenant.admin.token,
       body: { offlineAfterMinutes: 1 },
@@ -149,7 +149,7 @@ describe('rounds', function () {
     expect(await alerts()).to.have.length(2);
   });
 
-  it('raise the alerts of all other organizations while those of one fail, and retry that one until it works', async () => {
+  it('raise the alerts of other organizations while one fails, and retry that one until it works', async () => {
     const stranger = await buildTenant(app);
     const [mine, theirs] = [await device(), await buildDevice(app, stranger.orgId)];
     for (const one of [mine, theirs]) await ground.gone(one, 31);
@@ -172,7 +172,7 @@ describe('rounds', function () {
     expect(await raisedFor()).to.have.members([theirs.deviceId, mine.deviceId]);
   });
 
-  it('of a running server see a device go and come back', async () => {
+  it('of a running server notice that a device disconnects and returns', async () => {
     await app.close();
     app = await createTestApp({ alerts: { everyMs: 50, wholeEveryMs: 100 } });
     tenant = await buildTenant(app);

@@ -70,7 +70,7 @@ describe('dynamic groups', function () {
     expect((await send('PATCH', `/devices/${deviceId}`, { tags })).status).to.equal(200);
   };
 
-  it('hold what their filter finds, at once and as devices change, and note why', async () => {
+  it('contain what their filter finds, initially and as devices change, and record the reasons', async () => {
     const [a, b] = [await buildDevice(app, tenant.orgId), await buildDevice(app, tenant.orgId)];
     await tag(a.deviceId, 'till');
     const group = await makeGroup(all(hasTag('till')));
@@ -91,7 +91,7 @@ describe('dynamic groups', function () {
     expect((await send('GET', `/devices/${b.deviceId}`)).body.groupIds).to.deep.equal([group.id]);
   });
 
-  it('follow who is connected and what devices measure', async () => {
+  it('follow presence and metrics', async () => {
     const { deviceId, token } = await buildDevice(app, tenant.orgId);
     const online = await makeGroup(all({ field: 'status', operator: 'equals', value: 'online' }));
     const busy = await makeGroup(all({ field: 'metrics.cpuPercent', operator: 'greaterThan', value: 80 }));
@@ -103,7 +103,7 @@ describe('dynamic groups', function () {
     await becomes(online.id, []);
   });
 
-  it('are followed by live filters that ask for them, and by groups of groups', async () => {
+  it('update live filters and other groups that depend on them', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const inner = await makeGroup(all(hasTag('till')));
     const outer = await makeGroup(all(inGroup(inner.id)));
@@ -124,7 +124,7 @@ describe('dynamic groups', function () {
     watcher.close();
   });
 
-  it('go with their filter: changed, exchanged, and kept from being deleted', async () => {
+  it('follow changes and replacement of their filter, and prevent its deletion', async () => {
     const [a, b] = [await buildDevice(app, tenant.orgId), await buildDevice(app, tenant.orgId)];
     await tag(a.deviceId, 'one');
     await tag(b.deviceId, 'two');
@@ -168,7 +168,7 @@ describe('dynamic groups', function () {
     expect(await members(group.id)).to.deep.equal([b.deviceId]);
   });
 
-  it('follow how a custom field is defined, though no device has changed', async () => {
+  it('follow changes in the definition of a custom field', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     // Of nobody's type: as a text, which it is taken for, it counts as none.
     await withSystem(app.server.database.pool, 'test', (tx) =>
@@ -188,7 +188,7 @@ describe('dynamic groups', function () {
     await becomes(group.id, []);
   });
 
-  it('take no devices by hand, and no filter that is not the organization’s', async () => {
+  it('reject manual members, and filters of other organizations', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(all(hasTag('till')));
     for (const path of ['devices', 'devices/remove']) {
@@ -207,7 +207,7 @@ describe('dynamic groups', function () {
     expect((await send('PATCH', `/groups/${group.id}`, { filterId: null })).status).to.equal(400);
   });
 
-  it('read and parse their filter once when they are created or get another one', async () => {
+  it('read their filter once when they are created or get another one', async () => {
     const one = await saveFilter(all(hasTag('till')));
     const other = await saveFilter(all(hasTag('kiosk')));
     const conditionReads = async (work: () => Promise<void>) => {
@@ -225,7 +225,7 @@ describe('dynamic groups', function () {
     expect(changed).to.equal(1);
   });
 
-  it('never follow from themselves', async () => {
+  it('must not depend on themselves', async () => {
     const one = await makeGroup(all(hasTag('a')));
     const two = await makeGroup(all(inGroup(one.id)));
     const three = await makeGroup(all(hasTag('b'), inGroup(two.id)));
@@ -246,7 +246,7 @@ describe('dynamic groups', function () {
     expect((await send('GET', `/groups/${one.id}`)).body.filterId).to.equal(one.filterId);
   });
 
-  it('lose devices that move away or go out of service, and have them back', async () => {
+  it('lose devices that move away or are decommissioned, and regain them', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     await tag(deviceId, 'till');
     const group = await makeGroup(all(hasTag('till')));
@@ -265,7 +265,7 @@ describe('dynamic groups', function () {
     expect(await members(group.id)).to.deep.equal([]);
   });
 
-  it('are compared whole where changes were missed, once however many nodes look', async () => {
+  it('are reconciled in full after missed changes, once whatever the number of nodes', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(all(hasTag('till')));
     // Past the server.
@@ -280,8 +280,8 @@ describe('dynamic groups', function () {
           db: app.server.database.hubPool,
           hub: { devicesChanged: (ids) => void told.push(...ids) },
           log: quietLog,
-          lookMs: 200,
-          gatherMs: 10,
+          checkMs: 200,
+          collectMs: 10,
         }),
     );
     for (const node of nodes) node.start();
@@ -304,7 +304,7 @@ describe('dynamic groups', function () {
     expect(told.filter((id) => id === deviceId).length).to.be.at.most(noted.length);
   });
 
-  it('follow time', async () => {
+  it('follow time conditions', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(
       all({ field: 'enrolledAt', operator: 'withinLast', value: { amount: 1, unit: 'hours' } }),
@@ -326,7 +326,7 @@ describe('dynamic groups', function () {
     await node.close();
   });
 
-  it('of others are right while one filter cannot be read, which is tried again until it is mended', async () => {
+  it('are not affected by an unreadable filter of another tenant, which is retried until it is corrected', async () => {
     const stranger = await buildTenant(app);
     const damaged = await makeGroup(all(hasTag('till')));
     const filterId = await saveFilter(all(hasTag('till')), stranger.orgId, stranger.admin);
@@ -351,8 +351,8 @@ describe('dynamic groups', function () {
       db: app.server.database.hubPool,
       hub: { devicesChanged: () => {} },
       log: quietLog,
-      gatherMs: 10,
-      lookMs: 50,
+      collectMs: 10,
+      checkMs: 50,
       retryMs: 20,
     });
     const membersOf = async (id: string) =>

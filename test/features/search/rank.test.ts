@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { mix, type Rank, type Ranked, rankOf } from '../../../src/features/search/rank.ts';
 
 describe('the order of search results', () => {
-  it('tells the whole name from its beginning, a word of it and any other part', () => {
+  it('distinguishes the whole name, its start, the start of a word and any other part', () => {
     expect(rankOf('srv-sql-01', 'srv-sql-01')).to.equal(0);
     expect(rankOf('srv-sql-01', 'srv')).to.equal(1);
     expect(rankOf('srv-sql-01', 'sql')).to.equal(2);
@@ -21,7 +21,7 @@ describe('the order of search results', () => {
         .sort((a, b) => a.rank - b.rank),
     );
 
-  it('fills the page, best first, and leaves no list out for the sake of another', () => {
+  it('fills the page with the best results, and lets no list crowd out another', () => {
     fc.assert(
       fc.property(fc.array(list, { maxLength: 4 }), fc.integer({ min: 1, max: 50 }), (lists, limit) => {
         const all = lists.flat();

@@ -5,7 +5,7 @@ import { sql, type Sql } from './sql-fragment.ts';
 const CUSTOM = 'custom.';
 const CUSTOM_KEY_MAX = 255;
 
-/** The key of a custom field, of a name that is one. */
+/** The key of a custom field, or undefined if the name is not that of a custom field. */
 export function customKey(name: string): string | undefined {
   if (!name.startsWith(CUSTOM)) return undefined;
   const key = name.slice(CUSTOM.length);
@@ -13,8 +13,8 @@ export function customKey(name: string): string | undefined {
 }
 
 /**
- * A value of a custom field is read where it is of the type that the definition names, and is else none: in JSON
- * anything may stand. The CASE keeps Postgres from reading what it cannot.
+ * The value of a custom field, or null if the stored JSON is not of the defined type. The CASE keeps Postgres from casting
+ * values that would fail.
  */
 export function customField(name: string, kind: CustomKind): Field {
   const key = `${CUSTOM}${name}`;
@@ -102,14 +102,14 @@ function customListSql(name: string): ManySql {
   };
 }
 
-/** A number or a boolean as text, as JSON in Postgres shows it. */
+/** A number or a boolean as the text that Postgres makes of the JSON. */
 function scalarText(value: unknown): string | null {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return String(value);
   return typeof value === 'number' ? plainDecimal(value) : null;
 }
 
-/** Without an exponent. */
+/** A number in decimal notation without an exponent. */
 function plainDecimal(value: number): string {
   const [, sign = '', whole = '', fraction = '', exponent] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(JSON.stringify(value)) ?? [];

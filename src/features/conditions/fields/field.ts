@@ -7,24 +7,24 @@ export type Kind =
   | 'number'
   | 'boolean'
   | 'datetime'
-  /** Of a time, how many days ago it was. */
+  /** The age of a time in days. */
   | 'days'
   | 'uuid'
   | 'list'
-  /** Ids, of which a device has any number. */
+  /** Ids; a device can have any number of them. */
   | 'uuids'
-  /** Names of software, of which some are asked for. */
+  /** Names of installed software. */
   | 'software'
-  /** The same, of which none may be there. */
+  /** The same, but a condition holds if no name matches. */
   | 'noSoftware';
 
-/** What of a device has to be known, or has to change, for an answer to be another one: a part of it. */
+/** A part of a device that the result of a condition depends on. */
 export type Dependency = Exclude<keyof MatchableDevice, 'id'>;
 
-/** Of a single value: text (also of a boolean), a number, or a time in milliseconds. Of many: texts. */
+/** A text (also for booleans), a number, a time in milliseconds, or a list of texts. */
 export type Value = string | number | readonly string[] | null;
 
-/** A value in memory, and the one part of a device that it comes from. */
+/** How a value is read in memory, and the part of the device that it comes from. */
 export interface Reading {
   reads: Dependency;
   value: (device: MatchableDevice) => Value;
@@ -36,9 +36,9 @@ interface FieldBase extends Reading {
 
 export interface SingleField extends FieldBase {
   kind: 'string' | 'enum' | 'number' | 'boolean' | 'datetime' | 'days' | 'uuid';
-  /** Of an enum: what there is. */
+  /** The values of an enum. */
   options?: readonly string[];
-  /** Its value: of type text, float8, timestamptz or uuid. */
+  /** The value, as text, float8, timestamptz or uuid. */
   sql: Sql;
 }
 
@@ -52,21 +52,21 @@ export type Field = SingleField | ManyField;
 export const isMany = (field: Field): field is ManyField => 'some' in field.sql;
 
 export interface ManySql {
-  /** Whether there is one among them of which `test` of the expression is true. */
+  /** Whether `test` holds for at least one element. */
   some(test: (element: string) => Sql): Sql;
-  /** Whether any of the values is among them. */
+  /** Whether at least one of the values is an element. */
   overlap(values: readonly string[]): Sql;
-  /** Whether all of the values are among them. */
+  /** Whether all of the values are elements. */
   include(values: readonly string[]): Sql;
   isNull: Sql;
 }
 
-/** It is given nothing else of the device: so what a field reads is what it says that it reads. */
+/** The function receives only the declared part, so a field cannot depend on anything else. */
 export function reading<P extends Dependency>(reads: P, value: (part: MatchableDevice[P]) => Value): Reading {
   return { reads, value: (device) => value(device[reads]) };
 }
 
-/** Of a custom field, by its definition. */
+/** The type of a custom field. */
 export type CustomKind = 'string' | 'number' | 'boolean' | 'date' | 'list';
-/** Keys that are defined. Others are read as text. */
+/** The types of the defined custom fields, by key. Other keys are read as text. */
 export type CustomKinds = ReadonlyMap<string, CustomKind>;

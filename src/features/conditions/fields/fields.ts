@@ -11,7 +11,7 @@ import {
 } from './field.ts';
 import { sql, type Sql } from './sql-fragment.ts';
 
-/** Everything a rule can ask of a device: one table, of which both backends are made. */
+/** All fields that conditions can use. Both backends are generated from this table. */
 
 const NEVER = sql('false');
 
@@ -50,7 +50,7 @@ const FIELDS: ReadonlyMap<string, Field> = new Map(
       ),
     ),
     ...(['cpu', 'ram', 'disk'] as const).map((name) =>
-      // Stored in single precision, of which hundredths are meant.
+      // Stored in single precision and meant as hundredths.
       number(
         `metrics.${name}Percent`,
         `(floor(p.${name}_percent::float8 * 100 + 0.5) / 100)`,
@@ -67,7 +67,7 @@ const FIELDS: ReadonlyMap<string, Field> = new Map(
   ].map((field: Field) => [field.key, field]),
 );
 
-/** The field of that name, in the very case. */
+/** The field with exactly this name, including letter case. */
 export function fieldNamed(name: string, customKinds: CustomKinds): Field | undefined {
   const key = customKey(name);
   return key === undefined ? FIELDS.get(name) : customField(key, customKinds.get(key) ?? 'string');
@@ -131,7 +131,7 @@ function groups(): ManyField {
   };
 }
 
-/** By the name first: there are few titles, and many devices that have them. */
+/** Filters by title first, because there are few titles and many devices have each of them. */
 function software(key: string, kind: 'software' | 'noSoftware'): ManyField {
   const devices = (names: Sql) =>
     within(

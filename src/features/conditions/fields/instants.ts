@@ -1,16 +1,16 @@
-/** Times as rules name them. All are kept in milliseconds, so that both backends compare plain numbers. */
+/** Times in conditions. All are milliseconds, so that both backends compare plain numbers. */
 
 const DAY_MS = 86_400_000;
 
-/** Milliseconds from the first to the last, both of them in it. */
+/** A range of milliseconds, both ends included. */
 export interface Span {
   from: number;
   to: number;
 }
 
-/** An end of a range: a fixed one, or one that moves with the time at which the rule is asked. */
+/** An end of a range: fixed, or relative to the time of evaluation. */
 export type Bound = { at: number; open?: true } | { before: Ago };
-/** How long before now. Months are of the calendar. */
+/** A duration before now. Months are calendar months. */
 export type Ago = { ms: number } | { months: number };
 
 const YEAR = '(?!0000)[0-9]{4}';
@@ -19,11 +19,11 @@ const DAY = `(?:${LEAP_DAY}|${YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[
 const CLOCK = '(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]{1,6})?)?';
 const ZONE = '(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])';
 
-/** A day, or a time with its zone, in ISO 8601. Read by JavaScript and by Postgres, which mean the same by it. */
+/** An ISO 8601 day, or time with zone. JavaScript and Postgres interpret it identically. */
 export const INSTANT_PATTERN = `^${DAY}(?:T${CLOCK}${ZONE})?$`;
 const INSTANT = new RegExp(INSTANT_PATTERN);
 
-/** A bare day is the whole of it, in UTC. */
+/** A day without a time covers the whole day in UTC. */
 export function spanOf(text: string): Span | undefined {
   if (!INSTANT.test(text)) return undefined;
   const from = Date.parse(text);
@@ -36,7 +36,7 @@ export const UNITS = [...Object.keys(UNIT_MS), 'months'] as (keyof typeof UNIT_M
 export const agoOf = (amount: number, unit: (typeof UNITS)[number]): Ago =>
   unit === 'months' ? { months: amount } : { ms: amount * UNIT_MS[unit] };
 
-/** How long ago a number of days is, which may be broken: more than that, at least, less and at most. */
+/** The durations for comparisons with a number of days, which may be a fraction. */
 export function elapsed(days: number): Record<'more' | 'atLeast' | 'less' | 'atMost', Ago> {
   const ms = days * DAY_MS;
   return {
@@ -47,7 +47,7 @@ export function elapsed(days: number): Record<'more' | 'atLeast' | 'less' | 'atM
   };
 }
 
-/** The end of a range at a time. What lies before or behind all times is infinite. */
+/** The end of a range at the time `now`; infinite if it is outside the range of times. */
 export function boundAt(bound: Bound, now: number): number {
   if ('at' in bound) return bound.at;
   const { before } = bound;
@@ -55,7 +55,7 @@ export function boundAt(bound: Bound, now: number): number {
   return monthsBefore(now, before.months);
 }
 
-/** The same time of that day; where that month has no such day, of its last. */
+/** The same day and time in an earlier month, or the last day of that month if it is shorter. */
 function monthsBefore(now: number, months: number): number {
   const then = new Date(now);
   const day = then.getUTCDate();
@@ -71,7 +71,7 @@ function monthsBefore(now: number, months: number): number {
 const FIRST = Date.parse('0001-01-01T00:00:00Z');
 const LAST = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** As Postgres reads it. */
+/** The time in Postgres syntax. */
 export function instantText(ms: number): string {
   if (ms < FIRST) return '-infinity';
   return ms > LAST ? 'infinity' : new Date(ms).toISOString();

@@ -7,7 +7,7 @@ import type {
   OsType,
 } from '../../../protocol/index.ts';
 
-/** What rules read of a device in memory. Times are in milliseconds. */
+/** A device for evaluation in memory. Times are in milliseconds. */
 export interface MatchableDevice {
   id: string;
   orgId: string;
@@ -27,7 +27,7 @@ export interface MatchableDevice {
   hardware: Hardware;
   network: Network;
   metrics: Metrics | null;
-  /** Names of what is installed. Empty where nobody has asked for them: see `Conditions.reads`. */
+  /** Names of installed software. Empty if they were not requested; see `Conditions.reads`. */
   software: readonly string[];
   customFields: Readonly<Record<string, unknown>>;
 }

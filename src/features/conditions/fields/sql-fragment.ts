@@ -1,4 +1,4 @@
-/** A piece of SQL with a `?` for each of its values. */
+/** An SQL fragment with a `?` for each value. */
 export interface Sql {
   text: string;
   values: readonly SqlValue[];

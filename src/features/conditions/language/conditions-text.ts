@@ -1,7 +1,7 @@
-/** JSON of checked conditions, however deep: JSON.stringify goes into itself and ends at about 2,000 groups. */
+/** Serializes valid conditions of any depth. JSON.stringify is recursive and fails at about 2,000 nested groups. */
 export function conditionsText(conditions: unknown): string {
   const parts: string[] = [];
-  // What is still to be written, next at the end: a value, or text that stands between values.
+  // A stack of what remains to be written: values, and the text between them.
   const waiting: ({ value: unknown } | string)[] = [{ value: conditions }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (typeof next === 'string') parts.push(next);

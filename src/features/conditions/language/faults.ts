@@ -1,4 +1,4 @@
-/** What is wrong with conditions, and where. */
+/** An error in conditions, with its path. */
 export interface Fault {
   path: string;
   message: string;
@@ -6,7 +6,7 @@ export interface Fault {
 
 const FAULTS_MAX = 100;
 
-/** All that is wrong at once; of very many the first, and how many more there are. */
+/** Collects faults. Beyond a limit, only their number is kept. */
 export class Faults {
   readonly #listed: Fault[] = [];
   #more = 0;
@@ -15,7 +15,7 @@ export class Faults {
     return this.#listed.length > 0;
   }
 
-  /** @param path  made only where it is shown */
+  /** @param path  called only if the fault is listed */
   add(path: () => string, message: string): void {
     if (this.#listed.length < FAULTS_MAX) this.#listed.push({ path: path(), message });
     else this.#more += 1;
@@ -23,6 +23,6 @@ export class Faults {
 
   list(root: string): Fault[] {
     if (this.#more === 0) return this.#listed;
-    return [...this.#listed, { path: root, message: `has ${this.#more} more faults, which are not listed` }];
+    return [...this.#listed, { path: root, message: `has ${this.#more} more faults that are not listed` }];
   }
 }

@@ -4,12 +4,12 @@ import { PatternFault } from '../patterns/pattern-cost.ts';
 import { readPattern } from '../patterns/pattern.ts';
 import type { Test } from './rule.ts';
 
-/** What can be asked of a field of each kind, and how the value that goes with it becomes a test. */
+/** The operators of each kind of field, and how they turn their value into a test. */
 
-/** Says what is wrong with the value, or with what stands within it. */
+/** Reports a fault of the value, or of a part within it. */
 type Complain = (message: string, ...within: readonly (string | number)[]) => void;
 
-/** `undefined` where it has complained. */
+/** Returns undefined after it has reported a fault. */
 type ReadValue = (value: unknown, complain: Complain, field: Field) => Test | undefined;
 
 export interface Operator {
@@ -29,14 +29,14 @@ function asText(
 ): string | undefined {
   if (typeof value !== 'string') complain('must be a string', ...within);
   else if (isUnstorable(value)) {
-    complain('must not contain NUL characters or halves of surrogate pairs', ...within);
+    complain('must not contain NUL characters or unpaired surrogates', ...within);
   } else return value;
   return undefined;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** A value that the field can have. */
+/** A value that is valid for the field. */
 function asOption(
   value: unknown,
   complain: Complain,
@@ -64,7 +64,7 @@ function asOption(
 
 function asList(value: unknown, complain: Complain, field: Field): string[] | undefined {
   if (!Array.isArray(value) || value.length === 0) {
-    complain('must be a list of strings with at least one');
+    complain('must be a non-empty list of strings');
     return undefined;
   }
   const items = value.map((one: unknown, index) => asOption(one, complain, field, index));
@@ -128,7 +128,7 @@ function asSpan(value: unknown, complain: Complain, ...inside: readonly string[]
   return span;
 }
 
-/** An operator that compares with one thing. */
+/** An operator that compares with a single value. */
 const compared = <T>(
   read: (value: unknown, complain: Complain) => T | undefined,
   range: (thing: T) => Range,
@@ -151,11 +151,11 @@ const between = <T>(
     const to = read(ends['to'], complain, 'to');
     if (from === undefined || to === undefined) return undefined;
     if (!isReversed(from, to)) return within(range(from, to));
-    complain('must not be after to', 'from');
+    complain('must not be greater than to', 'from');
     return undefined;
   });
 
-/** With these keys, and no others. */
+/** An object with exactly these keys. */
 function asObject<K extends string>(
   value: unknown,
   keys: readonly K[],
@@ -231,7 +231,7 @@ const DATETIME: Operators = {
   ...NULLS,
 };
 
-/** A moment lies so many days back; the more days, the earlier. */
+/** The range of times that are this many days ago. */
 const daysAgo = (days: number): Range => {
   const { atLeast, atMost } = elapsed(days);
   return { low: { before: atMost }, high: { before: atLeast } };

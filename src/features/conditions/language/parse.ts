@@ -9,10 +9,9 @@ import { type Group, type Leaf, pathOf, type Position, type Rule, type Test } fr
 export type Parsed = { ok: true; rule: Rule } | { ok: false; faults: Fault[] };
 
 /**
- * Checks conditions and brings them into the form that the backends work with. Goes from group to group and never
- * deeper into itself, so that any depth is fine.
- * @param root  how the paths of faults begin
- * @param customKinds  left out where the definitions are not known yet: what is asked of custom fields is not checked
+ * Validates conditions and builds their syntax tree. It is iterative, so nesting may have any depth.
+ * @param root  the prefix of the paths of faults
+ * @param customKinds  undefined if the definitions are not known yet: conditions on custom fields are then not validated
  */
 export function parseRule(
   value: unknown,
@@ -22,7 +21,7 @@ export function parseRule(
   const budget = new ConditionBudget();
   const fieldOf = fieldsByName(customKinds ?? new Map());
   const top: Group = { operator: 'and', children: [] };
-  // A group goes into the one around it where that says the same: a single child needs no operator.
+  // A group is merged into its parent if that is equivalent: same operator, or a single child.
   const open: { items: readonly unknown[]; next: number; into: Group; place: Position | undefined }[] = [];
 
   const enter = (raw: object, into: Group, place: Position | undefined): void => {
@@ -96,7 +95,7 @@ function readGroup(
   return { operator: operator === 'OR' ? 'or' : 'and', items: conditions };
 }
 
-/** Thousands of conditions may ask for one custom field, which is made once for all of them. */
+/** Caches fields by name, because thousands of conditions may use the same custom field. */
 function fieldsByName(customKinds: CustomKinds): (name: string) => Field | undefined {
   const known = new Map<string, Field | undefined>();
   return (name) => {
@@ -149,7 +148,7 @@ function readTest(
   const operator = operatorOf(field.kind, name);
   if (operator === undefined) {
     const fit = operatorsOf(field.kind).join(', ');
-    complain(`"${shown(name)}" cannot be asked of ${shown(field.key)}; one of ${fit} can`, 'operator');
+    complain(`"${shown(name)}" is not an operator of ${shown(field.key)}; use one of ${fit}`, 'operator');
     return undefined;
   }
   const hasValue = Object.hasOwn(raw, 'value');

@@ -2,11 +2,11 @@ import type { Bound } from '../fields/instants.ts';
 import type { Pattern } from '../patterns/pattern.ts';
 import type { Field } from '../fields/field.ts';
 
-/** Conditions as both backends work with them: checked, and with nothing left that can be said in a simpler way. */
+/** The syntax tree of conditions: validated and normalized, the common input of both backends. */
 
 export type Rule = Group | Leaf;
 
-/** Its children are not groups of the same operator, and at least two; the outermost may have one. */
+/** Has at least two children (the outermost may have one), none of which is a group with the same operator. */
 export interface Group {
   operator: 'and' | 'or';
   children: Rule[];
@@ -19,7 +19,7 @@ export interface Leaf {
   place: Position;
 }
 
-/** What is asked of a field's value. `negated` ones are true where there is no value. */
+/** A test of a field's value. Negated tests are true if there is no value. */
 export type Test =
   | { is: 'null'; negated: boolean }
   | { is: 'among'; values: readonly string[]; negated: boolean }
@@ -30,7 +30,7 @@ export type Test =
   | { is: 'including'; values: readonly string[] }
   | { is: 'empty'; negated: boolean };
 
-/** Where a condition stands: which of its group's. */
+/** The position of a condition: its index within its group. */
 export interface Position {
   group: Position | undefined;
   index: number;
@@ -38,7 +38,7 @@ export interface Position {
 
 const SHOWN_LEVELS = 40;
 
-/** `conditions.conditions.3`; of one that lies very deep, the innermost levels. */
+/** Such as `conditions.conditions.3`. Very deep paths are cut to their innermost levels. */
 export function pathOf(root: string, place: Position | undefined): string {
   const steps: string[] = [];
   let at = place;

@@ -4,7 +4,7 @@ import { boundAt } from '../fields/instants.ts';
 import type { MatchableDevice } from '../fields/matchable-device.ts';
 import type { Leaf, Rule, Test } from '../language/rule.ts';
 
-/** A rule as a predicate: one test after the other, each of which says where to go on. */
+/** Compiles a rule into a flat list of tests, each with the next step for either result. */
 
 export type Predicate = (device: MatchableDevice, now: number) => boolean;
 
@@ -29,7 +29,7 @@ export function compilePredicate(rule: Rule): Predicate {
   };
 }
 
-/** From the last test to the first: where a test goes on when its group is not decided yet is then known. */
+/** Built from the last test to the first, so that the next step of a test is already known. */
 function stepsOf(rule: Rule): Step[] {
   const steps: Step[] = [];
   const open = [{ rule, left: -1, whenTrue: MATCHED, whenFalse: MISSED }];
@@ -59,7 +59,7 @@ function stepsOf(rule: Rule): Step[] {
   return steps;
 }
 
-/** What a single condition answers. */
+/** Compiles a single condition. */
 export function compileTest({ field, test }: Leaf): Predicate {
   const read = (device: MatchableDevice) => field.value(device);
   const asked = testOf(field, test);

@@ -1,6 +1,6 @@
-// What Postgres 18 does otherwise than JavaScript, or than some release of it. Postgres maps each character by itself
-// (JavaScript makes two of İ and looks at a Σ's neighbours), and knows the letters of Unicode 16: those of a later one
-// stay as they are, and those that an older Node does not know yet are lowered here.
+// Characters whose lower case differs between Postgres 18 and JavaScript. Postgres maps each character alone (JavaScript
+// maps İ to two characters and Σ depending on its neighbours) and knows Unicode 16: letters of later versions stay
+// unchanged, and letters that older versions of Node do not know are mapped here.
 const OTHERWISE =
   /[Σİ\uA7CB\uA7CC\uA7CE\uA7D2\uA7D4\uA7DA\uA7DC\u{10D50}-\u{10D65}\u{16EA0}-\u{16EB8}]|[^Σİ\uA7CB\uA7CC\uA7CE\uA7D2\uA7D4\uA7DA\uA7DC\u{10D50}-\u{10D65}\u{16EA0}-\u{16EB8}]+/gu;
 
@@ -28,7 +28,7 @@ function letters(first: number, last: number, apart: number): [string, string][]
 // oxlint-disable-next-line no-control-regex -- all of ASCII
 const ASCII_ONLY = /^[\0-\x7F]*$/;
 
-/** Lower case as Postgres makes it under C.UTF-8, so that both backends of a rule find the same text. */
+/** Lower case as in Postgres under C.UTF-8, so that both backends match the same texts. */
 export function fold(text: string): string {
   if (ASCII_ONLY.test(text)) return text.toLowerCase();
   return text.replaceAll(OTHERWISE, (part) => LOWERED.get(part) ?? part.toLowerCase());

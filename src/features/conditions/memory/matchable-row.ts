@@ -4,7 +4,7 @@ import { STATUS_SQL } from '../fields/device-source.ts';
 import type { Dependency } from '../fields/field.ts';
 import type { MatchableDevice } from '../fields/matchable-device.ts';
 
-/** Devices for rules in memory, read from the database. */
+/** Reads devices from the database for evaluation in memory. */
 
 interface MatchableRow extends Omit<MatchableDevice, 'enrolledAt' | 'lastSeenAt' | 'metrics'> {
   status: DeviceStatus;
@@ -21,7 +21,7 @@ const SOFTWARE = `array(select distinct t.name from device_software s
   join software_titles t on t.org_id = s.org_id and t.id = s.title_id
   where s.org_id = d.org_id and s.device_id = d.id order by t.name)`;
 
-/** @param reads  what is asked for: groups and software are read where they are among it */
+/** @param reads  the needed parts; groups and software are read only if included */
 export function selectMatchable(query: Query, reads: ReadonlySet<Dependency>): Query<MatchableRow> {
   const { client } = query;
   const list = (sql: string, type: string, isRead: boolean) => client.raw(isRead ? sql : `'{}'::${type}[]`);
@@ -68,5 +68,5 @@ export function toMatchable({
   };
 }
 
-/** Stored in single precision, which would show as 12.300000190734863. */
+/** Rounds to hundredths: 12.3 in single precision reads as 12.300000190734863. */
 const hundredths = (value: number) => Math.round(value * 100) / 100;

@@ -1,11 +1,11 @@
 const LAST = 0x10ffff;
-/** Halves of surrogate pairs are no characters. */
+/** Surrogates are not characters. */
 const GAP_FROM = 0xd800;
 const GAP_TO = 0xdfff;
 
 type Range = readonly [from: number, to: number];
 
-/** Characters by their code points, in ranges, written in brackets for either kind of regular expression. */
+/** A set of characters as code point ranges, which both regular expression syntaxes can express in brackets. */
 export class CharacterSet {
   readonly #ranges: readonly Range[];
 
@@ -23,7 +23,7 @@ export class CharacterSet {
     return this.#ranges;
   }
 
-  /** The same of sets that hold the same characters. */
+  /** Equal for sets with the same characters. */
   get key(): string {
     return this.#ranges.join(' ');
   }
@@ -32,7 +32,7 @@ export class CharacterSet {
     return this.#ranges.length === 0;
   }
 
-  /** Its character, where it is just one. */
+  /** The code point, if the set has exactly one. */
   get single(): number | undefined {
     const [first] = this.#ranges;
     return this.#ranges.length === 1 && first?.[0] === first?.[1] ? first?.[0] : undefined;
@@ -53,7 +53,7 @@ export class CharacterSet {
     return new CharacterSet(ranges);
   }
 
-  /** With the other case of each letter. */
+  /** The set extended by the other case of each letter. */
   inAnyCase(): CharacterSet {
     const { letters, others } = cases();
     const added: Range[] = [];
@@ -123,7 +123,7 @@ function withoutGap([from, to]: Range): Range[] {
   return parts.filter(([begin, end]) => begin <= end);
 }
 
-/** Blocks of scripts without cases: Chinese and Korean alone are five sixths of what there is to look at. */
+/** Blocks of scripts without letter case; skipping them avoids five sixths of the work. */
 const WITHOUT_CASE: readonly Range[] = [
   [0x2e80, 0xa4cf],
   [0xac00, 0xfaff],
@@ -140,9 +140,9 @@ function* lettersWithCase(): Iterable<number> {
 }
 
 interface Cases {
-  /** Letters that have another case, in order; one that has several others stands there several times. */
+  /** Letters that have another case, sorted; a letter with several other cases is listed several times. */
   letters: Int32Array;
-  /** Of each of them, that other case. */
+  /** The other case of each of them. */
   others: Int32Array;
 }
 
@@ -169,7 +169,7 @@ function cases(): Cases {
   return known;
 }
 
-/** Where the first number stands that is not less than `from`. */
+/** The index of the first number that is not less than `from`. */
 function firstFrom(sorted: Int32Array, from: number): number {
   let low = 0;
   let high = sorted.length;

@@ -2,19 +2,19 @@ interface Sized {
   cost: { size: number };
 }
 
-/** All that are kept may have this size together: some 40 MB where each of them was compiled. */
-const KEPT_SIZE = 20_000;
-/** A small pattern takes some room as well. */
-const SIZE_AT_LEAST = 20;
+/** The total size of cached patterns: about 40 MB if all of them are compiled. */
+const CACHE_SIZE = 20_000;
+/** The minimum size of a cached pattern, because small ones take memory as well. */
+const MIN_SIZE = 20;
 
-/** Keeps the patterns that were asked for last, so that the same one is neither read nor compiled again. */
+/** Caches the most recently used patterns, so that they are not parsed and compiled again. */
 export class PatternCache<P extends Sized> {
   readonly #kept = new Map<string, P>();
   readonly #read: (source: string) => P;
   readonly #sizeMax: number;
   #size = 0;
 
-  constructor(read: (source: string) => P, sizeMax = KEPT_SIZE) {
+  constructor(read: (source: string) => P, sizeMax = CACHE_SIZE) {
     this.#read = read;
     this.#sizeMax = sizeMax;
   }
@@ -23,7 +23,7 @@ export class PatternCache<P extends Sized> {
     const known = this.#kept.get(source);
     const pattern = known ?? this.#read(source);
     if (known === undefined) this.#size += sizeOf(pattern);
-    // It moves behind all others: the first is the one that nobody has asked for the longest.
+    // Moves to the end; the first key is then the least recently used one.
     this.#kept.delete(source);
     this.#kept.set(source, pattern);
     for (const [oldest, dropped] of this.#kept) {
@@ -35,4 +35,4 @@ export class PatternCache<P extends Sized> {
   }
 }
 
-const sizeOf = ({ cost }: Sized) => Math.max(cost.size, SIZE_AT_LEAST);
+const sizeOf = ({ cost }: Sized) => Math.max(cost.size, MIN_SIZE);

@@ -1,62 +1,62 @@
 import type { CharacterSet } from './character-set.ts';
 
 /**
- * What a regular expression costs those who run it, found from its structure before anybody compiles it. Both engines
- * write repetitions out: RE2JS takes some 8 µs and 1 kB for each character that is then there, and Postgres builds an
- * automaton without empty steps, of which many things that may each be left out make a square number of transitions.
+ * Estimates what a regular expression costs from its structure, before it is compiled. Both engines expand repetitions:
+ * RE2JS takes about 8 µs and 1 kB per expanded character, and Postgres builds an automaton without empty transitions, in
+ * which a sequence of optional parts has a quadratic number of transitions.
  */
 
-/** The structure of a pattern: what both engines compile, whatever their syntax is. */
+/** The syntax tree of a pattern, independent of the syntax of either engine. */
 export type PatternNode =
   | { is: 'characters'; set: CharacterSet }
   | { is: 'nothing' }
   /** Matches between characters: `^`, `$`, `\\b` or `\\B`. */
   | { is: 'edge' | 'boundary' }
   | { is: 'sequence' | 'choice'; parts: readonly PatternNode[] }
-  /** `max` is Infinity where there is no end. */
+  /** `max` is Infinity if there is no upper limit. */
   | { is: 'repeat'; part: PatternNode; min: number; max: number };
 
 export interface PatternCost {
-  /** Characters and alternatives, with repetitions written out. */
+  /** Characters and alternatives, with repetitions expanded. */
   size: number;
   /**
-   * Transitions of the automaton without empty steps: one for each class of characters that the pattern tells apart, and
-   * for each way through `^`, `$` and word boundaries that leads there.
+   * Transitions of the automaton without empty transitions: one for each class of characters that the pattern
+   * distinguishes, and for each path through `^`, `$` and word boundaries.
    */
   transitions: number;
 }
 
-/** Why a pattern is not taken, for the person who wrote it. */
+/** Why a pattern is rejected, for its author. */
 export class PatternFault extends Error {}
 
-/** So much one pattern may cost; what a whole filter may cost stands in `limits.ts`. */
+/** The maximum cost of one pattern; `language/limits.ts` has the limits of a whole filter. */
 export const PATTERN_COST = { size: 1000, transitions: 8000 } as const;
 
-/** Answers what the pattern costs. Throws a `PatternFault` where that is more than a pattern may. */
+/** Returns the cost of the pattern. Throws a `PatternFault` if it exceeds the limits. */
 export function assertAffordable(pattern: PatternNode): PatternCost {
   const cost = costOf(pattern);
   for (const [measure, max, what] of [
-    ['size', PATTERN_COST.size, 'characters with its repetitions written out'],
-    ['transitions', PATTERN_COST.transitions, 'transitions between characters, as many optional parts make'],
+    ['size', PATTERN_COST.size, 'characters with repetitions expanded'],
+    ['transitions', PATTERN_COST.transitions, 'transitions, which optional parts multiply'],
   ] as const) {
     if (cost[measure] <= max) continue;
     const has = cost[measure] === COUNT_MAX ? 'far more' : cost[measure];
-    throw new PatternFault(`must be a simpler regular expression: at most ${max} ${what}; it has ${has}`);
+    throw new PatternFault(`The regular expression is too complex: at most ${max} ${what}; it has ${has}.`);
   }
   return cost;
 }
 
-/** Also of a pattern that would go beyond all numbers: it is too large anyway, and infinities would not add up. */
+/** Counts are capped, because larger ones are too large anyway and infinities cannot be subtracted. */
 const COUNT_MAX = 1e9;
 
 interface Measured extends PatternCost {
-  /** Transitions that lead into it. */
+  /** Transitions that lead into the part. */
   first: number;
-  /** Characters that may be its last, each as often as there are ways from it to the end. */
+  /** Characters that may be its last, each counted once per path from there to its end. */
   last: number;
-  /** Whether it may be left out without any condition. */
+  /** Whether it can match nothing, without any condition. */
   isOptional: boolean;
-  /** Ways through it without a character, each with a condition such as `^`. */
+  /** Paths through it without a character, each with a condition such as `^`. */
   guardedWays: number;
 }
 
@@ -68,12 +68,12 @@ export function costOf(pattern: PatternNode): PatternCost {
 
 type Widths = ReadonlyMap<CharacterSet, number>;
 
-/** What a sequence begins with. */
+/** The empty sequence. */
 const EMPTY: Measured = { size: 0, transitions: 0, first: 0, last: 0, isOptional: true, guardedWays: 0 };
-/** Something that takes no character, and that is written nevertheless. */
+/** A part that matches no character but still has a size. */
 const NOTHING: Measured = { ...EMPTY, size: 1 };
 const EDGE: Measured = { ...NOTHING, isOptional: false, guardedWays: 1 };
-/** Postgres has none that is of ASCII: for it they are four conditions, which cost as much as so many edges. */
+/** Postgres has no ASCII word boundary. Its replacement of four look-arounds costs as much as ten edges. */
 const BOUNDARY: Measured = { ...EDGE, guardedWays: 10 };
 
 function measure(node: PatternNode, widths: Widths): Measured {
@@ -124,7 +124,7 @@ function either(one: Measured, other: Measured): Measured {
   };
 }
 
-/** `x{2,4}` is written out as `xx(?:x(?:x)?)?`, and `x{2,}` as `xx+`. */
+/** `x{2,4}` expands to `xx(?:x(?:x)?)?`, and `x{2,}` to `xx+`. */
 function repeated(part: Measured, { min, max }: { min: number; max: number }): Measured {
   if (max === 0) return { ...NOTHING, size: Math.max(1, part.size) };
   let tail = EMPTY;
@@ -139,7 +139,7 @@ function repeated(part: Measured, { min, max }: { min: number; max: number }): M
   return tail;
 }
 
-/** As often as it fits, once at least. */
+/** One or more times. */
 function again(part: Measured): Measured {
   const { guardedWays, last, first } = part;
   return {
@@ -152,9 +152,9 @@ function again(part: Measured): Measured {
 const capped = (count: number) => Math.min(count, COUNT_MAX);
 
 /**
- * Of each set of characters, how many classes it consists of: characters that every set of the pattern holds, or does
- * not hold, together are one class. Postgres has a transition for each ("color"): `.` alone is one, and is many beside
- * many different letters.
+ * The number of character classes in each set of the pattern. Characters that are in exactly the same sets form one
+ * class. Postgres has a transition per class (its "colors"): `.` alone is one class, but many beside many different
+ * letters.
  */
 function widthsIn(pattern: PatternNode): Widths {
   const sets = [...new Map(setsIn(pattern).map((set) => [set.key, set])).values()];
@@ -168,7 +168,7 @@ function widthsIn(pattern: PatternNode): Widths {
   const byKey = new Map<string, number>();
   const within = new Set<number>();
   const classes = new Set<bigint>();
-  // Which sets hold the characters from here on, a bit for each.
+  // The sets that contain the characters from here on, one bit each.
   let holders = 0n;
   for (const [next, { at, index }] of edges.entries()) {
     holders ^= 1n << BigInt(index);

@@ -1,19 +1,19 @@
 import type { PatternNode } from './pattern-cost.ts';
 
 interface OpenGroup {
-  /** Alternatives that are complete. */
+  /** Completed alternatives. */
   choices: PatternNode[];
-  /** Parts of the alternative that is being read. */
+  /** Parts of the current alternative. */
   parts: PatternNode[];
 }
 
-/** Builds the structure of a pattern while that is read from left to right. */
+/** Builds the syntax tree of a pattern from left to right. */
 export class PatternTree {
   readonly #open: OpenGroup[] = [{ choices: [], parts: [] }];
 
   get #innermost(): OpenGroup {
     const group = this.#open.at(-1);
-    if (group === undefined) throw new Error('every group of the pattern is closed');
+    if (group === undefined) throw new Error('all groups of the pattern are closed');
     return group;
   }
 
@@ -31,13 +31,13 @@ export class PatternTree {
     this.add(nodeOf(group));
   }
 
-  /** Another alternative of the same group begins. */
+  /** Starts another alternative of the same group. */
   or(): void {
     const { choices, parts } = this.#innermost;
     choices.push(sequence(parts.splice(0)));
   }
 
-  /** What was read last is repeated. */
+  /** Repeats the last part. */
   repeat(min: number, max: number): void {
     const part = this.#innermost.parts.pop();
     if (part !== undefined) this.add({ is: 'repeat', part, min, max });

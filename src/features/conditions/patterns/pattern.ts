@@ -5,14 +5,14 @@ import { assertAffordable, PatternFault, type PatternCost, type PatternNode } fr
 import { PatternTree } from './pattern-tree.ts';
 
 export const PATTERN_MAX = 256;
-/** What Postgres takes. */
+/** The limit of Postgres. */
 const REPEAT_MAX = 255;
 
 /** A regular expression that means the same in memory (RE2) and in Postgres (an ARE). */
 export class Pattern {
-  /** As it was written. */
+  /** The original text. */
   readonly source: string;
-  /** As Postgres reads it. */
+  /** The pattern in Postgres syntax. */
   readonly postgres: string;
   readonly cost: PatternCost;
   readonly #re2: string;
@@ -25,7 +25,7 @@ export class Pattern {
     this.#re2 = parts.re2;
   }
 
-  /** Compiles the pattern when it is asked for the first time: whoever only reads a filter does not pay for that. */
+  /** Compiles the pattern on first use, so that merely parsing a filter stays cheap. */
   test(text: string): boolean {
     this.#compiled ??= RE2JS.compile(this.#re2);
     return this.#compiled.test(text);
@@ -34,14 +34,14 @@ export class Pattern {
 
 const patterns = new PatternCache(checkPattern);
 
-/** Checks a pattern without compiling it. Throws a `PatternFault`. */
+/** Validates a pattern without compiling it. Throws a `PatternFault` if it is not valid. */
 export function readPattern(source: string): Pattern {
   return patterns.get(source);
 }
 
 function checkPattern(source: string): Pattern {
   if (source.length > PATTERN_MAX) {
-    throw new PatternFault(`must have at most ${PATTERN_MAX} characters`);
+    throw new PatternFault(`The regular expression can have at most ${PATTERN_MAX} characters.`);
   }
   const { re2, postgres, tree } = new Translation(source).run();
   return new Pattern({ source, re2, postgres, cost: assertAffordable(tree) });
@@ -81,11 +81,11 @@ const CONTROLS = new Map([
 const NEWLINE = CharacterSet.of(['\n', '\n']);
 
 const AT_WORD = `[A-Za-z0-9_]`;
-/** Postgres has a word boundary of its own, of other words: those with letters of all alphabets. */
+/** The word boundary of Postgres counts letters of all alphabets; RE2 counts only ASCII. */
 const BOUNDARY = `(?:(?<=${AT_WORD})(?!${AT_WORD})|(?<!${AT_WORD})(?=${AT_WORD}))`;
 const NO_BOUNDARY = `(?:(?<=${AT_WORD})(?=${AT_WORD})|(?<!${AT_WORD})(?!${AT_WORD}))`;
 
-/** How a repetition is written, and how often at least and at most it repeats. */
+/** A quantifier: its text, and its minimum and maximum. */
 interface Times {
   times: string;
   min: number;
@@ -97,7 +97,7 @@ const SIGNS = {
   '?': { min: 0, max: 1 },
 } as const;
 
-/** Reads the syntax that both have and writes it for each; whatever else there is, is refused by name. */
+/** Translates the syntax that both engines share, and rejects everything else with a specific message. */
 class Translation {
   readonly #input: string[];
   #at = 0;
@@ -125,7 +125,7 @@ class Translation {
           repeatable = false;
           break;
         case ')':
-          if (depth === 0) throw fault('has a ) without its (');
+          if (depth === 0) throw fault('has ) without (');
           this.#write(')');
           this.#tree.close();
           depth -= 1;
@@ -174,7 +174,7 @@ class Translation {
           repeatable = true;
       }
     }
-    if (depth > 0) throw fault('has a ( without its )');
+    if (depth > 0) throw fault('has ( without )');
     return { re2: this.#re2, postgres: this.#postgres, tree: this.#tree.whole() };
   }
 
@@ -201,7 +201,7 @@ class Translation {
     this.#tree.add({ is: 'characters', set });
   }
 
-  /** Where the text begins or ends. */
+  /** The start or end of the text. */
   #edge(sign: '^' | '$'): void {
     this.#write(sign);
     this.#tree.add({ is: 'edge' });
@@ -217,7 +217,7 @@ class Translation {
     this.#class(CharacterSet.of([character, character]));
   }
 
-  /** What a group is called is of no use here, nor that it is remembered. */
+  /** All groups become non-capturing, because only whether the pattern matches counts. */
   #openGroup(): void {
     this.#write('(?:');
     this.#tree.open();
@@ -232,18 +232,18 @@ class Translation {
       ['?<=', 'look-behind'],
       ['?<!', 'look-behind'],
     ] as const) {
-      if (this.#sees(syntax)) throw fault(`must not use ${name}: (${syntax}`);
+      if (this.#sees(syntax)) throw fault(`uses ${name}, which is not supported: (${syntax}`);
     }
     const name = /^\?P?<[A-Za-z_]\w*>/.exec(this.#input.slice(this.#at).join(''))?.[0];
     if (name === undefined) {
-      throw fault('must not use flags within the pattern; (?i) may stand at its very beginning');
+      throw fault('uses flags; only (?i) at the very beginning is supported');
     }
     this.#at += name.length;
   }
 
-  /** Whether as few or as many as can be makes no difference to whether it matches. */
+  /** Lazy quantifiers become greedy, because that does not change whether the pattern matches. */
   #repeat({ times, min, max }: Times, repeatable: boolean): void {
-    if (!repeatable) throw fault(`has the quantifier ${times} with nothing to repeat before it`);
+    if (!repeatable) throw invalid(`quantifier ${times} has nothing to repeat`);
     this.#write(times);
     this.#tree.repeat(min, max);
     if (this.#sees('?')) this.#at += 1;
@@ -254,16 +254,17 @@ class Translation {
     if (found === null) return undefined;
     const [whole, low = '', comma, high = ''] = found;
     if (Number(low) > REPEAT_MAX || Number(high) > REPEAT_MAX) {
-      throw fault(`must not repeat anything more than ${REPEAT_MAX} times`);
+      throw fault(`repeats a part more than ${REPEAT_MAX} times`);
     }
-    if (high !== '' && Number(high) < Number(low)) throw fault(`has a repetition that ends before it begins`);
+    if (high !== '' && Number(high) < Number(low))
+      throw fault(`has a repetition that has a maximum below its minimum`);
     this.#at += whole.length;
     const min = Number(low);
     const times = `{${min}${comma ?? ''}${high === '' ? '' : Number(high)}}`;
     return { times, min, max: comma === undefined ? min : high === '' ? Infinity : Number(high) };
   }
 
-  /** @returns whether what it wrote can be repeated */
+  /** Returns whether a quantifier may follow. */
   #escape(): boolean {
     const next = this.#take();
     switch (next) {
@@ -285,16 +286,17 @@ class Translation {
     }
   }
 
-  /** The characters that an escape stands for, within brackets or outside. */
+  /** The characters of an escape, inside or outside of brackets. */
   #escaped(next: string | undefined): CharacterSet {
-    if (next === undefined) throw fault('ends in a backslash');
+    if (next === undefined) throw fault('ends with a backslash');
     const set = CLASSES.get(next);
     if (set !== undefined) return set;
     const control = CONTROLS.get(next);
     if (control !== undefined) return CharacterSet.of([control, control]);
     if (next === 'x' || next === 'u') return this.#codePoint(next);
-    if (next === 'p' || next === 'P') throw fault('must not use Unicode classes: \\p');
-    if (/[0-9]/.test(next)) throw fault(`must not use back-references or octal escapes: \\${next}`);
+    if (next === 'p' || next === 'P') throw fault('uses Unicode classes, which are not supported: \\p');
+    if (/[0-9]/.test(next))
+      throw fault(`uses back-references or octal escapes, which are not supported: \\${next}`);
     if (/[A-Za-z]/.test(next)) throw fault(`has an unknown escape: \\${next}`);
     return CharacterSet.of([next, next]);
   }
@@ -304,7 +306,7 @@ class Translation {
     const found = form.exec(this.#input.slice(this.#at).join(''));
     const code = Number.parseInt(found?.[1] ?? found?.[2] ?? '', 16);
     if (found === null || !(code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff))) {
-      throw fault(`has an escape that names no character: \\${kind}`);
+      throw fault(`has an escape that is not a character: \\${kind}`);
     }
     this.#at += found[0].length;
     const character = String.fromCodePoint(code);
@@ -317,7 +319,7 @@ class Translation {
     let set = CharacterSet.of();
     for (let isFirst = true; ; isFirst = false) {
       const next = this.#take();
-      if (next === undefined) throw fault('has a [ without its ]');
+      if (next === undefined) throw fault('has [ without ]');
       if (next === ']' && !isFirst) break;
       const one = this.#bracketItem(next);
       const isRange = this.#sees('-') && this.#input[this.#at + 1] !== ']' && one.single !== undefined;
@@ -327,32 +329,34 @@ class Translation {
       }
       this.#at += 1;
       const end = this.#take();
-      if (end === undefined) throw fault('has a [ without its ]');
+      if (end === undefined) throw fault('has [ without ]');
       const last = this.#bracketItem(end).single;
       if (last === undefined || one.single === undefined || last < one.single) {
-        throw fault('has a range in brackets that does not go from one character to a later one');
+        throw fault('has a range in brackets that does not end with a later character');
       }
       set = set.with(new CharacterSet([[one.single, last]]));
     }
     if (this.#anyCase) set = set.inAnyCase();
     const wanted = negated ? set.complement() : set;
-    if (wanted.isEmpty) throw fault('has brackets that no character fits');
+    if (wanted.isEmpty) throw fault('has brackets that match no character');
     this.#oneOf(wanted);
   }
 
   #bracketItem(next: string): CharacterSet {
     if (next === '\\') return this.#escaped(this.#take());
     if (next !== '[') return CharacterSet.of([next, next]);
-    if (this.#sees('.') || this.#sees('=')) throw fault('must not use collating elements: [. or [=');
+    if (this.#sees('.') || this.#sees('='))
+      throw fault('uses collating elements, which are not supported: [. or [=');
     if (!this.#sees(':')) return CharacterSet.of(['[', '[']);
     const found = /^:(\^?)([a-z]+):\]/.exec(this.#input.slice(this.#at).join(''));
     const named = NAMED.get(found?.[2] ?? '');
     if (found === null || named === undefined) {
-      throw fault('has an unknown class of characters in brackets: [:');
+      throw fault('has an unknown character class in brackets: [:');
     }
     this.#at += found[0].length;
     return found[1] === '^' ? named.complement() : named;
   }
 }
 
-const fault = (what: string) => new PatternFault(`must be a regular expression: it ${what}`);
+const invalid = (reason: string) => new PatternFault(`Invalid regular expression: ${reason}.`);
+const fault = (what: string) => invalid(`it ${what}`);

@@ -5,20 +5,25 @@ import type { Leaf, Rule, Test } from '../language/rule.ts';
 import type { Sql, SqlValue } from '../fields/sql-fragment.ts';
 
 /**
- * A rule as SQL. There is no NOT in it, so a test of no value may as well be null as false.
+ * A rule as SQL. It contains no NOT, so a test of a missing value may be null instead of false.
  */
 export interface SqlCondition extends Sql {
-  /** Named queries that it refers to, in the order in which they do. */
+  /** Named queries (common table expressions) that it uses, in order. */
   named: readonly (Sql & { name: string })[];
-  /** Whether it speaks of `p`. */
+  /** Whether it uses `p`, the presence of the device. */
   readsPresence: boolean;
 }
 
-/** Levels of a tree beyond which Postgres takes ever longer to plan: there the tree is cut. */
+/** Postgres plans deeply nested expressions very slowly, so subtrees of this depth become named queries. */
 const LEVELS_MAX = 40;
 
-/** Subqueries beyond which none of them is joined. */
+/** With more subqueries than this, none of them may become a join. */
 const JOINS_MAX = 6;
+
+/** Anything that can be expressed as SQL on devices. */
+export interface SqlSource {
+  toSql(options: { now: number; tenant: string; prefix: string }): SqlCondition;
+}
 
 interface Part extends Sql {
   levels: number;
@@ -27,15 +32,15 @@ interface Part extends Sql {
 
 /**
  * @param now  in milliseconds
- * @param tenant  the condition that keeps named queries within the tenant's devices
- * @param prefix  of the names of those queries
+ * @param tenant  SQL that restricts named queries to the devices of the tenant
+ * @param prefix  the prefix of their names
  */
 export function toSql(
   rule: Rule,
   { now, tenant, prefix }: { now: number; tenant: string; prefix: string },
 ): SqlCondition {
   const named: (Sql & { name: string })[] = [];
-  // Named as soon as a part is deep enough: what is around it then sees a flat one.
+  // A part becomes a named query as soon as it is deep enough, which makes it flat for its parent.
   const cut = (part: Part): Part => {
     if (part.levels < LEVELS_MAX) return part;
     const name = `${prefix}${named.length}`;
@@ -99,8 +104,8 @@ function subqueriesIn(rule: Rule): number {
 }
 
 /**
- * @param isKeptApart  whether Postgres is kept from making a join of it, which serves a few and takes for ever with
- *   hundreds
+ * @param isKeptApart  keep Postgres from turning the subquery into a join; joins are fast for a few subqueries and
+ *   extremely slow for hundreds
  */
 function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Part {
   const asked = isMany(field) ? askMany(field, test) : askOne(field, test, now);
@@ -109,7 +114,7 @@ function leafPart({ field, test }: Leaf, now: number, isKeptApart: boolean): Par
   return { text, values, levels: 0, readsPresence };
 }
 
-/** What stands in the table of presence. */
+/** The parts of a device that are stored in its presence. */
 const IN_PRESENCE: readonly Dependency[] = ['status', 'lastSeenAt', 'metrics'];
 
 const UNFIT = (test: Test, field: Field) => new Error(`${test.is} is not asked of ${field.kind}`);
@@ -186,7 +191,7 @@ const isOpen = (bound: Bound) => 'at' in bound && bound.open === true;
 
 const isTrue = ({ text, values }: Sql): Sql => ({ text: `(${text}) is true`, values });
 
-/** Also of what is null. */
+/** True for null as well. */
 const isNotTrue = ({ text, values }: Sql): Sql => ({ text: `(${text}) is not true`, values });
 
 function like(expression: string, test: Test & { is: 'like' }): Sql {

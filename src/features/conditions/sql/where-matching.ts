@@ -2,13 +2,13 @@ import type { Caller } from '../../../platform/context.ts';
 import type { Query } from '../../../platform/db/pool.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { TenantScope } from '../../../platform/db/tenant-scope.ts';
-import type { Conditions } from '../conditions.ts';
 import type { SqlValue } from '../fields/sql-fragment.ts';
+import type { SqlSource } from './to-sql.ts';
 
-/** Narrows a query on `visibleDevices` to those that match. `now` in milliseconds. */
+/** Restricts a query on `visibleDevices` to matching devices. `now` is in milliseconds. */
 export function whereMatching<Row extends object>(
   query: Query<Row>,
-  conditions: Conditions,
+  conditions: SqlSource,
   {
     caller,
     now = Date.now(),
@@ -22,6 +22,6 @@ export function whereMatching<Row extends object>(
   return query.whereRaw(text, bindings(values));
 }
 
-/** Knex takes no list that must not be written to. */
+/** Knex does not accept readonly arrays. */
 const bindings = (values: readonly SqlValue[]) =>
   values.map((value) => (typeof value === 'object' ? [...value] : value));

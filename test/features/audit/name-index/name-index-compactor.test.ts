@@ -7,7 +7,7 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { type AuditBench, createAuditBench } from '../audit-support.ts';
 
-describe('sheets of names', () => {
+describe('the name index compactor', () => {
   let bench: AuditBench;
   let compactor: NameIndexCompactor;
   before(async () => {
@@ -18,7 +18,7 @@ describe('sheets of names', () => {
     await bench.close();
   });
 
-  it('pass over no name that is being noted while others are', async () => {
+  it('waits for concurrent insertions, so that it skips no name', async () => {
     await bench.add(1, { name: 'first ' });
     await bench.sealer.flush();
     const note = (name: string, meanwhile: () => Promise<void>) =>

@@ -132,7 +132,7 @@ describe('pages of the audit trail', function () {
     });
   }
 
-  it('are looked for by names of which each is on one sheet, or noted since', async () => {
+  it('are found by names, each of which is either compacted or new', async () => {
     const noted = await asOwner(
       app.database.ownerUrl,
       `select chain_id, resource_type, resource_name from audit_resources order by 1, 2, 3`,
@@ -150,7 +150,7 @@ describe('pages of the audit trail', function () {
     expect(onSheets.length).to.be.within(1, noted.length - 1);
   });
 
-  it('are found far down as well, where they are walked to', async () => {
+  it('are found on late pages as well, by scanning', async () => {
     const { token, sees } = callers[1]!;
     const expected = stored.filter(sees).map(({ id }) => id);
     const { body } = await app.call('GET', `/audit-logs/logs?limit=1&page=${expected.length}`, { token });
@@ -163,7 +163,7 @@ describe('pages of the audit trail', function () {
     ]);
   });
 
-  it('find who has the name now, whatever the entry says', async () => {
+  it('find a person by the current name, whatever the entry says', async () => {
     const { token } = callers[1]!;
     const [person] = await asOwner<{ actor_id: string; count: number }>(
       app.database.ownerUrl,
@@ -185,7 +185,7 @@ describe('the total of a list of the audit trail', function () {
   });
   after(async () => app.close());
 
-  it('is what there are at the least, where a filter leaves more than are counted', async () => {
+  it('is a lower bound if more entries match than are counted', async () => {
     const { orgId, partnerId } = await buildTenant(app);
     const { token } = await buildPerson(app, { scope: 'organization', orgId });
     // Past the sealer, which would take a minute.

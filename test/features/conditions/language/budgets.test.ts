@@ -127,7 +127,7 @@ describe('what a filter may hold', () => {
     expect(last(faultsOf(many(21, (n) => matches(`^web${n}$`))))).to.deep.equal([
       1,
       'conditions.conditions.20.value',
-      'must not be one more regular expression: a filter may have at most 20 of them',
+      'A filter can have at most 20 regular expressions.',
     ]);
   });
 
@@ -136,11 +136,11 @@ describe('what a filter may hold', () => {
     expect(faultsOf([sized(1), sized(2)])).to.deep.equal([]);
     const [found] = faultsOf([sized(1), sized(2), sized(3)]);
     expect(found?.path).to.equal('conditions.conditions.2.value');
-    expect(found?.message).to.include('at most 2000 characters together');
+    expect(found?.message).to.include('at most 2000 characters in total');
 
     const long = (n: number) => matches(`${n}`.padEnd(250, 'x'));
     expect(faultsOf(many(7, long))).to.deep.equal([]);
-    expect(faultsOf(many(9, long))[0]?.message).to.include('at most 2000 characters together');
+    expect(faultsOf(many(9, long))[0]?.message).to.include('at most 2000 characters in total');
 
     const dense = (n: number) => matches(`(a?){120}${n}`);
     expect(faultsOf([dense(1), dense(2)])).to.deep.equal([]);
@@ -159,7 +159,7 @@ describe('what a filter may hold', () => {
       expect(last(faultsOf(many(101, () => one)))).to.deep.equal([
         1,
         'conditions.conditions.100.value',
-        'must not be one more condition on tags, groups, software or custom lists: a filter may have at most 100 of them',
+        'A filter can have at most 100 conditions on tags, groups, software and custom lists.',
       ]);
     }
   });

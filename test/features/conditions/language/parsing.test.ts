@@ -14,7 +14,7 @@ const KINDS: CustomKinds = new Map([
   ['words', 'list'],
 ]);
 
-describe('conditions that are not right', () => {
+describe('invalid conditions', () => {
   const faultsOf = (value: unknown, root?: string) => {
     const parsed = parseConditions(value, { customKinds: KINDS, ...(root === undefined ? {} : { root }) });
     return parsed.ok ? [] : parsed.faults.map(({ path, message }) => [path, message]);
@@ -22,7 +22,7 @@ describe('conditions that are not right', () => {
   const all = (...conditions: unknown[]) => ({ operator: 'AND', conditions });
   const faultOf = (condition: unknown) => faultsOf(all(condition))[0];
 
-  it('are told all at once, each with its path', () => {
+  it('are reported with all faults and their paths', () => {
     const faults = faultsOf(
       all(
         { field: 'hostnam', operator: 'equals', value: 'x' },
@@ -58,7 +58,7 @@ describe('conditions that are not right', () => {
     expect(faults[0]?.[1]).to.match(/^Unknown field "hostnam"/);
   });
 
-  it('name an unknown field first, whatever it is called', () => {
+  it('are reported with an unknown field first', () => {
     for (const field of [
       'Hostname',
       'hostname ',
@@ -136,7 +136,7 @@ describe('conditions that are not right', () => {
     });
   }
 
-  it('are found of a whole that is none', () => {
+  it('are found if the whole is not a group', () => {
     for (const whole of [
       null,
       5,
@@ -159,15 +159,15 @@ describe('conditions that are not right', () => {
     ).to.deep.equal([['conditions.__proto__', 'is not known here']]);
   });
 
-  it('are listed up to a hundred, with the number of the others', () => {
+  it('are listed up to a hundred faults, with the number of the others', () => {
     const faults = faultsOf(
       all(...Array.from({ length: 5000 }, () => ({ field: 'x', operator: 'equals', value: '' }))),
     );
     expect(faults).to.have.length(101);
-    expect(faults.at(-1)).to.deep.equal(['conditions', 'has 4900 more faults, which are not listed']);
+    expect(faults.at(-1)).to.deep.equal(['conditions', 'has 4900 more faults that are not listed']);
   });
 
-  it('are found as deep as they lie, with a path that can be read', () => {
+  it('are found at any depth, with a readable path', () => {
     let value: unknown = { field: 'x', operator: 'equals', value: '' };
     for (let level = 0; level < 100_000; level++) {
       value = { operator: level % 2 === 0 ? 'AND' : 'OR', conditions: [value] };
