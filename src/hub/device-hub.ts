@@ -9,7 +9,7 @@ import type { DevicePatch } from './subscriptions/device-change.ts';
 /** The hub as features use it. */
 export interface DeviceHub {
   query: RunLiveQuery;
-  /** Events that nodes announce to each other. Each topic is declared by whoever owns the event. */
+  /** Events that nodes announce to each other. Each topic is declared by the part that owns the event. */
   readonly events: Pick<ClusterEvents, 'publish' | 'subscribe' | 'onPublished'>;
   /** Processes a heartbeat that came over HTTP. Throws `device_busy` or `unavailable`, after which the agent retries. */
   heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;

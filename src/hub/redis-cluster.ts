@@ -40,9 +40,9 @@ export async function joinCluster(parts: {
       isGone: (id) => bus.isGone(id),
       onUntold: () => bus.returnAgain(),
       onOutdated: parts.onSuperseded,
-      onReplaced: (holder, deviceId, epoch) => {
+      onReplaced: (owner, deviceId, epoch) => {
         // A node that misses this announces its own claim again when it returns, and learns of the newer one then.
-        void bus.send(holder, { kind: 'superseded', deviceId, epoch }).catch(() => false);
+        void bus.send(owner, { kind: 'superseded', deviceId, epoch }).catch(() => false);
       },
       log,
     });

@@ -9,7 +9,7 @@ export interface AddressLimits {
 
 /** More addresses than ever connect at once. Those without failures are dropped first. */
 const ADDRESSES_MAX = 20_000;
-/** A refused client is told to return after a random time from this range. */
+/** A refused client is asked to return after a random time from this range. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 4000;
 

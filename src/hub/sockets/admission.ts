@@ -22,7 +22,7 @@ const OWED_SECONDS_MAX = 1;
 const RETRY_MIN_MS = (OWED_SECONDS_MAX / REFUSAL_SHARE_MAX) * 1000;
 
 /**
- * Accepts agents at a rate that leaves the server time for its other work. A refused agent is told when to return: each
+ * Accepts agents at a rate that leaves the server time for its other work. A refused agent is given a time to return: each
  * gets a time after those that were refused before it, so that they do not all return together. Refusals are work as
  * well and count against the rate: in the first second of a reconnect storm they are most of the work, and people wait
  * behind them.
@@ -33,7 +33,7 @@ export class Admission {
   /** The cost of refusals that is not paid for yet. */
   #owed = 0;
   #countedAt: number;
-  /** The latest time at which a refused agent was told to return. */
+  /** The latest time at which a refused agent was asked to return. */
   #lastReturnAt: number;
 
   constructor(limits: AdmissionLimits, now = performance.now()) {

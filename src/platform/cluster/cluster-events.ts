@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** A kind of event that nodes announce to each other. Whoever owns the event declares its topic. */
+/** A kind of event that nodes announce to each other. The part that owns the event declares its topic. */
 export interface Topic<T extends object> {
   /** Unique among all topics and all other messages on the bus; also the name other versions of the server know. */
   readonly name: string;

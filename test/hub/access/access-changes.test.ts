@@ -18,7 +18,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/test-postgr
 /** Far beyond the time of a test: what ends earlier was not ended by the periodic look at all rights. */
 const NEVER_MS = 600_000;
 
-describe('rights that change on one server while people and agents are connected to another', () => {
+describe('rights that change on one server while clients are connected to another', () => {
   let database: TestDatabase;
   let here: TestApp;
   let there: TestApp;
@@ -146,7 +146,7 @@ describe('rights that change on one server while people and agents are connected
       await ended(...clients);
     });
 
-    it('and leave alone whom a change does not concern, or does not take anything from', async () => {
+    it('and keep connections that a change does not affect or only gives more', async () => {
       const person = await technician();
       const clients = [await watch(tenant.admin.token), await watch(person.token)];
       await send('PATCH', `/users/${tenant.technician.id}`, tenant.admin, { status: 'disabled' });
@@ -155,7 +155,7 @@ describe('rights that change on one server while people and agents are connected
     });
   });
 
-  it('cancels a running tail on the device when its owner loses their place', async () => {
+  it('cancels a running tail on the device when its user loses access to the site', async () => {
     const device = await buildDevice(here, tenant.orgId);
     const agent = await agentOf(device.token);
     const person = await buildPerson(here, { scope: 'partner', partnerId: tenant.partnerId });
@@ -172,7 +172,7 @@ describe('rights that change on one server while people and agents are connected
   });
 
   describe('of an organization', () => {
-    it('show its devices to nobody once it is deleted, and end what was asked of them', async () => {
+    it('hide its devices once it is deleted and end queries to them', async () => {
       const [kept, gone] = [
         await buildDevice(here, tenant.orgId),
         await buildOrganization(here, tenant.partnerId),
@@ -240,7 +240,7 @@ describe('rights that change on one server while people and agents are connected
       expect((await (await agentOf(device.token, here)).heartbeat()).ok).to.equal(true);
     });
 
-    it('are not acted on while their partner is pending or suspended, also by people of the system', async () => {
+    it('accept no actions while their partner is pending or suspended, not even from system users', async () => {
       const device = await buildDevice(here, tenant.orgId);
       const command = { type: 'agent.refresh-inventory', payload: {} };
       for (const status of ['pending', 'suspended']) {
@@ -266,7 +266,7 @@ describe('rights that change on one server while people and agents are connected
     });
   });
 
-  it('turn a decommissioned agent away on a server that has just let it in', async () => {
+  it('disconnect a decommissioned agent from a server that has just admitted it', async () => {
     const device = await buildDevice(here, tenant.orgId);
     const agent = await agentOf(device.token);
     agent.close();

@@ -56,7 +56,7 @@ describe('the rights of a dashboard connection', () => {
     access.close();
   });
 
-  it('let no work begin while a change is unaccounted for', async () => {
+  it('let no work begin before a change has been checked', async () => {
     const access = admit();
     all.changed([CHANGED]);
     const work = outcomeOf(access.current());
@@ -66,7 +66,7 @@ describe('the rights of a dashboard connection', () => {
     expect(lost).to.equal(1);
   });
 
-  it('are looked up once more where a change came while they were being looked up', async () => {
+  it('are looked up once more when a change came during a look-up', async () => {
     const access = admit();
     all.changed([CHANGED]);
     await turn();
@@ -79,7 +79,7 @@ describe('the rights of a dashboard connection', () => {
     expect(await work).to.equal('unauthenticated');
   });
 
-  it('are looked up before any work where announcements do not reach this server', async () => {
+  it('are looked up before any work while announcements do not reach this server', async () => {
     const access = admit();
     isInTouch = false;
     const work = outcomeOf(access.current());
@@ -89,7 +89,7 @@ describe('the rights of a dashboard connection', () => {
     access.close();
   });
 
-  it('refuse work where nobody can say what they are, and are found out again by themselves', async () => {
+  it('refuse work while they cannot be looked up, and recover by themselves', async () => {
     const access = admit();
     all.changed([CHANGED]);
     await turn();
@@ -107,7 +107,7 @@ describe('the rights of a dashboard connection', () => {
     access.close();
   });
 
-  it('of many are looked up a few at a time', async () => {
+  it('of many connections are looked up a few at a time', async () => {
     const many = Array.from({ length: 20 }, admit);
     all.changed([CHANGED]);
     await turn();
@@ -120,7 +120,7 @@ describe('the rights of a dashboard connection', () => {
     for (const access of many) access.close();
   });
 
-  it('concern nobody else', async () => {
+  it('do not affect other connections', async () => {
     const access = admit();
     all.changed([{ kind: 'session', id: ID, partnerId: null }]);
     await turn();

@@ -126,7 +126,7 @@ describe('an agent that does not read what it is sent', () => {
   };
   const LARGE = Number.MAX_SAFE_INTEGER;
 
-  it('is disconnected when too much lies here for it', async () => {
+  it('is disconnected when too much data waits for it', async () => {
     const { wire, unread, closed, close } = await stalled({
       stalledBytes: 100_000,
       patienceMs: LARGE,
@@ -171,7 +171,7 @@ describe('an agent that does not read what it is sent', () => {
     expect(stall.stalledMs(450, 2999, 500)).to.equal(150);
   });
 
-  it('is found by whoever looks after all, where others than this answer it', async () => {
+  it('is found by the regular check when Engine.IO itself sends the answers', async () => {
     const { client, wire, closed, close } = await stalled({
       stalledBytes: LARGE,
       patienceMs: LARGE,
@@ -190,7 +190,7 @@ describe('an agent that does not read what it is sent', () => {
   });
 });
 
-describe('the wire of an agent', () => {
+describe('the fast path of an agent socket', () => {
   const cases: Record<string, (string | Buffer)[]> = {
     'events with and without an id': [
       '42/agents,1["heartbeat",{"a":1}]',
@@ -223,7 +223,7 @@ describe('the wire of an agent', () => {
     'a long message': [`42/agents,1["heartbeat","${'ü'.repeat(70_000)}"]`],
   };
   for (const [name, packets] of Object.entries(cases)) {
-    it(`makes of ${name} what Socket.IO makes of it`, async () => {
+    it(`handles ${name} as Socket.IO does`, async () => {
       const [ours, theirs] = await Promise.all([transcript(wired, packets), transcript(stock, packets)]);
       // An answer to strange packets may come behind others: Socket.IO hands those on a tick later.
       const sorted = ({ heard, answers, closed }: typeof ours) => ({
@@ -235,7 +235,7 @@ describe('the wire of an agent', () => {
     });
   }
 
-  it('goes past Engine.IO, and past the reader of ws, in the versions that are installed', async () => {
+  it('bypasses Engine.IO and the receiver of ws in the installed versions', async () => {
     for (const [take, expected] of [
       [wired, 0],
       [stock, 20],
@@ -268,7 +268,7 @@ describe('the wire of an agent', () => {
     ]);
   });
 
-  it('lets any message stand for the pong that is due, as Engine.IO does, and hears it', async () => {
+  it('accepts any message instead of a pong, as Engine.IO does, and handles it', async () => {
     const { client, heard, answers, closed, close } = await connection(wired, 100);
     await eventually(async () => answers.includes('ping'), Boolean);
     client.send('42/agents,5["heartbeat","instead"]');
@@ -282,7 +282,7 @@ describe('the wire of an agent', () => {
 });
 
 describe('a text frame', () => {
-  it('is read by a websocket as the text it was made of, whatever its length', async () => {
+  it('is read by a websocket as the original text, for any length', async () => {
     const lengths = fc.constantFrom(0, 1, 124, 125, 126, 127, 65_534, 65_535, 65_536, 70_000);
     const texts = fc.tuple(lengths, fc.constantFrom('a', 'ü', '€', '😀')).map(([n, c]) => c + 'x'.repeat(n));
     const http = createServer();

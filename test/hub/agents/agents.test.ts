@@ -78,7 +78,7 @@ describe('agents on the hub', () => {
     second.close();
   });
 
-  it('lets the newest connection win, and tells the first', async () => {
+  it('lets the newest connection win and notifies the first', async () => {
     const first = await connectDevice(app, device.token);
     await first.heartbeat();
     const second = await connectDevice(app, device.token);
@@ -98,7 +98,7 @@ describe('agents on the hub', () => {
     second.close();
   });
 
-  it('turns away what it does not know, by name', async () => {
+  it('refuses unknown tokens and protocols with a code', async () => {
     expect(await refusal('nonsense')).to.equal('UNAUTHENTICATED');
     // The form and the checksum are right; nobody has it.
     expect(await refusal(newToken('agent'))).to.equal('UNAUTHENTICATED');
@@ -107,7 +107,7 @@ describe('agents on the hub', () => {
     expect(await refusal(device.token, { agentVersion: '' })).to.equal('UNAUTHENTICATED');
   });
 
-  it('ends the connection of a decommissioned device and does not take it back', async () => {
+  it('ends the connection of a decommissioned device and refuses it afterwards', async () => {
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();
     const answer = await app.call('DELETE', `/devices/${device.deviceId}`, { token: tenant.admin.token });
@@ -138,7 +138,7 @@ describe('agents on the hub', () => {
     (await connectDevice(app, again.token)).close();
   });
 
-  it('refuses each bad message by its ack and goes on with the next good one', async () => {
+  it('refuses each invalid message in its acknowledgement and accepts the next valid one', async () => {
     const agent = await connectDevice(app, device.token);
     const bad = [
       ['heartbeat', { at: 'yesterday', agentVersion: '1' }],
@@ -168,7 +168,7 @@ describe('agents on the hub', () => {
     agent.close();
   });
 
-  it('ends a connection that sends nothing but bad messages, quietly', async () => {
+  it('ends a connection that sends only invalid messages, without log entries for each', async () => {
     const agent = await connectDevice(app, device.token);
     for (let i = 0; i < 1000; i++) agent.socket.emit('heartbeat', { nonsense: i });
     await eventually(
@@ -179,7 +179,7 @@ describe('agents on the hub', () => {
     expect(app.log.filter(({ level }) => level === 'error')).to.deep.equal([]);
   });
 
-  it('ends a connection that sends 10 MB in one message, and nobody else notices', async () => {
+  it('ends a connection that sends 10 MB in one message, without effect on others', async () => {
     const bystanderDevice = await buildDevice(app, tenant.orgId);
     const bystander = await connectDevice(app, bystanderDevice.token);
     const agent = await connectDevice(app, device.token);
@@ -192,7 +192,7 @@ describe('agents on the hub', () => {
     bystander.close();
   });
 
-  it('ends a question at once, and says why, when the answer is 50 MB', async () => {
+  it('ends a query at once, with the reason, when its answer is 50 MB', async () => {
     const agent = await connectDevice(app, device.token);
     const asking = app.call('GET', `/devices/${device.deviceId}/eventlogs/live`, {
       token: tenant.admin.token,
@@ -207,7 +207,7 @@ describe('agents on the hub', () => {
     again.close();
   });
 
-  it('ends a connection on which nothing is ever acknowledged, before what waits for it is much', async () => {
+  it('ends a connection that acknowledges nothing, before much waits for it', async () => {
     const agent = await connectDevice(app, device.token, { receipt: () => undefined });
     let asked = 0;
     while (agent.socket.connected && asked < 400) {
@@ -244,7 +244,7 @@ describe('agents on the hub', () => {
     }
   });
 
-  it('never lets a late writer change what a newer connection has written', async () => {
+  it('ignores a late write of an older connection', async () => {
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();
     await eventually(read, ({ status }) => status === 'online');
@@ -273,7 +273,7 @@ describe('agents on the hub', () => {
     agent.close();
   });
 
-  it('sends agents away when it drains, spread over time, and takes no new ones', async () => {
+  it('disconnects agents when it drains, with spread reconnect times, and accepts no new ones', async () => {
     const draining = await createTestApp();
     const other = await buildTenant(draining);
     const [a, b] = [await buildDevice(draining, other.orgId), await buildDevice(draining, other.orgId)];
@@ -292,7 +292,7 @@ describe('agents on the hub', () => {
     await draining.close();
   });
 
-  it('shows devices that were connected when the server died as lost with it', async () => {
+  it('shows devices that were connected to a crashed server as lost', async () => {
     const first = await createTestApp();
     const other = await buildTenant(first);
     const lost = await buildDevice(first, other.orgId);

@@ -5,8 +5,8 @@ import { HUB_PATH } from '../../../src/protocol/index.ts';
 import { buildDevice, buildTenant } from '../../support/factories.ts';
 import { createTestApp } from '../../support/test-app.ts';
 
-describe('coming in', () => {
-  it('keeps one copy of a list that many say', () => {
+describe('the capabilities of agents', () => {
+  it('keep one copy of a list that many agents send', () => {
     const lists = new CapabilitySets();
     const first = lists.intern(['a', 'b']);
     expect(lists.intern(['a', 'b'])).to.equal(first);
@@ -17,7 +17,7 @@ describe('coming in', () => {
 });
 
 describe('a connection of an agent', () => {
-  it('is none for a person beside it', async () => {
+  it('cannot be used by a person in another namespace', async () => {
     const app = await createTestApp();
     const tenant = await buildTenant(app);
     const device = await buildDevice(app, tenant.orgId);

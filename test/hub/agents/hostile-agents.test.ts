@@ -14,7 +14,7 @@ interface Side {
   read(id: string): Promise<{ status: string; error: unknown; output: unknown; progress: unknown }>;
 }
 
-describe('an agent that sends what no agent should', () => {
+describe('an agent that sends invalid or excessive data', () => {
   let app: TestApp;
   let hostile: Awaited<ReturnType<typeof buildTenant>>;
   let honest: Awaited<ReturnType<typeof buildTenant>>;
@@ -57,7 +57,7 @@ describe('an agent that sends what no agent should', () => {
     };
   }
 
-  it('cannot stop the commands of another tenant with a receipt that the database does not store', async () => {
+  it('cannot stop the commands of another tenant with a receipt that the database refuses', async () => {
     const refusing = await side(hostile, { ok: false, error: { code: 'X', message: 'No\u0000\ud800.' } });
     const other = await side(honest);
     const refused = await refusing.order();
@@ -72,7 +72,7 @@ describe('an agent that sends what no agent should', () => {
     expect(failed.error).to.deep.equal({ code: 'X', message: 'No\ufffd\ufffd.' });
   });
 
-  it('stays connected when it acknowledges a command with something that is no receipt, and may still finish it', async () => {
+  it('stays connected after an invalid receipt and can still finish the command', async () => {
     for (const receipt of [[], { ok: 'yes' }, { ok: false }, { ok: false, error: 'X' }]) {
       const { agent, order, read } = await side(hostile, receipt);
       const id = await order();
@@ -84,7 +84,7 @@ describe('an agent that sends what no agent should', () => {
     }
   });
 
-  it('has its result kept with what the database cannot store replaced', async () => {
+  it('has its result stored with replacements for characters that the database refuses', async () => {
     const { agent, order, read } = await side(hostile);
     const first = await order();
     await agent.succeed(await agent.nextCommand(), { ...DONE, stdout: 'a\u0000b\udc00c' });
@@ -120,7 +120,7 @@ describe('an agent that sends what no agent should', () => {
     expect(await other.read(id)).to.deep.include({ status: 'succeeded', output: DONE });
   });
 
-  it('is refused what it sends beyond measure, and sent away if it goes on; others notice nothing of it', async () => {
+  it('has excess messages refused and is disconnected if it continues, without effect on others', async () => {
     const { agent } = await side(hostile);
     const other = await side(honest);
     const flood = (count: number) => Promise.all(Array.from({ length: count }, () => agent.heartbeat()));
@@ -139,7 +139,7 @@ describe('an agent that sends what no agent should', () => {
     expect(await other.agent.heartbeat()).to.include({ ok: true });
   });
 
-  it('may answer what it was asked as fast as it can', async () => {
+  it('may answer queries as fast as it can', async () => {
     const { agent, device } = await side(hostile);
     const answering = app.call('GET', `/system-tools/devices/${device.deviceId}/eventlogs`, {
       token: hostile.admin.token,
@@ -151,7 +151,7 @@ describe('an agent that sends what no agent should', () => {
     expect((await answering).status).to.equal(200);
   });
 
-  it('has heartbeats taken whose texts the database cannot store as they are', async () => {
+  it('has heartbeats accepted whose texts the database cannot store unchanged', async () => {
     const { agent, device } = await side(hostile);
     expect(await agent.heartbeat({ lastUser: 'x\u0000y', osBuild: '\ud800' })).to.include({ ok: true });
     const read = () => app.call('GET', `/devices/${device.deviceId}`, { token: hostile.admin.token });

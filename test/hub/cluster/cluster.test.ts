@@ -131,7 +131,7 @@ describe('a cluster of three hubs', () => {
     return agent;
   }
 
-  it('answers a question for any device at any node, with the rows as they are read', async () => {
+  it('answers a query to any device on any node, with the rows as they are read', async () => {
     const held = await Promise.all(nodes.map((node, i) => connect(node, `device-${i}`)));
     for (const asking of nodes) {
       for (const [i, agent] of held.entries()) {
@@ -157,7 +157,7 @@ describe('a cluster of three hubs', () => {
     }
   });
 
-  it('brings back whatever the device answers or is, as its own node would', async () => {
+  it('returns the same outcome as the owner of the device would', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const ask = () => nodes[1].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     const failing = ask();
@@ -183,7 +183,7 @@ describe('a cluster of three hubs', () => {
     expect(answer).to.deep.equal({ ok: false, reason: 'capability_missing' });
   });
 
-  it('brings an answer late that could not be sent, and never one without all of its rows', async () => {
+  it('retries an answer that could not be sent, and never sends one without all of its rows', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const { bus } = nodes[0];
     const send = bus.send.bind(bus);
@@ -210,14 +210,14 @@ describe('a cluster of three hubs', () => {
     expect(await incomplete).to.deep.equal({ ok: false, reason: 'unavailable' });
   });
 
-  it('says at once that nobody holds a device', async () => {
+  it('reports at once that no node owns a device', async () => {
     const startedAt = Date.now();
     const answer = await nodes[1].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     expect(answer).to.deep.equal({ ok: false, reason: 'offline' });
     expect(Date.now() - startedAt).to.be.below(500);
   });
 
-  it('carries a cancellation to the agent on another node, and drops what it still sends', async () => {
+  it('cancels a query on another node and drops what its agent still sends', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const client = new AbortController();
     const rows: unknown[] = [];
@@ -244,7 +244,7 @@ describe('a cluster of three hubs', () => {
     expect(rows).to.have.lengthOf(1);
   });
 
-  it('never asks on behalf of someone who has already gone', async () => {
+  it('sends no query whose caller has already cancelled it', async () => {
     const agent = await connect(nodes[0], 'device-1');
     for (const asking of [nodes[0], nodes[1]]) {
       // Gone before the question, and gone while the holder was looked up.
@@ -265,7 +265,7 @@ describe('a cluster of three hubs', () => {
     expect(agent.commands.length).to.equal(agent.cancelled.length);
   });
 
-  it('gives a question up at its deadline, on the agent too', async () => {
+  it('ends a query at its deadline, on the agent too', async () => {
     const agent = await connect(nodes[0], 'device-1');
     for (const asking of [nodes[0], nodes[1]]) {
       const startedAt = Date.now();
@@ -281,7 +281,7 @@ describe('a cluster of three hubs', () => {
     }
   });
 
-  it('does not let questions wait for a node that is gone, at either end', async () => {
+  it('lets no query wait for a lost node, at either end', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const other = await connect(nodes[1], 'device-2');
     const ask = (node: Node, deviceId: string) =>
@@ -308,7 +308,7 @@ describe('a cluster of three hubs', () => {
     expect(await untouched).to.deep.equal({ ok: true, output: { logs: [] } });
   });
 
-  it('ends the connection of a device that has moved wherever it is, and no node remembers its token', async () => {
+  it('ends the connection of a moved device on any node, and every node drops its token from the cache', async () => {
     const [moved, other] = [await connect(nodes[0], 'device-1'), await connect(nodes[1], 'device-2')];
     nodes[2].hub.devicesMoved(['device-1']);
     await eventually(
@@ -319,7 +319,7 @@ describe('a cluster of three hubs', () => {
     await connect(nodes[1], 'device-1');
   });
 
-  it('ends it also where the others cannot be told at that moment', async () => {
+  it('ends it also when the other nodes cannot be reached at that moment', async () => {
     const moved = await connect(nodes[0], 'device-1');
     const { bus } = nodes[2];
     bus.broadcast = () => Promise.reject(new Error('away'));
@@ -333,7 +333,7 @@ describe('a cluster of three hubs', () => {
     );
   });
 
-  it('lets the newest connection win across nodes: the first is told, and later questions go to the second', async () => {
+  it('lets the newest connection win across nodes: the first is notified, and later queries go to the second', async () => {
     const first = await connect(nodes[0], 'device-1');
     const asked = nodes[2].hub.query('device-1', { type: 'eventlogs.list', payload: {} });
     const before = await first.nextCommand();
@@ -369,7 +369,7 @@ describe('a cluster of three hubs', () => {
     expect((await directory.find('device-1'))?.nodeId).to.equal('east');
   });
 
-  it('follows a device that wanders from node to node, and forgets it when it goes', async () => {
+  it('follows a device from node to node, and releases it when it disconnects', async () => {
     for (let i = 0; i < 12; i++) await connect(nodes[i % 3]!, 'device-1');
     await eventually(
       () => nodes.map(({ hub }) => hub.connected),
@@ -384,7 +384,7 @@ describe('a cluster of three hubs', () => {
     expect(nodes.map(({ hub }) => hub.connected)).to.deep.equal([0, 0, 0]);
   });
 
-  it('leaves no claim behind for a connection that ended before its claim stood', async () => {
+  it('leaves no claim for a connection that ended before it was claimed', async () => {
     let open = () => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
     const claim = directory.claim.bind(directory);
@@ -405,7 +405,7 @@ describe('a cluster of three hubs', () => {
     expect(nodes[0].written.some(({ presence }) => presence.state === 'connected')).to.equal(false);
   });
 
-  it('shows a device as gone whose new connection ends before its claim stands or fails', async () => {
+  it('shows a device as gone whose new connection ends before its claim succeeds or fails', async () => {
     const [north, , west] = nodes;
     const shown = (deviceId: string) =>
       nodes
@@ -447,7 +447,7 @@ describe('a cluster of three hubs', () => {
     }
   });
 
-  it('takes a device in although the node that held it before cannot be told', async () => {
+  it('accepts a device although its previous owner cannot be notified', async () => {
     const [north, east] = nodes;
     await connect(north, 'device-1');
     const { send } = east.bus;
@@ -463,7 +463,7 @@ describe('a cluster of three hubs', () => {
     );
   });
 
-  it('lets the epochs decide when a claim and the word of another one cross', async () => {
+  it('lets the epochs decide when two claims cross', async () => {
     const claim = directory.claim.bind(directory);
     for (const older of [true, false]) {
       let open = () => {};
@@ -502,7 +502,33 @@ describe('a cluster of three hubs', () => {
     }
   });
 
-  it('refuses what comes over the bus in another form, and is not harmed by what nobody waits for', async () => {
+  const invalidAnswers = {
+    'an answer': (id: string): HubMessage => ({ kind: 'answer', id, output: { logs: 'none' } }),
+    rows: (id: string): HubMessage => ({ kind: 'rows', id, rows: [{ level: 'loud' }] }),
+  };
+  for (const [what, message] of Object.entries(invalidAnswers)) {
+    it(`ends a query when another node sends ${what} in an invalid format, and cancels it on the device`, async () => {
+      const agent = await connect(nodes[0], 'device-1');
+      const rogue = cluster.join('rogue');
+      const rows: unknown[] = [];
+      const answering = nodes[1].hub.query('device-1', {
+        type: what === 'rows' ? 'eventlogs.query' : 'eventlogs.list',
+        payload: what === 'rows' ? QUERY : {},
+        onRows: (some) => void rows.push(...some),
+      });
+      const { id } = await agent.nextCommand();
+      await rogue.send('east', message(id));
+      expect(await answering).to.deep.equal({ ok: false, reason: 'unavailable' });
+      expect(rows).to.deep.equal([]);
+      await eventually(
+        () => agent.cancelled,
+        (cancelled) => cancelled.includes(id),
+      );
+      await rogue.close();
+    });
+  }
+
+  it('refuses invalid messages on the bus and ignores answers that nobody waits for', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const rogue = cluster.join('rogue');
     const malformed: unknown[] = [

@@ -91,7 +91,7 @@ describe('three servers on one Redis', function () {
   const alive = async () =>
     [...(await redis.ask('ZRANGE', 'muster:nodes', '0', '-1')).matchAll(/north|east|west/g)].map(String);
 
-  it('answer for any device at any of them', async () => {
+  it('answer for any device on any server', async () => {
     const agent = await connect(north);
     for (const app of [north, east, west]) expect(await answered(app, agent)).to.equal(200);
     agent.close();
@@ -103,7 +103,7 @@ describe('three servers on one Redis', function () {
     expect(elsewhere.body.code).to.equal('DEVICE_OFFLINE');
   });
 
-  it('follow filters of devices at any of them, and show what was missed while one could not hear', async () => {
+  it('evaluate filters over devices of all servers, and show what one missed while it was disconnected', async () => {
     const headers = { token: tenant.admin.token };
     const hasTag = (tag: string) => ({
       operator: 'AND',
@@ -152,7 +152,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('send work to a device at another one, and cancel it there', async () => {
+  it('send commands to a device of another server and cancel them there', async () => {
     await asOwner(database.ownerUrl, `update devices set capabilities = '{agent.reboot}' where id = $1`, [
       device.deviceId,
     ]);
@@ -175,7 +175,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('tell of a job once, at whichever node one follows it, also after Redis was away', async () => {
+  it('show a change of a job once on every server, also after an outage of Redis', async () => {
     await asOwner(database.ownerUrl, `update devices set capabilities = '{agent.reboot}' where id = $1`, [
       device.deviceId,
     ]);
@@ -221,7 +221,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('show at each what happens at the others', async () => {
+  it('show on each server what happens on the others', async () => {
     const watcher = await watch(west);
     await watcher.subscribe();
     const agent = await connect(north);
@@ -250,7 +250,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('end the connection of a device that was decommissioned at another one', async () => {
+  it('end the connection of a device that was decommissioned on another server', async () => {
     const agent = await connect(east);
     await north.call('DELETE', `/devices/${device.deviceId}`, { token: tenant.admin.token });
     await eventually(
@@ -260,7 +260,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('show at each what is changed in a device’s record, and let it go on at each after a move', async () => {
+  it('show changes of a device record on each server, also after a move', async () => {
     const { token } = tenant.admin;
     const siteId = await buildSite(north, tenant.orgId);
     const agent = await connect(west);
@@ -288,7 +288,7 @@ describe('three servers on one Redis', function () {
     await connect(east);
   });
 
-  it('let the newest connection have the device', async () => {
+  it('give the device to the newest connection', async () => {
     const first = await connect(north);
     const second = await connect(east);
     await eventually(
@@ -304,7 +304,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('go on each by itself while Redis is away, and together when it is back', async () => {
+  it('work alone while Redis is unavailable, and together when it is back', async () => {
     const agent = await connect(north);
     await redis.kill();
     // Gone, with all that it had.
@@ -344,7 +344,7 @@ describe('three servers on one Redis', function () {
   });
   const buildDeviceBefore = async () => spare;
 
-  it('settle who has a device that moved while Redis was away, whoever tells first', async () => {
+  it('agree on the owner of a device that moved during an outage of Redis, in any order of announcements', async () => {
     const first = await connect(north);
     await redis.kill();
     await eventually(
@@ -368,7 +368,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('take nobody’s devices for lost when one starts that cannot ask who is there', async () => {
+  it('mark no devices as lost when a server starts that cannot see the live nodes', async () => {
     const agent = await connect(north);
     await eventually(
       () => readPresence(north),
@@ -381,7 +381,7 @@ describe('three servers on one Redis', function () {
     agent.close();
   });
 
-  it('find what a server left behind that went while nobody was there to see it', async () => {
+  it('find devices of a server that was lost while no other was running', async () => {
     const stray = await buildDevice(north, tenant.orgId);
     await asOwner(
       database.ownerUrl,
@@ -399,7 +399,7 @@ describe('three servers on one Redis', function () {
     await late.close();
   });
 
-  it('find a device that came while the network failed for a moment only', async () => {
+  it('find a device that connected during a short network failure', async () => {
     await proxy.cut();
     const agent = await connect(west);
     answerAll(agent);
@@ -411,7 +411,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('lose one to the network: the others go on, and it comes back', async () => {
+  it('continue when one of them is cut off, and include it again when it is back', async () => {
     const agent = await connect(north);
     const cutOff = await buildDevice(north, tenant.orgId);
     const far = await connectDevice(west, cutOff.token);
@@ -443,7 +443,7 @@ describe('three servers on one Redis', function () {
     device = asked;
   });
 
-  it('say of the devices of one that has gone that they are lost', async () => {
+  it('report the devices of a lost server as lost', async () => {
     const leaving = await start('south');
     const watcher = await watch(north);
     await watcher.subscribe();
@@ -467,7 +467,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('are harmed by nothing that is published on their channels', async () => {
+  it('survive anything that is published on their channels', async () => {
     const agent = await connect(north);
     for (const junk of [
       '{',
@@ -497,7 +497,7 @@ describe('three servers on one Redis', function () {
     expect(heard).to.deep.equal([]);
   });
 
-  it('do not share a name', async () => {
+  it('refuse to share a node id', async () => {
     const refused = await start('north').then(
       async (app) => app.close().then(() => 'started'),
       (error: Error) => error.message,

@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/test-postgr
 
 const SOON_MS = 15_000;
 
-describe('what a server could tell no other, because Redis was away', function () {
+describe('a change that could not be announced because Redis was unavailable', function () {
   this.timeout(60_000);
   let redis: TestRedis;
   let database: TestDatabase;
@@ -51,7 +51,7 @@ describe('what a server could tell no other, because Redis was away', function (
       SOON_MS,
     );
 
-  it('is shown to dashboards of the others when Redis is back, where a device has left meanwhile', async () => {
+  it('is shown on the dashboards of other servers when Redis is back, such as a device that has left', async () => {
     const agent = await connectDevice(south, device.token);
     await isShown('online');
     const watcher = await connectDashboard(north, tenant.admin.token);
@@ -77,7 +77,7 @@ describe('what a server could tell no other, because Redis was away', function (
     }
   });
 
-  it('is found in the ledger by the server that holds the device, where the one that took the command is gone', async () => {
+  it('is found in the ledger by the owner of the device, when the server that accepted the command is gone', async () => {
     const agent = await connectDevice(north, device.token, { capabilities: ['script.run'] });
     const frames: string[] = [];
     agent.socket.on('command', (frame: CommandFrame) => void frames.push(frame.id));

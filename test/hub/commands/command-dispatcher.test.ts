@@ -14,9 +14,9 @@ import { recordingLog } from '../../support/quiet-log.ts';
 
 type Claims = CommandClaim[];
 
-describe('the desk between the actors and the ledger', () => {
+describe('the command dispatcher', () => {
   let registry: ActorRegistry;
-  let desk: CommandDispatcher;
+  let dispatcher: CommandDispatcher;
   let taken: Claims[];
   let recorded: CommandEvent[][];
   let sent: string[];
@@ -58,7 +58,7 @@ describe('the desk between the actors and the ledger', () => {
       sweep: async () => [],
       jobs: async () => [],
     };
-    desk = new CommandDispatcher({
+    dispatcher = new CommandDispatcher({
       ledger,
       registry,
       changed: () => changed(),
@@ -66,7 +66,7 @@ describe('the desk between the actors and the ledger', () => {
       log: log.log,
     });
   });
-  afterEach(async () => desk.close());
+  afterEach(async () => dispatcher.close());
 
   function arrive(deviceId: string, state: DeviceActor['state'] = 'online'): void {
     registry.put({
@@ -95,13 +95,13 @@ describe('the desk between the actors and the ledger', () => {
     end: { status: 'succeeded', output: {} },
   });
 
-  it('asks for the work of many devices at once, and of those that are here only', async () => {
+  it('takes the commands of many devices in one call, and only of connected ones', async () => {
     for (let n = 0; n < 300; n++) arrive(`device ${n}`);
     arrive('leaving', 'draining');
     waiting.set('device 5', [work('device 5', 'first'), work('device 5', 'second')]);
-    for (let n = 0; n < 300; n++) desk.wake(`device ${n}`);
-    desk.wake('leaving');
-    desk.wake('elsewhere');
+    for (let n = 0; n < 300; n++) dispatcher.wake(`device ${n}`);
+    dispatcher.wake('leaving');
+    dispatcher.wake('elsewhere');
     await eventually(
       () => sent,
       (ids) => ids.length === 2,
@@ -112,9 +112,9 @@ describe('the desk between the actors and the ledger', () => {
     expect(sent).to.deep.equal(['first', 'second']);
   });
 
-  it('asks for the work of an agent that knows no lanes as such', async () => {
+  it('marks the claim of an agent that knows no lanes', async () => {
     arrive('old');
-    desk.wake('old');
+    dispatcher.wake('old');
     await eventually(
       () => taken,
       ({ length }) => length === 1,
@@ -129,23 +129,23 @@ describe('the desk between the actors and the ledger', () => {
       deviceId: 'one',
       progress: { phase: 'copying', percent },
     });
-    for (let percent = 1; percent <= 100; percent++) desk.record(report(percent));
-    desk.record(finished('busy'));
-    await desk.close();
+    for (let percent = 1; percent <= 100; percent++) dispatcher.record(report(percent));
+    dispatcher.record(finished('busy'));
+    await dispatcher.close();
     expect(recorded.flat()).to.deep.equal([report(1), report(100), finished('busy')]);
   });
 
-  it('asks again while the ledger is away', async () => {
+  it('retries while the ledger is unavailable', async () => {
     arrive('one');
     waiting.set('one', [work('one', 'late')]);
     failing.take = 1;
-    desk.wake('one');
+    dispatcher.wake('one');
     await eventually(
       () => sent,
       (ids) => ids.includes('late'),
     );
     expect(log.lines.map(({ event }) => event)).to.include('commands.not_taken');
-    desk.wake('one');
+    dispatcher.wake('one');
     await eventually(
       () => taken,
       ({ length }) => length === 2,
@@ -157,33 +157,33 @@ describe('the desk between the actors and the ledger', () => {
     ]);
   });
 
-  it('gives the receipt of a result when it is in the ledger, and not before', async () => {
+  it('acknowledges a result when it is in the ledger, and not before', async () => {
     const order: string[] = [];
     failing.record = 1;
-    desk.record(finished('a'), (isKept) => order.push(`a kept: ${isKept}`));
-    desk.record(finished('b'), (isKept) => order.push(`b kept: ${isKept}`));
+    dispatcher.record(finished('a'), (isKept) => order.push(`a kept: ${isKept}`));
+    dispatcher.record(finished('b'), (isKept) => order.push(`b kept: ${isKept}`));
     expect(order).to.deep.equal([]);
     await eventually(
       () => log.lines,
       (lines) => lines.some(({ event }) => event === 'commands.not_recorded'),
     );
     expect(order).to.deep.equal([]);
-    expect(desk.unwritten).to.equal(2);
+    expect(dispatcher.unwritten).to.equal(2);
     await eventually(
       () => order,
       (told) => told.length === 2,
     );
     expect(order).to.deep.equal(['a kept: true', 'b kept: true']);
     expect(recorded.flat().map(({ id }) => id)).to.deep.equal(['a', 'b']);
-    expect(desk.unwritten).to.equal(0);
+    expect(dispatcher.unwritten).to.equal(0);
   });
 
-  it('lets a command fail whose result the database refuses, and writes all others', async () => {
+  it('fails a command whose result the database refuses, and writes all other events', async () => {
     isUnstorable = (event) =>
       event.kind === 'finished' && event.id === 'bad' && event.end.status === 'succeeded';
     const kept: string[] = [];
     for (const id of ['a', 'b', 'bad', 'c']) {
-      desk.record(finished(id), (isKept) => kept.push(`${id}: ${isKept}`));
+      dispatcher.record(finished(id), (isKept) => kept.push(`${id}: ${isKept}`));
     }
     await eventually(
       () => kept,
@@ -193,71 +193,73 @@ describe('the desk between the actors and the ledger', () => {
     const bad = recorded.flat().find(({ id }) => id === 'bad');
     expect(bad).to.have.nested.property('end.status', 'failed');
     expect(bad).to.have.nested.property('end.error.code', 'RESULT_NOT_STORED');
-    expect([refused, desk.unwritten]).to.deep.equal([1, 0]);
+    expect([refused, dispatcher.unwritten]).to.deep.equal([1, 0]);
     expect(log.lines.find(({ event }) => event === 'commands.event_refused')).to.include({
       commandId: 'bad',
     });
   });
 
-  it('drops an event that the database refuses in any form, and goes on', async () => {
+  it('drops an event that the database refuses in any form, and continues', async () => {
     isUnstorable = ({ id }) => id === 'bad';
     const kept: string[] = [];
-    desk.record({ kind: 'accepted', id: 'bad', deviceId: 'one' });
-    desk.record(finished('bad'), (isKept) => kept.push(`bad: ${isKept}`));
-    desk.record(finished('good'), (isKept) => kept.push(`good: ${isKept}`));
+    dispatcher.record({ kind: 'accepted', id: 'bad', deviceId: 'one' });
+    dispatcher.record(finished('bad'), (isKept) => kept.push(`bad: ${isKept}`));
+    dispatcher.record(finished('good'), (isKept) => kept.push(`good: ${isKept}`));
     await eventually(
       () => kept,
       (told) => told.length === 2,
     );
     expect(kept).to.deep.equal(['good: true', 'bad: true']);
-    expect([refused, desk.unwritten]).to.deep.equal([3, 0]);
+    expect([refused, dispatcher.unwritten]).to.deep.equal([3, 0]);
   });
 
-  it('goes on writing when whoever is told of it throws', async () => {
+  it('continues to write when a callback throws', async () => {
     changed = () => {
       throw new Error('nobody takes changes');
     };
-    desk.record(finished('a'), () => {
+    dispatcher.record(finished('a'), () => {
       throw new Error('nobody takes receipts');
     });
     const kept: boolean[] = [];
-    desk.record(finished('b'), (isKept) => kept.push(isKept));
+    dispatcher.record(finished('b'), (isKept) => kept.push(isKept));
     await eventually(
       () => kept,
       (told) => told.length === 1,
     );
-    desk.record(finished('c'), (isKept) => kept.push(isKept));
+    dispatcher.record(finished('c'), (isKept) => kept.push(isKept));
     await eventually(
       () => kept,
       (told) => told.length === 2,
     );
-    expect([kept, desk.unwritten]).to.deep.equal([[true, true], 0]);
+    expect([kept, dispatcher.unwritten]).to.deep.equal([[true, true], 0]);
   });
 
-  it('brings the next work when one has ended', async () => {
+  it('takes the next command when one has ended', async () => {
     arrive('one');
     waiting.set('one', [work('one', 'next')]);
-    desk.record(finished('before'));
+    dispatcher.record(finished('before'));
     await eventually(
       () => sent,
       (ids) => ids.includes('next'),
     );
   });
 
-  it('refuses more than it can hold, which then comes again', async () => {
+  it('refuses events above its limit, so that agents send them again', async () => {
     failing.record = 1000;
     const refused: boolean[] = [];
-    for (let n = 0; n < 20_001; n++) desk.record(finished(`${n}`), (isKept) => void refused.push(isKept));
+    for (let n = 0; n < 20_001; n++) {
+      dispatcher.record(finished(`${n}`), (isKept) => void refused.push(isKept));
+    }
     expect(refused).to.deep.equal([false]);
     failing.record = 0;
   });
 
-  it('writes what waits when it closes, and tells whoever it could not write for', async () => {
+  it('writes the remaining events when it closes, and reports those that it could not write', async () => {
     const told: [string, boolean][] = [];
-    desk.record(finished('written'), (isKept) => told.push(['written', isKept]));
-    await desk.close();
+    dispatcher.record(finished('written'), (isKept) => told.push(['written', isKept]));
+    await dispatcher.close();
     expect(told).to.deep.equal([['written', true]]);
-    desk.record(finished('too late'), (isKept) => told.push(['too late', isKept]));
+    dispatcher.record(finished('too late'), (isKept) => told.push(['too late', isKept]));
     expect(told[1]).to.deep.equal(['too late', false]);
   });
 });

@@ -9,7 +9,7 @@ import { asOwner, createTestDatabase, type TestDatabase } from '../../support/te
 const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
 const DONE = { exitCode: 0, stdout: '', stderr: '', truncated: false };
 
-describe('a command, whatever fails', () => {
+describe('a command during faults', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let app: TestApp;
@@ -75,7 +75,7 @@ describe('a command, whatever fails', () => {
       [id],
     );
 
-  it('keeps its result on the device while the database is away, and has it when that is back', async () => {
+  it('keeps its result on the device while the database is unavailable, and has it afterwards', async () => {
     const agent = await connect();
     const id = await order();
     const frame = await agent.nextCommand();
@@ -97,7 +97,7 @@ describe('a command, whatever fails', () => {
     expect(await ends(id)).to.have.length(1);
   }).timeout(60_000);
 
-  it('goes on with the next server where one was lost: what has no receipt is sent again, what has waits for its result', async () => {
+  it('continues on another server when one is lost: without a receipt it is sent again, with one its result is awaited', async () => {
     const mute = await connect({
       receipt: (frame) => (frame.attempt === 1 && frame.id === second ? undefined : { ok: true }),
     });
@@ -122,7 +122,7 @@ describe('a command, whatever fails', () => {
     expect(agent.commands).to.deep.equal([]);
   });
 
-  it('is sent where the connection to the database was lost between the commit and its answer', async () => {
+  it('is sent although the connection to the database was lost between the commit and its answer', async () => {
     const agent = await connect();
     const marked = () =>
       asOwner<{ status: string }>(
@@ -152,7 +152,7 @@ describe('a command, whatever fails', () => {
     expect(await ends(id)).to.have.length(1);
   });
 
-  it('is taken by one connection only, however many of one device meet', async () => {
+  it('is taken by one connection only, however many connections a device has', async () => {
     const ids = [await order(), await order()];
     const many = await Promise.all(Array.from({ length: 6 }, () => connect().catch(() => undefined)));
     // The newest connection has the device; what an older one was sent without a receipt came to the newest again.

@@ -58,7 +58,7 @@ describe('the throttle of progress', () => {
     expect(percents()).to.deep.equal([1, 2, 3]);
   });
 
-  it('forgets a command of which nothing more is heard', () => {
+  it('drops a command without further reports', () => {
     report('a', 1);
     expect(clock.countTimers()).to.equal(1);
     clock.tick(1000);

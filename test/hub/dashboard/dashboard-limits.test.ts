@@ -66,7 +66,7 @@ describe('what a dashboard connection may do', () => {
     expect((await app.call('GET', '/devices', { token: key.body.key })).status).to.equal(429);
   });
 
-  it('is bounded for each person, over all of their connections, and free again with them', async () => {
+  it('is limited for each person over all connections, and released with them', async () => {
     const device = await buildDevice(app, tenant.orgId);
     const agent = await connectDevice(app, device.token);
     const [one, two] = [await connect(), await connect()];
@@ -94,7 +94,7 @@ describe('what a dashboard connection may do', () => {
     agent.close();
   });
 
-  it('refuses each message that cannot be read, with a short answer', async () => {
+  it('refuses each invalid message with a short answer', async () => {
     const client = await connect();
     const before = await refusedMessages();
     const bad: [string, unknown][] = [
@@ -123,7 +123,7 @@ describe('what a dashboard connection may do', () => {
     expect((await refusedMessages()) - before).to.equal(bad.length + 3);
   });
 
-  it('ends with a stream of messages that cannot be read', async () => {
+  it('ends after a stream of invalid messages', async () => {
     const client = await connect();
     for (let count = 0; count < 49; count += 1) client.socket.emit('devices:subscribe', 1);
     expect((await client.subscribe()).ok).to.equal(true);
@@ -134,7 +134,7 @@ describe('what a dashboard connection may do', () => {
     );
   });
 
-  it('is refused messages that come too fast, and ends where they go on', async () => {
+  it('has messages refused that come too fast, and ends if they continue', async () => {
     const client = await connect();
     const answers: string[] = [];
     for (let count = 0; count < 110; count += 1) {
@@ -156,7 +156,7 @@ describe('what a dashboard connection may do', () => {
 });
 
 describe('the limits of dashboards', () => {
-  it('let so many messages pass at once, and so many a second after that', () => {
+  it('allow a burst of messages, and then a fixed rate', () => {
     let now = 0;
     const budget = new MessageBudget(() => now);
     const passed = () => {
@@ -175,7 +175,7 @@ describe('the limits of dashboards', () => {
     expect(passed()).to.equal(100);
   });
 
-  it('count a place once, however often it is given back', () => {
+  it('count a release once, however often it is called', () => {
     const { addresses } = new DashboardQuotas({ connectionsPerAddress: 2 });
     const [first] = [addresses.acquire('a'), addresses.acquire('a')];
     expect(() => addresses.acquire('a')).to.throw('One address may have 2 connections at once.');

@@ -25,7 +25,7 @@ describe('dashboard feed', () => {
     tenant = await buildTenant(app);
   });
 
-  it('shows the present state, then what changes, numbered without a gap', async () => {
+  it('shows the current state, then changes, numbered without a gap', async () => {
     const device = await buildDevice(app, tenant.orgId);
     const client = await connectDashboard(app, tenant.admin.token);
     const snapshot = await client.subscribe();
@@ -56,7 +56,7 @@ describe('dashboard feed', () => {
     client.close();
   });
 
-  it('shows what is live although the database does not know it yet', async () => {
+  it('shows live state that is not in the database yet', async () => {
     const device = await buildDevice(app, tenant.orgId);
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();
@@ -67,7 +67,7 @@ describe('dashboard feed', () => {
     client.close();
   });
 
-  it('puts many changes into few frames, the latest state winning', async () => {
+  it('combines many changes into few frames with the latest state', async () => {
     const device = await buildDevice(app, tenant.orgId);
     const agent = await connectDevice(app, device.token);
     const client = await connectDashboard(app, tenant.admin.token);
@@ -103,7 +103,7 @@ describe('dashboard feed', () => {
     client.close();
   });
 
-  it('keeps within the scope of whoever watches, at first and for ever', async () => {
+  it('keeps within the scope of each subscriber, initially and later', async () => {
     const otherOrg = await buildOrganization(app, tenant.partnerId);
     const stranger = await buildTenant(app);
     const watchers = {
@@ -157,7 +157,7 @@ describe('dashboard feed', () => {
     client.close();
   });
 
-  it('refuses what it cannot read, and whoever is not signed in', async () => {
+  it('refuses invalid messages, and clients that are not signed in', async () => {
     const client = await connectDashboard(app, tenant.admin.token);
     expect((await client.send('devices:subscribe', { orgId: 'x' })).error.code).to.equal('VALIDATION_FAILED');
     expect((await client.send('devices:subscribe', { nonsense: 1 })).error.code).to.equal(
@@ -173,7 +173,7 @@ describe('dashboard feed', () => {
     }
   });
 
-  it('cuts off a person whose session or rights have changed', async () => {
+  it('disconnects a person whose session or rights have changed', async () => {
     const clients = [
       await connectDashboard(app, tenant.admin.token),
       await connectDashboard(app, tenant.technician.token),

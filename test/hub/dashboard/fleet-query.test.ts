@@ -65,7 +65,7 @@ describe('a live query to many devices', () => {
   const rowsOf = ({ deviceId }: EnrolledDevice) =>
     rows.filter((message) => message.deviceId === deviceId).flatMap((message) => message.rows);
 
-  it('streams what each has, and tells how each ended', async () => {
+  it('streams the rows of each device and reports how each ended', async () => {
     const full = await connected();
     const empty = await connected();
     const failing = await connected();
@@ -109,7 +109,7 @@ describe('a live query to many devices', () => {
     expect(rowsOf(full.device).map(({ recordId }) => recordId)).to.deep.equal([3, 2, 1]);
   });
 
-  it('asks the devices that a saved filter finds, and tells where there are none or too many', async () => {
+  it('queries the devices that a saved filter matches, and reports when there are none or too many', async () => {
     const found = await connected();
     const other = await connected();
     await asOwner(app.database.ownerUrl, `update devices set tags = '{till}' where id = any($1)`, [
@@ -155,7 +155,7 @@ describe('a live query to many devices', () => {
     await asOwner(app.database.ownerUrl, `delete from devices where tags = '{many}'`);
   });
 
-  it('keeps what came before a device went away, or sent more than was asked for', async () => {
+  it('keeps rows that came before a device disconnected or exceeded the limit', async () => {
     const leaving = await connected();
     const flooding = await connected();
     const { queryId } = await watcher.send('eventlogs:query', {
@@ -223,7 +223,7 @@ describe('a live query to many devices', () => {
     );
   });
 
-  it('asks so many at a time, however many there are', async () => {
+  it('queries a limited number of devices at a time', async () => {
     const fleet = await Promise.all(Array.from({ length: 80 }, () => connected()));
     const { queryId } = await watcher.send('eventlogs:query', {
       deviceIds: fleet.map(({ device }) => device.deviceId),
@@ -245,7 +245,7 @@ describe('a live query to many devices', () => {
     expect((await ended(queryId)).every(({ outcome }) => outcome === 'no_match')).to.equal(true);
   });
 
-  it('waits with further devices for a client that does not read, and goes on when it does', async () => {
+  it('pauses for a client that does not read, and continues when it does', async () => {
     const fleet = await Promise.all(Array.from({ length: 70 }, () => connected()));
     const wide = { ...entry(1), message: 'x'.repeat(20_000) };
     for (const { agent } of fleet) {
@@ -279,7 +279,7 @@ describe('a live query to many devices', () => {
     ).to.have.length(70);
   });
 
-  it('is refused where it is not right, and of organizations that nobody acts in', async () => {
+  it('is refused when it is invalid, or for organizations that accept no actions', async () => {
     for (const message of [
       {},
       { deviceIds: [], name: 'System' },

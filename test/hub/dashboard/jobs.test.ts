@@ -68,7 +68,7 @@ describe('jobs on the dashboard', () => {
   const progress = (id: string, seq: number, percent: number) =>
     agent.send('command:progress', { id, seq, phase: 'downloading', percent });
 
-  it('are told from the order to the end, with how far they are', async () => {
+  it('are shown from creation to end, with their progress', async () => {
     const watcher = await follower();
     expect(await watcher.follow()).to.deep.equal({ ok: true, jobs: [] });
     const id = await order();
@@ -97,7 +97,7 @@ describe('jobs on the dashboard', () => {
     expect(watcher.updates.at(-1)).to.include({ phase: 'succeeded' });
   });
 
-  it('are there at once for who comes later, and a job that is over when it is named', async () => {
+  it('are included for a later subscriber, and finished ones when they are named', async () => {
     const id = await order();
     const watcher = await follower();
     expect((await watcher.follow()).jobs.map((job) => [job.id, job.state])).to.deep.equal([[id, 'queued']]);
@@ -110,7 +110,7 @@ describe('jobs on the dashboard', () => {
     expect((await watcher.follow({ jobId: id })).jobs.map(({ state }) => state)).to.deep.equal(['cancelled']);
   });
 
-  it('show what a script prints to who follows that job, and only what its own device says', async () => {
+  it('show the output of a script to subscribers of that job, and only from its own device', async () => {
     const other = await buildDevice(app, tenant.orgId);
     const stranger = await connectDevice(app, other.token);
     agent = await connectDevice(app, device.token);
@@ -137,7 +137,7 @@ describe('jobs on the dashboard', () => {
     stranger.close();
   });
 
-  it('are told four times a second at most, the latest state winning', async () => {
+  it('are sent at most four times a second, in their latest state', async () => {
     agent = await connectDevice(app, device.token);
     const watcher = await follower();
     await watcher.follow({ deviceId: device.deviceId });
@@ -162,7 +162,7 @@ describe('jobs on the dashboard', () => {
     );
   });
 
-  it('are told to nobody outside the tenant, and the refusal says which rule', async () => {
+  it('are sent to nobody outside the tenant, and a refusal names the rule', async () => {
     const stranger = await buildTenant(app);
     const watcher = await follower(stranger.admin.token);
     await watcher.follow();
@@ -183,7 +183,7 @@ describe('jobs on the dashboard', () => {
     expect(watcher.updates).to.deep.equal([]);
   });
 
-  it('of the organizations of a person, and of no other one of the provider', async () => {
+  it("are those of the person's organizations, and of no other one of the provider", async () => {
     const otherOrg = await buildOrganization(app, tenant.partnerId);
     const person = await buildPerson(app, { scope: 'organization', orgId: otherOrg });
     const watcher = await follower(person.token);
@@ -198,7 +198,7 @@ describe('jobs on the dashboard', () => {
     expect(watcher.updates).to.deep.equal([]);
   });
 
-  it('stop when they are not followed any more', async () => {
+  it('stop after the subscription has ended', async () => {
     const watcher = await follower();
     await watcher.follow();
     await watcher.follow({ orgId: tenant.orgId });

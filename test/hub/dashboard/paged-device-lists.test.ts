@@ -17,7 +17,7 @@ import { asOwner } from '../../support/test-postgres.ts';
 
 const PAGE = 1000;
 
-describe('a list of more devices than one answer brings', () => {
+describe('a list with more devices than one answer contains', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let client: DashboardClient;
@@ -56,7 +56,7 @@ describe('a list of more devices than one answer brings', () => {
       conditions: { operator: 'AND', conditions: [{ field: 'osType', operator: 'equals', value: 'linux' }] },
     },
   })) {
-    it(`${what} is sent in parts: the answer, then frames, the last of which says so`, async () => {
+    it(`${what} is sent in parts: the answer, then frames, the last of which is marked`, async () => {
       const { snapshot, shown, take } = await followed(filter);
       expect([snapshot.devices.length, snapshot.complete]).to.deep.equal([PAGE, false]);
       expect(snapshot.counts.total).to.equal(PAGE);
@@ -68,7 +68,7 @@ describe('a list of more devices than one answer brings', () => {
     });
   }
 
-  it('holds what comes, changes and goes while the parts are sent', async () => {
+  it('includes devices that enter, change and leave while the parts are sent', async () => {
     const [online, gone] = [await buildDevice(app, tenant.orgId), await buildDevice(app, tenant.orgId)];
     const { shown, take } = await followed({});
     const [agent] = await Promise.all([
@@ -89,7 +89,7 @@ describe('a list of more devices than one answer brings', () => {
     agent.close();
   });
 
-  it('of few devices is answered in full, and says so', async () => {
+  it('of few devices is complete in the answer and marked as such', async () => {
     const few = await buildTenant(app);
     await buildDevice(app, few.orgId);
     client.close();
@@ -111,7 +111,7 @@ function pagesOf(truth: ReadonlyMap<string, DeviceSummary>, feed: DashboardFeed,
   };
 }
 
-describe('a list that is read in parts, whatever crosses on the way', function () {
+describe('a list that is read in parts, with concurrent changes', function () {
   this.timeout(60_000);
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
@@ -121,7 +121,7 @@ describe('a list that is read in parts, whatever crosses on the way', function (
   });
   afterEach(() => clock.restore());
 
-  it('is in the end what is so, with its counts and no gap, also for a client that reads slowly', async () => {
+  it('finally shows the current state with correct counts and no gap, also to a slow client', async () => {
     const ids = Array.from({ length: 12 }, newId);
     const id = fc.constantFrom(...ids);
     const event = fc.record({

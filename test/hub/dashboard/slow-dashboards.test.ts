@@ -74,7 +74,7 @@ describe('a subscriber that reads slowly', () => {
     }
   };
 
-  it('gets in one frame what came while it did not read, the latest of each device', async () => {
+  it('gets in one frame what changed while it did not read, the latest state of each device', async () => {
     open(summary('d0'), summary('d1'));
     for (let at = 1; at <= 50; at++) changeAll(2, `at ${at}`);
     expect(client.frames).to.equal(1);
@@ -87,7 +87,7 @@ describe('a subscriber that reads slowly', () => {
     expect(client.faults).to.deep.equal([]);
   });
 
-  it('gets many devices in several frames, each when it has taken the one before', async () => {
+  it('gets many devices in several frames, each after it has taken the previous one', async () => {
     open(...many(250));
     changeAll(250, 'later');
     expect(client.frames).to.equal(1);
@@ -97,7 +97,7 @@ describe('a subscriber that reads slowly', () => {
     expect(client.faults).to.deep.equal([]);
   });
 
-  it('is shown everything anew when it was too far behind to keep what it missed', async () => {
+  it('is shown everything again when it was too far behind', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
     flow.stalledMs = 10_000;
@@ -123,7 +123,7 @@ describe('a subscriber that reads slowly', () => {
     expect(client.devices.get('d1499')?.lastSeenAt).to.equal('fifth');
   });
 
-  it('comes to the end of a long list although it reads slowly and everything changes all the time', async () => {
+  it('receives a long list completely although it reads slowly and everything keeps changing', async () => {
     flow = new TestFlow();
     flow.stalledMs = 10_000;
     client = new FeedClient();
@@ -162,7 +162,7 @@ describe('a subscriber that reads slowly', () => {
     expect(passes, 'what was not kept is read again, once').to.equal(2);
   });
 
-  it('is cut off when it cannot be shown everything anew', async () => {
+  it('is disconnected when the list cannot be read again', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
     flow.stalledMs = 10_000;
@@ -218,7 +218,7 @@ describe('a dashboard that does not read', () => {
     return Number(/^muster_dashboards_cut_off_total (\d+)$/m.exec(String(body))?.[1]);
   };
 
-  it('is sent fewer frames, and what is so in the end', async () => {
+  it('is sent fewer frames, and finally the current state', async () => {
     const [reader, slow] = clients as [DashboardClient, DashboardClient];
     tcpOf(slow).pause();
     const last = await change(12);
@@ -234,7 +234,7 @@ describe('a dashboard that does not read', () => {
     expect(await cutOffs()).to.equal(0);
   });
 
-  it('that follows conditions and falls behind is shown what they find when it goes on', async () => {
+  it('is shown the current matches of its conditions when it continues after falling behind', async () => {
     const [, slow] = clients as [DashboardClient, DashboardClient];
     const ids = Array.from({ length: 1200 }, () => newId());
     await asOwner(
@@ -295,7 +295,7 @@ describe('a dashboard that does not read', () => {
     expect(client.counts?.total).to.equal(601);
   });
 
-  it('is cut off after a while, and counted; others go on', async () => {
+  it('is disconnected after a while and counted, without effect on others', async () => {
     const [reader, stuck] = clients as [DashboardClient, DashboardClient];
     tcpOf(stuck).pause();
     const changing = change(24);

@@ -148,7 +148,7 @@ describe('a device actor', () => {
   });
   afterEach(() => clock.restore());
 
-  it('lets everything wait until it holds the claim, then does it in order under its epoch', () => {
+  it('delays messages until it has its claim, then handles them in order under its epoch', () => {
     const s = scene();
     s.ask('a');
     s.ask('b');
@@ -163,7 +163,7 @@ describe('a device actor', () => {
     expect(s.presence[0]?.presence).to.deep.equal({ state: 'connected', since: AT, reason: 'connected' });
   });
 
-  it('answers a heartbeat from memory, and passes on what it says', () => {
+  it('answers a heartbeat from memory and reports its content', () => {
     const s = scene();
     s.actor.claimed(1);
     clock.tick(4000);
@@ -179,7 +179,7 @@ describe('a device actor', () => {
     expect(last?.presence.since).to.equal(AT);
   });
 
-  it('tells of the machine only when that has changed', () => {
+  it('reports facts about the machine only when they have changed', () => {
     const s = scene();
     s.actor.claimed(1);
     heartbeat(s, { osVersion: 'Debian 12' });
@@ -188,7 +188,7 @@ describe('a device actor', () => {
     expect(s.facts.map(({ osVersion }) => osVersion)).to.deep.equal([undefined, 'Debian 12', 'Debian 13']);
   });
 
-  it('goes offline when its link stays closed for the grace, since then and for that reason', () => {
+  it('goes offline when its link stays closed for the grace period, with time and reason', () => {
     const s = scene();
     s.actor.claimed(3);
     s.ask('a');
@@ -213,7 +213,7 @@ describe('a device actor', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('leaves no timer and says nothing of presence when another one takes over within the grace', () => {
+  it('leaves no timer and reports no presence when another actor takes over within the grace period', () => {
     const s = scene();
     s.actor.claimed(3);
     s.actor.linkClosed();
@@ -223,7 +223,7 @@ describe('a device actor', () => {
     expect(s.closed).to.deep.equal([]);
   });
 
-  it('waits for its claim when its link closes before that, and shows the device as gone after the grace', () => {
+  it('waits for its claim when its link closes earlier, and shows the device as gone after the grace period', () => {
     const s = scene({ earlierEpoch: 2 });
     s.ask('a');
     s.actor.linkClosed();
@@ -239,7 +239,7 @@ describe('a device actor', () => {
     });
   });
 
-  it('shows the device as gone when its claim fails, where an earlier connection has said that it is there', () => {
+  it('shows the device as gone when its claim fails and an earlier connection had reported it as connected', () => {
     const s = scene({ earlierEpoch: 2 });
     s.actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
     expect(s.presence.map(({ epoch, presence }) => [epoch, presence.state])).to.deep.equal([
@@ -250,7 +250,7 @@ describe('a device actor', () => {
     expect(first.presence).to.deep.equal([]);
   });
 
-  it('shows the device as gone under a claim that comes when the actor has ended, unless another took over', () => {
+  it('shows the device as gone under a claim that comes after the actor ended, unless another took over', () => {
     const s = scene();
     s.actor.stop({ afterMs: 1000, reason: 'draining' }, 'socket_closed');
     s.actor.claimed(3);
@@ -271,7 +271,7 @@ describe('a device actor', () => {
     }
   });
 
-  it('tells the agent when to come back, and why, if its link is open', () => {
+  it('sends the agent a reconnect time and reason if its link is open', () => {
     const s = scene();
     s.actor.claimed(3);
     s.actor.heartbeatMissed();
@@ -280,7 +280,7 @@ describe('a device actor', () => {
     expect(s.actor.post({ kind: 'rows', rows: { id: 'a', seq: 0, rows: [], done: false } })).to.equal(false);
   });
 
-  it('ignores an answer under another epoch', () => {
+  it('ignores a result under another epoch', () => {
     const s = scene();
     s.actor.claimed(3);
     s.ask('a');
@@ -290,7 +290,7 @@ describe('a device actor', () => {
     expect(s.settled.get('a')).to.have.lengthOf(1);
   });
 
-  it('takes a question back before its turn came, and stops one that runs', () => {
+  it('withdraws a waiting query and cancels a running one', () => {
     const s = scene();
     s.ask('waiting');
     s.actor.cancelQuery('waiting', { reason: 'cancelled' });
@@ -303,7 +303,7 @@ describe('a device actor', () => {
     expect([s.sent.map(({ id }) => id), s.cancelled]).to.deep.equal([['running'], ['running']]);
   });
 
-  it('has only so many questions open, and refuses what the agent cannot do', () => {
+  it('limits open queries and refuses what the agent does not support', () => {
     const s = scene({ capabilities: ['eventlogs.list'] });
     s.actor.claimed(1);
     s.ask('a');
@@ -318,7 +318,7 @@ describe('a device actor', () => {
   });
 
   for (const part of ['sendCommand', 'sendCancel', 'close'] as const) {
-    it(`ends, having answered every question once, when ${part} of its link throws`, () => {
+    it(`ends and settles every query once when ${part} of its link throws`, () => {
       const s = scene({ breaks: new Set([part]) });
       s.actor.claimed(1);
       for (const id of ['a', 'b']) s.ask(id);
@@ -333,7 +333,7 @@ describe('a device actor', () => {
     });
   }
 
-  it('answers every question exactly once, whatever comes in whatever order', () => {
+  it('settles every query exactly once, for messages in any order', () => {
     const id = fc.nat(11).map(String);
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constant('ask' as const) }) },

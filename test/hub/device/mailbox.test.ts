@@ -8,7 +8,7 @@ async function empty(mailbox: { depth: number }): Promise<void> {
 }
 
 describe('the mailbox', () => {
-  it('gives each message its turn at once, in order, one at a time', () => {
+  it('handles messages at once, in order, one at a time', () => {
     const turns: string[] = [];
     const mailbox = new Mailbox<string>((message) => {
       turns.push(`${message}+`);
@@ -20,7 +20,7 @@ describe('the mailbox', () => {
     expect(turns).to.deep.equal(['a+', 'a-', 'c+', 'c-', 'b+', 'b-']);
   });
 
-  it('lets urgent messages go first, and keeps the order within each kind', () => {
+  it('handles urgent messages first and keeps the order within each kind', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { maxLength: 60 }), (kinds) => {
         const turns: number[] = [];
@@ -39,7 +39,7 @@ describe('the mailbox', () => {
     );
   });
 
-  it('refuses what is over its capacity, and never an urgent message', () => {
+  it('refuses messages over its capacity, but never urgent ones', () => {
     const turns: string[] = [];
     const mailbox = new Mailbox<string>((message) => turns.push(message), 2);
     mailbox.hold();
@@ -52,7 +52,7 @@ describe('the mailbox', () => {
     expect(mailbox.post('d')).to.equal(true);
   });
 
-  it('gives a message that was withdrawn or drained no turn', () => {
+  it('does not handle a message that was withdrawn or drained', () => {
     const turns: string[] = [];
     const mailbox = new Mailbox<string>((message) => turns.push(message), 10);
     mailbox.hold();
@@ -64,7 +64,7 @@ describe('the mailbox', () => {
     expect([turns, mailbox.depth]).to.deep.equal([[], 0]);
   });
 
-  it('lets others have their turn between two long runs of one', async () => {
+  it('lets other mailboxes run between long runs of one', async () => {
     const turns: string[] = [];
     const mailboxes = ['x', 'y'].map((name) => new Mailbox<number>(() => turns.push(name), 1000));
     for (const mailbox of mailboxes) {
@@ -83,7 +83,7 @@ describe('the mailbox', () => {
     expect(longest).to.be.below(100);
   });
 
-  it('goes on with what waits behind a turn that throws', async () => {
+  it('continues with waiting messages after a handler that throws', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 100 }), fc.nat(), async (size, bad) => {
         const turns: number[] = [];
@@ -104,7 +104,7 @@ describe('the mailbox', () => {
     );
   });
 
-  it('handles each message once, whatever is posted, held, released or withdrawn in between', async () => {
+  it('handles each message once, with any sequence of post, hold, release and withdraw', async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('post' as const), again: fc.nat(3) }),
       fc.record({ do: fc.constant('urgent' as const), again: fc.nat(3) }),

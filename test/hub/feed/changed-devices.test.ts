@@ -80,7 +80,7 @@ describe('changed devices', () => {
     changes.changed([id]);
   };
 
-  it('are read in one query for all who watch, and not at all where nobody does', async () => {
+  it('are read in one query for all subscribers, and not at all without subscribers', async () => {
     change('a', { displayName: 'Till' });
     await clock.tickAsync(1000);
     expect(reads).to.deep.equal([]);
@@ -114,7 +114,7 @@ describe('changed devices', () => {
     expect(south.counts).to.deep.equal({ total: 1, byStatus: { offline: 1 } });
   });
 
-  it('are shown to nobody out of whose reach they are, and taken from those out of whose reach they move', async () => {
+  it("are shown only within a subscriber's scope, and removed when they move out of it", async () => {
     const of = (orgId: string) =>
       watch({}, { ...CALLER, scope: 'organization', orgAccess: 'listed', orgIds: [orgId], orgId });
     const [ours, theirs] = [of('org'), of('other')];
@@ -126,7 +126,7 @@ describe('changed devices', () => {
     expect([ours.devices.size, theirs.devices.size]).to.deep.equal([0, 1]);
   });
 
-  it('are asked for again where the database does not answer', async () => {
+  it('are read again when the database did not answer', async () => {
     const client = watch();
     failing = true;
     change('a', {});
@@ -138,7 +138,7 @@ describe('changed devices', () => {
     expect([...client.devices.keys()]).to.deep.equal(['a']);
   });
 
-  it('in any number are read a thousand at a time', async () => {
+  it('are read a thousand at a time', async () => {
     const client = watch();
     const ids = Array.from({ length: 2500 }, (_, i) => `d${i}`);
     for (const id of ids) database.set(id, stored(id));
@@ -178,7 +178,7 @@ describe('changed devices', () => {
         .map((step): Step => ({ ...base, ...step })),
     );
 
-  it('end as they are for everyone, whatever crosses on the way', async () => {
+  it('are finally shown correctly to everyone, after any concurrent changes', async () => {
     const run = async (steps: Step[], delays: number[]) => {
       reads = [];
       readTakesMs = () => delays[reads.length % delays.length] ?? 0;

@@ -5,7 +5,7 @@ import type { FeedEvent } from '../../../src/hub/feed/topics.ts';
 import type { DevicePatch } from '../../../src/hub/subscriptions/device-change.ts';
 import { presence } from '../../support/feed-client.ts';
 
-describe('what nodes tell each other for their dashboards', () => {
+describe('changes that nodes send each other for their dashboards', () => {
   let told: FeedEvent[];
   let shown: DevicePatch[];
   let feed: ClusterFeed;
@@ -19,7 +19,7 @@ describe('what nodes tell each other for their dashboards', () => {
   });
   const states = () => shown.map((patch) => patch.presence?.state);
 
-  it('carries the status that comes of a decision and the presence behind it, not the decision alone', () => {
+  it('contain the status that results from an explicit status and a later presence', () => {
     feed.changed('device', { status: 'offline' });
     feed.changed('device', { presence: presence('connected') }, 7);
     feed.close();
@@ -33,7 +33,7 @@ describe('what nodes tell each other for their dashboards', () => {
     ]);
   });
 
-  it('does not let the late word of an earlier claim undo a later one, whichever node says it', () => {
+  it('ignore late presence of an earlier claim, from any node', () => {
     feed.receive([
       { type: 'changed', deviceId: 'device', epoch: 8, patch: { presence: presence('connected') } },
     ]);
@@ -50,7 +50,7 @@ describe('what nodes tell each other for their dashboards', () => {
     expect(told).to.deep.equal([]);
   });
 
-  it('believes a node of an earlier release, which names no claim', () => {
+  it('accept presence without an epoch, from a node of an earlier release', () => {
     feed.receive([{ type: 'changed', deviceId: 'device', patch: { presence: presence('connected') } }]);
     expect(states()).to.deep.equal(['connected']);
   });

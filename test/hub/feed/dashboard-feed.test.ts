@@ -53,7 +53,7 @@ describe('the dashboard feed', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('hides a device that left while the first state was being read', () => {
+  it('hides a device that left while the initial state was being read', () => {
     subscription.left('a');
     open(summary('a'), summary('b'));
     clock.tick(FRAME_MS);
@@ -61,7 +61,7 @@ describe('the dashboard feed', () => {
     expect(client.counts?.total).to.equal(1);
   });
 
-  it('lets the later of two changes within a frame decide, be it a decision or a connection', () => {
+  it('lets the later of two changes within a frame win, whether it is a status or a connection', () => {
     open(summary('a', 'maintenance'), summary('b', 'online'), summary('c', 'online'));
     subscription.changed(new DeviceChange('a', { status: 'online' }));
     subscription.changed(new DeviceChange('a', { presence: presence('disconnected') }));
@@ -83,7 +83,7 @@ describe('the dashboard feed', () => {
     expect([client.frames, clock.countTimers()]).to.deep.equal([0, 0]);
   });
 
-  it('shows in the end what is so, with its counts and no gap, whatever happened in whatever order', () => {
+  it('finally shows the current state with correct counts and no gap, after events in any order', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd');
     const status = fc.constantFrom<DeviceStatus>('online', 'offline', 'maintenance', 'quarantined');
     const patch = fc.oneof(
@@ -148,7 +148,7 @@ describe('the dashboard feed', () => {
 });
 
 describe('the status after a change', () => {
-  it('follows presence only between online and offline, and otherwise what was decided', () => {
+  it('follows presence only between online and offline, and otherwise the explicit status', () => {
     const all: DeviceStatus[] = [
       'online',
       'offline',

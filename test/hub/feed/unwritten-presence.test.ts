@@ -6,7 +6,7 @@ import { buildDevice, buildTenant } from '../../support/factories.ts';
 import { connectDevice } from '../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
-describe('the first state of a device list', () => {
+describe('the initial state of a device list', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   before(async () => {
@@ -20,7 +20,7 @@ describe('the first state of a device list', () => {
       tx('device_presence').where({ device_id: deviceId }).pluck('state'),
     );
 
-  it('knows of connections that began and ended while nobody watched, before that is written', async () => {
+  it('includes connections that began and ended without subscribers, before they are written', async () => {
     const device = await buildDevice(app, tenant.orgId);
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();

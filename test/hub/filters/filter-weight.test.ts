@@ -15,7 +15,7 @@ const codeOf = (work: () => void): string => {
   }
 };
 
-describe('what live filters may follow at once', () => {
+describe('the weight of live filters', () => {
   it('is bounded for a person and for a node, where the same conditions count once', () => {
     const weight = new FilterWeight({ ofPerson: 10, ofNode: 15 });
     weight.reserve('a', 10, true);

@@ -38,7 +38,7 @@ describe('live filters at their limits', function () {
   };
   const named = all('hostname', 'notEquals', 'nobody');
 
-  it('are refused beyond the devices that the server keeps in memory, and taken where there is room again', async () => {
+  it('are refused above the limit of devices in memory, and accepted when there is room again', async () => {
     const orgs = [tenant.orgId, await buildOrganization(app, tenant.partnerId)];
     for (const orgId of [...orgs, ...orgs]) await buildDevice(app, orgId);
     const [one, other] = [await dashboard(), await dashboard()];
@@ -69,7 +69,7 @@ describe('live filters at their limits', function () {
     );
   });
 
-  it('end where an organization that comes to be seen is one too many', async () => {
+  it('end when a newly visible organization exceeds the limit', async () => {
     for (let n = 0; n < DEVICES_MAX; n++) await buildDevice(app, tenant.orgId);
     const watcher = await dashboard();
     const ended: { code: string }[] = [];
@@ -90,7 +90,7 @@ describe('live filters at their limits', function () {
     expect(ended[0]?.code).to.equal('UNAVAILABLE');
   });
 
-  it('see devices enter and leave by time alone, without a word of them', async () => {
+  it('see devices enter and leave by time alone, without a change of the device', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const timeOf = (minutesAgo: number) =>
       withSystem(app.server.database.pool, 'test', (tx) =>

@@ -122,7 +122,7 @@ const BACK_BEFORE_CONDITIONS_WERE_READ: [Stored[], PlainGroup[], Step[], number[
   [400],
 ];
 
-describe('live filters, whatever crosses on the way', function () {
+describe('live filters with concurrent changes', function () {
   this.timeout(120_000);
   let clock: sinon.SinonFakeTimers;
 
@@ -145,7 +145,7 @@ describe('live filters, whatever crosses on the way', function () {
   };
   const mayReach = ({ scope, orgIds }: Caller, orgId: string) => scope === 'system' || orgIds.includes(orgId);
 
-  it('show in the end what their conditions find, each device as it is', async () => {
+  it('finally show what their conditions match, each device in its current state', async () => {
     let shownAtAll = 0;
     let asked = 0;
     const run = async (drawn: Stored[], rules: PlainGroup[], steps: Step[], delays: number[]) => {

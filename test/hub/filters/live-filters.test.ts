@@ -77,7 +77,7 @@ describe('live filters', function () {
     return answer.body.id as string;
   };
 
-  it('show what matches now, then what comes to match and what no longer does', async () => {
+  it('show what matches now, then devices that begin or cease to match', async () => {
     const [a, b] = [await buildDevice(app, tenant.orgId), await buildDevice(app, tenant.orgId)];
     const online = await follow({ conditions: all(isOnline) });
     const offline = await follow({ conditions: all({ ...isOnline, operator: 'notEquals' }) });
@@ -107,7 +107,7 @@ describe('live filters', function () {
     for (const { client } of [online, offline, busy]) expect(client.faults).to.deep.equal([]);
   });
 
-  it('follow what people and agents change of a device: tags, names, custom fields, site, versions', async () => {
+  it('follow changes of a device by people and agents: tags, names, custom fields, site, versions', async () => {
     const { deviceId, token } = await buildDevice(app, tenant.orgId);
     const tagged = await follow({ conditions: all(hasTag('till')) });
     const named = await follow({
@@ -144,7 +144,7 @@ describe('live filters', function () {
     expect(windows.client.frames).to.equal(0);
   });
 
-  it('show devices of an organization that came after them, and never those of another provider', async () => {
+  it('show devices of an organization that is created later, and never those of another provider', async () => {
     const other = await buildTenant(app);
     const everything = { conditions: all({ field: 'hostname', operator: 'isNotNull' }) };
     const [ours, theirs, technician] = [
@@ -170,7 +170,7 @@ describe('live filters', function () {
     expect(refused.error.code).to.equal('FORBIDDEN');
   });
 
-  it('refuse what is wrong with them, each fault with its place', async () => {
+  it('refuse invalid conditions and name the place of each fault', async () => {
     const watcher = await dashboard();
     const ask = (message: object) => watcher.send('devices:subscribe', message);
     const filterId = await saveFilter(all(isOnline));
@@ -198,7 +198,7 @@ describe('live filters', function () {
     expect((await ask({ conditions: null })).error.code).to.equal('VALIDATION_FAILED');
   });
 
-  it('may be nested as deep as a message goes, and what is larger ends the connection and no more', async () => {
+  it('may be nested as deep as a message allows, and a larger message ends only its connection', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const nested = (levels: number, head = '{"operator":"AND","conditions":[') =>
       head.repeat(levels) + '{"field":"hostname","operator":"isNotNull"}' + ']}'.repeat(levels);
@@ -226,7 +226,7 @@ describe('live filters', function () {
     await (await follow({ conditions: all(isOnline) })).shows([]);
   });
 
-  it('go on with a saved filter that is changed, and end with one that is deleted', async () => {
+  it('continue with a changed saved filter, and end with a deleted one', async () => {
     const [a, b] = [
       await buildDevice(app, tenant.orgId, { hostname: 'ALPHA' }),
       await buildDevice(app, tenant.orgId, { hostname: 'BETA' }),
@@ -252,7 +252,7 @@ describe('live filters', function () {
     );
   });
 
-  it('go on as a custom field is defined, changed and deleted, or end where they do not fit it any more', async () => {
+  it('follow the definition of a custom field, or end when they no longer fit it', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const rack = (operator: string, value: unknown) => all({ field: 'custom.rack', operator, value });
     const elsewhere = await buildTenant(app);
@@ -293,7 +293,7 @@ describe('live filters', function () {
     expect([named.client.faults, foreign.client.frames]).to.deep.equal([[], 0]);
   });
 
-  it('read installed software only while somebody asks for it', async () => {
+  it('load installed software only while a filter reads it', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     await withSystem(app.server.database.pool, 'test', async (tx) => {
       await tx.raw(`insert into software_titles (org_id, name) values (?, 'Firefox')`, [tenant.orgId]);
@@ -316,7 +316,7 @@ describe('live filters', function () {
     await installed.shows([]);
   });
 
-  it('are given up with their connection, and with them what was kept in memory', async () => {
+  it('end with their connection and release the memory', async () => {
     await buildDevice(app, tenant.orgId);
     const gauge = async () => {
       const text = await (await fetch(`${app.url}/metrics`)).text();
@@ -334,7 +334,7 @@ describe('live filters', function () {
     await eventually(gauge, (values) => values.join() === '0,0');
   });
 
-  it('show to each what the database finds, whatever happens', async () => {
+  it('show each subscriber what the database finds, after any changes', async () => {
     const devices = await Promise.all(Array.from({ length: 8 }, () => buildDevice(app, tenant.orgId)));
     const rules = [
       all(isOnline),

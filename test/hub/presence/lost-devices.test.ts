@@ -9,7 +9,7 @@ import type { HubMessage } from '../../../src/hub/cluster/messages.ts';
 import { InProcessCluster } from '../../../src/platform/cluster/node-bus.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 
-describe('the devices of a node that is lost', () => {
+describe('the devices of a lost node', () => {
   let clock: sinon.SinonFakeTimers;
   let lost: LostDevices;
   let asked: Parameters<DeviceStore['markLost']>[0][];
@@ -41,14 +41,14 @@ describe('the devices of a node that is lost', () => {
     clock.restore();
   });
 
-  it('are marked as soon as the database can be told, however long it was away', async () => {
+  it('are marked as soon as the database is available again', async () => {
     failures = 20;
     await clock.tickAsync(180_000);
     expect(asked).to.have.length(21);
     expect(asked.at(-1)).to.deep.equal({ of: 'south' });
   });
 
-  it('are not marked any more once the server stops', async () => {
+  it('are no longer marked once the server stops', async () => {
     failures = 20;
     await clock.tickAsync(2000);
     const before = asked.length;

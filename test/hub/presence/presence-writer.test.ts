@@ -86,7 +86,7 @@ describe('the presence writer', () => {
   });
   afterEach(() => clock.restore());
 
-  it('writes the latest of each device, once, a little later', async () => {
+  it('writes the latest record of each device once, after a short delay', async () => {
     for (let i = 1; i <= 50; i++) writer.presence(record(`device-${i % 5}`, 1, i));
     writer.facts(facts('device-1', '1.0.0'));
     writer.facts(facts('device-1', '1.1.0'));
@@ -99,7 +99,7 @@ describe('the presence writer', () => {
     expect([writer.pending, store.batches.length, clock.countTimers()]).to.deep.equal([0, 1, 0]);
   });
 
-  it('writes a record that changes in place as it is then, and again when it changes behind that', async () => {
+  it('writes a record that changed in place in its latest state, and again after a later change', async () => {
     const mine = record('device-1', 1, 1);
     writer.presence(mine);
     mine.uptimeSeconds = 2;
@@ -127,7 +127,7 @@ describe('the presence writer', () => {
   };
   const sizes = () => store.batches.map((batch) => batch.length);
 
-  it('writes few devices at once, and many in batches over the time until the next', async () => {
+  it('writes few devices at once, and many in batches spread over the time until the next flush', async () => {
     many(90);
     await clock.tickAsync(FLUSH_MS);
     expect(sizes()).to.deep.equal([90]);
@@ -149,7 +149,7 @@ describe('the presence writer', () => {
     expect(sizes()).to.deep.equal([...Array.from({ length: 24 }, () => 1000), 500]);
   });
 
-  it('does not take its time when it closes, also where it was about to', async () => {
+  it('writes without spreading when it closes, even if it had already begun to spread', async () => {
     many(2500);
     await clock.tickAsync(FLUSH_MS);
     const closed = writer.close();
@@ -160,7 +160,7 @@ describe('the presence writer', () => {
     expect(writer.pending).to.equal(0);
   });
 
-  it('keeps the latest while the database is away, and writes it when that is back', async () => {
+  it('keeps the latest records while the database is unavailable and writes them when it is back', async () => {
     store.up = false;
     for (let i = 1; i <= 5; i++) {
       writer.presence(record('device-1', 1, i));
@@ -176,7 +176,7 @@ describe('the presence writer', () => {
     expect(store.factBatches.flat().map(({ agentVersion }) => agentVersion)).to.deep.equal(['1.5.0']);
   });
 
-  it('leaves out the record of a device that the database refuses, and writes all others', async () => {
+  it('drops a record that the database refuses and writes all others', async () => {
     const lines = recordingLog();
     let refused = 0;
     writer = new PresenceWriter(store, lines.log, undefined, (count) => void (refused += count));
@@ -201,7 +201,7 @@ describe('the presence writer', () => {
     expect([refused, writer.pending]).to.deep.equal([2, 0]);
   });
 
-  it('never lets a record of an earlier claim replace one of a later, not even around a write that fails', async () => {
+  it('never replaces a record of a later claim by one of an earlier claim, even around a failed write', async () => {
     writer.presence(record('device-1', 5, 50));
     writer.presence(record('device-1', 4, 40));
     let open = () => {};
@@ -226,7 +226,7 @@ describe('the presence writer', () => {
     uptimeSeconds,
   });
 
-  it('writes the latest report of each device, also when the database was away', async () => {
+  it('writes the latest report of each device, also after the database was unavailable', async () => {
     writer.report(report('device-1', 1));
     writer.report(report('device-1', 2));
     store.up = false;
@@ -238,7 +238,7 @@ describe('the presence writer', () => {
     expect(writer.pending).to.equal(0);
   });
 
-  it('drops a report that a connection has overtaken, also around a write that fails', async () => {
+  it('drops a report that is older than a connection, also around a failed write', async () => {
     writer.report(report('device-1', 1));
     writer.presence(record('device-1', 1));
     await clock.tickAsync(FLUSH_MS);
@@ -259,7 +259,7 @@ describe('the presence writer', () => {
     expect(store.reports).to.deep.equal([]);
   });
 
-  it('keeps what a handshake said of the agent under a report that does not say it', async () => {
+  it('keeps the capabilities of a handshake when a report does not contain them', async () => {
     writer.facts({ ...facts('device-1', '1.0.0'), capabilities: ['eventlogs.list'] });
     writer.facts({ ...facts('device-1', '1.1.0'), capabilities: undefined });
     await clock.tickAsync(FLUSH_MS);
@@ -269,7 +269,7 @@ describe('the presence writer', () => {
     });
   });
 
-  it('writes what still waits when it closes, also behind a write that is under way', async () => {
+  it('writes the remaining records when it closes, also after a write that is under way', async () => {
     let open = () => {};
     store.gate = new Promise((resolve) => (open = resolve));
     writer.presence(record('device-1', 1, 1));
@@ -282,7 +282,7 @@ describe('the presence writer', () => {
     expect([writer.pending, clock.countTimers()]).to.deep.equal([0, 0]);
   });
 
-  it('ends with the newest of each device in the store, however the database comes and goes', async () => {
+  it('leaves the newest record of each device in the store, however often the database fails', async () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: fc.record({ device: fc.nat(3), epoch: fc.integer({ min: 1, max: 4 }) }) },
       { weight: 2, arbitrary: fc.constant('tick' as const) },

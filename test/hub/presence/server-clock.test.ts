@@ -10,7 +10,7 @@ import { asOwner, createTestDatabase, type TestDatabase } from '../../support/te
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-describe('a server whose clock is set', () => {
+describe('a server whose clock is changed', () => {
   let database: TestDatabase;
   let app: TestApp;
   let device: EnrolledDevice;
@@ -54,7 +54,7 @@ describe('a server whose clock is set', () => {
     }
   });
 
-  it('lets agents in as before when it is set back', () => {
+  it('admits agents as before when it is set back', () => {
     const admission = new Admission({ perSecond: 10, burst: 5 });
     for (let agent = 0; agent < 3; agent++) expect(admission.refusal()).to.equal(undefined);
     step(-HOUR_MS);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { AddressAdmission } from '../../../src/hub/sockets/address-admission.ts';
 
 describe('admission by address', () => {
-  it('lets thousands of ours in from one address, and of others only so many, and so many a second', () => {
+  it('admits thousands of agents from one address, and limits failed attempts in number and rate', () => {
     const admission = new AddressAdmission({ atOnce: 10, failuresPerSecond: 2 });
     for (let agent = 0; agent < 2000; agent++) {
       expect(admission.refusal('nat', 0)).to.equal(undefined);
@@ -20,7 +20,7 @@ describe('admission by address', () => {
     expect(admission.refusal('nat', 1000)).to.equal(undefined);
   });
 
-  it('remembers only so many addresses, and first of all those that have failed', () => {
+  it('remembers a limited number of addresses, those with failures first', () => {
     const admission = new AddressAdmission({ atOnce: 1, failuresPerSecond: 0.001 });
     const come = (prefix: string) => admission.refusal(prefix, 0);
     expect([come('bad'), come('bad')?.code]).to.deep.equal([undefined, 'BUSY']);

@@ -6,7 +6,7 @@ import { connectDevice, type Refused } from '../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 describe('admission', () => {
-  it('lets in a burst, then so many a second, and gives each of the others a moment of its own', () => {
+  it('admits a burst, then a fixed rate, and gives each refused agent its own time to return', () => {
     const admission = new Admission({ perSecond: 10, burst: 5 }, 0);
     const first = Array.from({ length: 8 }, () => admission.refusal(0));
     expect(first.slice(0, 5)).to.deep.equal(Array(5).fill(undefined));
@@ -19,7 +19,7 @@ describe('admission', () => {
     expect(admission.refusal(60_000)).to.equal(undefined);
   });
 
-  it('opens the door to whoever comes at their moment, however many were turned away', () => {
+  it('admits an agent that returns at its time, however many were refused since', () => {
     for (const count of [1, 10, 100, 1000]) {
       const admission = new Admission({ perSecond: 10, burst: 5 }, 0);
       const moments = Array.from({ length: count + 5 }, () => admission.refusal(0)?.retryAfterMs ?? 0);
@@ -27,7 +27,7 @@ describe('admission', () => {
     }
   });
 
-  it('takes in fewer while it turns many away, and some of them even then', () => {
+  it('admits fewer while it refuses many, but never none', () => {
     const admission = new Admission({ perSecond: 500, burst: 100 }, 0);
     const letIn = (from: number, knocksAMs: number) => {
       let count = 0;
@@ -43,7 +43,7 @@ describe('admission', () => {
     expect(letIn(4000, 0.5)).to.equal(500);
   });
 
-  it('is not used up by those who turn out to be nobody of ours', () => {
+  it('is not used up by connections without a valid token', () => {
     const admission = new Admission({ perSecond: 1, burst: 2 }, 0);
     for (let n = 0; n < 1000; n++) {
       expect(admission.refusal(0)).to.equal(undefined);
@@ -53,13 +53,13 @@ describe('admission', () => {
     expect(admission.refusal(0)?.code).to.equal('BUSY');
   });
 
-  it('sends nobody away for longer than two minutes', () => {
+  it('never asks for a wait longer than two minutes', () => {
     const admission = new Admission({ perSecond: 1, burst: 0 }, 0);
     const delays = Array.from({ length: 1000 }, () => admission.refusal(0)?.retryAfterMs ?? 0);
     expect(Math.max(...delays)).to.equal(120_000);
   });
 
-  describe('of a fleet that comes back at once', () => {
+  describe('of a fleet that reconnects at once', () => {
     let app: TestApp;
     let fleet: EnrolledDevice[];
     let email: string;
@@ -72,7 +72,7 @@ describe('admission', () => {
     });
     after(async () => app.close());
 
-    it('tells those whom it cannot take yet when to come, and people work meanwhile', async () => {
+    it('gives refused agents a time to return, while people go on working', async () => {
       const outcomes = await Promise.all(
         fleet.map(({ token }) =>
           connectDevice(app, token).then(
@@ -93,7 +93,7 @@ describe('admission', () => {
       expect(await signIn(app, email)).to.be.a('string');
     });
 
-    it('asks the database once for all who come in the same moment', async () => {
+    it('queries the database once for all agents that connect together', async () => {
       const { hubPool } = app.server.database;
       let looks = 0;
       hubPool.on('query', ({ sql }: { sql: string }) => {

@@ -26,14 +26,14 @@ function connection() {
   return { conn, take };
 }
 
-describe('a client that is sent what it has time to read', () => {
+describe('a flow-controlled client', () => {
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] });
   });
   afterEach(() => clock.restore());
 
-  it('is cut off also where one who waited has filled the connection, and another one still waits', () => {
+  it('is disconnected when one waiting sender has filled the connection and another one still waits', () => {
     const { conn, take } = connection();
     let cutOffs = 0;
     const pace = new FlowControlledClient(
@@ -53,7 +53,7 @@ describe('a client that is sent what it has time to read', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('is cut off also where it filled while nothing was waited for', () => {
+  it('is disconnected when the connection filled while no sender waited', () => {
     const { conn } = connection();
     let cutOffs = 0;
     const pace = new FlowControlledClient(

@@ -117,8 +117,8 @@ const plain: fc.Arbitrary<Frame> = frame.map((any) => ({
   mask: any.mask ?? Buffer.alloc(4),
 }));
 
-describe('frames that come whole', () => {
-  it('are heard as by the reader of ws, among any others, however they are cut', async () => {
+describe('complete frames', () => {
+  it('are read as by ws, among any other frames, however the chunks are cut', async () => {
     const frames = fc.array(fc.oneof({ weight: 2, arbitrary: plain }, { weight: 1, arbitrary: frame }), {
       minLength: 1,
       maxLength: 8,
@@ -142,7 +142,7 @@ describe('frames that come whole', () => {
     );
   });
 
-  it('go past the reader, in the version that is installed', async () => {
+  it('bypass the receiver of ws in the installed version', async () => {
     const chunks = [text('{}'), text('é'.repeat(300)), text('x'.repeat(65_535)), text('')].map(encoded);
     const { heard, takenApart } = await read(chunks, { isShort: true });
     expect(heard).to.have.length(4);
@@ -151,7 +151,7 @@ describe('frames that come whole', () => {
     expect(inOne).to.deep.equal({ heard, takenApart: 0 });
   });
 
-  it('are left to it where anything about them is not plain', async () => {
+  it('are left to ws when anything about them is unusual', async () => {
     for (const one of [
       text('a', { final: false }),
       text('a', { reserved: 4 }),
@@ -169,7 +169,7 @@ describe('frames that come whole', () => {
     expect(await read(long, { isShort: true, most: 100 })).to.have.property('takenApart', 1);
   });
 
-  it('are told from what only looks like one', async () => {
+  it('are distinguished from data that only looks like a frame', async () => {
     // In eight bytes, of which the length read as one byte would fit.
     const wide = [encoded(text('x'.repeat(119), { lengthBytes: 8, mask: Buffer.from([1, 2, 3, 4]) }))];
     // The payload of another frame, in a piece of its own.
@@ -187,7 +187,7 @@ describe('frames that come whole', () => {
     }
   });
 
-  it('leave nothing of what came before them in memory, unless it is still needed', async () => {
+  it('keep nothing of earlier chunks in memory unless it is still needed', async () => {
     const reader = new CountingReceiver({ isServer: true, maxPayload: MOST });
     const heard: string[] = [];
     reader.on('message', (data: Buffer) => heard.push(data.toString()));
@@ -203,7 +203,7 @@ describe('frames that come whole', () => {
     expect(heard).to.deep.equal(['token', 'half of it']);
   });
 
-  it('are not heard behind the end of the connection', async () => {
+  it('are not handled after the connection has ended', async () => {
     const end = text('', { opcode: 8, payload: Buffer.from([0x03, 0xe8]) });
     const { heard } = await read([end, text('late')].map(encoded), { isShort: true });
     expect(heard.map(([event]) => event)).to.deep.equal(['conclude']);

@@ -30,7 +30,7 @@ function upgrade(url: string, path: string, until = '\r\n\r\n', localAddress = '
   });
 }
 
-describe('the door before the websocket', () => {
+describe('the upgrade gate', () => {
   let app: TestApp;
   let device: EnrolledDevice;
   let token: string;
@@ -64,7 +64,7 @@ describe('the door before the websocket', () => {
     return { outcome, early, close: () => socket.disconnect() };
   };
 
-  it('tells an agent when to come before there is a connection, and lets everybody else through', async () => {
+  it('refuses an agent before the websocket exists, with a time to return, and admits everyone else', async () => {
     const agent = await connectDevice(app, device.token);
     const { outcome, early } = await knock('/agents', { auth: { token: device.token } });
     expect(outcome).to.equal('websocket error');
@@ -79,7 +79,7 @@ describe('the door before the websocket', () => {
     agent.close();
   });
 
-  it('says it in plain HTTP as well, and ends the connection', async () => {
+  it('also refuses in plain HTTP and ends the connection', async () => {
     const answer = await upgrade(app.url, `${HUB_PATH}/?client=agent&EIO=4&transport=websocket`);
     expect(answer).to.match(/^HTTP\/1\.1 503 /);
     expect(Number(/\r\nRetry-After: (\d+)\r\n/.exec(answer)?.[1])).to.be.within(1, 120);
@@ -89,8 +89,8 @@ describe('the door before the websocket', () => {
   });
 });
 
-describe('a place at the door', () => {
-  it('is given back by whoever leaves without having said who they are', async () => {
+describe('an admission', () => {
+  it('is refunded when the connection ends before it authenticates', async () => {
     const app = await createTestApp({ admission: { perSecond: 0.01, burst: 1 } });
     try {
       const tenant = await buildTenant(app);
@@ -119,7 +119,7 @@ describe('a place at the door', () => {
   });
 });
 
-describe('an address from which connections come that are nobody of ours', () => {
+describe('an address whose connections fail to authenticate', () => {
   let app: TestApp;
   let device: EnrolledDevice;
   let token: string;
@@ -146,7 +146,7 @@ describe('an address from which connections come that are nobody of ours', () =>
     return found;
   };
 
-  it('runs out of tries, by either way in, and keeps nobody out but itself', async () => {
+  it('runs out of attempts in both namespaces and locks out only itself', async () => {
     for (const [index, path] of PATHS.entries()) {
       const address = `127.0.0.${index + 2}`;
       expect(await statuses(path, address, 7)).to.deep.equal([
@@ -162,7 +162,7 @@ describe('an address from which connections come that are nobody of ours', () =>
     (await connectDevice(app, device.token)).close();
   });
 
-  it('has its tries back where they come to something, however many there are', async () => {
+  it('gets its attempts back when they succeed, however many there are', async () => {
     for (let turn = 0; turn < 8; turn++) (await connectDevice(app, device.token)).close();
     for (let turn = 0; turn < 8; turn++) (await connectDashboard(app, token)).close();
     const refusals: unknown[] = [];
@@ -174,8 +174,8 @@ describe('an address from which connections come that are nobody of ours', () =>
   });
 });
 
-describe('an agent behind a proxy that is trusted', () => {
-  it('comes from where the proxy says, and so has another try than who else is behind it', async () => {
+describe('an agent behind a trusted proxy', () => {
+  it('counts under the address that the proxy reports, apart from other clients of the proxy', async () => {
     const app = await createTestApp({
       env: { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1/32' },
       admission: { perSecond: 500, burst: 200, address: { atOnce: 1, failuresPerSecond: 0.001 } },
@@ -202,7 +202,7 @@ describe('an agent behind a proxy that is trusted', () => {
 });
 
 describe('what an agent reads of a refused connection', () => {
-  it('is what the hub said, or what a proxy did, or nothing', () => {
+  it('is the refusal of the hub, the status of a proxy, or nothing', () => {
     const said = JSON.stringify({ code: 'DRAINING', retryAfterMs: 1234 });
     expect(refusalIn(503, { 'muster-refusal': said, 'retry-after': '9' })).to.deep.equal(JSON.parse(said));
     expect(refusalIn(503, { 'retry-after': '9' })).to.deep.equal({ code: 'BUSY', retryAfterMs: 9000 });

@@ -59,7 +59,7 @@ function textIn(frame: Buffer): string {
 }
 
 describe('a frame of changes', () => {
-  it('says what the delta says, in the text and in the bytes, for one who watches and for the next', () => {
+  it('equals the delta, as text and as bytes, for one subscriber and the next', () => {
     let longest = 0;
     fc.assert(
       fc.property(changed, fc.array(delta, { minLength: 1, maxLength: 3 }), (entries, watchers) => {

@@ -26,8 +26,8 @@ function countsOf(statuses: ReadonlyMap<string, DeviceStatus>): DeviceCounts {
   return { total: statuses.size, byStatus };
 }
 
-describe('what subscribers were shown', () => {
-  it('is told as a map would, whatever comes and goes in several at once; nothing is held when all is gone', () => {
+describe('the statuses that subscribers were shown', () => {
+  it('match a plain map, with several instances at once, and are all released in the end', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 1500, size: 'max' }), (steps) => {
         const numbers = new RefCountedDeviceIndex();
@@ -64,7 +64,7 @@ describe('what subscribers were shown', () => {
     );
   });
 
-  it('is let go when a subscription ends, also when its first state comes only then', () => {
+  it('are released when a subscription ends, also when its initial state arrives only then', () => {
     const numbers = new RefCountedDeviceIndex();
     const begin = () =>
       new Subscription({ caller: CALLER, filter: {}, send: () => {}, shown: new ShownStatuses(numbers) });
