@@ -7,8 +7,8 @@ import { startServer, type Server } from './server.ts';
 export interface RunningServer extends Server {
   embedded: EmbeddedPostgres | undefined;
   /**
-   * SIGINT and SIGTERM end everything in order; a second one, or too long a wait, ends it at once. So does an error that
-   * nobody has caught, with exit code 1.
+   * SIGINT and SIGTERM close everything in order; a second signal, or a close that takes too long, ends the process at
+   * once. An error that nobody has caught closes in order too, with exit code 1.
    */
   closeOnSignals(before?: () => Promise<void>): void;
 }
@@ -16,13 +16,13 @@ export interface RunningServer extends Server {
 export interface RunOptions {
   config: Config;
   log: Logger;
-  /** Told of each step as it is done, with its time. */
+  /** Called after each step with its duration. */
   onStep?: (step: string, ms: number) => void;
 }
 
 const FORCE_AFTER_MS = 25_000;
 
-/** The server with whatever it needs to stand on: the embedded Postgres, unless a database is configured. */
+/** Starts the server, and the embedded Postgres unless a database is configured. */
 export async function runServer({ config, log, onStep = () => {} }: RunOptions): Promise<RunningServer> {
   let since = performance.now();
   const step = (name: string) => {
@@ -48,7 +48,7 @@ export async function runServer({ config, log, onStep = () => {} }: RunOptions):
   }
 }
 
-/** Where the database is, and the secrets: of the environment, or of the data folder on the embedded default. */
+/** The database URLs and secrets: from the environment, or from the data folder on the embedded default. */
 export async function resolveDatabaseAndSecrets(
   config: Config,
   embedded: Pick<EmbeddedPostgres, 'ownerUrl'> | undefined,
@@ -116,7 +116,7 @@ function closeOnSignals(
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
-  // Nobody knows what state it has left: the process ends, in order, and whoever supervises it starts another one.
+  // The state of the process is unknown: it closes in order and exits, and its supervisor starts a new one.
   const onFault = (error: unknown) => {
     exitCode = 1;
     log.fatal({ err: error }, 'server.fault');

@@ -7,10 +7,10 @@ import { UnsafeDatabaseError } from './platform/db/roles.ts';
 import { ListenError } from './platform/http/server/http-server.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
 
-/** A start that a person can mend, told in one line. */
+/** A failure of the start that the operator can correct, described in one line. */
 export class StartRefused extends Error {}
 
-/** Failures of a start that an operator can mend: they are told in their own words, without a stack. */
+/** Failures that an operator can correct: their message is printed without a stack. */
 const KNOWN = [
   StartRefused,
   ConfigError,

@@ -30,7 +30,7 @@ export async function joinCluster(parts: {
   metrics: Metrics;
 }): Promise<Cluster> {
   const { redis, nodeId, log, metrics } = parts;
-  const subscriber = await openRedis(parts.redisUrl, log, { tells: false });
+  const subscriber = await openRedis(parts.redisUrl, log, { logs: false });
   try {
     const bus = await RedisNodeBus.join<HubMessage>({ nodeId, redis, subscriber, log });
     const directory = new RedisClaims({
@@ -38,7 +38,7 @@ export async function joinCluster(parts: {
       name: 'devices',
       nodeId,
       isGone: (id) => bus.isGone(id),
-      onUntold: () => bus.returnAgain(),
+      onUnpublished: () => bus.returnAgain(),
       onOutdated: parts.onSuperseded,
       onReplaced: (owner, deviceId, epoch) => {
         // A node that misses this announces its own claim again when it returns, and learns of the newer one then.

@@ -111,7 +111,7 @@ async function joinConfiguredCluster(
     metrics,
   });
   closing.add('cluster', async () => {
-    // The hub has told the other nodes that it leaves when it was closed.
+    // The hub, which closes first, has already announced to the other nodes that this one leaves.
     await cluster.bus.close();
     await cluster.close();
   });

@@ -152,7 +152,7 @@ describe('bad input', function () {
 
   const at = (row: AnyRoute) => row.path.replace(/:\w+/g, () => ids[row.path] ?? newId());
 
-  /** A value that the schema takes, told by its name where its form does not say enough. */
+  /** A value that the schema takes, named by its field where its type does not say enough. */
   function sample(name: string, shape: Shape): unknown {
     const known: Body = {
       orgId: tenant.orgId,
@@ -229,21 +229,21 @@ describe('bad input', function () {
     { status, body: answer }: Answer,
     what: string,
   ): void {
-    const told = `${nameOf(row)}: ${field} with ${what} answered ${status} ${JSON.stringify(answer).slice(0, 300)}`;
-    expect(status, told).to.be.lessThan(500);
+    const description = `${nameOf(row)}: ${field} with ${what} answered ${status} ${JSON.stringify(answer).slice(0, 300)}`;
+    expect(status, description).to.be.lessThan(500);
     if (status === 400) {
       const paths = (answer.details as { path: string }[] | undefined)?.map(({ path }) => path) ?? [];
       expect(
         paths.some((path) => path.startsWith(`body.${field}`)),
-        told,
+        description,
       ).to.equal(true);
       return;
     }
     if (status === 413 || refusedBefore.has(status)) return;
-    expect(status, told).to.be.within(200, 299);
-    expect(row.body?.safeParse(body).success, told).to.equal(true);
+    expect(status, description).to.be.within(200, 299);
+    expect(row.body?.safeParse(body).success, description).to.equal(true);
     if (typeof answer === 'object' && answer !== null && field in answer) {
-      expect(answer[field], told).to.deep.equal(body[field]);
+      expect(answer[field], description).to.deep.equal(body[field]);
     }
   }
 
@@ -352,7 +352,7 @@ describe('bad input', function () {
         const hasChoice = fields.some((field) => field.safeParse(undefined).success);
         return hasChoice && (body as z.ZodObject).def.catchall === undefined;
       });
-    // Agents of a later release may tell more than this one knows.
+    // Agents of a later release may report more than this one knows.
     expect(lenient.map(nameOf)).to.deep.equal([
       'POST /agents/enroll',
       'POST /agents/:id/heartbeat',

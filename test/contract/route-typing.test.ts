@@ -27,12 +27,12 @@ describe('a route declaration', () => {
   });
 
   it('cannot answer what is not stored where its first answer is to be repeated', () => {
-    const told = new AuditedJson('{"id":"1"}', { id: '1' });
+    const audited = new AuditedJson('{"id":"1"}', { id: '1' });
     const row = { method: 'post', path: '/x', summary: 'x', access: 'signed-in', response } as const;
     const rows = [
-      route({ ...row, handler: async () => told }),
+      route({ ...row, handler: async () => audited }),
       // @ts-expect-error -- the text alone would be stored, inside of an object
-      route({ ...row, idempotent: true, handler: async () => told }),
+      route({ ...row, idempotent: true, handler: async () => audited }),
       // @ts-expect-error -- the same without a promise
       route({ ...row, idempotent: true, handler: () => new RawJson('{"id":"1"}') }),
       route({ ...row, idempotent: true, handler: async () => ({ id: '1' }) }),

@@ -194,7 +194,7 @@ describe('every route', () => {
             const scope = (['partner', 'system', 'organization'] as const).find((candidate) =>
               openTo(row, candidate),
             )!;
-            // A body that does not do is told of first, so there the features ask for what does not exist.
+            // An invalid body is reported first, so these requests name something that does not exist.
             const unknown = row.body === undefined ? [newId()] : [];
             for (const id of [...unknown, 'not-a-uuid', "1' or '1'='1", '%00']) {
               const { status, body } = await ask(

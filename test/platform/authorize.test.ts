@@ -43,7 +43,7 @@ describe('who may call a route', () => {
     expect(all({ scopes: ['partner'], person: true })).to.deep.equal(['allowed', 'allowed', 'forbidden']);
   });
 
-  it('is told by scope and permission', () => {
+  it('follows from scope and permission', () => {
     expect(all({ scopes: ['partner'], permission: 'sites:write' })).to.deep.equal([
       'allowed',
       'allowed',
@@ -53,7 +53,7 @@ describe('who may call a route', () => {
     expect(answer(PERSON, { scopes: ['partner'], permission: 'devices:read' })).to.equal('forbidden');
   });
 
-  it('is one with a second factor where the route asks for it, told only to who may otherwise call it', () => {
+  it('is one with a second factor where the route asks for it, which is only revealed to callers who are otherwise allowed', () => {
     expect(all({ scopes: ['partner'], mfa: true })).to.deep.equal([
       'mfa_required',
       'allowed',

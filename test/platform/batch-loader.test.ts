@@ -23,7 +23,7 @@ describe('one look for many askers', () => {
     expect(looks).to.have.length(2);
   });
 
-  it('looks for no more than so many at a time, and gathers meanwhile', async () => {
+  it('loads at most so many keys at a time, and collects further ones while it loads', async () => {
     const { looks, ask } = scene({ atMost: 3 });
     await Promise.all([
       ...Array.from({ length: 7 }, (_, n) => ask(`key ${n}`)),
@@ -33,7 +33,7 @@ describe('one look for many askers', () => {
     expect(looks.flat()).to.have.length(8);
   });
 
-  it('tells all of one look that it failed, and goes on', async () => {
+  it('rejects every lookup of a batch that fails, and goes on', async () => {
     const { ask } = scene();
     const failed = await Promise.allSettled(['a', 'bad'].map(ask));
     expect(failed.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);

@@ -156,7 +156,7 @@ describe('the client address', () => {
 });
 
 describe('an address that is counted', () => {
-  it('is an IPv4 address as a whole, and an IPv6 one by the network that its holder has to themselves', () => {
+  it('is an IPv4 address as a whole, and an IPv6 one by the network that is assigned to one customer', () => {
     const networks: [string, string][] = [
       ['203.0.113.9', '203.0.113.9'],
       ['::ffff:203.0.113.9', '203.0.113.9'],

@@ -4,8 +4,8 @@ import { CloseStack } from '../../src/platform/close-stack.ts';
 import { recordingLog } from '../support/quiet-log.ts';
 import { createTestApp } from '../support/test-app.ts';
 
-describe('the end of a server', () => {
-  it('does every step in the reverse order, whatever became of the one before, and then says what failed', async () => {
+describe('closing a server', () => {
+  it('runs every step in reverse order, even after a failure, and then reports the failures', async () => {
     const { log, lines } = recordingLog();
     const steps = new CloseStack(log);
     const done: string[] = [];
@@ -22,7 +22,7 @@ describe('the end of a server', () => {
     expect(failed.map(({ step }) => step)).to.deep.equal(['throws', 'stuck']);
   });
 
-  it('does no step twice', async () => {
+  it('runs no step twice', async () => {
     const steps = new CloseStack(recordingLog().log);
     let count = 0;
     steps.add('once', () => (count += 1));
@@ -30,16 +30,16 @@ describe('the end of a server', () => {
     expect(count).to.equal(1);
   });
 
-  it('is not held up by clients that keep their connections and go on asking', async function () {
+  it('does not wait for clients that keep their connections and go on sending requests', async function () {
     this.timeout(30_000);
     const app = await createTestApp();
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
     const over = new AbortController();
-    const told: (string | undefined)[] = [];
+    const headers: (string | undefined)[] = [];
     const askAgain = () =>
       new Promise<void>((resolve) => {
         get(`${app.url}/health`, { agent }, (response) => {
-          told.push(response.headers.connection);
+          headers.push(response.headers.connection);
           response.resume();
           response.on('close', resolve);
         }).on('error', () => resolve());
@@ -56,7 +56,7 @@ describe('the end of a server', () => {
     over.abort();
     await Promise.all(clients);
     agent.destroy();
-    expect(told).to.include('close');
+    expect(headers).to.include('close');
     expect(tookMs).to.be.below(5000);
   });
 });

@@ -6,7 +6,7 @@ import { ExpensiveWork } from '../../src/platform/expensive-work.ts';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Work that ends when it is told to, and notes when it began. */
+/** Work that records its start and ends when the test says so. */
 function works(run: (work: () => Promise<void>, options?: object) => Promise<void>) {
   const began: string[] = [];
   const end = new Map<string, () => void>();

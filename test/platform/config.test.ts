@@ -63,7 +63,7 @@ describe('the configuration', () => {
     expect(() => (config.port = 1)).to.throw(TypeError);
   });
 
-  it('tells of all faults at once, each with its variable and what would be good', () => {
+  it('reports all faults at once, each with its variable and a good value', () => {
     const found = faults({
       PORT: 'eighty',
       HOST: 'http://0.0.0.0',
@@ -105,7 +105,7 @@ describe('the configuration', () => {
       expect(own, name).to.have.lengthOf(1);
       expect(own[0], name).to.include(value);
     }
-    // The rules that hold between variables are told in the same breath.
+    // Conflicts between variables are reported together with them.
     expect(found.join('\n')).to.include(
       'set one of DATABASE_URL_APP, SVC_APP_DB_PASSWORD or POSTGRES_PASSWORD',
     );
@@ -113,7 +113,7 @@ describe('the configuration', () => {
     expect(found).to.have.lengthOf(Object.keys(good).length + 2);
   });
 
-  it('tells of rules between variables together with a bad value of another', () => {
+  it('reports conflicts between variables together with an invalid value of another', () => {
     const found = faults({ PORT: 'eighty', DATABASE_URL: OWNER, SVC_ADMIN_EMAIL: 'a@example.com' }).join(
       '\n',
     );

@@ -186,7 +186,7 @@ describe('the HTTP server', () => {
       }
     });
 
-    it('are for loopback, and elsewhere for the holder of the token only', async () => {
+    it('are for loopback, and elsewhere with the token only', async () => {
       const ask = async (
         token: string | undefined,
         from: string,
@@ -417,7 +417,7 @@ describe('the HTTP server', () => {
     }
   });
 
-  it('tells a fault of its own by a request id and nothing else; the rest is in the log', async () => {
+  it('answers an internal error with a request id and nothing else; the rest is in the log', async () => {
     const broken = await createTestApp();
     try {
       const own = await buildTenant(broken);

@@ -51,9 +51,9 @@ describe('the start on an unsafe database', () => {
     return url.href;
   };
 
-  /** Tries both ways to start, as `role` unless told otherwise, and answers the faults, which must be the same. */
+  /** Tries both ways to start, as `role` or as another one, and returns the faults, which must be the same. */
   async function refusal(appUrl = servingUrl()): Promise<string> {
-    const told: string[] = [];
+    const reported: string[] = [];
     for (const migrates of ['true', 'false']) {
       try {
         const server = await startServer({
@@ -64,14 +64,14 @@ describe('the start on an unsafe database', () => {
           log: quietLog,
         });
         await server.close();
-        told.push('started');
+        reported.push('started');
       } catch (error) {
         if (!(error instanceof UnsafeDatabaseError)) throw error;
-        told.push(error.faults.join('; '));
+        reported.push(error.faults.join('; '));
       }
     }
-    expect(told[0], 'with and without AUTO_MIGRATE').to.equal(told[1]);
-    return told[0]!;
+    expect(reported[0], 'with and without AUTO_MIGRATE').to.equal(reported[1]);
+    return reported[0]!;
   }
 
   it('goes on where the role is a plain member of svc_app', async () => {
@@ -226,7 +226,7 @@ describe('a transaction of a tenant', () => {
     await run(rename(before));
 
     const cut = run({ name: 'test-cut', text: 'select pg_sleep(20)::text as name', values: [] });
-    const told = cut.catch(({ message }: Error) => message);
+    const reported = cut.catch(({ message }: Error) => message);
     await eventually(
       () =>
         asOwner(
@@ -236,7 +236,7 @@ describe('a transaction of a tenant', () => {
         ),
       (ended) => ended.length === 1,
     );
-    expect(await told).to.include('terminat');
+    expect(await reported).to.include('terminat');
     const { pid: other, ...rest } = await session();
     expect(rest).to.deep.equal(CLEAN);
     expect(other).not.to.equal(pid);

@@ -24,7 +24,7 @@ describe('a key that stands twice in an object', () => {
     expect(repeatedKey(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).to.equal(undefined);
   });
 
-  it('is told from all that JSON can hold', () => {
+  it('is distinguished from everything that JSON can contain', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (json, spaced) => {
         // What was printed from a value has no key twice.
@@ -64,7 +64,7 @@ describe('a number that is too large', () => {
     expect(tooLarge(`{"a":${'9'.repeat(309)}}`)).to.equal('a');
   });
 
-  it('is told from every other number, and from texts', () => {
+  it('is distinguished from every other number, and from texts', () => {
     for (const json of [
       '1.7976931348623157e308',
       '1e-999',

@@ -50,7 +50,7 @@ describe('connections to the database that are lost without a word', () => {
   });
 
   for (const how of ['abandon', 'freeze'] as const) {
-    it(`are replaced when the network does "${how}", and those who waited are told that the database is not available`, async function () {
+    it(`are replaced when the network does "${how}", and waiting requests are answered that the database is not available`, async function () {
       this.timeout(30_000);
       const db = await pool();
       const startedAt = performance.now();
@@ -115,7 +115,7 @@ describe('connections to the database that are lost without a word', () => {
     });
     after(() => app.close());
 
-    it('let it go on, and readiness says so meanwhile', async function () {
+    it('let it go on, and readiness reports it', async function () {
       this.timeout(40_000);
       const ready = async () => (await app.call('GET', '/health/ready')).status;
       expect(await ready()).to.equal(200);

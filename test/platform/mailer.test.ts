@@ -190,7 +190,7 @@ describe('the outbox of mails', () => {
     expect(sink.received).to.have.length(1);
   });
 
-  it('gives up a mail that the server refuses for good, tells the operator, and sends the others', async () => {
+  it('gives up a mail that the server refuses for good, logs it for the operator, and sends the others', async () => {
     const sink = await smtpSink();
     const { server, mailer, lines } = mailServer(sink.url);
     server.start();

@@ -231,7 +231,7 @@ describe('migrations', () => {
       };
     }
 
-    it('do not queue behind a long read: others read and write meanwhile, and it is applied afterwards', async () => {
+    it('do not queue behind a long read: others read and write while it waits, and it is applied afterwards', async () => {
       await write('9001_column.sql', 'alter table busy add column more int');
       const end = await longRead();
       let isApplied = false;
@@ -435,7 +435,7 @@ describe('migrations', () => {
 
 /**
  * On a managed Postgres nobody is a superuser: the owner may create roles and databases, and no more. Roles belong
- * to a whole cluster, and whoever creates one may grant it on, so this needs a cluster where nobody has made ours yet.
+ * to a whole cluster, and the user who creates one may grant it, so this needs a cluster without our roles.
  */
 describe('migrations of an owner who is no superuser', () => {
   let dataDir: string;

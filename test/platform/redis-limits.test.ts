@@ -14,8 +14,8 @@ import { call, createTestApp, type TestApp } from '../support/test-app.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
 
 const AWAY = { code: 'UNAVAILABLE', error: 'Service temporarily unavailable' };
-/** Redis is gone, or hangs: so long may anyone wait to be told. */
-// Far from what a client, or a proxy, would wait; near enough to tell it from waiting for Redis to come back.
+/** Redis is gone, or hangs: no request may wait longer than this for its refusal. */
+// Far from what a client, or a proxy, would wait; near enough to distinguish it from waiting for Redis to come back.
 const AT_ONCE_MS = 3000;
 let count = 0;
 
@@ -171,8 +171,8 @@ describe('limits on Redis', () => {
           ['/auth/forgot-password', { email: tenant.admin.email }],
           ['/agents/enroll', { ...MACHINE, enrollmentKey: 'unknown' }],
         ] as const) {
-          const { status, body: told, ms, headers } = await post(first, path, body);
-          expect([status, told.code, told.error], path).to.deep.equal([503, AWAY.code, AWAY.error]);
+          const { status, body: answer, ms, headers } = await post(first, path, body);
+          expect([status, answer.code, answer.error], path).to.deep.equal([503, AWAY.code, AWAY.error]);
           expect(ms, path).to.be.below(AT_ONCE_MS);
           expect(headers.get('retry-after')).to.equal('5');
         }
@@ -203,7 +203,7 @@ describe('limits on Redis', () => {
         expect(await use(second, keyFromBefore)).to.equal(200);
       });
 
-      it('work again by themselves when it is back, and the loss and the return are told once each', async () => {
+      it('work again by themselves when it is back, and the loss and the return are logged once each', async () => {
         await regain();
         const startedAt = Date.now();
         await isBack(first);

@@ -115,8 +115,12 @@ describe('passwords', () => {
       ...Array.from({ length: 8 }, () => verifyPassword('not a hash', 'a password')),
       ...Array.from({ length: 8 }, () => verifyPassword(null, 'a password')),
     ]);
-    const told = answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : 'failed'));
-    expect(told).to.deep.equal([...Array(8).fill(true), ...Array(8).fill('failed'), ...Array(8).fill(false)]);
+    const results = answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : 'failed'));
+    expect(results).to.deep.equal([
+      ...Array(8).fill(true),
+      ...Array(8).fill('failed'),
+      ...Array(8).fill(false),
+    ]);
     // What failed has given its place back.
     expect(await verifyPassword(stored, 'a password')).to.equal(true);
   });

@@ -13,19 +13,19 @@ export interface Limit {
 export interface RateLimiter {
   /** Takes a point, or throws `rate_limited` with the time after which there is one again. */
   take(key: string): Promise<void>;
-  /** Gives a point back: it was taken for something that turned out to be harmless. */
+  /** Returns a point that was taken for a request that turned out to be harmless. */
   giveBack(key: string): Promise<void>;
   /** Whether there is no point left, without taking one. */
   isSpent(key: string): Promise<boolean>;
   forget(key: string): Promise<void>;
 }
 
-/** Only counts: what is too much says whoever asks. Counts in this process alone while Redis is away. */
+/** Counts without a limit; the caller decides what is too much. While Redis is away it counts within this process. */
 export interface Counter {
   count(key: string): Promise<{ count: number; msBeforeNext: number }>;
 }
 
-/** Makes everything that counts: on Redis, where all nodes count together, or within this process. */
+/** Creates limiters and counters: on Redis, where all nodes count together, or within this process. */
 export interface RateLimits {
   limiter(name: string, limit: Limit): RateLimiter;
   counter(name: string, seconds: number): Counter;
@@ -74,7 +74,7 @@ function refusing(limiter: RateLimiterMemory | RateLimiterRedis): RateLimiter {
       });
       return state !== null && state.remainingPoints <= 0;
     },
-    // What cannot be given back stays taken, until its time is over: nothing fails for it.
+    // A point that cannot be returned stays taken until it expires. The request does not fail because of that.
     async giveBack(key) {
       await limiter.reward(stored(key)).catch(() => undefined);
     },

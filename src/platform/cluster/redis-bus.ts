@@ -3,10 +3,10 @@ import type { Logger } from '../logger.ts';
 import type { NodeBus } from './node-bus.ts';
 import type { RedisConnection } from './redis.ts';
 
-/** Who is there is told every second; who was not heard of for three is gone. */
+/** Each node renews its lease every second; a node whose lease of three seconds has ended is gone. */
 const BEAT_MS = 1000;
 const LEASE_MS = 3000;
-/** Behind a loss of Redis the others need as long as we do to tell that they are there. */
+/** After a loss of Redis, other nodes may need this long to register again. */
 const QUIET_MS = 2 * LEASE_MS;
 /** One frame holds what one turn of the event loop has for one node, cut at about this size. */
 const FRAME_CHARS = 500_000;
@@ -86,8 +86,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   }
 
   /**
-   * Joins the cluster; Redis may be away meanwhile, and is joined when it comes. Throws `NodeIdTakenError`.
-   * @param subscriber  a connection of its own: one that listens can do nothing else
+   * Joins the cluster. If Redis is away, the node joins when it returns. Throws `NodeIdTakenError`.
+   * @param subscriber  a separate connection, because one that subscribes can send no other commands
    */
   static async join<M>(parts: {
     nodeId: string;
@@ -104,7 +104,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     return bus;
   }
 
-  /** The nodes that are there, this one among them; `undefined` while others may be there that were not heard of. */
+  /** The live nodes including this one; `undefined` while there may be others that have not registered again yet. */
   get nodes(): ReadonlySet<string> | undefined {
     return this.#isAway || performance.now() < this.#quietUntil ? undefined : this.#alive;
   }
@@ -113,7 +113,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     return this.#refused;
   }
 
-  /** Whether the node was there and is not any more. One that has only just come is not known yet, and not gone. */
+  /** Whether a node that was live is no longer. A node that has just joined may be unknown, but it is not gone. */
   isGone(nodeId: string): boolean {
     return this.#gone.has(nodeId);
   }
@@ -124,12 +124,12 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   onNodeLost(handler: (nodeId: string) => void): void {
     this.#lostHandlers.push(handler);
   }
-  /** Called when Redis is back, or has forgotten us: what was told it has to be told again. */
+  /** Called when Redis is back, or has lost this node's lease: everything stored there has to be stored again. */
   onReturn(handler: () => void): void {
     this.#returnHandlers.push(handler);
   }
 
-  /** What was to be told again could not be: with the next beat. */
+  /** Storing everything again has failed; `onReturn` is called once more with the next beat. */
   returnAgain(): void {
     this.#isAway = true;
   }
@@ -231,7 +231,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     const frame = parseFrame(text);
     if (frame === undefined) {
       this.#refused += 1;
-      // Once for the first, and then for every thousandth: whoever sends them must not fill the log.
+      // The first and then every thousandth, so that a faulty sender cannot fill the log.
       if (this.#refused % 1000 === 1) this.#log.warn({ refused: this.#refused }, 'cluster.frame_refused');
       return;
     }
@@ -273,7 +273,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       this.#isAway = true;
       return;
     }
-    // Whoever waits for a node that has gone need not wait for the next beat as well.
+    // Requests that wait for a node that is gone should not have to wait for the next beat as well.
     if (leaseEndsMs < BEAT_MS) this.#beatAfter(leaseEndsMs);
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;

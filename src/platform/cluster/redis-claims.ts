@@ -39,8 +39,8 @@ interface Lookups {
 }
 
 /**
- * Claims that all nodes see: one hash, a field for each thing. They have no end of their own, and do not count when their
- * node has gone. While Redis is away a node claims by its own clock, and tells when that is back.
+ * Claims that all nodes see: one hash with a field for each claimed key. They do not expire; they count only while their
+ * node is live. While Redis is away, a node claims by its own clock and publishes its claims when Redis is back.
  */
 export class RedisClaims {
   readonly #redis: RedisConnection;
@@ -50,7 +50,7 @@ export class RedisClaims {
   readonly #isGone: (nodeId: string) => boolean;
   readonly #onOutdated: (id: string, epoch: number) => void;
   readonly #onReplaced: (nodeId: string, id: string, epoch: number) => void;
-  readonly #onUntold: () => void;
+  readonly #onUnpublished: () => void;
   readonly #log: Logger;
   readonly #own = new Map<string, number>();
   #lastEpoch = 0;
@@ -58,16 +58,16 @@ export class RedisClaims {
 
   constructor(parts: {
     redis: RedisConnection;
-    /** Of the things that are claimed. */
+    /** Names the kind of keys that are claimed. */
     name: string;
     nodeId: string;
     isGone: (nodeId: string) => boolean;
-    /** While Redis was away somebody else has claimed it since. */
+    /** Another node has claimed the key since, while Redis was away. */
     onOutdated: (id: string, epoch: number) => void;
-    /** While Redis was away both have claimed it, and this node was the later one: the other does not know. */
+    /** Both nodes claimed the key while Redis was away, this one later, which the other does not know. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
-    /** A claim could not be told; `announce` tells it. */
-    onUntold: () => void;
+    /** A claim could not be published; `announce` publishes it. */
+    onUnpublished: () => void;
     log: Logger;
   }) {
     this.#redis = parts.redis;
@@ -77,7 +77,7 @@ export class RedisClaims {
     this.#isGone = parts.isGone;
     this.#onOutdated = parts.onOutdated;
     this.#onReplaced = parts.onReplaced;
-    this.#onUntold = parts.onUntold;
+    this.#onUnpublished = parts.onUnpublished;
     this.#log = parts.log;
   }
 
@@ -95,7 +95,7 @@ export class RedisClaims {
       )) as [string, string | null];
       claimed = { epoch: Number(epoch), previous: before === null ? undefined : parse(before) };
     } catch {
-      this.#onUntold();
+      this.#onUnpublished();
       claimed = { epoch: this.#leastEpoch(), previous: undefined };
     }
     this.#lastEpoch = Math.max(this.#lastEpoch, claimed.epoch);
@@ -143,7 +143,7 @@ export class RedisClaims {
     return { ids, answers };
   }
 
-  /** Tells all claims of this node again. */
+  /** Publishes all claims of this node again. */
   async announce(): Promise<void> {
     const own = [...this.#own];
     for (let start = 0; start < own.length; start += AT_ONCE) {

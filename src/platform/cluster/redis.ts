@@ -1,16 +1,16 @@
 import { Redis } from 'ioredis';
 import type { Logger } from '../logger.ts';
 
-/** Whoever waits for an answer learns within this time that Redis has none. */
+/** A command that Redis has not answered within this time fails. */
 const COMMAND_MS = 500;
-/** A connection that owes an answer for so long is dropped, so that later commands fail at once instead. */
+/** A connection that has owed an answer for this long is dropped, so that later commands fail at once. */
 const SILENCE_MS = 1000;
 const CONNECT_MS = 2000;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2000;
 
 export interface RedisConnection {
-  /** Its commands fail at once while Redis is away: nothing queues up for the day it comes back. */
+  /** Its commands fail at once while Redis is away; none are queued until it returns. */
   readonly client: Redis;
   /** Whether it answers at this moment. */
   isUp(): Promise<boolean>;
@@ -18,14 +18,14 @@ export interface RedisConnection {
 }
 
 /**
- * One connection, which comes back by itself for as long as the process lives. Redis may be lost at any time, also
- * while we start: the first attempt is waited for, not its success.
- * @param tells  false for a second connection to the same Redis: that it is lost and regained is told once
+ * Opens one connection, which reconnects for as long as the process lives. Redis may be lost at any time, also during
+ * the start: this waits for the first attempt, whether it succeeds or not.
+ * @param logs  false for a second connection to the same Redis, so that its loss and return are logged once
  */
 export async function openRedis(
   url: string,
   log: Logger,
-  { tells = true }: { tells?: boolean } = {},
+  { logs = true }: { logs?: boolean } = {},
 ): Promise<RedisConnection> {
   const { hostname, port, protocol } = new URL(url);
   // Never the URL itself, which holds the password.
@@ -39,23 +39,23 @@ export async function openRedis(
     commandTimeout: COMMAND_MS,
     socketTimeout: SILENCE_MS,
     enableOfflineQueue: false,
-    // What was under way when the connection broke may have been counted: it fails, and is not sent twice.
+    // A command that was sent before the connection broke may have taken effect: it fails and is not sent twice.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     retryStrategy: retryAfterMs,
-    // After a failover this connection may lead to what is a replica now.
+    // After a failover this connection may lead to a server that is now a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
   client.on('error', (error: Error) => {
     reason = reasonOf(error);
   });
   client.on('ready', () => {
-    if (lost && tells) log.info({ redis }, 'redis.regained');
+    if (lost && logs) log.info({ redis }, 'redis.regained');
     lost = false;
     reason = undefined;
   });
   client.on('close', () => {
-    if (!lost && !closing && tells) log.warn({ redis, reason }, 'redis.lost');
+    if (!lost && !closing && logs) log.warn({ redis, reason }, 'redis.lost');
     lost = true;
   });
   await new Promise<void>((resolve) => {

@@ -22,7 +22,7 @@ export async function send<Row extends object>(
       });
     });
   } catch (error) {
-    // From here it leads to whoever asked; before, to the socket that brought the answer.
+    // The stack now leads to the caller. Before, it led to the socket that received the answer.
     if (error instanceof Error) Error.captureStackTrace(error);
     throw error;
   }

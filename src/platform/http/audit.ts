@@ -5,18 +5,18 @@ import type { Logger } from '../logger.ts';
 import type { AuditNote } from './route.ts';
 
 export interface AuditTrail {
-  /** Writes an entry in the transaction of the deed. */
+  /** Writes an entry in the transaction of the action that it records. */
   record(tx: Tx, entry: AuditEntry): Promise<void>;
   /** The same for many at once, in one statement. */
   recordAll(tx: Tx, entries: readonly AuditEntry[]): Promise<void>;
-  /** Told that a transaction with entries was committed. */
+  /** Called after a transaction with entries was committed. */
   committed(): void;
 }
 
-/** Whoever did it, as far as an entry names them. */
+/** The actor, as far as an entry names it. */
 export type AuditActor =
   | (Pick<Caller, 'kind' | 'userId' | 'apiKeyId' | 'email' | 'orgId' | 'partnerId'> & {
-      /** Only `system` makes a difference: such people belong to no organization and no partner. */
+      /** Only `system` matters: users of that scope belong to no organization and no partner. */
       scope?: Scope;
     })
   | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>

@@ -27,8 +27,8 @@ interface Incoming {
 
 /**
  * The address of the client. Headers count only when the peer is one of our proxies, in the order cf-connecting-ip,
- * x-forwarded-for, x-real-ip; whoever connects directly is who the connection says. Without configured proxies nobody
- * can tell whether the peer is one, so the address is not to be trusted.
+ * x-forwarded-for, x-real-ip; for every other peer the address of the connection counts. Without configured proxies the
+ * peer might be a proxy, so the address is not trusted.
  */
 export function clientAddress(
   { peer, headers }: Incoming,
@@ -88,7 +88,7 @@ function groupsOf(ip: string): string[] {
   return [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail];
 }
 
-/** From the right, past our own proxies: what stands further left was written by whoever connected to them. */
+/** The first address from the right that is not one of our proxies. Clients can write anything further left. */
 function forwardedFor(header: string | string[] | undefined, proxies: BlockList): string | undefined {
   const hops = [header ?? []].flat().join(',').split(',');
   for (const hop of hops.reverse()) {
@@ -116,7 +116,7 @@ function plain(ip: string): string {
 }
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/i;
-/** Of whoever holds the other end of the connection. */
+/** The address at the other end of the connection. */
 export const peerAddress = ({ remoteAddress }: { remoteAddress?: string | undefined }): string =>
   plain(remoteAddress ?? '');
 

@@ -99,7 +99,7 @@ export const neverStored: RequestHandler = (_request, response, next) => {
   next();
 };
 
-/** Prometheus text, for this machine itself or the holder of the token. */
+/** Prometheus text, for requests from this machine or with the token. */
 export function metricsRoute(metrics: Metrics, token: string | undefined, trust: ProxyTrust): Router {
   const router = Router();
   router.get('/metrics', async (request, response) => {

@@ -64,7 +64,7 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
   };
 }
 
-/** Says once that a proxy seems to stand before this server, which then cannot tell its clients apart for sure. */
+/** Logs once that there seems to be an unconfigured proxy in front of this server, which hides its clients. */
 function proxyWarning(log: Logger): (peer: string) => void {
   let hasWarned = false;
   return (peer) => {

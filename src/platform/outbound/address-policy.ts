@@ -55,7 +55,7 @@ const mapped = rangeList(['::ffff:0:0/96']);
 export type AddressClass = 'public' | 'internal' | 'forbidden';
 
 /**
- * Tells what an address is for. An IPv4-mapped IPv6 address counts as the IPv4 address within it; text that is not one
+ * Classifies an address. An IPv4-mapped IPv6 address counts as the IPv4 address within it; text that is not one
  * address is forbidden.
  */
 export function addressClass(address: string): AddressClass {

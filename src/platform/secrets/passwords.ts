@@ -21,7 +21,7 @@ export async function verifyPassword(
   return fits && passwordHash != null;
 }
 
-/** A hash that can be looked up, as it comes out the same each time: for short codes, under a salt of their holder. */
+/** A hash that is always the same for the same input, so that it can be looked up: for short codes, salted by user. */
 export async function hashWithSalt(code: string, salt: Uint8Array): Promise<string> {
   return (await limited(() => hashRaw(code, { ...PARAMETERS, salt }))).toString('hex');
 }

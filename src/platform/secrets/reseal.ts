@@ -18,7 +18,7 @@ export interface ResealCount {
 
 const BATCH = 200;
 
-/** Seals every value of a column with the newest key. Values that change meanwhile are left to whoever changed them. */
+/** Seals every value of a column with the newest key. Values that change at the same time are skipped: the change has sealed them already. */
 export async function resealColumn(
   db: Db,
   sealer: Sealer,

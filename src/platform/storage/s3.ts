@@ -92,20 +92,20 @@ export class S3Store {
 
   async *#parts(pieces: AsyncIterable<string>): AsyncGenerator<{ part: Buffer; isLast: boolean }> {
     const { partBytes } = this.#timing;
-    let gathered: Buffer[] = [];
+    let collected: Buffer[] = [];
     let size = 0;
     for await (const piece of pieces) {
       const bytes = Buffer.from(piece);
       // Before it is added: so there is always something left for the last part.
       if (size >= partBytes) {
-        yield { part: Buffer.concat(gathered), isLast: false };
-        gathered = [];
+        yield { part: Buffer.concat(collected), isLast: false };
+        collected = [];
         size = 0;
       }
-      gathered.push(bytes);
+      collected.push(bytes);
       size += bytes.length;
     }
-    yield { part: Buffer.concat(gathered), isLast: true };
+    yield { part: Buffer.concat(collected), isLast: true };
   }
 
   async #begin(key: string, signal: AbortSignal | undefined): Promise<string> {
@@ -150,7 +150,7 @@ export class S3Store {
     try {
       await this.#once({ method: 'DELETE', key, query: { uploadId }, signal: undefined });
     } catch {
-      // The failure that led here is told; a rule of the bucket removes what is left.
+      // The failure that led here is reported; a lifecycle rule of the bucket removes the remaining parts.
     }
   }
 
@@ -231,7 +231,8 @@ export class S3Store {
       return await take(response, () => void timer.refresh());
     } catch (error) {
       if (error instanceof S3Error) throw error;
-      if (signal?.aborted === true) throw new S3Error('The server was closed meanwhile.', { cause: error });
+      if (signal?.aborted === true)
+        throw new S3Error('The server was closed during the transfer.', { cause: error });
       const reason = impatience.signal.aborted
         ? `gave no answer for ${patienceMs / 1000} s`
         : 'could not be reached, or broke off';

@@ -9,8 +9,8 @@ interface CopyConnection {
 
 /**
  * Reads a large answer by `COPY (query) TO STDOUT`, at several times the speed of rows and with memory that does not
- * grow with it. Each row comes as a line without its end, of which copy-line.ts has the fields; whoever keeps the line
- * copies it. Where `onLine` answers a promise, no more is read from the connection until it is settled.
+ * grow with it. Each row is passed on as a line without its line break, which copy-line.ts splits into fields. A
+ * receiver that keeps the line must copy it. If `onLine` returns a promise, reading stops until it is settled.
  */
 export async function copyOut(
   tx: Tx,

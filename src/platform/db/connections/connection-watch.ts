@@ -71,7 +71,7 @@ export class ConnectionWatch {
       const { client } = watched;
       const bytes = bytesOf(client);
       const owes = client._ending || client.readyForQuery === false;
-      // Whoever reads a large answer slowly has paused the stream: then it is not the server that is silent.
+      // A slow reader of a large answer has paused the stream. In that case it is not the server that is silent.
       const isSilent = owes && bytes === watched.bytes && !client.connection.stream.isPaused();
       watched.bytes = bytes;
       watched.silentLooks = isSilent ? watched.silentLooks + 1 : 0;
@@ -90,7 +90,7 @@ export class ConnectionWatch {
     if (verdict === 'unknown') return;
     for (const watched of silent) {
       const { client } = watched;
-      // The answer may have come meanwhile.
+      // The answer may have arrived since the check began.
       if (watched.silentLooks < LOOKS || bytesOf(client) !== watched.bytes) continue;
       if (verdict !== 'unreachable' && verdict.working.has(client.processID ?? 0)) watched.isDoubted = false;
       // The last bytes of an answer may be under way: only the second verdict counts.

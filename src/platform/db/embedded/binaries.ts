@@ -89,7 +89,7 @@ async function completeLinks(dir: string): Promise<boolean> {
   return true;
 }
 
-// Under a name of its own and then renamed, so that a copy with the right name is whole, whoever made it.
+// Written under a temporary name and then renamed, so that a copy with the right name is always complete.
 async function copyWhole(from: string, to: string): Promise<void> {
   const unfinished = `${to}.${process.pid}-${randomBytes(4).toString('hex')}`;
   const native = join(unfinished, 'native');

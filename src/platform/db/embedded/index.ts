@@ -1,4 +1,4 @@
-// A Postgres of our own in the data folder, for whoever gives no DATABASE_URL. See docs/decisions/embedded-postgres.md.
+// A Postgres of our own in the data folder, for installations without a DATABASE_URL. See docs/decisions/embedded-postgres.md.
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Logger } from 'pino';

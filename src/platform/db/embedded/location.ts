@@ -19,7 +19,7 @@ export const pointerName = 'postgres.location';
 
 export interface Location {
   clusterDir: string;
-  /** Undefined: Postgres runs as whoever starts us. */
+  /** Undefined: Postgres runs as the user who started Muster. */
   account: Account | undefined;
   /** The cluster lives outside the data folder, which then holds a file that says where. */
   elsewhere: boolean;

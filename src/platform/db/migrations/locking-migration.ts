@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 
-/** How a migration goes about locks that other sessions hold. */
+/** How long and how often a migration waits for locks that other sessions hold. */
 export interface LockPatience {
-  /** For so long it queues for a lock. Whoever comes behind it in the queue waits as long, readers too. */
+  /** The longest wait for one lock. Every session that queues behind the migration waits as long, readers too. */
   lockTimeoutMs: number;
   /** Between the first two attempts. Each pause is twice the one before it, up to `maxPauseMs`. */
   pauseMs: number;

@@ -109,9 +109,9 @@ async function readMigrations(directory: string): Promise<SqlMigration[]> {
 const MIGRATION_LOCK = 0x6d_75_73_74; // "must"
 
 /**
- * What stands before every run, by the server and by the Knex command line alike: waits for whoever is migrating,
- * frees Knex's own lock if a killed process left it, and refuses when an applied file was edited. It comes before
- * anything of Knex, which makes its tables without asking whether someone else is making them.
+ * Runs before every migration, by the server and by the Knex command line alike: waits for a migration of another
+ * process, frees Knex's own lock if a killed process left it, and throws if an applied file was edited. It has to run
+ * before Knex, which creates its tables without checking if another process is creating them.
  * @param session  a connection that stays open until the run is over, and the lock with it
  */
 export async function prepareMigrations(session: Knex, directory = MIGRATIONS_DIR): Promise<void> {

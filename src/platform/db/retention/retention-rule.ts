@@ -59,18 +59,18 @@ export const batchSize = (rule: RetentionRule): number => rule.atOnce ?? AT_ONCE
 const source = ({ from, table }: RetentionRule) => from ?? `${table} old`;
 const columnOf = ({ organization }: RetentionRule) => organization?.column ?? 'old.org_id';
 
-/** SQL: the keys of some rows whose time is over; of the organization that the only binding names, where there are such. */
+/** SQL: the keys of some expired rows. If the rule goes by organization, the only binding is the id of one. */
 export function overdueRows(rule: RetentionRule, days: number): string {
   const ofOrganization = rule.organization === undefined ? '' : `${columnOf(rule)} = ? and `;
   return `select ${rule.key.map((column) => `old.${column}`).join(', ')} from ${source(rule)}
     where ${ofOrganization}${rule.isOver(String(days))} limit ${batchSize(rule)}`;
 }
 
-/** SQL: removes those. */
+/** SQL: removes those rows. */
 export const removeOverdueRows = (rule: RetentionRule, days: number): string =>
   `delete from ${rule.table} where (${rule.key.join(', ')}) in (${overdueRows(rule, days)})`;
 
-/** SQL: the organizations that have such rows, and for how many days each keeps them. */
+/** SQL: the organizations that have expired rows, with the number of days for which each keeps them. */
 export function overdueOrganizations(rule: RetentionRule): string {
   const { chosenDays = 'null', candidate } = rule.organization ?? {};
   const hasSome = `exists (select from ${source(rule)} where ${columnOf(rule)} = o.id and ${rule.isOver('kept.days')})`;

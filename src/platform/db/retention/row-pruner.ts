@@ -5,7 +5,7 @@ import type { Db } from '../pool.ts';
 import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention-rule.ts';
 import { withSystem } from '../transaction.ts';
 
-/** Between batches, so that whoever needs the same rows or the same disk gets a turn. */
+/** A pause between batches, so that other work gets at the same rows and the same disk. */
 const PAUSE_MS = 50;
 
 export interface RowPrunerOptions {
@@ -31,7 +31,7 @@ interface Share {
 }
 
 /**
- * Removes rows whose time is over, once a day, table by table in the order of the rules. Each batch is a short
+ * Removes expired rows once a day, table by table in the order of the rules. Each batch is a short
  * transaction of its own. Organizations take turns, a batch each, so that one with millions of old rows does not keep
  * the others waiting; one whose batch fails is left for the next round.
  */
@@ -83,7 +83,7 @@ export class RowPruner {
 
   async #shares(rule: RetentionRule): Promise<Share[]> {
     if (rule.organization === undefined) return [{ rule, orgId: undefined, days: rule.days }];
-    return withSystem(this.#options.db, 'find the organizations with rows whose time is over', async (tx) => {
+    return withSystem(this.#options.db, 'find the organizations with expired rows', async (tx) => {
       const { rows } = await tx.raw<{ rows: { id: string; days: number }[] }>(overdueOrganizations(rule));
       return rows.map(({ id, days }) => ({ rule, orgId: id, days }));
     });
@@ -91,7 +91,7 @@ export class RowPruner {
 
   /** Nothing where another server is at the same table, which then does the rest too. */
   async #removeSome({ rule, orgId, days }: Share): Promise<number> {
-    return withSystem(this.#options.db, 'remove rows whose time is over', async (tx) => {
+    return withSystem(this.#options.db, 'remove expired rows', async (tx) => {
       const { rows } = await tx.raw<{ rows: { got: boolean }[] }>(
         `select pg_try_advisory_xact_lock(hashtextextended('prune ' || ?, 0)) as got`,
         [rule.table],
