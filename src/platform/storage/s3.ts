@@ -231,8 +231,9 @@ export class S3Store {
       return await take(response, () => void timer.refresh());
     } catch (error) {
       if (error instanceof S3Error) throw error;
-      if (signal?.aborted === true)
+      if (signal?.aborted === true) {
         throw new S3Error('The server was closed during the transfer.', { cause: error });
+      }
       const reason = impatience.signal.aborted
         ? `gave no answer for ${patienceMs / 1000} s`
         : 'could not be reached, or broke off';

@@ -256,8 +256,9 @@ class Translation {
     if (Number(low) > REPEAT_MAX || Number(high) > REPEAT_MAX) {
       throw fault(`repeats a part more than ${REPEAT_MAX} times`);
     }
-    if (high !== '' && Number(high) < Number(low))
+    if (high !== '' && Number(high) < Number(low)) {
       throw fault(`has a repetition that has a maximum below its minimum`);
+    }
     this.#at += whole.length;
     const min = Number(low);
     const times = `{${min}${comma ?? ''}${high === '' ? '' : Number(high)}}`;
@@ -295,8 +296,9 @@ class Translation {
     if (control !== undefined) return CharacterSet.of([control, control]);
     if (next === 'x' || next === 'u') return this.#codePoint(next);
     if (next === 'p' || next === 'P') throw fault('uses Unicode classes, which are not supported: \\p');
-    if (/[0-9]/.test(next))
+    if (/[0-9]/.test(next)) {
       throw fault(`uses back-references or octal escapes, which are not supported: \\${next}`);
+    }
     if (/[A-Za-z]/.test(next)) throw fault(`has an unknown escape: \\${next}`);
     return CharacterSet.of([next, next]);
   }
@@ -345,8 +347,9 @@ class Translation {
   #bracketItem(next: string): CharacterSet {
     if (next === '\\') return this.#escaped(this.#take());
     if (next !== '[') return CharacterSet.of([next, next]);
-    if (this.#sees('.') || this.#sees('='))
+    if (this.#sees('.') || this.#sees('=')) {
       throw fault('uses collating elements, which are not supported: [. or [=');
+    }
     if (!this.#sees(':')) return CharacterSet.of(['[', '[']);
     const found = /^:(\^?)([a-z]+):\]/.exec(this.#input.slice(this.#at).join(''));
     const named = NAMED.get(found?.[2] ?? '');
