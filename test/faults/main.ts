@@ -2,12 +2,14 @@ import '../support/hooks.ts';
 import { startRedis } from '../support/redis.ts';
 import { startOwnPostgres } from '../e2e/faults/support/own-postgres.ts';
 import { run } from './run.ts';
-import { schedule } from './schedule.ts';
+import { FAULT_KINDS, schedule } from './schedule.ts';
 import { violations } from './violations.ts';
 
 /**
  * `npm run test:faults`: a cluster of real programs under load while its parts fail, see
- * docs/decisions/fault-suite.md. FAULTS_SEED repeats a run, FAULTS_MINUTES says how long it lasts.
+ * docs/decisions/fault-suite.md. FAULTS_SEED repeats a run, FAULTS_MINUTES says how long it lasts, FAULTS_LOAD multiplies
+ * its load (default 1), and FAULTS_WITHOUT=kill,restart leaves kinds of faults out: servers that are never restarted show
+ * what grows in them.
  */
 
 const SEED_LIMIT = 2 ** 31;
@@ -25,6 +27,12 @@ const seed = numberFrom('FAULTS_SEED', Math.ceil(Math.random() * SEED_LIMIT));
 const minutes = numberFrom('FAULTS_MINUTES', 10);
 tell(`seed ${seed}, ${minutes} minutes of faults; repeat with FAULTS_SEED=${seed} FAULTS_MINUTES=${minutes}`);
 
+const load = numberFrom('FAULTS_LOAD', 1);
+const without = new Set((process.env['FAULTS_WITHOUT'] ?? '').split(',').filter((kind) => kind !== ''));
+const unknown = [...without].filter((kind) => !FAULT_KINDS.some((known) => known === kind));
+if (unknown.length > 0)
+  throw new Error(`FAULTS_WITHOUT names ${unknown.join(', ')}; there are ${FAULT_KINDS.join(', ')}.`);
+
 const redis = await startRedis();
 const postgres = await startOwnPostgres();
 // The programs end with this one; Postgres does so only where it is told to.
@@ -33,15 +41,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 try {
   const { record, counts } = await run({
-    rounds: schedule(seed, { totalMs: minutes * 60_000 }),
+    rounds: schedule(seed, { totalMs: minutes * 60_000, without: ({ kind }) => without.has(kind) }),
     database: postgres,
     redis,
     postgres,
     simulatedAgents: 50,
     realAgents: 2,
-    commandsPerSecond: 6,
-    queriesPerSecond: 4,
-    churnMs: 700,
+    commandsPerSecond: 6 * load,
+    queriesPerSecond: 4 * load,
+    churnMs: 700 / load,
     restMs: 120_000,
     tell,
   });

@@ -45,6 +45,7 @@ const LASTS_MS: Readonly<Record<FaultKind, readonly [number, number]>> = {
   slow: [3000, 12_000],
   restart: [500, 8000],
 };
+export const FAULT_KINDS = Object.keys(LASTS_MS);
 const PAUSE_MS = [500, 6000] as const;
 const TWO_AT_ONCE = 0.4;
 /** The second fault of a round begins within this time after the first. */
