@@ -6,7 +6,7 @@ import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { Partner } from '../partners/index.ts';
+import { mergeOrder, Partner, storedOrder } from '../partners/index.ts';
 import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
@@ -53,26 +53,22 @@ export async function deleteOrganization(ctx: Context, id: string) {
 
 /**
  * Stores the order of lists. Unknown and deleted ids are dropped, and organizations that are left out are appended in the
- * order of their registration. A user who can access some organizations only keeps the positions of the others.
+ * order of their registration. Organizations that the user
+ * cannot access follow, in their stored order.
  */
 export async function orderOrganizations(ctx: Context, wanted: readonly string[]) {
-  const { partnerId, orgAccess } = ctx.caller;
+  const { partnerId } = ctx.caller;
   if (partnerId === null) throw new AppError('forbidden', 'This needs partner scope.');
   const partner = await Partner.query(ctx.tx).findById(partnerId).forNoKeyUpdate().throwIfNotFound();
   const registered = (await accessible(ctx).select('id').orderBy(['created_at', 'id'])).map(({ id }) => id);
   const known = new Set(registered);
   const organizationOrder = [...new Set([...wanted.filter((id) => known.has(id)), ...registered])];
-  const before = storedOrder(partner);
-  const hidden = orgAccess === 'all' ? [] : before.filter((id) => !known.has(id));
-  const settings = { ...partner.settings, organizationOrder: [...organizationOrder, ...hidden] };
+  const stored = storedOrder(partner);
+  const settings = { ...partner.settings, organizationOrder: mergeOrder(stored, organizationOrder, known) };
   await partner.$query(ctx.tx).patch({ settings });
-  ctx.recordChange({ organizationOrder: before.filter((id) => !hidden.includes(id)) }, { organizationOrder });
+  const before = stored.filter((id) => known.has(id));
+  ctx.recordChange({ organizationOrder: before.length === 0 ? null : before }, { organizationOrder });
   return { organizationOrder, partnerId };
-}
-
-function storedOrder({ settings }: Partner): string[] {
-  const { organizationOrder: order } = settings;
-  return Array.isArray(order) ? order.filter((id) => typeof id === 'string') : [];
 }
 
 /**

@@ -2,6 +2,7 @@ import { bounded } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { partnerRoutes } from './partner.routes.ts';
 
+export { mergeOrder, storedOrder } from './organization-order.ts';
 export { Partner } from './partner.model.ts';
 
 export const feature = defineFeature({

@@ -6,7 +6,7 @@ import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { orderToStore, withReachableOrder } from './organization-order.ts';
+import { orderToStore, withAccessibleOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';
 import type { NewPartner, OwnPartnerPatch, PartnerPatch } from './partner.schema.ts';
@@ -27,7 +27,7 @@ export async function readPartner(ctx: Context, id: string): Promise<Partner> {
 }
 
 export async function readOwnPartner(ctx: Context): Promise<Partner> {
-  return withReachableOrder(ctx, await readPartner(ctx, ownPartnerId(ctx)));
+  return withAccessibleOrder(ctx, await readPartner(ctx, ownPartnerId(ctx)));
 }
 
 /** Made by an administrator, a partner is active at once (SPEC 2.1). */
@@ -116,7 +116,7 @@ async function change(ctx: Context, partner: Partner, { force: _force, ...patch 
   const merged =
     settings === undefined ? {} : { settings: mergeSettings(partner.settings, { ...settings, ...known }) };
   const updated = await withOwnSlug(patchRecorded(ctx, partner, { ...fields, ...merged }));
-  return Object.assign(await withReachableOrder(ctx, updated), { changedFields: changedPaths(changes) });
+  return Object.assign(await withAccessibleOrder(ctx, updated), { changedFields: changedPaths(changes) });
 }
 
 const withOwnSlug = <T>(work: PromiseLike<T>) =>

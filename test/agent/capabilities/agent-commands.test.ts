@@ -6,7 +6,7 @@ import { powerHandlers } from '../../../src/agent/capabilities/power/handlers.ts
 import { updateHandlers } from '../../../src/agent/capabilities/update/handlers.ts';
 import { AgentError } from '../../../src/agent/core/agent-error.ts';
 import { rebootCommand, type Rebooter } from '../../../src/agent/capabilities/power/reboot.ts';
-import { LANES_CAPABILITY } from '../../../src/protocol/index.ts';
+import { LANES_CAPABILITY, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
 import { Settings } from '../../../src/agent/core/state/settings.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
@@ -166,6 +166,7 @@ describe('commands for the agent itself', function () {
       'agent.set-auto-update',
       'agent.refresh-inventory',
       LANES_CAPABILITY,
+      SECRETS_CAPABILITY,
     ]);
     const result = await resultOf(await hub.command('agent.reboot', {}));
     expect(result.error!.code).to.equal('CAPABILITY_MISSING');

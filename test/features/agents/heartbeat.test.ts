@@ -8,6 +8,8 @@ import { sentStatements } from '../../support/sent-statements.ts';
 import { type Answer, createTestApp, type TestApp } from '../../support/test-app.ts';
 
 const HEARTBEAT_MS = 1000;
+/** See `FLUSH_MS` of the presence writer. */
+const PRESENCE_FLUSH_MS = 500;
 const SILENT_AFTER_MS = 2.5 * HEARTBEAT_MS;
 const METRICS = { cpuPercent: 12.5, ramPercent: 40, diskPercent: 71.5 };
 
@@ -207,6 +209,7 @@ describe('heartbeats over HTTP', function () {
       (await app.call('GET', '/devices?status=online&limit=50', { token: tenant.admin.token })).body;
     await Promise.all(devices.map((one) => beat({}, one)));
     await eventually(online, ({ pagination }) => pagination.total === 20);
+    const startedAt = performance.now();
     const sent = await sentStatements(['muster', 'muster-hub'], async () => {
       for (let i = 0; i < 5; i++) {
         await Promise.all(devices.map((one) => beat({ metrics: METRICS }, one)));
@@ -214,7 +217,9 @@ describe('heartbeats over HTTP', function () {
       await wait(600);
     });
     const writes = sent.filter((sql) => /insert|update/i.test(sql));
-    expect(writes.length).to.be.within(1, 4);
+    // One for each flush, however long a busy machine takes for the hundred requests.
+    const flushes = (performance.now() - startedAt) / PRESENCE_FLUSH_MS;
+    expect(writes.length).to.be.within(1, Math.ceil(flushes) + 2);
     const { data } = await online();
     expect(data.map(({ metrics }: { metrics: object }) => metrics !== null)).not.to.include(false);
   });
@@ -222,10 +227,13 @@ describe('heartbeats over HTTP', function () {
   it('outlive a restart of the server, whose dashboards hear when they have ended', async () => {
     await beat();
     await eventually(read, ({ status }) => status === 'online');
+    // The start of the next server may take longer than the silence after which the device goes offline.
+    const beating = setInterval(() => void beat(), 300);
     const next = await createTestApp({ database: app.database, env: { AGENT_HEARTBEAT_SECONDS: '1' } });
     try {
       const client = await connectDashboard(next, tenant.admin.token);
       expect((await client.subscribe()).devices[0]).to.include({ status: 'online' });
+      clearInterval(beating);
       await eventually(
         () => client.deltas.flatMap(({ changed }) => changed.map(({ status }) => status)),
         (seen) => seen.includes('offline'),
@@ -233,6 +241,7 @@ describe('heartbeats over HTTP', function () {
       );
       client.close();
     } finally {
+      clearInterval(beating);
       await next.close();
     }
   });

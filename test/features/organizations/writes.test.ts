@@ -355,7 +355,7 @@ describe('managing tenants', () => {
       ).to.equal(400);
     });
 
-    it('keep their positions when a user who cannot access them chooses an order', async () => {
+    it('are kept behind the others when a user who cannot access them chooses an order', async () => {
       const [b, hidden] = [
         await buildOrganization(app, tenant.partnerId),
         await buildOrganization(app, tenant.partnerId),

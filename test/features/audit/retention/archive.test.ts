@@ -266,7 +266,7 @@ describe('the archive of the audit trail', function () {
       expect([checked.code, checked.err]).to.deep.equal([0, '']);
       expect(checked.out)
         .to.match(/^OK +20 entries/m)
-        .and.contain('An archive: what was removed');
+        .and.contain('This is an archive of entries removed from the chain');
       expect(await muster(plain, 'verify', '--bundle', second, '--known', first)).to.include({ code: 0 });
       await writeFile(first, String(s3.objects.get(nameOf(1, 20))).replace('"n":7', '"n":8'));
       expect(await muster(plain, 'verify', '--bundle', first)).to.include({ code: 1 });
@@ -280,7 +280,7 @@ describe('the archive of the audit trail', function () {
     const env = { ...environment(), AUDIT_ARCHIVE_BUCKET: 'missing' };
     const ran = await muster(env, 'prune');
     expect(ran.code).to.equal(1);
-    expect(ran.out).to.contain('audit.not_pruned').and.contain('0 entries removed; 1 audit trails failed');
+    expect(ran.out).to.contain('audit.not_pruned').and.contain('0 entries removed; 1 chains failed');
     expect(await muster({ ...environment(), AUDIT_ADMIN_DATABASE_URL: '' }, 'prune')).to.include({ code: 2 });
   });
 
