@@ -37,7 +37,7 @@ describe('one person with the right to read filters', () => {
       ] as const) {
         const answer = await send('POST', path, body);
         expect([answer.status, answer.body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
-        expect(answer.body.error).to.include('at most 1000 characters with its repetitions written out');
+        expect(answer.body.error).to.include('at most 1000 characters with repetitions expanded');
       }
     });
     expect(blocked).to.be.lessThan(BLOCKED_MS_MAX);
