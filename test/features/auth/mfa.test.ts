@@ -260,10 +260,10 @@ describe('the second factor', () => {
       expect(without.stderr).to.contain('SECRET_ENCRYPTION_KEYS_OLD').and.not.contain('    at ');
       const rotated = await rotateSecrets(env);
       expect(rotated, rotated.stderr).to.include({ code: 0 });
-      const [, seen, anew] = /user_mfa\.secret: (\d+) sealed, (\d+) sealed anew/.exec(rotated.stdout) ?? [];
+      const [, seen, anew] = /user_mfa\.secret: (\d+) sealed, (\d+) sealed again/.exec(rotated.stdout) ?? [];
       expect(Number(anew)).to.equal(Number(seen) - 1);
       expect(await opens(unused)).to.equal(true);
-      expect((await rotateSecrets(env)).stdout).to.contain(' 0 sealed anew');
+      expect((await rotateSecrets(env)).stdout).to.contain(' 0 sealed again');
     } finally {
       await second.close();
     }

@@ -168,6 +168,12 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, 'test', 'low', 't', 'm')`,
       [device.deviceId, tenant.orgId],
     );
+    // As an open command has them.
+    await sql(
+      `insert into command_secrets (id, org_id, command_id, ref, value)
+      select gen_random_uuid(), org_id, id, gen_random_uuid(), 'sealed' from commands where device_id = ? limit 1`,
+      [device.deviceId],
+    );
     // The first is no change; what differs in the second is.
     await tellSoftware(device, ['Editor', 'Browser']);
     await tellSoftware(device, ['Editor', 'Mail']);

@@ -8,12 +8,12 @@ import type { AppError } from '../../../src/platform/errors.ts';
 describe('a live query that runs out of time', () => {
   const entry = { recordId: 1 };
   const hub = {
-    async ask(_deviceId: string, question: { onRows?: (rows: unknown[]) => void }) {
+    async query(_deviceId: string, question: { onRows?: (rows: unknown[]) => void }) {
       question.onRows?.([entry]);
       return { ok: false, reason: 'timeout' };
     },
   } as unknown as DeviceHub;
-  const reads = { record: async () => {} };
+  const reads = { record: () => {} };
   const ctx = {
     arrivedAt: performance.now(),
     withTenant: async () => undefined,
@@ -34,7 +34,7 @@ describe('a live query that runs out of time', () => {
   it('counts from the arrival of the request, however long the database was waited for', async () => {
     const given: (number | undefined)[] = [];
     const asked = {
-      async ask(_deviceId: string, { timeoutMs }: { timeoutMs?: number }) {
+      async query(_deviceId: string, { timeoutMs }: { timeoutMs?: number }) {
         given.push(timeoutMs);
         return { ok: false, reason: 'timeout' };
       },
