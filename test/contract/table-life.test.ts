@@ -160,7 +160,9 @@ describe('the life of rows', function () {
   });
 
   it('has a case below for each table with a rule', () => {
-    expect(Object.keys(MAKE)).to.have.members(RETENTION_RULES.map(({ table }) => table));
+    expect(Object.keys(MAKE), 'add each table with a retention rule to MAKE in this file').to.have.members(
+      RETENTION_RULES.map(({ table }) => table),
+    );
   });
 
   it('ends in each table after its days, and not before', async () => {
