@@ -216,10 +216,11 @@ describe('heartbeats over HTTP', function () {
       }
       await wait(600);
     });
-    const writes = sent.filter((sql) => /insert|update/i.test(sql));
+    // Other parts, such as a round of alerts, may write at the same time.
+    const writes = sent.filter((sql) => /(insert into|update) device_presence/i.test(sql));
     // One for each flush, however long a busy machine takes for the hundred requests.
     const flushes = (performance.now() - startedAt) / PRESENCE_FLUSH_MS;
-    expect(writes.length).to.be.within(1, Math.ceil(flushes) + 2);
+    expect(writes.length, writes.join('\n')).to.be.within(1, Math.ceil(flushes) + 2);
     const { data } = await online();
     expect(data.map(({ metrics }: { metrics: object }) => metrics !== null)).not.to.include(false);
   });
