@@ -20,9 +20,13 @@ import { firstSiteOf } from '../sites/index.ts';
 import { EnrollmentKey } from './enrollment-key.model.ts';
 import type { EnrollLimits } from './enroll-limits.ts';
 
-interface TakenKey extends Pick<EnrollmentKey, 'id' | 'orgId' | 'siteId'> {
-  partnerId: string;
-}
+type TakenKey = Pick<EnrollmentKey, 'id' | 'orgId' | 'siteId' | 'partnerId'>;
+
+const IS_EXPIRED = raw('coalesce(enrollment_keys.expires_at <= now(), false) as is_expired');
+const IS_TENANT_ACTIVE = raw(`(
+  organization.deleted_at is null and organization.status in ('active', 'trial')
+  and "organization:partner".deleted_at is null and "organization:partner".status = 'active'
+) as is_tenant_active`);
 
 const KEY_FAULT = {
   unknown: 'The enrollment key is not known.',
@@ -97,25 +101,21 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: Audit
 
 /** Locks the key, so that two devices cannot both take its last use. Throws where it cannot be used. */
 async function takeKey(tx: Tx, key: string): Promise<TakenKey> {
+  // One statement: machines enroll by the hundreds, each in a transaction that holds the row of the key.
   const found = await EnrollmentKey.query(tx)
+    .joinRelated('organization.partner')
     .findOne({ key_hash: tokenHash(key) })
-    .select('*', raw('coalesce(expires_at <= now(), false) as is_expired'))
-    .forUpdate();
+    .select('enrollment_keys.*', 'organization.partner_id', IS_EXPIRED, IS_TENANT_ACTIVE)
+    // Only the key is locked; the types of Objection do not let a join name what to lock.
+    .onBuildKnex((query) => void query.forUpdate('enrollment_keys'));
   const fault = faultOf(found);
   if (found === undefined || fault !== undefined) {
     throw new AppError('unauthenticated', KEY_FAULT[fault ?? 'unknown']);
   }
-  const organization = await found.$relatedQuery('organization', tx).withGraphFetched('partner');
-  const partner = organization?.partner;
-  const isActive =
-    organization?.deletedAt === null &&
-    ['active', 'trial'].includes(organization.status) &&
-    partner?.deletedAt === null &&
-    partner.status === 'active';
-  if (!isActive) {
+  if (!found.isTenantActive) {
     throw new AppError('tenant_inactive', 'The organization of this enrollment key is not active.');
   }
-  return { id: found.id, orgId: found.orgId, siteId: found.siteId, partnerId: organization.partnerId };
+  return found;
 }
 
 function faultOf(key: EnrollmentKey | undefined): keyof typeof KEY_FAULT | undefined {

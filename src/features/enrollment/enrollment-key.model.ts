@@ -15,8 +15,12 @@ export class EnrollmentKey extends BaseModel {
   declare expiresAt: Date | null;
   declare revokedAt: Date | null;
   declare createdBy: string | null;
-  /** No column: by the clock of the database, selected where the key is used. */
+  // No columns: `takeKey` selects them.
+  /** By the clock of the database. */
   declare isExpired: boolean;
+  /** Whether the organization of the key and its partner may enroll devices. */
+  declare isTenantActive: boolean;
+  declare partnerId: string;
   declare organization?: Organization;
 
   static override relationMappings: RelationMappings = {
