@@ -30,8 +30,9 @@ tell(`seed ${seed}, ${minutes} minutes of faults; repeat with FAULTS_SEED=${seed
 const load = numberFrom('FAULTS_LOAD', 1);
 const without = new Set((process.env['FAULTS_WITHOUT'] ?? '').split(',').filter((kind) => kind !== ''));
 const unknown = [...without].filter((kind) => !FAULT_KINDS.some((known) => known === kind));
-if (unknown.length > 0)
+if (unknown.length > 0) {
   throw new Error(`FAULTS_WITHOUT names ${unknown.join(', ')}; there are ${FAULT_KINDS.join(', ')}.`);
+}
 
 const redis = await startRedis();
 const postgres = await startOwnPostgres();

@@ -88,7 +88,7 @@ describe('a server that is killed while it holds agents', function () {
         deviceId: silent.deviceId,
         outcome: 'error',
         rows: 0,
-        message: 'The device lost its connection before it had answered.',
+        message: 'The device lost its connection before it answered.',
       },
     ]);
 
