@@ -53,8 +53,7 @@ export async function deleteOrganization(ctx: Context, id: string) {
 
 /**
  * Stores the order of lists. Unknown and deleted ids are dropped, and organizations that are left out are appended in the
- * order of their registration. Organizations that the user
- * cannot access follow, in their stored order.
+ * order of their registration. Organizations that the user cannot access follow, in their stored order.
  */
 export async function orderOrganizations(ctx: Context, wanted: readonly string[]) {
   const { partnerId } = ctx.caller;
