@@ -12,6 +12,7 @@ import { createJobs } from '../platform/jobs/jobs.ts';
 import { createDelivery } from '../platform/mail/delivery.ts';
 import { createMailer } from '../platform/mail/mailer.ts';
 import { createMetrics } from '../platform/metrics.ts';
+import { GuardedFetch } from '../platform/outbound/guarded-fetch.ts';
 import { createSealer } from '../platform/secrets/sealed.ts';
 import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
 import type { ServerOptions } from './options.ts';
@@ -20,7 +21,7 @@ export type Infrastructure = Awaited<ReturnType<typeof openInfrastructure>>;
 
 /** The parts without a business word: database, Redis, mail, metrics, secrets and the HTTP server, not listening yet. */
 export async function openInfrastructure(
-  { config, database: urls, secretKeys, log }: ServerOptions,
+  { config, database: urls, secretKeys, log, outbound }: ServerOptions,
   closing: CloseStack,
 ) {
   const metrics = createMetrics();
@@ -62,6 +63,13 @@ export async function openInfrastructure(
     redis,
     rateLimits: createRateLimits(redis),
     secrets,
+    secretKeys,
+    /** Reaches identity providers, which may be inside the operator's network. */
+    ssoFetch: new GuardedFetch({
+      addresses: { allowedInternal: config.outbound.ssoAllowedPrivate, denied: config.outbound.denied },
+      log,
+      ...(outbound === undefined ? {} : { testing: outbound }),
+    }),
     expensive,
     expensiveLive,
     httpServer,

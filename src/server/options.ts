@@ -2,6 +2,7 @@ import type { Config } from '../config.ts';
 import type { RoundTiming } from '../features/alerts/index.ts';
 import type { HubOptions } from '../hub/index.ts';
 import type { Logger } from '../platform/logger.ts';
+import type { GuardedFetchOptions } from '../platform/outbound/guarded-fetch.ts';
 import type { SecretKeys } from '../platform/secrets/sealed.ts';
 
 export interface ServerOptions {
@@ -23,4 +24,6 @@ export interface ServerOptions {
     | 'undeliveredWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
+  /** For tests, whose identity providers and name servers are local. */
+  outbound?: GuardedFetchOptions['testing'];
 }

@@ -3,6 +3,7 @@ import type { DashboardLimits } from '../../src/hub/dashboard/dashboard-limits.t
 import type { Logger } from '../../src/platform/logger.ts';
 import type { AdmissionLimits } from '../../src/hub/sockets/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
+import type { ServerOptions } from '../../src/server/options.ts';
 import { recordingLog } from './quiet-log.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
 
@@ -47,6 +48,7 @@ export interface TestAppOptions {
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   undeliveredWorkMs?: number;
   alerts?: { everyMs: number; wholeEveryMs: number };
+  outbound?: ServerOptions['outbound'];
 }
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -63,7 +65,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     }),
   };
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
-  const { dashboardLimits, undeliveredWorkMs } = options;
+  const { dashboardLimits, undeliveredWorkMs, outbound } = options;
   const server = await startServer({
     config,
     database,
@@ -80,6 +82,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       ...(undeliveredWorkMs === undefined ? {} : { undeliveredWorkMs }),
     },
     ...(alerts === undefined ? {} : { alerts }),
+    ...(outbound === undefined ? {} : { outbound }),
   });
   return {
     url: server.url,

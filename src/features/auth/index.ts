@@ -7,11 +7,11 @@ import { authRetention } from './retention.ts';
 
 export { SignInTrail } from './sign-in-trail.ts';
 export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './sessions/access-token.ts';
-export { SignedIn } from './sign-in/sign-in.schema.ts';
+export { SignedIn, Tokens } from './sign-in/sign-in.schema.ts';
 export { passwordFault } from './password/password-rules.ts';
 export { refreshCookie } from './sessions/refresh-cookie.ts';
 export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
-export { authService } from './sign-in/sign-in.service.ts';
+export { authService, type AuthService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
 export { holdSession, loadUserRights, openSession, type UserRights } from './sessions/session.service.ts';

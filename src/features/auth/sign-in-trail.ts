@@ -16,9 +16,15 @@ export class SignInTrail {
   }
 
   /** Call it in the transaction that opens the session. */
-  async opened(tx: Tx, ctx: PublicContext, caller: SessionCaller): Promise<void> {
+  async opened(
+    tx: Tx,
+    ctx: PublicContext,
+    caller: SessionCaller,
+    provider?: { id: string; name: string },
+  ): Promise<void> {
     const { sessionId, mfa } = caller;
-    await this.#record(tx, ctx, caller, { action: 'user.login', details: { sessionId, mfa } });
+    const details = { sessionId, mfa, ...(provider === undefined ? {} : { provider }) };
+    await this.#record(tx, ctx, caller, { action: 'user.login', details });
   }
 
   /** Call it in the transaction that ends the session, before the session ends. */

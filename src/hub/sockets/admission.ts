@@ -57,8 +57,10 @@ export class Admission {
     }
     this.#owed = Math.min(this.#owed + REFUSAL_COST, perSecond * OWED_SECONDS_MAX);
     const before = Math.max(this.#lastReturnAt, now + RETRY_MIN_MS);
-    this.#lastReturnAt = Math.min(before + 1000 / perSecond, now + RETRY_MAX_MS);
-    return { code: 'BUSY', retryAfterMs: Math.ceil(this.#lastReturnAt - now) };
+    // Subtracted before it is limited: the sum of `now` and the limit would be rounded, and could come out above it.
+    const wait = Math.min(before - now + 1000 / perSecond, RETRY_MAX_MS);
+    this.#lastReturnAt = now + wait;
+    return { code: 'BUSY', retryAfterMs: Math.ceil(wait) };
   }
 
   /** Undoes an admission whose credential was not valid, so that a flood of such connections does not lock out agents. */

@@ -9,6 +9,7 @@ import type {
 } from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { BrowserAnswer } from './browser-answer.ts';
 import type { Download } from './download.ts';
 import type { AuditedJson, RawJson } from './raw-json.ts';
 
@@ -58,6 +59,8 @@ export interface CookieOptions {
   path: string;
   maxAgeMs: number;
   secure: boolean;
+  /** `lax` for a cookie that has to come along when another site sends the browser here; `strict` when absent. */
+  sameSite?: 'lax';
 }
 
 export interface HandlerInput<A extends Access, T extends boolean, P, Q, B, X = undefined>
@@ -106,9 +109,13 @@ interface RouteBase<
   params?: P;
   query?: Q;
   body?: B;
+  /** `form` for a body that the form of a web page sends (application/x-www-form-urlencoded); JSON when absent. */
+  bodyType?: 'form';
   /** Largest body in bytes (default 100 kB). */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
+  /** Answers with a redirect of the browser and never with a body; its `response` is `NoBody`. */
+  redirects?: true;
   /**
    * Of a row whose statements may take long: `expensive`, or what says so of a request. Its transactions count in the
    * share of the pool that a person and a partner may hold (docs/decisions/expensive-work.md).
@@ -153,7 +160,10 @@ export interface RouteDeclaration<
   /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
   handler(
     input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
-  ): PromiseLike<H | Unstored<I, AuditedJson<H> | RawJson | Download>> | H | Unstored<I, RawJson | Download>;
+  ):
+    | PromiseLike<H | Unstored<I, AuditedJson<H> | RawJson | Download | BrowserAnswer>>
+    | H
+    | Unstored<I, RawJson | Download | BrowserAnswer>;
   /** The action recorded in the handler's transaction, such as `site.create`. Stands behind `handler`, whose answer
    * types the note. */
   audit?: {

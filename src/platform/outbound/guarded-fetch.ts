@@ -77,10 +77,27 @@ export class GuardedFetch {
     }
   }
 
-  async #send(url: URL, request: GuardedRequest, deadline: Deadline): Promise<IncomingMessage> {
-    const { signal } = deadline;
-    const { ca, nameServers } = this.#options.testing ?? {};
-    deadline.connecting();
+  /**
+   * Checks a URL as `fetch` would, and sends nothing: for one that a browser is sent to, or that is stored for later.
+   * @throws OutboundError
+   */
+  async assertPermitted(text: string): Promise<void> {
+    const deadline = new Deadline(this.#limits, undefined);
+    let url: URL | undefined;
+    try {
+      url = targetUrl(text, undefined, this.#options.testing);
+      deadline.connecting();
+      await this.#addressesOf(url, deadline.signal);
+    } catch (error) {
+      throw this.#failure(error, url, deadline.signal);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /** Throws where the host has no address, or one that may not be reached. */
+  async #addressesOf(url: URL, signal: AbortSignal): Promise<string[]> {
+    const { nameServers } = this.#options.testing ?? {};
     const addresses = await resolveHost(hostOf(url), { signal, servers: nameServers });
     signal.throwIfAborted();
     // One bad address among good ones is refused as well: a resolver or a connection might choose it.
@@ -93,6 +110,14 @@ export class GuardedFetch {
         ),
       );
     }
+    return addresses;
+  }
+
+  async #send(url: URL, request: GuardedRequest, deadline: Deadline): Promise<IncomingMessage> {
+    const { signal } = deadline;
+    const { ca } = this.#options.testing ?? {};
+    deadline.connecting();
+    const addresses = await this.#addressesOf(url, signal);
     try {
       const message = await exchange({
         url,

@@ -12,6 +12,8 @@ export class Session extends BaseModel {
   declare revokedAt: Date | null;
   declare revokedReason: string | null;
   declare mfa: boolean;
+  /** Null where it was opened by password. */
+  declare ssoProviderId: string | null;
   declare ipAddress: string | null;
   declare userAgent: string | null;
 

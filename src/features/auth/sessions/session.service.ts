@@ -102,12 +102,20 @@ function readAllowlist(stored: unknown): readonly string[] {
   return parsed.success ? parsed.data : failClosed(parsed.error);
 }
 
+/** How somebody has signed in. */
+export interface SessionOrigin {
+  /** With a second factor. */
+  mfa: boolean;
+  /** The identity provider; absent where it was by password. */
+  provider?: { id: string; name: string };
+}
+
 /** A new session (refresh family) and its first refresh token. */
 export async function openSession(
   tx: Tx,
   userId: string,
   client: ClientInfo,
-  { mfa }: { mfa: boolean } = { mfa: false },
+  { mfa, provider }: SessionOrigin = { mfa: false },
 ): Promise<{ sessionId: string; refreshToken: string }> {
   const sessionId = newId();
   await Session.query(tx).insert({
@@ -115,6 +123,7 @@ export async function openSession(
     userId,
     expiresAt: raw(`now() + interval '${REFRESH_DAYS} days'`),
     mfa,
+    ssoProviderId: provider?.id ?? null,
     ipAddress: client.ip,
     userAgent: client.userAgent,
   });

@@ -19,6 +19,7 @@ import {
   openSession,
   rotateRefreshToken,
   type SessionCaller,
+  type SessionOrigin,
   sessionOf,
 } from '../sessions/session.service.ts';
 
@@ -48,7 +49,23 @@ export function authService({
     expiresInSeconds: ACCESS_TOKEN_SECONDS,
   });
 
-  /** The last step of every sign-in: opens a session and builds the answer. */
+  /** The last step of every sign-in. A refusal in it rolls the session back with everything else. */
+  const open = async (
+    tx: Tx,
+    ctx: PublicContext,
+    user: User,
+    how: SessionOrigin,
+  ): Promise<{ caller: SessionCaller; refreshToken: string }> => {
+    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, how);
+    await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
+    const caller = await findCaller(tx, sessionId);
+    if (caller === undefined) throw noMembership();
+    assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+    await trail.opened(tx, ctx, caller, how.provider);
+    return { caller, refreshToken };
+  };
+
+  /** Ends a sign-in by password. */
   const signIn = async (
     tx: Tx,
     ctx: PublicContext,
@@ -57,13 +74,7 @@ export function authService({
   ): Promise<WithRefreshToken<SignedIn>> => {
     await assertUnchanged(tx, user);
     if (invitation !== undefined) await joinAsExistingUser(tx, invitation, ctx, user, ending);
-    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, { mfa });
-    await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
-    const caller = await findCaller(tx, sessionId);
-    // A refusal here or below rolls the session back with everything else.
-    if (caller === undefined) throw noMembership();
-    assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
-    await trail.opened(tx, ctx, caller);
+    const { caller, refreshToken } = await open(tx, ctx, user, { mfa });
     const { id, email, name, mfaEnabled } = user;
     return {
       answer: { user: { id, email, name, mfaEnabled }, tokens: tokensFor(caller), mfaRequired: false },
@@ -134,6 +145,19 @@ export function authService({
           return signIn(tx, ctx, user, { mfa: true, invitation: attempt.invitation });
         }),
       );
+    },
+
+    /**
+     * Opens a session for a person whom an identity provider has identified, in the transaction of that sign-in.
+     * @throws AppError  `unauthenticated` without a membership, `partner_inactive`, `ip_not_allowed_at_sign_in`
+     */
+    openForProvider: open,
+
+    /** The access token of a session that has just been opened. Throws `unauthenticated` where it has ended. */
+    async tokensOf(tx: Tx, ctx: PublicContext, sessionId: string): Promise<Tokens> {
+      const caller = await loadCaller(tx, sessionId);
+      assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
+      return tokensFor(caller);
     },
 
     async refresh(

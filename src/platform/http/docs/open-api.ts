@@ -93,21 +93,26 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
       ...parameters(row.query, 'query', components),
       ...(row.idempotent === true ? [IDEMPOTENCY_KEY] : []),
     ],
-    responses: {
-      [String(row.status ?? 200)]: {
-        description: 'Done.',
-        content: answerContent(row, components),
-      },
-      ...errorResponses(row, errorSchema),
-    },
+    responses: { ...goodResponse(row, components), ...errorResponses(row, errorSchema) },
   };
   if (row.body !== undefined) {
+    const type = row.bodyType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json';
     result['requestBody'] = {
       required: true,
-      content: { 'application/json': { schema: schemaOf(row.body, 'input', components) } },
+      content: { [type]: { schema: schemaOf(row.body, 'input', components) } },
     };
   }
   return result;
+}
+
+function goodResponse(row: AnyRoute, components: Json): Json {
+  if (row.redirects === true) {
+    const headers = { Location: { schema: { type: 'string', format: 'uri' } } };
+    return { 303: { description: 'A redirect of the browser.', headers } };
+  }
+  return {
+    [String(row.status ?? 200)]: { description: 'Done.', content: answerContent(row, components) },
+  };
 }
 
 function answerContent(row: AnyRoute, components: Json): Json {

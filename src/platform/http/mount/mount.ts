@@ -25,6 +25,7 @@ import {
   signInAgent,
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
+import { isBrowserAnswer } from '../browser-answer.ts';
 import { type Changes, changesOf } from './changes.ts';
 import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from '../download.ts';
@@ -55,7 +56,7 @@ export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router
       // Who is asking is settled before a byte of the body is read.
       const admitted = noteDenials(row, pipeline, admit(row, pipeline));
       const handled = noteDenials(row, pipeline, handle(row, pipeline));
-      router[row.method](row.path, admitted, jsonOnly(row), bodyOf(row), handled);
+      router[row.method](row.path, admitted, expectedType(row), bodyOf(row), handled);
     }
   }
   return router;
@@ -79,6 +80,9 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 const sent = new WeakMap<object, { buffer: Buffer; encoding: string }>();
 
 function bodyOf(row: AnyRoute): RequestHandler {
+  if (row.bodyType === 'form') {
+    return express.urlencoded({ extended: false, limit: row.bodyLimit ?? BODY_LIMIT, parameterLimit: 20 });
+  }
   return express.json({
     limit: row.bodyLimit ?? BODY_LIMIT,
     strict: false,
@@ -102,18 +106,17 @@ function assertSentAsRead(request: Request): void {
 }
 
 /** A body of another type is refused by name, rather than read as an empty one. */
-function jsonOnly(row: AnyRoute): RequestHandler {
+function expectedType(row: AnyRoute): RequestHandler {
+  const [type, name] =
+    row.bodyType === 'form'
+      ? ['application/x-www-form-urlencoded', 'that of a form']
+      : ['application/json', 'JSON'];
   return (request, _response, next) => {
     const hasBody =
       request.headers['transfer-encoding'] !== undefined ||
       Number(request.headers['content-length'] ?? 0) > 0;
-    if (row.body !== undefined && hasBody && !request.is('json')) {
-      next(
-        new AppError(
-          'unsupported_media_type',
-          'The body must be JSON: send "Content-Type: application/json".',
-        ),
-      );
+    if (row.body !== undefined && hasBody && !request.is(row.bodyType === 'form' ? 'urlencoded' : 'json')) {
+      next(new AppError('unsupported_media_type', `The body must be ${name}: send "Content-Type: ${type}".`));
       return;
     }
     next();
@@ -139,6 +142,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     input.reply.apply(response);
     response.status(row.status ?? 200);
     if (answer instanceof OpenDownload) await answer.send(response);
+    else if (isBrowserAnswer(answer)) answer.send(response);
     else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
@@ -281,7 +285,8 @@ async function audited(
 
 /** What the response lists, and nothing else. */
 function shaped(row: AnyRoute, answer: unknown): unknown {
-  return answer instanceof RawJson || answer instanceof Download ? answer : row.response.parse(answer);
+  if (answer instanceof RawJson || answer instanceof Download || isBrowserAnswer(answer)) return answer;
+  return row.response.parse(answer);
 }
 
 /** For a patch of which every field may be left out: whether the body has any that the schema knows. */
@@ -328,7 +333,7 @@ function pendingReply(): Reply & { apply(response: Response): void } {
       void pending.push((response) =>
         response.cookie(name, value, {
           httpOnly: true,
-          sameSite: 'strict',
+          sameSite: options.sameSite ?? 'strict',
           secure: options.secure,
           path: options.path,
           maxAge: options.maxAgeMs,

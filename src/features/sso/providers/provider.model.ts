@@ -1,0 +1,53 @@
+import { BaseModel } from '../../../platform/db/base-model.ts';
+import type { AttributeMapping } from './attribute-mapping.ts';
+
+export const PROVIDER_TYPES = ['oidc', 'saml'] as const;
+export const PROVIDER_STATUSES = ['inactive', 'testing', 'active'] as const;
+export const TOKEN_AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+
+/** An identity provider of one organization or of one partner (SPEC 2.11). */
+export class SsoProvider extends BaseModel {
+  static override tableName = 'sso_providers';
+  /** Exactly one of `orgId` and `partnerId` is set. */
+  declare orgId: string | null;
+  declare partnerId: string | null;
+  declare name: string;
+  declare type: (typeof PROVIDER_TYPES)[number];
+  declare status: (typeof PROVIDER_STATUSES)[number];
+  declare preset: string | null;
+  declare issuer: string | null;
+  declare clientId: string | null;
+  /** Sealed, for the context of `CLIENT_SECRET`. */
+  declare clientSecret: string | null;
+  declare tokenAuthMethod: (typeof TOKEN_AUTH_METHODS)[number];
+  /** Separated by spaces. */
+  declare scopes: string;
+  declare authorizationUrl: string | null;
+  declare tokenUrl: string | null;
+  declare userinfoUrl: string | null;
+  declare jwksUrl: string | null;
+  /** Each answer names its issuer (RFC 9207), and one that does not is refused. */
+  declare sendsIssuer: boolean;
+  declare entityId: string | null;
+  declare ssoUrl: string | null;
+  /** PEM, or several one after the other. */
+  declare certificate: string | null;
+  declare attributeMapping: AttributeMapping;
+  declare autoProvision: boolean;
+  declare defaultRoleId: string | null;
+  declare defaultRoleConfiguredBy: string | null;
+  /** Lower case, separated by commas. Empty: all. */
+  declare allowedDomains: string;
+  declare enforceSso: boolean;
+  declare trustsIdpMfa: boolean;
+  declare breakGlassUserIds: string[];
+  /** Raised by each change of settings or status; a sign-in that began with another version ends. */
+  declare configVersion: number;
+  /** The last sign-in with the present identity provider; null after a change of which one that is. */
+  declare lastSuccessAt: Date | null;
+  declare discoveryFailures: number;
+  declare createdBy: string | null;
+}
+
+/** Where the client secret is sealed; the row's id completes it. */
+export const SEALED_CLIENT_SECRET = { table: 'sso_providers', column: 'client_secret', id: 'id' } as const;
