@@ -22,11 +22,13 @@ import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as sites } from './sites/index.ts';
+import { feature as sso } from './sso/index.ts';
 import { feature as users } from './users/index.ts';
 
 /** Every feature, in the order in which the API reference shows their routes: the whole product at a glance. */
 export const FEATURES = [
   auth,
+  sso,
   registration,
   apiKeys,
   users,

@@ -2,6 +2,7 @@ import { SEALED_JOB_INPUT } from '../platform/jobs/kind.ts';
 import type { SealedColumn } from '../platform/secrets/reseal.ts';
 import { SEALED_SIGNING_KEY } from './audit/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
+import { SEALED_SSO_COLUMNS } from './sso/index.ts';
 
 /** Every column that holds sealed secrets: `npm run rotate-secrets` reads them here. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
@@ -9,4 +10,5 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   SEALED_SIGNING_KEY,
   SEALED_JOB_INPUT,
   SEALED_COMMAND_SECRET,
+  ...SEALED_SSO_COLUMNS,
 ];

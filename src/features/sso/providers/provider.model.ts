@@ -17,7 +17,7 @@ export class SsoProvider extends BaseModel {
   declare preset: string | null;
   declare issuer: string | null;
   declare clientId: string | null;
-  /** Sealed, for the context of `CLIENT_SECRET`. */
+  /** Sealed (`clientSecretContext`). */
   declare clientSecret: string | null;
   declare tokenAuthMethod: (typeof TOKEN_AUTH_METHODS)[number];
   /** Separated by spaces. */
@@ -48,6 +48,3 @@ export class SsoProvider extends BaseModel {
   declare discoveryFailures: number;
   declare createdBy: string | null;
 }
-
-/** Where the client secret is sealed; the row's id completes it. */
-export const SEALED_CLIENT_SECRET = { table: 'sso_providers', column: 'client_secret', id: 'id' } as const;

@@ -1,0 +1,17 @@
+import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { ssoRetention } from './retention.ts';
+
+export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
+
+export const feature = defineFeature({
+  name: 'sso',
+  routes: () => [],
+  tables: [
+    bounded('sso_providers', CREATED_BY_PEOPLE),
+    cascade('user_sso_identities', 'users'),
+    bounded('sso_domains', CREATED_BY_PEOPLE),
+    bounded('partner_login_branding', 'a partner has at most one row'),
+    ...byRules(ssoRetention),
+  ],
+});
