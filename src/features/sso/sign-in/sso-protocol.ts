@@ -38,7 +38,7 @@ export interface ConsumedSignIn {
 
 /** One of the two protocols. Both halves throw `SsoFailure`, and work outside of any transaction. */
 export interface SsoProtocol {
-  begin(ctx: PublicContext, provider: SsoProvider, state: string): Promise<StartedSignIn>;
+  begin(provider: SsoProvider, state: string): Promise<StartedSignIn>;
   /** @param query  of the callback, as it came: values may be missing, or arrays. */
   finish(
     ctx: PublicContext,
