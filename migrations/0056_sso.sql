@@ -155,4 +155,32 @@ select protect_table('partner_login_branding', 'partner_id = (select app_partner
 
 -- The provider that a session was opened with; null where it was opened by password.
 alter table sessions add column sso_provider_id uuid references sso_providers (id) on delete set null;
+-- The provider has reported a second factor. It counts for as long as the provider is trusted with that.
+alter table sessions add column mfa_by_provider boolean not null default false;
 create index sessions_by_sso_provider on sessions (sso_provider_id) where sso_provider_id is not null;
+
+grant create on schema public to svc_system;
+set local role svc_system;
+create or replace function session_holder(wanted uuid) returns table (
+  mfa boolean, user_id uuid, email varchar, name varchar, mfa_enabled boolean, scope text, role_id uuid,
+  role_name varchar, permissions text[], partner_id uuid, partner_status text, org_id uuid, org_access text,
+  selected_org_ids uuid[], ip_allowlist jsonb
+)
+language plpgsql stable security definer set search_path = pg_catalog, public as $$
+#variable_conflict use_column
+begin
+  return query
+  select
+    case
+      when s.mfa and h.mfa_enabled then true
+      when s.mfa_by_provider then exists (
+        select from sso_providers p where p.id = s.sso_provider_id and p.trusts_idp_mfa and p.status = 'active')
+      else false
+    end,
+    h.*
+  from sessions s cross join lateral person_holder(s.user_id) h
+  where s.id = wanted and s.revoked_at is null and s.expires_at > now();
+end
+$$;
+reset role;
+revoke create on schema public from svc_system;

@@ -2,7 +2,7 @@ import type { Caller, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
-import { loadCaller, type SessionCaller } from './sessions/session.service.ts';
+import { loadCaller, type SessionCaller, type SessionProvider } from './sessions/session.service.ts';
 
 export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
 
@@ -16,14 +16,13 @@ export class SignInTrail {
   }
 
   /** Call it in the transaction that opens the session. */
-  async opened(
-    tx: Tx,
-    ctx: PublicContext,
-    caller: SessionCaller,
-    provider?: { id: string; name: string },
-  ): Promise<void> {
+  async opened(tx: Tx, ctx: PublicContext, caller: SessionCaller, provider?: SessionProvider): Promise<void> {
     const { sessionId, mfa } = caller;
-    const details = { sessionId, mfa, ...(provider === undefined ? {} : { provider }) };
+    const details = {
+      sessionId,
+      mfa,
+      ...(provider === undefined ? {} : { provider: { id: provider.id, name: provider.name } }),
+    };
     await this.#record(tx, ctx, caller, { action: 'user.login', details });
   }
 

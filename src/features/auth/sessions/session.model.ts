@@ -14,6 +14,8 @@ export class Session extends BaseModel {
   declare mfa: boolean;
   /** Null where it was opened by password. */
   declare ssoProviderId: string | null;
+  /** The provider has reported a second factor. It counts for as long as the provider is trusted with that. */
+  declare mfaByProvider: boolean;
   declare ipAddress: string | null;
   declare userAgent: string | null;
 

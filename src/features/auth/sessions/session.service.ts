@@ -104,10 +104,18 @@ function readAllowlist(stored: unknown): readonly string[] {
 
 /** How somebody has signed in. */
 export interface SessionOrigin {
-  /** With a second factor. */
+  /** With the second factor of the account. */
   mfa: boolean;
-  /** The identity provider; absent where it was by password. */
-  provider?: { id: string; name: string };
+  /** Absent where it was by password. */
+  provider?: SessionProvider;
+}
+
+/** The identity provider by which somebody has signed in. */
+export interface SessionProvider {
+  id: string;
+  name: string;
+  /** It has reported a second factor, and is trusted with that. */
+  mfa: boolean;
 }
 
 /** A new session (refresh family) and its first refresh token. */
@@ -124,6 +132,7 @@ export async function openSession(
     expiresAt: raw(`now() + interval '${REFRESH_DAYS} days'`),
     mfa,
     ssoProviderId: provider?.id ?? null,
+    mfaByProvider: provider?.mfa ?? false,
     ipAddress: client.ip,
     userAgent: client.userAgent,
   });

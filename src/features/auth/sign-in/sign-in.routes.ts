@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { AcceptanceParts } from './accept-invitation.service.ts';
-import { LoginRequest, LoginResponse, Me, SignedIn, Tokens } from './sign-in.schema.ts';
+import { LoginRequest, LoginResponse, Me, RefreshRequest, SignedIn, Tokens } from './sign-in.schema.ts';
 import { describeMe, type AuthService } from './sign-in.service.ts';
 import { MfaVerification } from '../mfa/mfa.schema.ts';
 import { passwordRoutes } from '../password/password.routes.ts';
@@ -63,14 +63,20 @@ export function authRoutes({
       route({
         method: 'post',
         path: '/auth/refresh',
-        summary: 'Exchange the refresh cookie for a new access token',
-        description: 'A refresh token that is used again after more than 10 seconds ends its whole session.',
+        summary: 'Exchange the refresh token for a new access token',
+        description:
+          'The refresh token comes in the cookie `svc_refresh`, or in the body from clients without cookies, which also receive the next one in the body. A refresh token that is used again after more than 10 seconds ends its whole session.',
         access: 'public',
         unaudited: 'continues a session whose sign-in is audited',
-        response: z.object({ tokens: Tokens }),
+        body: RefreshRequest,
+        response: z.object({ tokens: Tokens, refreshToken: z.string().optional() }),
         errors: ['unauthenticated', 'partner_inactive'],
-        handler: async ({ ctx, cookies, reply }) => {
-          const { answer, refreshToken } = await auth.refresh(ctx, cookies[REFRESH_COOKIE]);
+        handler: async ({ ctx, body, cookies, reply }) => {
+          const { answer, refreshToken } = await auth.refresh(
+            ctx,
+            body.refreshToken ?? cookies[REFRESH_COOKIE],
+          );
+          if (body.refreshToken !== undefined) return { ...answer, refreshToken };
           cookie.set(reply, refreshToken);
           return answer;
         },

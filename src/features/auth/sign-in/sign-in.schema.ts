@@ -35,6 +35,10 @@ export type SecondFactorRequired = z.infer<typeof SecondFactorRequired>;
 
 export const LoginResponse = z.discriminatedUnion('mfaRequired', [SignedIn, SecondFactorRequired]);
 
+export const RefreshRequest = z.object({
+  refreshToken: z.string().min(1).max(200).optional().describe('For clients without cookies.'),
+});
+
 export const Me = z.object({
   user: z.object({ id: z.uuid(), email: z.string(), name: z.string() }),
   scope: z.enum(SCOPES),

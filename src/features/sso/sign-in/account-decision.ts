@@ -1,0 +1,84 @@
+import { domainToASCII } from 'node:url';
+import type { SsoProvider } from '../providers/provider.model.ts';
+import { SsoFailure } from './sso-failure.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+
+/** An account, seen from a provider. */
+export interface Candidate {
+  userId: string;
+  isActive: boolean;
+  /** Of the organization or partner that owns the provider. */
+  isMember: boolean;
+}
+
+export interface AccountFacts {
+  /** The account that the identity is linked to. */
+  linked: Candidate | undefined;
+  /** The account with the asserted address. */
+  byEmail: Candidate | undefined;
+  /** The organization has proved to own the domain of the address. */
+  isDomainProven: boolean;
+}
+
+export type AccountDecision =
+  | { kind: 'sign_in'; userId: string }
+  | { kind: 'provision'; email: string; name: string };
+
+export type DecidingProvider = Pick<SsoProvider, 'orgId' | 'autoProvision' | 'allowedDomains'>;
+
+/**
+ * Decides which account a proved identity signs in to (the sign-in rules of SPEC 4.8). The link counts before the address:
+ * an address that moves to another person at the provider does not open the account of the earlier one.
+ * @throws SsoFailure
+ */
+export function decideAccount(
+  provider: DecidingProvider,
+  identity: AssertedIdentity,
+  { linked, byEmail, isDomainProven }: AccountFacts,
+): AccountDecision {
+  assertAddressUsable(provider, identity);
+  const account = linked ?? matched(provider, identity, byEmail, isDomainProven);
+  if (account !== undefined) return { kind: 'sign_in', userId: usable(account).userId };
+  if (provider.orgId === null) throw new SsoFailure('invitation_required');
+  if (!provider.autoProvision) throw new SsoFailure('account_unknown');
+  const email = identity.email ?? '';
+  return { kind: 'provision', email, name: identity.name ?? email.slice(0, email.lastIndexOf('@')) };
+}
+
+function assertAddressUsable(
+  { allowedDomains }: DecidingProvider,
+  { email, emailVerified }: AssertedIdentity,
+): void {
+  if (emailVerified === false) throw new SsoFailure('email_not_verified');
+  if (allowedDomains === '') return;
+  const domain = email === undefined ? undefined : emailDomain(email);
+  if (domain === undefined || !allowedDomains.split(',').includes(domain)) {
+    throw new SsoFailure('domain_not_allowed');
+  }
+}
+
+/** The account with the asserted address, where the address may decide. */
+function matched(
+  { orgId }: DecidingProvider,
+  { email, emailVerified }: AssertedIdentity,
+  byEmail: Candidate | undefined,
+  isDomainProven: boolean,
+): Candidate | undefined {
+  if (email === undefined || emailDomain(email) === undefined) throw new SsoFailure('email_missing');
+  if (orgId !== null && emailVerified === undefined && !isDomainProven) {
+    throw new SsoFailure('domain_not_proven');
+  }
+  return byEmail;
+}
+
+function usable(account: Candidate): Candidate {
+  if (!account.isMember) throw new SsoFailure('not_a_member');
+  if (!account.isActive) throw new SsoFailure('account_disabled');
+  return account;
+}
+
+/** The domain of an address in lower case and ASCII; undefined where the text is no address. */
+export function emailDomain(email: string): string | undefined {
+  const match = /^[^\s@]+@([^\s@]+)$/.exec(email);
+  return domainToASCII(match?.[1] ?? '') || undefined;
+}

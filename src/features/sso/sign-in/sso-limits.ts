@@ -1,0 +1,27 @@
+import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
+import type { ClientInfo } from '../../../platform/context.ts';
+import { addressLimiter } from '../../../platform/http/address-limits.ts';
+import { countedAddress } from '../../../platform/http/client-address.ts';
+
+/** How often one network may use each public route. A whole office begins its day behind one address. */
+const REQUESTS = { points: 300, seconds: 60 };
+
+export type SsoLimits = ReturnType<typeof ssoLimits>;
+
+export function ssoLimits(limits: RateLimits) {
+  const counted = (name: string) => {
+    const limiter = addressLimiter(limits, name, REQUESTS);
+    return async (client: ClientInfo): Promise<void> => {
+      const address = countedAddress(client);
+      if (address !== undefined) await limiter.take(address);
+    };
+  };
+  return {
+    check: counted('sso-check'),
+    login: counted('sso-login'),
+    /** A sign-in by SAML comes here twice. */
+    callback: counted('sso-callback'),
+    acs: counted('sso-acs'),
+    exchange: counted('sso-exchange'),
+  };
+}
