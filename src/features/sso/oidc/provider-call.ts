@@ -1,0 +1,72 @@
+import type { z } from 'zod';
+import type { GuardedFetch, GuardedRequest } from '../../../platform/outbound/guarded-fetch.ts';
+import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+
+/** What this protocol needs of the guarded fetch. */
+export type ProviderFetch = Pick<GuardedFetch, 'fetch' | 'assertPermitted'>;
+
+/** The largest JSON document that an identity provider may send. Honest ones stay below 40 KiB. */
+const MAX_BYTES = 256 << 10;
+
+/** Reasons for which nothing of the identity provider's was heard. All others are answers that make no sense. */
+const UNREACHED: ReadonlySet<string> = new Set(['url_refused', 'unreachable', 'insecure', 'timed_out']);
+
+/**
+ * Sends one request to an identity provider. An answer below 500 is returned, whatever it says.
+ * @param name  of the endpoint, for the log
+ * @throws SsoFailure
+ */
+export async function callProvider(
+  outbound: ProviderFetch,
+  name: string,
+  url: string,
+  request: Omit<GuardedRequest, 'maxBytes'>,
+): Promise<Response> {
+  const response = await guarded(name, () => outbound.fetch(url, { ...request, maxBytes: MAX_BYTES }));
+  if (response.status >= 500) {
+    throw new SsoFailure('provider_unreachable', `the ${name} answered with status ${response.status}`);
+  }
+  return response;
+}
+
+/** The same for a document that anyone may read. */
+export async function getDocument<S extends z.ZodType>(
+  outbound: ProviderFetch,
+  name: string,
+  url: string,
+  { schema, accept = ['application/json'] }: { schema: S; accept?: readonly string[] },
+): Promise<z.output<S>> {
+  const response = await callProvider(outbound, name, url, { accept });
+  if (!response.ok)
+    throw new SsoFailure('answer_invalid', `the ${name} answered with status ${response.status}`);
+  return readAnswer(response, name, schema);
+}
+
+export async function readAnswer<S extends z.ZodType>(
+  response: Response,
+  name: string,
+  schema: S,
+): Promise<z.output<S>> {
+  const json: unknown = await response.json().catch(() => undefined);
+  const { data, error } = schema.safeParse(json);
+  if (error !== undefined) {
+    const [issue] = error.issues;
+    throw new SsoFailure('answer_invalid', `the ${name}: ${issue?.path.join('.')}: ${issue?.message}`);
+  }
+  return data;
+}
+
+/** Checks that a URL may be used, and sends nothing. Its name is looked up anew each time. */
+export const assertReachable = (outbound: ProviderFetch, name: string, url: string): Promise<void> =>
+  guarded(name, () => outbound.assertPermitted(url));
+
+async function guarded<T>(name: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    const reason = UNREACHED.has(error.reason) ? 'provider_unreachable' : 'answer_invalid';
+    throw new SsoFailure(reason, `the ${name}: ${error.reason}`);
+  }
+}
