@@ -1,0 +1,95 @@
+import { invalid } from '../../../platform/errors.ts';
+import { certificateFault, normalizedCertificates } from './certificate.ts';
+import { NAMESPACE, REDIRECT_BINDING } from './names.ts';
+import { childrenOf, parseXml, withDescendants, type XmlElement, XmlFault } from './xml.ts';
+
+/** What a provider row needs of an identity provider's metadata. */
+export interface IdpMetadata {
+  entityId: string;
+  /** Where sign-ins begin, with the HTTP-Redirect binding. */
+  ssoUrl: string;
+  /** All signing certificates as PEM, one after the other. */
+  certificate: string;
+}
+
+const MAX_BYTES = 512 << 10;
+/** What the columns hold. */
+const MAX_LENGTH = 500;
+
+/**
+ * Reads the metadata document of an identity provider. Its signature is not checked: an administrator vouches for it,
+ * who has pasted it or named the HTTPS address that it came from.
+ * @throws AppError `validation_failed`, which says what is wrong with the document
+ */
+export function readIdpMetadata(xml: string, now = new Date()): IdpMetadata {
+  const entity = identityProviderOf(parsed(xml));
+  const entityId = entity.attributes.get('entityID') ?? '';
+  if (entityId === '' || entityId.length > MAX_LENGTH) {
+    throw refused(`its entityID must have 1 to ${MAX_LENGTH} characters`);
+  }
+  const validUntil = entity.attributes.get('validUntil');
+  // `not later`, so that a time that cannot be read is refused too.
+  if (validUntil !== undefined && !(Date.parse(validUntil) > now.getTime())) throw refused('it has expired');
+  const roles = rolesOf(entity);
+  return { entityId, ssoUrl: ssoUrlOf(roles), certificate: certificatesOf(roles, now) };
+}
+
+function parsed(xml: string): XmlElement {
+  try {
+    return parseXml(xml.trim(), { maxBytes: MAX_BYTES });
+  } catch (error) {
+    if (error instanceof XmlFault) throw refused(`it ${error.message}`);
+    throw error;
+  }
+}
+
+/** The one entity that is an identity provider; documents of federations hold thousands. */
+function identityProviderOf(root: XmlElement): XmlElement {
+  const providers = [...withDescendants(root)].filter(
+    (element) =>
+      element.namespace === NAMESPACE.metadata &&
+      element.name === 'EntityDescriptor' &&
+      rolesOf(element).length > 0,
+  );
+  const [provider] = providers;
+  if (provider === undefined) throw refused('it describes no identity provider of SAML 2.0');
+  if (providers.length > 1) throw refused('it describes several identity providers; supply that of one');
+  return provider;
+}
+
+function rolesOf(entity: XmlElement): XmlElement[] {
+  return childrenOf(entity, NAMESPACE.metadata, 'IDPSSODescriptor').filter((role) =>
+    role.attributes.get('protocolSupportEnumeration')?.split(/\s+/).includes(NAMESPACE.protocol),
+  );
+}
+
+function ssoUrlOf(roles: readonly XmlElement[]): string {
+  const service = roles
+    .flatMap((role) => childrenOf(role, NAMESPACE.metadata, 'SingleSignOnService'))
+    .find(({ attributes }) => attributes.get('Binding') === REDIRECT_BINDING);
+  const url = service?.attributes.get('Location');
+  if (url === undefined) throw refused('it names no SingleSignOnService with the HTTP-Redirect binding');
+  if (!URL.canParse(url) || new URL(url).protocol !== 'https:' || url.length > MAX_LENGTH) {
+    throw refused(
+      `the Location of its SingleSignOnService must be an https URL with at most ${MAX_LENGTH} characters`,
+    );
+  }
+  return url;
+}
+
+function certificatesOf(roles: readonly XmlElement[], now: Date): string {
+  const written = roles
+    .flatMap((role) => childrenOf(role, NAMESPACE.metadata, 'KeyDescriptor'))
+    .filter(({ attributes }) => (attributes.get('use') ?? 'signing') === 'signing')
+    .flatMap((key) => [...withDescendants(key)])
+    .filter(({ namespace, name }) => namespace === NAMESPACE.signature && name === 'X509Certificate')
+    .map(({ text }) => normalizedCertificates(text));
+  const certificate = [...new Set(written)].join('');
+  if (certificate === '') throw refused('it names no certificate for signatures');
+  const fault = certificateFault(certificate, now);
+  if (fault !== undefined) throw refused(`its certificate ${fault}`);
+  return certificate;
+}
+
+const refused = (reason: string) =>
+  invalid('metadata', reason, `The metadata of the identity provider cannot be used: ${reason}.`);

@@ -1,0 +1,158 @@
+import { XMLParser } from 'fast-xml-parser';
+
+/**
+ * Reads XML that others wrote, without everything that makes XML dangerous. fast-xml-parser splits the text and resolves
+ * nothing; namespaces and character references are resolved here.
+ */
+
+export interface XmlElement {
+  /** Empty where the element is in none. */
+  namespace: string;
+  /** Without its prefix. */
+  name: string;
+  /** Those without a prefix: SAML has no others that matter. */
+  attributes: ReadonlyMap<string, string>;
+  children: readonly XmlElement[];
+  /** Between the tags of this element, without that of its children. */
+  text: string;
+}
+
+/** The text cannot be read, or is refused. The message says why, in words for the person who supplied the text. */
+export class XmlFault extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'XmlFault';
+  }
+}
+
+export interface XmlRules {
+  maxBytes: number;
+  /** Elements and text only: comments, CDATA sections and processing instructions are refused as well. */
+  isPlain?: true;
+}
+
+const MAX_DEPTH = 50;
+const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';
+
+const parser = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  parseTagValue: false,
+  parseAttributeValue: false,
+  trimValues: false,
+  processEntities: false,
+  maxNestedTags: MAX_DEPTH,
+});
+
+/** @throws XmlFault */
+export function parseXml(text: string, { maxBytes, isPlain }: XmlRules): XmlElement {
+  if (Buffer.byteLength(text) > maxBytes) throw new XmlFault(`is larger than ${maxBytes >> 10} kB`);
+  // Entities can only be declared in a document type.
+  if (/<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)/i.test(text)) throw new XmlFault('has a document type');
+  const content = text.replace(/^\uFEFF?\s*<\?xml\s[^<>]*\?>/, '');
+  if (isPlain && /<[!?]/.test(content)) {
+    throw new XmlFault('has comments, CDATA sections or processing instructions');
+  }
+  const roots = elementsOf(splitXml(content), new Map([['xml', XML_NAMESPACE]]));
+  const [root] = roots;
+  if (root === undefined || roots.length > 1) throw new XmlFault('is not one XML document');
+  return root;
+}
+
+export function childrenOf(parent: XmlElement, namespace: string, name: string): XmlElement[] {
+  return parent.children.filter((child) => child.namespace === namespace && child.name === name);
+}
+
+/** The element and everything below it. */
+export function* withDescendants(element: XmlElement): Generator<XmlElement> {
+  yield element;
+  for (const child of element.children) yield* withDescendants(child);
+}
+
+function splitXml(text: string): unknown {
+  try {
+    return parser.parse(text, true);
+  } catch (error) {
+    throw new XmlFault('is not well-formed XML', { cause: error });
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What the parser calls the attributes, and the text, of an element. */
+const ATTRIBUTES = ':@';
+const TEXT = '#text';
+const NAME = /^(?:([\p{L}_][\p{L}\p{N}._-]*):)?([\p{L}_][\p{L}\p{N}._-]*)$/u;
+
+function elementsOf(nodes: unknown, outer: ReadonlyMap<string, string>): XmlElement[] {
+  if (!Array.isArray(nodes)) return [];
+  return nodes.filter(isRecord).flatMap((node) => {
+    const tag = Object.keys(node).find((key) => key !== ATTRIBUTES);
+    // Processing instructions, of which only the text of the one who allowed them has any.
+    if (tag === undefined || tag === TEXT || tag.startsWith('?')) return [];
+    return [elementOf(tag, node[tag], node[ATTRIBUTES], outer)];
+  });
+}
+
+function elementOf(
+  tag: string,
+  content: unknown,
+  attributes: unknown,
+  outer: ReadonlyMap<string, string>,
+): XmlElement {
+  const written = Object.entries(isRecord(attributes) ? attributes : {}).map(
+    ([name, value]) => [name, resolved(String(value))] as const,
+  );
+  const namespaces = new Map(outer);
+  for (const [name, value] of written) {
+    if (name === 'xmlns') namespaces.set('', value);
+    else if (name.startsWith('xmlns:')) namespaces.set(name.slice('xmlns:'.length), value);
+  }
+  const [, prefix = '', name] = NAME.exec(tag) ?? [];
+  const namespace = namespaces.get(prefix) ?? (prefix === '' ? '' : undefined);
+  if (name === undefined || namespace === undefined) throw new XmlFault('is not well-formed XML');
+  return {
+    namespace,
+    name,
+    attributes: new Map(written.filter(([key]) => key !== 'xmlns' && !key.includes(':'))),
+    children: elementsOf(content, namespaces),
+    text: textOf(content),
+  };
+}
+
+function textOf(content: unknown): string {
+  if (!Array.isArray(content)) return '';
+  return content
+    .filter(isRecord)
+    .map((node) => (TEXT in node ? resolved(String(node[TEXT])) : ''))
+    .join('');
+}
+
+const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+/** With the character references of XML replaced; no others can exist without a document type. */
+function resolved(text: string): string {
+  return text.replace(/&([^;&]{0,10});?/g, (written, name: string) => {
+    const digits = /^#(?:x([0-9a-fA-F]+)|([0-9]+))$/.exec(name);
+    const character =
+      digits === null
+        ? NAMED[name]
+        : characterOf(parseInt(digits[1] ?? digits[2] ?? '', digits[1] ? 16 : 10));
+    if (character === undefined || !written.endsWith(';')) throw new XmlFault('has an unknown entity');
+    return character;
+  });
+}
+
+/** The characters that XML allows; the others are refused, as Postgres refuses them too. */
+function characterOf(code: number): string | undefined {
+  const isAllowed =
+    code === 0x9 ||
+    code === 0xa ||
+    code === 0xd ||
+    (code >= 0x20 && code <= 0xd7ff) ||
+    (code >= 0xe000 && code <= 0xfffd) ||
+    (code >= 0x10000 && code <= 0x10ffff);
+  return isAllowed ? String.fromCodePoint(code) : undefined;
+}
