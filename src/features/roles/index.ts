@@ -4,6 +4,7 @@ import { roleRoutes } from './role.routes.ts';
 
 export { EVERYTHING, exceeds } from './permissions.ts';
 export { Role } from './role.model.ts';
+export { isRoleFor, type RoleTenant } from './role-tenant.ts';
 export { assertHolds, findRoleToAssign } from './role.service.ts';
 export { Permission } from './role.schema.ts';
 

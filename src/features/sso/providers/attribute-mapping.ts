@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { text } from '../../../platform/http/fields.ts';
 
-const Claim = z.string().trim().min(1, 'must not be empty').max(255, 'must have at most 255 characters');
+const Claim = text(255);
 
 /** The names of the claims (OpenID Connect) or attributes (SAML) that say who somebody is (SPEC 2.11). */
 export const AttributeMapping = z

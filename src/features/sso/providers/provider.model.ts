@@ -8,6 +8,7 @@ export const TOKEN_AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] 
 /** An identity provider of one organization or of one partner (SPEC 2.11). */
 export class SsoProvider extends BaseModel {
   static override tableName = 'sso_providers';
+  static override jsonAttributes = ['attributeMapping'];
   /** Exactly one of `orgId` and `partnerId` is set. */
   declare orgId: string | null;
   declare partnerId: string | null;

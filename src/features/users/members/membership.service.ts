@@ -2,7 +2,7 @@ import type { Context } from '../../../platform/context.ts';
 import type { Scope } from '../../../platform/db/tenant-scope.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { assertOrganizationAccess, Organization } from '../../organizations/index.ts';
-import { assertHolds, EVERYTHING, findRoleToAssign, type Role } from '../../roles/index.ts';
+import { assertHolds, EVERYTHING, findRoleToAssign, isRoleFor, type Role } from '../../roles/index.ts';
 import { Invitation } from '../accounts/invitation.model.ts';
 import { OrganizationMembership, PartnerMembership, SystemMembership } from '../accounts/membership.model.ts';
 import type { Grant, Tenant } from '../accounts/membership.queries.ts';
@@ -65,10 +65,17 @@ export async function assertMayChange(ctx: Context, member: Member): Promise<voi
 
 async function roleFor(ctx: Context, tenant: Tenant, roleId: string): Promise<Role> {
   const role = await findRoleToAssign(ctx, roleId);
-  if (role === undefined || role.scope !== tenant.scope || !(await isRoleOf(ctx, role, tenant))) {
+  if (role === undefined || !isRoleFor(await withPartner(ctx, tenant), role)) {
     throw fault('roleId', `must be a role for users of ${NOUN[tenant.scope]}`);
   }
   return role;
+}
+
+/** Adds the partner of an organization, whose roles its members can have as well. */
+async function withPartner(ctx: Context, tenant: Tenant): Promise<Tenant> {
+  if (tenant.orgId === null) return tenant;
+  const organization = await Organization.query(ctx.tx).findById(tenant.orgId);
+  return { ...tenant, partnerId: organization?.partnerId ?? null };
 }
 
 const NOUN: Record<Scope, string> = {
@@ -76,13 +83,6 @@ const NOUN: Record<Scope, string> = {
   partner: 'this partner',
   organization: 'this organization',
 };
-
-async function isRoleOf(ctx: Context, role: Role, tenant: Tenant): Promise<boolean> {
-  if (role.orgId !== null) return role.orgId === tenant.orgId;
-  if (role.partnerId === null) return true;
-  if (tenant.orgId === null) return role.partnerId === tenant.partnerId;
-  return role.partnerId === (await Organization.query(ctx.tx).findById(tenant.orgId))?.partnerId;
-}
 
 const fault = (field: string, message: string) =>
   new AppError('validation_failed', `${field} ${message}`, {

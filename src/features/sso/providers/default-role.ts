@@ -1,0 +1,74 @@
+import type { Context } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { AppError, invalid } from '../../../platform/errors.ts';
+import { loadUserRights, type UserRights } from '../../auth/index.ts';
+import { Organization } from '../../organizations/index.ts';
+import {
+  assertHolds,
+  exceeds,
+  findRoleToAssign,
+  isRoleFor,
+  Role,
+  type RoleTenant,
+} from '../../roles/index.ts';
+import type { SsoProvider } from './provider.model.ts';
+
+/** The role that new accounts of a provider get, and whether it may be given (SPEC 4.8). */
+
+type Owned = Pick<SsoProvider, 'orgId' | 'partnerId'>;
+
+/** Throws unless the role is one for members of the owner, and the caller has all of its permissions. */
+export async function assertDefaultRole(ctx: Context, owned: Owned, roleId: string): Promise<void> {
+  const [role, tenant] = [await findRoleToAssign(ctx, roleId), await ownerOf(ctx.tx, owned)];
+  if (role === undefined || tenant === undefined || !isRoleFor(tenant, role)) {
+    const rule = `must be a role for users of this ${owned.orgId === null ? 'partner' : 'organization'}`;
+    throw invalid('body.defaultRoleId', rule);
+  }
+  assertHolds(ctx.caller, role.permissions);
+}
+
+/**
+ * Whether a new account may be given the provider's default role now: the role still fits, and the administrator who
+ * configured it is still active, still reaches the owner and still has all of its permissions. The role keeps its
+ * permissions until the transaction ends. For transactions across tenants.
+ */
+export async function defaultRoleStands(
+  tx: Tx,
+  provider: Pick<SsoProvider, 'orgId' | 'partnerId' | 'defaultRoleId' | 'defaultRoleConfiguredBy'>,
+): Promise<boolean> {
+  const { defaultRoleId, defaultRoleConfiguredBy } = provider;
+  if (defaultRoleId === null || defaultRoleConfiguredBy === null) return false;
+  const tenant = await ownerOf(tx, provider);
+  const role = await Role.query(tx).findById(defaultRoleId).forShare();
+  if (tenant === undefined || role === undefined || !isRoleFor(tenant, role)) return false;
+  const rights = await rightsOf(tx, defaultRoleConfiguredBy);
+  return (
+    rights !== undefined &&
+    reaches(rights, tenant) &&
+    exceeds(rights.permissions, role.permissions).length === 0
+  );
+}
+
+/** Undefined where the organization is deleted. */
+async function ownerOf(tx: Tx, { orgId, partnerId }: Owned): Promise<RoleTenant | undefined> {
+  if (orgId === null) return { scope: 'partner', partnerId, orgId };
+  const organization = await Organization.query(tx).findById(orgId).whereNull('deleted_at');
+  return organization && { scope: 'organization', partnerId: organization.partnerId, orgId };
+}
+
+/** Undefined where the person can do nothing: disabled, a member of no tenant, or of a partner that is not active. */
+async function rightsOf(tx: Tx, userId: string): Promise<UserRights | undefined> {
+  try {
+    return await loadUserRights(tx, userId);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'partner_inactive') return undefined;
+    throw error;
+  }
+}
+
+function reaches({ scope, partnerId, orgId, orgAccess, orgIds }: UserRights, owner: RoleTenant): boolean {
+  if (scope === 'system') return true;
+  if (scope === 'organization') return orgId === owner.orgId;
+  if (partnerId !== owner.partnerId) return false;
+  return orgAccess === 'all' || (owner.orgId !== null && orgIds.includes(owner.orgId));
+}
