@@ -1,11 +1,13 @@
 import { Command } from 'commander';
 import { addAudit } from './audit/audit-commands.ts';
+import { addSso } from './sso/sso-commands.ts';
 
 /** `npm run muster -- <command>`: the command line of the operator, beside the server. */
 const program = new Command('muster').description('Operates a Muster server.');
 // Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
 program.exitOverride().configureHelp({ showGlobalOptions: true });
 addAudit(program);
+addSso(program);
 
 try {
   await program.parseAsync();

@@ -8,6 +8,7 @@ import {
   SignInTrail,
   signInLimits,
 } from '../features/auth/index.ts';
+import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
@@ -24,7 +25,7 @@ export async function createServices(
   { jwtSecret }: { jwtSecret: string },
   closing: CloseStack,
 ) {
-  const { config, database, log, rateLimits, secrets, jobs } = infrastructure;
+  const { config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
   const accessTokens = createAccessTokens(jwtSecret);
@@ -42,7 +43,8 @@ export async function createServices(
   closing.add('sign-in trail', () => trail.close());
 
   const limits = signInLimits(rateLimits);
-  const secondFactor = createSecondFactor({ sealer: secrets, limits });
+  const passwordPolicy = createPasswordPolicy({ audit, mailer });
+  const secondFactor = createSecondFactor({ sealer: secrets, limits, breakGlassGuard });
   const ending: AccountEnding = {
     revokeKeysOf,
     noteDisplaced: (tx, ctx, userId) => trail.noteDisplaced(tx, ctx, userId),
@@ -62,7 +64,9 @@ export async function createServices(
     invitationLimits: invitationLimits(rateLimits),
     secondFactor,
     ending,
-    auth: authService({ accessTokens, secondFactor, limits, trail, ending }),
+    passwordPolicy,
+    breakGlassGuard,
+    auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,
       limits: rateLimits,

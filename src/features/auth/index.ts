@@ -8,13 +8,20 @@ import { authRetention } from './retention.ts';
 export { SignInTrail } from './sign-in-trail.ts';
 export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './sessions/access-token.ts';
 export { SignedIn, Tokens } from './sign-in/sign-in.schema.ts';
+export type { PasswordPolicy } from './password/password-policy.ts';
 export { passwordFault } from './password/password-rules.ts';
 export { refreshCookie } from './sessions/refresh-cookie.ts';
 export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
 export { authService, type AuthService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
-export { holdSession, loadUserRights, openSession, type UserRights } from './sessions/session.service.ts';
+export {
+  holdSession,
+  loadUserRights,
+  openSession,
+  type SessionCaller,
+  type UserRights,
+} from './sessions/session.service.ts';
 
 export const feature = defineFeature({
   name: 'auth',

@@ -4,7 +4,13 @@ import { AppError } from '../../platform/errors.ts';
 import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
 import { loadCaller, type SessionCaller, type SessionProvider } from './sessions/session.service.ts';
 
-export type SignInFailure = 'password' | 'second_factor' | 'address' | 'partner_inactive' | 'membership';
+export type SignInFailure =
+  | 'password'
+  | 'second_factor'
+  | 'address'
+  | 'partner_inactive'
+  | 'membership'
+  | 'sso_required';
 
 /** Audits sign-ins and sign-outs, whose routes have no caller yet, so the route table cannot audit them. */
 export class SignInTrail {
@@ -129,6 +135,7 @@ export class SignInTrail {
 const BY_CODE: Partial<Record<AppError['code'], SignInFailure>> = {
   ip_not_allowed_at_sign_in: 'address',
   partner_inactive: 'partner_inactive',
+  sso_required: 'sso_required',
   // The invitation was withdrawn meanwhile, or the user is already a member of another tenant.
   not_found: 'membership',
   conflict: 'membership',

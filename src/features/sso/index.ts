@@ -2,6 +2,10 @@ import { bounded, byRules, cascade } from '../../platform/db/retention/retention
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { ssoRetention } from './retention.ts';
 
+export { breakGlassGuard } from './enforcement/break-glass-guard.ts';
+export type { GovernedPerson } from './enforcement/governs.queries.ts';
+export { listEnforced, unlockProvider } from './enforcement/operator.ts';
+export { createPasswordPolicy } from './enforcement/password-policy.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
 
 export const feature = defineFeature({

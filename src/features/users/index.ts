@@ -14,6 +14,7 @@ export {
   removeUnverifiedSetup,
   resetUnverifiedAccount,
 } from './accounts/account-ending.ts';
+export type { BreakGlassGuard } from './accounts/break-glass-guard.ts';
 export { endSessionsOf } from './accounts/user-sessions.ts';
 export { addMembership } from './accounts/membership.queries.ts';
 export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';

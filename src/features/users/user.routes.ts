@@ -10,6 +10,7 @@ import {
   changeMember,
   changeSelf,
   listMembers,
+  type MemberGuards,
   readSelf,
   removeMember,
 } from './members/member.service.ts';
@@ -27,7 +28,7 @@ import {
 
 const about = (member: Member) => auditSubject({ ...member, name: member.email });
 
-export function userRoutes(parts: InvitationParts): RouteGroup {
+export function userRoutes(parts: InvitationParts & MemberGuards): RouteGroup {
   return {
     name: 'Users',
     description: 'Users, their memberships and their roles.',
@@ -67,11 +68,12 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         method: 'delete',
         path: '/users/me',
         summary: 'Leave your partner or organization',
-        description: 'Your account stays and can be invited elsewhere. The last administrator cannot leave.',
+        description:
+          'Your account stays and can be invited elsewhere. The last administrator cannot leave, nor the last person who can sign in if an enforced identity provider fails.',
         access: 'person',
         response: z.object({ success: z.literal(true) }),
         errors: ['conflict'],
-        handler: ({ ctx }) => removeMember(ctx, ctx.caller.userId),
+        handler: ({ ctx }) => removeMember(ctx, ctx.caller.userId, parts),
         audit: { action: 'user.delete', resource: 'user', note: ({ member }) => about(member) },
       }),
       route({
@@ -123,13 +125,13 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         path: '/users/:id',
         summary: 'Rename, disable or enable a user',
         description:
-          'Disabling ends the user’s sessions and stops their API keys. The last administrator cannot be disabled. API keys can disable users but not enable them.',
+          'Disabling ends the user’s sessions and stops their API keys. The last administrator cannot be disabled, nor the last person who can sign in if an enforced identity provider fails. API keys can disable users but not enable them.',
         access: everyScope('users:write'),
         params: IdParams,
         body: UserChange,
         response: User,
         errors: ['conflict'],
-        handler: ({ ctx, params, body }) => changeMember(ctx, params.id, body),
+        handler: ({ ctx, params, body }) => changeMember(ctx, params.id, body, parts),
         audit: {
           action: 'user.update',
           resource: 'user',
@@ -140,12 +142,13 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         method: 'delete',
         path: '/users/:id',
         summary: 'Remove a user from their partner or organization, or withdraw an invitation',
-        description: 'The account stays. The last administrator cannot be removed.',
+        description:
+          'The account stays. The last administrator cannot be removed, nor the last person who can sign in if an enforced identity provider fails.',
         access: everyScope('users:delete'),
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         errors: ['conflict'],
-        handler: ({ ctx, params }) => removeMember(ctx, params.id),
+        handler: ({ ctx, params }) => removeMember(ctx, params.id, parts),
         audit: { action: 'user.delete', resource: 'user', note: ({ member }) => about(member) },
       }),
       route({
@@ -159,7 +162,7 @@ export function userRoutes(parts: InvitationParts): RouteGroup {
         body: RoleAssignment,
         response: User,
         errors: ['conflict'],
-        handler: ({ ctx, params, body }) => assignRole(ctx, params.id, body),
+        handler: ({ ctx, params, body }) => assignRole(ctx, params.id, body, parts),
         audit: {
           action: 'user.permission.change',
           resource: 'user',

@@ -11,7 +11,11 @@ const CurrentPassword = z.string().min(1, 'must not be empty').max(128, 'must ha
 export const MfaVerification = z.object({ tempToken: z.string().min(1).max(100), code: Code });
 export type MfaVerification = z.infer<typeof MfaVerification>;
 
-export const MfaSetup = z.object({ currentPassword: CurrentPassword });
+const OwnPassword = CurrentPassword.optional().describe(
+  'Required, except for an account without a password: there, a sign-in with single sign-on in the last 10 minutes stands for it.',
+);
+
+export const MfaSetup = z.object({ currentPassword: OwnPassword });
 export type MfaSetup = z.infer<typeof MfaSetup>;
 
 export const MfaSecret = z.object({
@@ -24,7 +28,10 @@ export type MfaSecret = z.infer<typeof MfaSecret>;
 export const MfaEnabling = z.object({ code: Code });
 export type MfaEnabling = z.infer<typeof MfaEnabling>;
 
-export const MfaConfirmation = z.object({ currentPassword: CurrentPassword, code: Code });
+export const MfaConfirmation = z.object({ currentPassword: OwnPassword, code: Code });
 export type MfaConfirmation = z.infer<typeof MfaConfirmation>;
+
+export const MfaStepUp = z.object({ code: Code });
+export type MfaStepUp = z.infer<typeof MfaStepUp>;
 
 export const RecoveryCodes = z.object({ recoveryCodes: z.array(z.string()) });

@@ -3,10 +3,9 @@ import { raw } from 'objection';
 import type { Context, DetachedContext, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { verifyPassword } from '../../../platform/secrets/passwords.ts';
 import { sealContext, type Sealer } from '../../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
-import { User } from '../../users/index.ts';
+import { type BreakGlassGuard, User } from '../../users/index.ts';
 import {
   factorOf,
   newRecoveryCodeSet,
@@ -16,7 +15,16 @@ import {
   spend,
   storeRecoveryCodes,
 } from './factor.ts';
-import type { MfaConfirmation, MfaEnabling, MfaSecret, MfaSetup, MfaVerification } from './mfa.schema.ts';
+import type {
+  MfaConfirmation,
+  MfaEnabling,
+  MfaSecret,
+  MfaSetup,
+  MfaStepUp,
+  MfaVerification,
+} from './mfa.schema.ts';
+import { ownProofs, type Proof, wrongCode } from './proof.ts';
+import { addSecondFactor } from '../sessions/session.service.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
 import { MfaChallenge, StoredFactor } from './second-factor.model.ts';
 import { isTotpCode, newTotpSecret, otpAuthUrl } from './totp.ts';
@@ -26,17 +34,6 @@ const TRIES_PER_CHALLENGE = 5;
 /** Over all sign-ins of a user: with the password one could otherwise start again after every five tries. */
 const TRIES_PER_WINDOW = 15;
 const WINDOW_MINUTES = 15;
-
-/** The same refusal for every cause. */
-export const wrongCode = () => new AppError('unauthenticated', 'The code is incorrect or has expired.');
-const changedElsewhere = () =>
-  new AppError('conflict', 'The password has just been changed elsewhere. Try again.');
-
-/** What the caller proved before the transaction. It counts if the password is still the same in it and the code unused. */
-export interface Proof {
-  passwordHash: string | null;
-  code: ReadCode | undefined;
-}
 
 export interface Renewal {
   proof: Proof;
@@ -58,61 +55,19 @@ export type SecondFactor = ReturnType<typeof createSecondFactor>;
 export function createSecondFactor({
   sealer,
   limits: { ownSecrets },
+  breakGlassGuard,
 }: {
   sealer: Sealer;
   limits: Pick<SignInLimits, 'ownSecrets'>;
+  breakGlassGuard: BreakGlassGuard;
 }) {
-  /** Throws unless the given password and code are correct. Runs outside any transaction, because hashing takes time. */
-  async function prove(
-    ctx: DetachedContext,
-    wanted: 'enabled' | 'not enabled',
-    input: { currentPassword?: string; code?: string },
-  ): Promise<Proof> {
-    const { userId } = ctx.caller;
-    const { passwordHash, factor } = await ctx.withTenant(async ({ tx }) => ({
-      passwordHash: (await User.query(tx).findById(userId))?.passwordHash ?? null,
-      factor: await factorOf(tx, sealer, userId),
-    }));
-    assertState(factor?.enabled === true, wanted);
-    await ownSecrets.take(userId);
-    if (input.currentPassword !== undefined && !(await verifyPassword(passwordHash, input.currentPassword))) {
-      throw new AppError('unauthenticated', 'The password is incorrect.');
-    }
-    if (input.code === undefined) return { passwordHash, code: undefined };
-    if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
-    const code = await readCode(factor, input.code);
-    if (code === undefined) throw wrongCode();
-    return { passwordHash, code };
-  }
-
-  function assertState(enabled: boolean, wanted: 'enabled' | 'not enabled'): void {
-    if (enabled && wanted === 'not enabled') {
-      throw new AppError('conflict', 'A second factor is enabled. Disable it first.');
-    }
-    if (!enabled && wanted === 'enabled') throw new AppError('conflict', 'No second factor is enabled.');
-  }
-
-  /** In the transaction of the change: what was proved must still hold, until the end of the transaction. */
-  async function redeem(
-    ctx: Context,
-    wanted: 'enabled' | 'not enabled',
-    { passwordHash, code }: Proof,
-  ): Promise<void> {
-    const { userId } = ctx.caller;
-    if (code !== undefined && !(await spend(ctx.tx, userId, code))) throw wrongCode();
-    assertState((await factorOf(ctx.tx, sealer, userId))?.enabled === true, wanted);
-    const [person] = await User.query(ctx.tx)
-      .where({ id: userId, password_hash: passwordHash, status: 'active' })
-      .forUpdate();
-    if (person === undefined) throw changedElsewhere();
-    ctx.afterCommit(() => ownSecrets.forget(userId));
-  }
+  const { prove, redeem } = ownProofs({ sealer, ownSecrets });
 
   return {
     /** Creates a secret and recovery codes. They take effect with `enable`; until then each call replaces the last. */
     async setUp(ctx: DetachedContext, input: MfaSetup): Promise<MfaSecret> {
       const { userId, email } = ctx.caller;
-      const proof = await prove(ctx, 'not enabled', input);
+      const proof = await prove(ctx, 'not enabled', { owner: input });
       const secret = newTotpSecret();
       const fresh = await newRecoveryCodeSet();
       await ctx.withTenant(async (within) => {
@@ -144,17 +99,23 @@ export function createSecondFactor({
       return { success: true as const };
     },
 
-    proveForDisabling: (ctx: DetachedContext, input: MfaConfirmation) => prove(ctx, 'enabled', input),
+    proveForDisabling: (ctx: DetachedContext, input: MfaConfirmation) =>
+      prove(ctx, 'enabled', { owner: input, code: input.code }),
 
     async disable(ctx: Context, proof: Proof) {
       await redeem(ctx, 'enabled', proof);
-      await StoredFactor.query(ctx.tx).deleteById(ctx.caller.userId);
-      await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: false });
+      const { userId, orgId, partnerId } = ctx.caller;
+      await StoredFactor.query(ctx.tx).deleteById(userId);
+      await User.query(ctx.tx).findById(userId).patch({ mfaEnabled: false });
+      await breakGlassGuard.assertRemains(ctx.tx, { id: userId, orgId, partnerId });
       return { success: true as const };
     },
 
     async proveForRenewal(ctx: DetachedContext, input: MfaConfirmation): Promise<Renewal> {
-      return { proof: await prove(ctx, 'enabled', input), fresh: await newRecoveryCodeSet() };
+      return {
+        proof: await prove(ctx, 'enabled', { owner: input, code: input.code }),
+        fresh: await newRecoveryCodeSet(),
+      };
     },
 
     async renewRecoveryCodes(ctx: Context, { proof, fresh }: Renewal) {
@@ -163,6 +124,14 @@ export function createSecondFactor({
       await StoredFactor.query(ctx.tx).findById(userId).patch({ recoverySalt: fresh.salt });
       await storeRecoveryCodes(ctx.tx, userId, fresh);
       return { recoveryCodes: fresh.codes };
+    },
+
+    proveForStepUp: (ctx: DetachedContext, input: MfaStepUp) => prove(ctx, 'enabled', input),
+
+    /** Makes the caller's session one that has a second factor, as if it had been opened with it. */
+    async stepUp(ctx: Context, proof: Proof): Promise<{ sessionId: string }> {
+      await redeem(ctx, 'enabled', proof);
+      return { sessionId: await addSecondFactor(ctx) };
     },
 
     /** Issues a token, after a correct password, that opens a session together with a code. */

@@ -10,6 +10,7 @@ import type { Mailer } from '../../../platform/mail/mailer.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { findUserByEmail } from '../../users/index.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
+import type { PasswordPolicy } from './password-policy.ts';
 import { PasswordReset } from './password-reset.model.ts';
 
 const LINK_MS = 3_600_000;
@@ -41,14 +42,17 @@ interface Parts {
   mailer: Mailer;
   /** Where people reach this server, without a slash at the end. */
   baseUrl: () => string;
+  passwordPolicy: PasswordPolicy;
 }
 
 /** Adds what becomes of a forgotten password to the background jobs. */
-export function addForgottenPasswordJob({ jobs, db, mailer, baseUrl }: Parts): void {
+export function addForgottenPasswordJob({ jobs, db, mailer, baseUrl, passwordPolicy }: Parts): void {
   jobs.handle(MAIL_RESET_LINK, ({ input: { email } }) =>
     withSystem(db, 'create a password reset', async (tx) => {
       const user = await findUserByEmail(tx, email);
       if (user?.status !== 'active') return;
+      // A new password would be of no use to people who have to use single sign-on.
+      if (!(await passwordPolicy.decide(tx, user.id)).allowed) return;
       const token = randomBytes(32).toString('base64url');
       await PasswordReset.query(tx).where('user_id', user.id).whereRaw('expires_at <= now()').delete();
       await PasswordReset.query(tx).insert({

@@ -17,6 +17,7 @@ import type { PasswordChange, PasswordReset as PasswordResetInput } from '../sig
 import type { SignInLimits } from '../sign-in-limits.ts';
 import type { SignInTrail } from '../sign-in-trail.ts';
 import { PasswordReset } from './password-reset.model.ts';
+import type { PasswordPolicy } from './password-policy.ts';
 import { passwordFault } from './password-rules.ts';
 
 export interface PasswordParts {
@@ -25,6 +26,7 @@ export interface PasswordParts {
   mailer: Mailer;
   trail: Pick<SignInTrail, 'passwordChanged' | 'committed'>;
   ending: Pick<AccountEnding, 'revokeKeysOf'>;
+  passwordPolicy: PasswordPolicy;
 }
 
 const fieldFault = (field: string, message: string) =>
@@ -73,7 +75,12 @@ const invalidLink = () => fieldFault('token', 'This link is no longer valid. Req
 export async function resetPassword(
   ctx: PublicContext,
   { token, password }: PasswordResetInput,
-  { mailer, trail, ending }: Pick<PasswordParts, 'mailer' | 'trail' | 'ending'>,
+  {
+    mailer,
+    trail,
+    ending,
+    passwordPolicy,
+  }: Pick<PasswordParts, 'mailer' | 'trail' | 'ending' | 'passwordPolicy'>,
 ): Promise<{ success: true }> {
   assertStrong(password, 'password');
   const open = (tx: Tx) => PasswordReset.query(tx).findById(tokenHash(token)).whereRaw('expires_at > now()');
@@ -86,6 +93,8 @@ export async function resetPassword(
     const { userId } = known;
     const user = await User.query(tx).where({ id: userId, status: 'active' }).forUpdate().first();
     if (user === undefined) throw invalidLink();
+    const decision = await passwordPolicy.decide(tx, userId);
+    if (!decision.allowed) throw decision.refusal;
     if (user.emailVerifiedAt === null) await removeUnverifiedSetup(tx, userId);
     await endCredentials(tx, userId, 'password_reset', ending);
     await User.query(tx)

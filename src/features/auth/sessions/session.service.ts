@@ -198,6 +198,26 @@ export async function holdSession({ tx, caller: { sessionId } }: Context): Promi
   if (open === undefined) throw sessionEnded();
 }
 
+/** Records that the caller has given their second factor in this session, and answers its id. */
+export async function addSecondFactor({ tx, caller: { sessionId } }: Context): Promise<string> {
+  if (sessionId === null) throw sessionEnded();
+  const open = Session.query(tx).findById(sessionId).whereNull('revoked_at');
+  if ((await open.patch({ mfa: true })) === 0) throw sessionEnded();
+  return sessionId;
+}
+
+/** How long a sign-in with an identity provider stands for the password of an account that has none. */
+export const FRESH_MINUTES = 10;
+
+/** Whether the caller's session was opened with an identity provider a short time ago. */
+export async function isFreshFromProvider({ tx, caller: { sessionId } }: Context): Promise<boolean> {
+  const fresh = Session.query(tx)
+    .where({ id: sessionId })
+    .whereNotNull('sso_provider_id')
+    .whereRaw('created_at > now() - make_interval(mins => ?)', [FRESH_MINUTES]);
+  return (await fresh.resultSize()) === 1;
+}
+
 const sessionEnded = () => new AppError('unauthenticated', 'The session has ended. Sign in again.');
 
 /** The session that a refresh token belongs to, if it is known. */

@@ -3,17 +3,23 @@ import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { AcceptanceParts } from './accept-invitation.service.ts';
 import { LoginRequest, LoginResponse, Me, RefreshRequest, SignedIn, Tokens } from './sign-in.schema.ts';
 import { describeMe, type AuthService } from './sign-in.service.ts';
-import { MfaVerification } from '../mfa/mfa.schema.ts';
+import { MfaStepUp, MfaVerification } from '../mfa/mfa.schema.ts';
+import type { SecondFactor } from '../mfa/mfa.service.ts';
 import { passwordRoutes } from '../password/password.routes.ts';
 import type { PasswordParts } from '../password/password.service.ts';
 import { REFRESH_COOKIE, refreshCookie } from '../sessions/refresh-cookie.ts';
 
 export function authRoutes({
   auth,
+  secondFactor,
   secureCookies,
   ...parts
 }: PasswordParts &
-  Omit<AcceptanceParts, 'auth'> & { auth: AuthService; secureCookies: boolean }): RouteGroup {
+  Omit<AcceptanceParts, 'auth'> & {
+    auth: AuthService;
+    secondFactor: Pick<SecondFactor, 'proveForStepUp'>;
+    secureCookies: boolean;
+  }): RouteGroup {
   const cookie = refreshCookie({ secureCookies });
 
   return {
@@ -25,7 +31,7 @@ export function authRoutes({
         path: '/auth/login',
         summary: 'Sign in with e-mail address and password',
         description:
-          'Sets the refresh cookie `svc_refresh`. A user with a second factor receives a token for POST /auth/mfa/verify instead.',
+          'Sets the refresh cookie `svc_refresh`. A user with a second factor receives a token for POST /auth/mfa/verify instead. Where single sign-on is enforced for the user, a correct password is refused with SSO_REQUIRED and `details.loginUrl`.',
         access: 'public',
         unaudited: 'writes user.login or user.login.failed itself, because the user is not known before',
         body: LoginRequest,
@@ -33,6 +39,7 @@ export function authRoutes({
         errors: [
           'unauthenticated',
           'partner_inactive',
+          'sso_required',
           'ip_not_allowed_at_sign_in',
           'rate_limited',
           'unavailable',
@@ -53,11 +60,39 @@ export function authRoutes({
         unaudited: 'writes user.login or user.login.failed itself, because the user is not known before',
         body: MfaVerification,
         response: SignedIn,
-        errors: ['unauthenticated', 'partner_inactive', 'rate_limited', 'not_found', 'conflict'],
+        errors: [
+          'unauthenticated',
+          'partner_inactive',
+          'sso_required',
+          'rate_limited',
+          'not_found',
+          'conflict',
+        ],
         handler: async ({ ctx, body, reply }) => {
           const { answer, refreshToken } = await auth.verifySecondFactor(ctx, body);
           cookie.set(reply, refreshToken);
           return answer;
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/auth/mfa/step-up',
+        summary: 'Add the second factor to your session',
+        description:
+          'For sessions that were opened without it, such as with single sign-on. Routes that require a second factor accept the session afterwards.',
+        access: 'person',
+        body: MfaStepUp,
+        response: Tokens,
+        errors: ['conflict', 'rate_limited', 'unavailable'],
+        prepare: ({ ctx, body }) => secondFactor.proveForStepUp(ctx, body),
+        handler: async ({ ctx, prepared }) => ({
+          ...(await auth.stepUp(ctx, prepared)),
+          userId: ctx.caller.userId,
+        }),
+        audit: {
+          action: 'user.mfa_step_up',
+          resource: 'user',
+          note: ({ userId }) => ({ resourceId: userId }),
         },
       }),
       route({

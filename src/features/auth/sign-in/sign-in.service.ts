@@ -9,7 +9,9 @@ import { ACCESS_TOKEN_SECONDS, type AccessTokens } from '../sessions/access-toke
 import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './sign-in.schema.ts';
 import { assertAddressAllowed } from '../sessions/ip-allowlist.ts';
 import type { MfaVerification } from '../mfa/mfa.schema.ts';
-import { wrongCode, type SecondFactor } from '../mfa/mfa.service.ts';
+import type { SecondFactor } from '../mfa/mfa.service.ts';
+import { type Proof, wrongCode } from '../mfa/proof.ts';
+import type { PasswordPolicy } from '../password/password-policy.ts';
 import type { SignInFailure, SignInTrail } from '../sign-in-trail.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
 import {
@@ -29,6 +31,11 @@ interface WithRefreshToken<T> {
   refreshToken: string;
 }
 
+/** A sign-in by password that single sign-on forbids. Its transaction is committed all the same. */
+interface Refused {
+  refusal: AppError;
+}
+
 export type AuthService = ReturnType<typeof authService>;
 
 export function authService({
@@ -37,12 +44,14 @@ export function authService({
   limits,
   trail,
   ending,
+  passwordPolicy,
 }: {
   accessTokens: AccessTokens;
   secondFactor: SecondFactor;
   limits: SignInLimits;
   trail: SignInTrail;
   ending: Pick<AccountEnding, 'revokeKeysOf' | 'noteLeft'>;
+  passwordPolicy: PasswordPolicy;
 }) {
   const tokensFor = (caller: SessionCaller): Tokens => ({
     accessToken: accessTokens.issue(caller),
@@ -65,16 +74,22 @@ export function authService({
     return { caller, refreshToken };
   };
 
-  /** Ends a sign-in by password. */
+  /**
+   * Ends a sign-in by password. Whoever accepts an invitation into a tenant that requires single sign-on becomes its member,
+   * and signs in there with the identity provider.
+   */
   const signIn = async (
     tx: Tx,
     ctx: PublicContext,
     user: User,
     { mfa, invitation }: { mfa: boolean; invitation: string | undefined },
-  ): Promise<WithRefreshToken<SignedIn>> => {
+  ): Promise<WithRefreshToken<SignedIn> | Refused> => {
     await assertUnchanged(tx, user);
     if (invitation !== undefined) await joinAsExistingUser(tx, invitation, ctx, user, ending);
+    const decision = await passwordPolicy.decide(tx, user.id);
+    if (!decision.allowed) return { refusal: decision.refusal };
     const { caller, refreshToken } = await open(tx, ctx, user, { mfa });
+    await decision.recordUse?.(ctx, caller);
     const { id, email, name, mfaEnabled } = user;
     return {
       answer: { user: { id, email, name, mfaEnabled }, tokens: tokensFor(caller), mfaRequired: false },
@@ -87,10 +102,11 @@ export function authService({
     ctx: PublicContext,
     userId: string,
     failure: SignInFailure,
-    proceed: () => Promise<T>,
+    proceed: () => Promise<T | Refused>,
   ): Promise<T> => {
     try {
       const result = await proceed();
+      if (isRefused(result)) throw result.refusal;
       trail.committed();
       return result;
     } catch (error) {
@@ -126,6 +142,8 @@ export function authService({
         ctx.withSystem('open a session, or ask for the second factor', async (tx) => {
           if (!user.mfaEnabled) return signIn(tx, ctx, user, { mfa: false, invitation });
           await assertUnchanged(tx, user);
+          const decision = await passwordPolicy.decide(tx, user.id);
+          if (!decision.allowed) return { refusal: decision.refusal };
           const tempToken = await secondFactor.challenge(tx, user.id, invitation);
           return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
         }),
@@ -145,6 +163,12 @@ export function authService({
           return signIn(tx, ctx, user, { mfa: true, invitation: attempt.invitation });
         }),
       );
+    },
+
+    /** The access token of the caller's session, which has a second factor from now on. */
+    async stepUp(ctx: Context, proof: Proof): Promise<Tokens> {
+      const { sessionId } = await secondFactor.stepUp(ctx, proof);
+      return tokensFor({ ...ctx.caller, sessionId, mfa: true });
     },
 
     /**
@@ -202,6 +226,9 @@ export function authService({
     },
   };
 }
+
+const isRefused = (result: unknown): result is Refused =>
+  typeof result === 'object' && result !== null && 'refusal' in result;
 
 const wrongPassword = () =>
   new AppError('unauthenticated', 'The e-mail address or the password is incorrect.');

@@ -15,9 +15,14 @@ import {
 } from './membership.service.ts';
 import { changeInvitation } from '../invitations/invitation.service.ts';
 import { readMember, selectMembers, visibleMembers, type Member } from './member.queries.ts';
+import type { BreakGlassGuard } from '../accounts/break-glass-guard.ts';
 import { User } from '../accounts/user.model.ts';
 import { endSessionsOf } from '../accounts/user-sessions.ts';
 import type { OwnChange, RoleAssignment, UserChange, UserQuery } from '../user.schema.ts';
+
+export interface MemberGuards {
+  breakGlassGuard: BreakGlassGuard;
+}
 
 export async function listMembers(ctx: Context, query: UserQuery): Promise<Page<Member>> {
   const matching = visibleMembers(ctx);
@@ -51,8 +56,13 @@ export async function changeSelf(ctx: Context, { name }: OwnChange): Promise<Mem
   return recorded(ctx, before, await readSelf(ctx));
 }
 
-export async function changeMember(ctx: Context, id: string, change: UserChange): Promise<Member> {
-  const before = await checkedChange(ctx, id, async (member) => {
+export async function changeMember(
+  ctx: Context,
+  id: string,
+  change: UserChange,
+  guards: MemberGuards,
+): Promise<Member> {
+  const before = await checkedChange(ctx, id, guards, async (member) => {
     if (change.status === 'active' && member.status === 'disabled' && ctx.caller.kind === 'api_key') {
       throw new AppError('forbidden', 'API keys cannot enable users. Sign in instead.');
     }
@@ -80,8 +90,12 @@ async function changeAccount(ctx: Context, { id, name, status }: Member, change:
  * Removes a member from their tenant, or withdraws an invitation. The account stays and is enabled: being disabled belongs
  * to the membership in this tenant, and must not carry over to the next one.
  */
-export async function removeMember(ctx: Context, id: string): Promise<{ success: true; member: Member }> {
-  const member = await checkedChange(ctx, id, async (member) => {
+export async function removeMember(
+  ctx: Context,
+  id: string,
+  guards: MemberGuards,
+): Promise<{ success: true; member: Member }> {
+  const member = await checkedChange(ctx, id, guards, async (member) => {
     if (!member.isInvitation) {
       // Written while the caller can still see the user.
       await endSessionsOf(ctx.tx, id, 'user_removed');
@@ -92,8 +106,8 @@ export async function removeMember(ctx: Context, id: string): Promise<{ success:
   return { success: true, member };
 }
 
-export async function assignRole(ctx: Context, id: string, wanted: RoleAssignment) {
-  const before = await checkedChange(ctx, id, async (member) => {
+export async function assignRole(ctx: Context, id: string, wanted: RoleAssignment, guards: MemberGuards) {
+  const before = await checkedChange(ctx, id, guards, async (member) => {
     const { roleId, orgIds } = member;
     const now = { roleId, orgAccess: member.orgAccess ?? ('none' as const), orgIds };
     await changeMembership(ctx, member, await grantFor(ctx, member, wanted, now));
@@ -103,12 +117,13 @@ export async function assignRole(ctx: Context, id: string, wanted: RoleAssignmen
 
 /**
  * Makes one change of one member: checks that the caller may make it, and afterwards that the tenant still has an
- * administrator.
+ * administrator, and somebody who can sign in without its identity provider.
  * @returns the member as they were before
  */
 async function checkedChange(
   ctx: Context,
   id: string,
+  { breakGlassGuard }: MemberGuards,
   change: (member: Member) => Promise<void>,
 ): Promise<Member> {
   const seen = await readMember(ctx, id);
@@ -122,6 +137,9 @@ async function checkedChange(
   }
   await assertMayChange(ctx, member);
   await change(member);
-  if (isAdministrator(member)) await assertAdministratorRemains(ctx, member);
+  if (isAdministrator(member)) {
+    await assertAdministratorRemains(ctx, member);
+    await breakGlassGuard.assertRemains(ctx.tx, member);
+  }
   return member;
 }

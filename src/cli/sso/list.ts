@@ -1,0 +1,16 @@
+import { listEnforced } from '../../features/sso/index.ts';
+import { withInstallation } from '../with-installation.ts';
+
+export async function printEnforced(): Promise<void> {
+  const enforced = await withInstallation({ migrates: false }, ({ db }) => listEnforced(db));
+  if (enforced.length === 0) process.stdout.write('No identity provider is enforced.\n');
+  for (const { provider, owner, people } of enforced) {
+    const named = people.filter(({ id }) => provider.breakGlassUserIds.includes(id));
+    const lines = [
+      `${provider.id}  ${provider.name} (${owner.kind} ${owner.name})`,
+      `  governs ${people.length} people; last sign-in with it: ${provider.lastSuccessAt?.toISOString() ?? 'never'}`,
+      `  break-glass: ${named.map(({ email }) => email).join(', ') || 'nobody'}`,
+    ];
+    process.stdout.write(`${lines.join('\n')}\n`);
+  }
+}

@@ -1,0 +1,35 @@
+import { createAuditTrail } from '../../features/audit/index.ts';
+import { type GovernedPerson, unlockProvider } from '../../features/sso/index.ts';
+import { withInstallation } from '../with-installation.ts';
+
+/** More names than this are counted instead of printed. */
+const NAMES_MAX = 50;
+
+export async function unlock(providerId: string): Promise<void> {
+  const unlocked = await withInstallation({ migrates: false }, ({ db, log }) =>
+    // The entry is sealed by a running server, or by the next one that starts.
+    unlockProvider({ db, log, audit: createAuditTrail({ wake() {} }) }, providerId),
+  );
+  if (unlocked === undefined) throw new Error(`There is no identity provider ${providerId}.`);
+  const { provider, owner, people, wasEnforced } = unlocked;
+  const name = `${provider.name} (${owner.kind} ${owner.name})`;
+  if (!wasEnforced) {
+    process.stdout.write(`${name} was not enforced. Nothing was changed.\n`);
+    return;
+  }
+  process.stdout.write(`${[`${name} is no longer enforced.`, ...affected(people)].join('\n')}\n`);
+}
+
+function affected(people: readonly GovernedPerson[]): string[] {
+  const rest = people.length - NAMES_MAX;
+  return [
+    `${people.length} people may sign in with a password again:`,
+    ...people
+      .slice(0, NAMES_MAX)
+      .map(
+        ({ email, hasPassword }) =>
+          `  ${email}${hasPassword ? '' : '  (has no password yet: "Forgot password" sends a link)'}`,
+      ),
+    ...(rest > 0 ? [`  and ${rest} more`] : []),
+  ];
+}

@@ -1,0 +1,21 @@
+import type { PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import type { AppError } from '../../../platform/errors.ts';
+import type { SessionCaller } from '../sessions/session.service.ts';
+
+export type PasswordDecision =
+  | { allowed: false; refusal: AppError }
+  | {
+      allowed: true;
+      /** Present where the use of the password is an exception. Call it in the transaction that opened the session. */
+      recordUse?: (ctx: PublicContext, caller: SessionCaller) => Promise<void>;
+    };
+
+/** Whether people may use their password. Single sign-on, which stands above this feature, decides that. */
+export interface PasswordPolicy {
+  /**
+   * Call it after the password or the link was checked, so that it reveals no account, and in the transaction that acts on
+   * the decision, because single sign-on may be enforced at any moment.
+   */
+  decide(tx: Tx, userId: string): Promise<PasswordDecision>;
+}

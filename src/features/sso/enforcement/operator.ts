@@ -1,0 +1,80 @@
+import { raw } from 'objection';
+import type { Db } from '../../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import { Organization } from '../../organizations/index.ts';
+import { Partner } from '../../partners/index.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { enforcing, type GovernedPerson, peopleGovernedBy } from './governs.queries.ts';
+
+/** What the operator of the installation can do about enforcement, across tenants and without signing in. */
+
+interface Owner {
+  kind: 'organization' | 'partner';
+  name: string;
+  orgId: string | null;
+  /** Of an organization: its partner. */
+  partnerId: string;
+}
+
+export interface EnforcedProvider {
+  provider: SsoProvider;
+  owner: Owner;
+  people: GovernedPerson[];
+}
+
+export function listEnforced(db: Db): Promise<EnforcedProvider[]> {
+  return withSystem(db, 'list the identity providers that are enforced', async (tx) => {
+    const found: EnforcedProvider[] = [];
+    for (const provider of await enforcing(tx)) found.push(await described(tx, provider));
+    return found;
+  });
+}
+
+/**
+ * Switches the enforcement of a provider off, which ends sign-ins with it that are under way.
+ * @returns `undefined` where there is no such provider; `wasEnforced` false where there was nothing to switch off
+ */
+export function unlockProvider(
+  { db, log, audit }: { db: Db; log: Logger; audit: Pick<AuditTrail, 'record'> },
+  providerId: string,
+): Promise<(EnforcedProvider & { wasEnforced: boolean }) | undefined> {
+  return withSystem(db, 'switch the enforcement of an identity provider off', async (tx) => {
+    const provider = await SsoProvider.query(tx).findById(providerId).forUpdate();
+    if (provider === undefined) return undefined;
+    const enforced = await described(tx, provider);
+    if (!provider.enforceSso) return { ...enforced, wasEnforced: false };
+    await provider.$query(tx).patch({ enforceSso: false, configVersion: raw('config_version + 1') });
+    const { orgId, partnerId } = enforced.owner;
+    await audit.record(tx, {
+      action: 'sso.enforcement.unlock',
+      resourceType: 'sso_provider',
+      resourceId: provider.id,
+      resourceName: provider.name,
+      details: {
+        before: { enforceSSO: true },
+        after: { enforceSSO: false },
+        people: enforced.people.length,
+      },
+      actor: { kind: 'system', orgId, partnerId },
+      state: { client: { ip: null, userAgent: null }, log },
+    });
+    return { ...enforced, wasEnforced: true };
+  });
+}
+
+async function described(tx: Tx, provider: SsoProvider): Promise<EnforcedProvider> {
+  return { provider, owner: await ownerOf(tx, provider), people: await peopleGovernedBy(tx, provider) };
+}
+
+async function ownerOf(tx: Tx, { orgId, partnerId }: SsoProvider): Promise<Owner> {
+  if (partnerId !== null) {
+    const { name } = await Partner.query(tx).findById(partnerId).throwIfNotFound();
+    return { kind: 'partner', name, orgId: null, partnerId };
+  }
+  const organization = await Organization.query(tx)
+    .findById(orgId ?? '')
+    .throwIfNotFound();
+  return { kind: 'organization', name: organization.name, orgId, partnerId: organization.partnerId };
+}
