@@ -15,7 +15,9 @@ export { signInLimits, type SignInLimits } from './sign-in-limits.ts';
 export { authService, type AuthService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
+export { assertAddressAllowed } from './sessions/ip-allowlist.ts';
 export {
+  findCaller,
   holdSession,
   loadUserRights,
   openSession,

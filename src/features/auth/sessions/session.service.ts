@@ -186,7 +186,10 @@ export async function endSession(tx: Tx, sessionId: string, reason: string): Pro
  * Throws where the caller's session has ended since the request arrived, and keeps it open until the end of the transaction:
  * code that ends a session must see what was created in it.
  */
-export async function holdSession({ tx, caller: { sessionId } }: Context): Promise<void> {
+export async function holdSession({
+  tx,
+  caller: { sessionId },
+}: Pick<Context, 'tx' | 'caller'>): Promise<void> {
   const open =
     sessionId === null
       ? undefined

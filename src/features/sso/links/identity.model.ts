@@ -3,6 +3,7 @@ import { BaseModel } from '../../../platform/db/base-model.ts';
 /** The link between an account and a person at an identity provider (SPEC 2.12). */
 export class SsoIdentity extends BaseModel {
   static override tableName = 'user_sso_identities';
+  static override jsonAttributes = ['profile'];
   declare userId: string;
   declare providerId: string;
   declare externalId: string;

@@ -1,0 +1,72 @@
+import type { PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { AppError } from '../../../platform/errors.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { assertAddressAllowed, findCaller, holdSession } from '../../auth/index.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
+import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { isOfOwner } from './provider-owner.ts';
+import { saveIdentity } from './save-identity.ts';
+
+export interface LinkParts {
+  sealer: Sealer;
+  audit: AuditTrail;
+}
+
+/**
+ * Links the person at the identity provider to the account whose session began this sign-in (SPEC 4.8), in the
+ * transaction across tenants that has consumed the sign-in.
+ * @throws SsoFailure  `user_gone`, `email_mismatch`, `identity_in_use` and what a sign-in is refused for
+ */
+export async function finishLink(
+  tx: Tx,
+  ctx: PublicContext,
+  { sealer, audit }: LinkParts,
+  provider: SsoProvider,
+  linkSessionId: string,
+  identity: AssertedIdentity,
+): Promise<{ userId: string }> {
+  const caller = await callerOf(tx, ctx, linkSessionId);
+  if (!isOfOwner(caller, provider)) throw new SsoFailure('user_gone', 'is no member of the owner any more');
+  if (identity.emailVerified === false) throw new SsoFailure('email_not_verified');
+  if (identity.email?.toLowerCase() !== caller.email.toLowerCase()) {
+    throw new SsoFailure('email_mismatch', `the provider names ${identity.email ?? 'no address'}`);
+  }
+  const { userId } = caller;
+  const outcome = await saveIdentity(tx, { sealer, userId, provider, identity });
+  await audit.record(tx, {
+    action: 'sso.identity.link',
+    resourceType: 'user',
+    resourceId: userId,
+    resourceName: caller.email,
+    details: { provider: { id: provider.id, name: provider.name }, outcome },
+    actor: caller,
+    state: ctx,
+  });
+  return { userId };
+}
+
+/** The person of a session that is still open, and stays so until the end of the transaction. */
+async function callerOf(tx: Tx, { client, log }: PublicContext, sessionId: string) {
+  try {
+    const caller = await findCaller(tx, sessionId);
+    if (caller === undefined) throw new SsoFailure('user_gone');
+    await holdSession({ tx, caller });
+    assertAddressAllowed(caller, client, log, 'request');
+    return caller;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    switch (error.code) {
+      case 'unauthenticated':
+        throw new SsoFailure('user_gone', error.message);
+      case 'partner_inactive':
+        throw new SsoFailure('partner_inactive');
+      case 'ip_not_allowed':
+        throw new SsoFailure('address_not_allowed');
+      default:
+        throw error;
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import type { Caller } from '../../../platform/context.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
+
+type Member = Pick<Caller, 'orgId' | 'partnerId'>;
+
+/** Whether somebody is a member of the organization or the partner that the identity provider signs people in to. */
+export const isOfOwner = (
+  { orgId, partnerId }: Member,
+  provider: Pick<SsoProvider, 'orgId' | 'partnerId'>,
+): boolean => (provider.orgId === null ? provider.partnerId === partnerId : provider.orgId === orgId);
