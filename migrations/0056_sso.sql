@@ -133,6 +133,8 @@ create table sso_domains (
   -- What the TXT record has to say.
   token varchar(64) not null,
   verified_at timestamptz(3) check ((verified_at is null) = (status = 'pending')),
+  -- Since when the daily check does not find the record of a verified domain.
+  failing_since timestamptz(3) check (failing_since is null or status = 'verified'),
   created_by uuid references users (id) on delete set null,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),

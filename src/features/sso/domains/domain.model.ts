@@ -6,7 +6,10 @@ export class SsoDomain extends BaseModel {
   declare orgId: string;
   declare domain: string;
   declare status: 'pending' | 'verified';
+  /** What the TXT record has to hold. */
   declare token: string;
   declare verifiedAt: Date | null;
+  /** Since when the daily check does not find the record of a verified domain. */
+  declare failingSince: Date | null;
   declare createdBy: string | null;
 }

@@ -10,9 +10,16 @@ import { SsoFailure } from '../sign-in/sso-failure.ts';
 import { isOfOwner } from './provider-owner.ts';
 import { saveIdentity } from './save-identity.ts';
 
-export interface LinkParts {
-  sealer: Sealer;
+interface LinkParts {
+  secrets: Sealer;
   audit: AuditTrail;
+}
+
+interface ProvedLink {
+  provider: SsoProvider;
+  /** The session in which the person asked for the link. */
+  linkSessionId: string;
+  identity: AssertedIdentity;
 }
 
 /**
@@ -23,10 +30,8 @@ export interface LinkParts {
 export async function finishLink(
   tx: Tx,
   ctx: PublicContext,
-  { sealer, audit }: LinkParts,
-  provider: SsoProvider,
-  linkSessionId: string,
-  identity: AssertedIdentity,
+  { provider, linkSessionId, identity }: ProvedLink,
+  { secrets, audit }: LinkParts,
 ): Promise<{ userId: string }> {
   const caller = await callerOf(tx, ctx, linkSessionId);
   if (!isOfOwner(caller, provider)) throw new SsoFailure('user_gone', 'is no member of the owner any more');
@@ -35,7 +40,7 @@ export async function finishLink(
     throw new SsoFailure('email_mismatch', `the provider names ${identity.email ?? 'no address'}`);
   }
   const { userId } = caller;
-  const outcome = await saveIdentity(tx, { sealer, userId, provider, identity });
+  const outcome = await saveIdentity(tx, { sealer: secrets, userId, provider, identity });
   await audit.record(tx, {
     action: 'sso.identity.link',
     resourceType: 'user',
