@@ -1,6 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import type { Limit, RateLimiter } from '../../../platform/cluster/rate-limits.ts';
+import type { Context, DetachedContext } from '../../../platform/context.ts';
+import { namingConflict, postgresError } from '../../../platform/db/database-errors.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { toPage } from '../../../platform/http/pagination.ts';
+import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
+import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { asciiDomain, owningDomains } from './domain-name.ts';
 import { SsoDomain } from './domain.model.ts';
+import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
+import { ownershipRecord, type RecordState, recordState } from './ownership-record.ts';
+
+/** Each is looked up every day. */
+const MAX_OF_ORGANIZATION = 100;
+
+export interface DomainParts {
+  txtRecords: TxtLookup;
+  /** Of look-ups that people ask for, by organization. */
+  domainChecks: RateLimiter;
+}
+
+export const DOMAIN_CHECKS: Limit = { points: 30, seconds: 600 };
+
+const visible = (ctx: Context) =>
+  SsoDomain.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'sso_domains.org_id'));
+
+/** A domain as answers show it. */
+const shown = (domain: SsoDomain) => ({ ...domain, record: ownershipRecord(domain) });
+
+export async function listDomains(ctx: Context, query: SsoDomainQuery) {
+  const domains = visible(ctx)
+    .orderBy(['domain', 'id'])
+    .page(query.page - 1, query.limit);
+  if (query.orgId !== undefined) {
+    await assertOrganizationAccess(ctx, query.orgId);
+    void domains.where('org_id', query.orgId);
+  }
+  const { results, total } = await domains;
+  return toPage(query, { results: results.map(shown), total });
+}
+
+export async function readDomain(ctx: Context, id: string) {
+  return shown(await find(ctx, id));
+}
+
+/** Begins to prove a domain. Any number of organizations may; one of them ends it. */
+export async function createDomain(ctx: Context, { orgId: given, domain }: NewSsoDomain) {
+  const orgId = given ?? ctx.caller.orgId;
+  if (orgId === null) throw invalid('body.orgId', 'is required in partner and system scope');
+  await assertOrganizationAccess(ctx, orgId);
+  const present = await visible(ctx).where('org_id', orgId).resultSize();
+  if (present >= MAX_OF_ORGANIZATION) {
+    throw new AppError('limit_reached', `Domain limit reached (${MAX_OF_ORGANIZATION}).`);
+  }
+  const created = await namingConflict(
+    SsoDomain.query(ctx.tx).insertAndFetch({
+      orgId,
+      domain,
+      token: randomBytes(32).toString('base64url'),
+      createdBy: ctx.caller.userId,
+    }),
+    'sso_domains_org_id_domain_key',
+    'body.domain',
+    'This organization has this domain already.',
+  );
+  return shown(created);
+}
+
+/** What the DNS says about a domain of the caller, asked while no transaction is open. */
+export async function lookUpDomain(
+  ctx: DetachedContext,
+  id: string,
+  { txtRecords, domainChecks }: DomainParts,
+): Promise<RecordState> {
+  const domain = await ctx.withTenant((inner) => find(inner, id));
+  await domainChecks.take(domain.orgId);
+  return recordState(txtRecords, domain);
+}
+
+/** @param record  what the DNS has just said; the token of a domain never changes */
+export async function verifyDomain(ctx: Context, id: string, record: RecordState) {
+  const domain = await visible(ctx).findById(id).forNoKeyUpdate();
+  if (domain === undefined) throw notFound('Domain');
+  const { name } = ownershipRecord(domain);
+  if (record === 'unanswered') {
+    throw new AppError('conflict', `The name servers of ${domain.domain} do not answer. Try again later.`);
+  }
+  if (record === 'absent') {
+    throw new AppError(
+      'conflict',
+      `There is no TXT record at ${name} with the value of this domain. It can take an hour until a new record is seen.`,
+    );
+  }
+  const verified = await ownedOnce(
+    domain.$query(ctx.tx).patchAndFetch({
+      status: 'verified',
+      verifiedAt: domain.verifiedAt ?? new Date(),
+      failingSince: null,
+    }),
+  );
+  return shown(verified);
+}
+
+/** Of two organizations that prove the same domain at once, the unique index lets one pass. */
+async function ownedOnce<T>(work: PromiseLike<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (postgresError(error)?.constraint !== 'sso_domains_verified_key') throw error;
+    throw new AppError('conflict', 'Another organization has verified this domain.', { cause: error });
+  }
+}
+
+export async function deleteDomain(ctx: Context, id: string) {
+  const domain = await find(ctx, id);
+  await domain.$query(ctx.tx).delete();
+  return { success: true as const, domain };
+}
+
+async function find(ctx: Context, id: string): Promise<SsoDomain> {
+  const domain = await visible(ctx).findById(id);
+  if (domain === undefined) throw notFound('Domain');
+  return domain;
+}
 
 /**
  * Whether the organization has proved to own a domain, or a parent of it. Where another organization has proved a longer

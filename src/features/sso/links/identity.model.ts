@@ -1,4 +1,6 @@
+import type { RelationMappings } from 'objection';
 import { BaseModel } from '../../../platform/db/base-model.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
 
 /** The link between an account and a person at an identity provider (SPEC 2.12). */
 export class SsoIdentity extends BaseModel {
@@ -14,4 +16,14 @@ export class SsoIdentity extends BaseModel {
   declare refreshToken: string | null;
   declare tokenExpiresAt: Date | null;
   declare lastLoginAt: Date | null;
+  /** Where it was fetched; null where the caller cannot see it, because it is of a tenant that they have left. */
+  declare provider?: SsoProvider | null;
+
+  static override relationMappings: RelationMappings = {
+    provider: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: SsoProvider,
+      join: { from: 'user_sso_identities.provider_id', to: 'sso_providers.id' },
+    },
+  };
 }

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import { defineJob } from '../../../platform/jobs/definition.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
+import { SsoDomain } from './domain.model.ts';
+import { recordState, type RecordState } from './ownership-record.ts';
+
+const CHECK = defineJob({
+  name: 'sso.check-domains',
+  input: z.object({}),
+  result: z.object({ checked: z.number(), lapsed: z.number() }),
+  inCluster: 1,
+});
+
+/** Looked up at once, each for a few seconds at most. */
+const AT_ONCE = 20;
+/** Days without the record until a domain is pending again. Name servers that are down get longer. */
+const DAYS = { absent: 7, unanswered: 30 } as const;
+const DAY_MS = 86_400_000;
+
+interface Parts {
+  db: Db;
+  audit: AuditTrail;
+  txtRecords: TxtLookup;
+  log: Logger;
+}
+
+/** Checks once a day whether verified domains still have their records, because domains change hands. */
+export function checkDomainsDaily({ jobs, ...parts }: Parts & { jobs: Jobs }): void {
+  jobs.handle(CHECK, ({ signal }) => checkDomains(parts, signal));
+  jobs.schedule(CHECK, { cron: '23 4 * * *', timeZone: 'UTC' }, {});
+}
+
+/** A domain that cannot be checked does not keep the others from it. */
+export async function checkDomains(
+  parts: Parts,
+  signal?: AbortSignal,
+): Promise<{ checked: number; lapsed: number }> {
+  const count = { checked: 0, lapsed: 0 };
+  let after: string | undefined;
+  for (;;) {
+    signal?.throwIfAborted();
+    const domains = await verifiedDomains(parts.db, after);
+    const ends = await Promise.all(domains.map((domain) => checked(parts, domain)));
+    count.checked += ends.length;
+    count.lapsed += ends.filter((end) => end === 'lapsed').length;
+    after = domains.at(-1)?.id;
+    if (domains.length < AT_ONCE) return count;
+  }
+}
+
+interface CheckedDomain extends Pick<SsoDomain, 'id' | 'orgId' | 'domain' | 'token'> {
+  partnerId: string;
+  isOwnerDeleted: boolean;
+}
+
+async function verifiedDomains(db: Db, after: string | undefined): Promise<CheckedDomain[]> {
+  return withSystem(db, 'find the verified domains of all organizations', async (tx) => {
+    const { rows } = await tx.raw<{ rows: CheckedDomain[] }>(
+      `select d.id, d.org_id as "orgId", d.domain, d.token, o.partner_id as "partnerId",
+        o.deleted_at is not null or p.deleted_at is not null as "isOwnerDeleted"
+      from sso_domains d join organizations o on o.id = d.org_id join partners p on p.id = o.partner_id
+      where d.status = 'verified' and (?::uuid is null or d.id > ?::uuid) order by d.id limit ${AT_ONCE}`,
+      [after ?? null, after ?? null] as string[],
+    );
+    return rows;
+  });
+}
+
+async function checked(parts: Parts, domain: CheckedDomain): Promise<'lapsed' | 'kept'> {
+  const { db, audit, txtRecords, log } = parts;
+  try {
+    const state = domain.isOwnerDeleted ? 'absent' : await recordState(txtRecords, domain);
+    const end = await withSystem(db, 'note what the check of a domain has found', (tx) =>
+      noteState(tx, domain, state, parts),
+    );
+    if (end === 'lapsed') audit.committed();
+    return end;
+  } catch (error) {
+    if (isDatabaseAway(error)) throw error;
+    log.warn({ err: error, domainId: domain.id, orgId: domain.orgId }, 'sso.domain_not_checked');
+    return 'kept';
+  }
+}
+
+async function noteState(
+  tx: Tx,
+  { id, partnerId, isOwnerDeleted }: CheckedDomain,
+  state: RecordState,
+  { audit, log }: Pick<Parts, 'audit' | 'log'>,
+): Promise<'lapsed' | 'kept'> {
+  const domain = await SsoDomain.query(tx).findById(id).where('status', 'verified').forNoKeyUpdate();
+  if (domain === undefined) return 'kept';
+  if (!isOwnerDeleted && !isOver(domain.failingSince, state)) {
+    const failingSince = state === 'present' ? null : (domain.failingSince ?? new Date());
+    if (failingSince !== domain.failingSince) await domain.$query(tx).patch({ failingSince });
+    return 'kept';
+  }
+  await domain.$query(tx).patch({ status: 'pending', verifiedAt: null, failingSince: null });
+  const { orgId } = domain;
+  await audit.record(tx, {
+    action: 'sso.domain.lapse',
+    resourceType: 'sso_domain',
+    resourceId: id,
+    resourceName: domain.domain,
+    details: { reason: isOwnerDeleted ? 'organization_deleted' : `record_${state}` },
+    actor: { kind: 'system', orgId, partnerId },
+    state: { client: { ip: null, userAgent: null }, log },
+  });
+  return 'lapsed';
+}
+
+function isOver(failingSince: Date | null, state: RecordState): boolean {
+  if (failingSince === null || state === 'present') return false;
+  return Date.now() - failingSince.getTime() >= DAYS[state] * DAY_MS;
+}

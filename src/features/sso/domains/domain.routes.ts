@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { everyScope } from '../../../platform/http/access.ts';
+import { auditSubject } from '../../../platform/http/audit.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { NewSsoDomain, SsoDomain, SsoDomainQuery } from './domain.schema.ts';
+import {
+  createDomain,
+  deleteDomain,
+  type DomainParts,
+  listDomains,
+  lookUpDomain,
+  readDomain,
+  verifyDomain,
+} from './domain.service.ts';
+
+const READ = everyScope('organizations:read');
+const WRITE = { ...everyScope('organizations:write'), mfa: true } as const;
+
+const about = ({ id, domain, orgId }: { id: string; domain: string; orgId: string }) =>
+  auditSubject({ id, name: domain, orgId });
+
+export const domainRoutes = (parts: DomainParts): RouteGroup => ({
+  name: 'Domains of single sign-on',
+  description:
+    'Mail domains that organizations have proved to own, by a DNS record. Where an identity provider does not say whether an address is verified, a first sign-in needs one that covers the address (docs/decisions/sso-domains.md).',
+  routes: [
+    route({
+      method: 'get',
+      path: '/sso/domains',
+      summary: 'List the domains of organizations',
+      access: READ,
+      query: SsoDomainQuery,
+      response: pageOf(SsoDomain),
+      handler: ({ ctx, query }) => listDomains(ctx, query),
+    }),
+    route({
+      method: 'post',
+      path: '/sso/domains',
+      summary: 'Begin to prove that an organization owns a domain',
+      description:
+        'Publish the `record` in the DNS, then call POST /sso/domains/:id/verify. Public suffixes such as co.uk or github.io are refused.',
+      access: WRITE,
+      body: NewSsoDomain,
+      response: SsoDomain,
+      status: 201,
+      errors: ['conflict', 'limit_reached'],
+      handler: ({ ctx, body }) => createDomain(ctx, body),
+      audit: { action: 'sso.domain.create', resource: 'sso_domain', note: about },
+    }),
+    route({
+      method: 'get',
+      path: '/sso/domains/:id',
+      summary: 'Read a domain',
+      access: READ,
+      params: IdParams,
+      response: SsoDomain,
+      handler: ({ ctx, params }) => readDomain(ctx, params.id),
+    }),
+    route({
+      method: 'post',
+      path: '/sso/domains/:id/verify',
+      summary: 'Look up the record of a domain, and verify it',
+      description:
+        'A verified domain covers its subdomains, except those that another organization has verified. The record is looked up every day; a domain without it becomes pending again after 7 days. At most 30 checks of an organization in 10 minutes.',
+      access: WRITE,
+      params: IdParams,
+      response: SsoDomain,
+      errors: ['conflict', 'rate_limited', 'unavailable'],
+      prepare: ({ ctx, params }) => lookUpDomain(ctx, params.id, parts),
+      handler: ({ ctx, params, prepared }) => verifyDomain(ctx, params.id, prepared),
+      audit: { action: 'sso.domain.verify', resource: 'sso_domain', note: about },
+    }),
+    route({
+      method: 'delete',
+      path: '/sso/domains/:id',
+      summary: 'Delete a domain',
+      access: WRITE,
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      handler: ({ ctx, params }) => deleteDomain(ctx, params.id),
+      audit: { action: 'sso.domain.delete', resource: 'sso_domain', note: ({ domain }) => about(domain) },
+    }),
+  ],
+});

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { Id, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { asciiDomain, ownershipFault } from './domain-name.ts';
+import { DOMAIN_MAX } from './ownership-record.ts';
+
+export const SsoDomain = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    domain: z.string(),
+    status: z.enum(['pending', 'verified']),
+    record: z
+      .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
+      .describe('The DNS record that proves the domain. It has to stay.'),
+    verifiedAt: Timestamp.nullable(),
+    failingSince: Timestamp.nullable().describe(
+      'Since when the daily check does not find the record of a verified domain.',
+    ),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'SsoDomain' });
+
+/** In its ASCII form, as the DNS knows it. */
+const OwnableDomain = z
+  .string()
+  .max(253, 'must have at most 253 characters')
+  .transform((sent, context) => {
+    const domain = asciiDomain(sent);
+    if (domain === undefined) {
+      context.addIssue({ code: 'custom', message: 'must be a domain, such as example.com' });
+      return z.NEVER;
+    }
+    const fault =
+      domain.length > DOMAIN_MAX
+        ? `must have at most ${DOMAIN_MAX} characters in its ASCII form`
+        : ownershipFault(domain);
+    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+    return domain;
+  });
+
+export const NewSsoDomain = z.strictObject({
+  orgId: Id.optional().describe('In organization scope, the caller’s organization where it is left out.'),
+  domain: OwnableDomain,
+});
+export type NewSsoDomain = z.infer<typeof NewSsoDomain>;
+
+export const SsoDomainQuery = PageQuery.extend({ orgId: Id.optional() });
+export type SsoDomainQuery = z.infer<typeof SsoDomainQuery>;

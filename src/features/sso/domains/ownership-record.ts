@@ -1,0 +1,31 @@
+import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
+import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
+import type { SsoDomain } from './domain.model.ts';
+
+const LABEL = '_muster-verification.';
+/** Leaves room for the label in front of it. */
+export const DOMAIN_MAX = 253 - LABEL.length;
+
+/** The TXT record by which an organization proves that a domain is its own. */
+export const ownershipRecord = ({ domain, token }: Pick<SsoDomain, 'domain' | 'token'>) => ({
+  type: 'TXT' as const,
+  name: `${LABEL}${domain}`,
+  value: `muster-verification=${token}`,
+});
+
+/** `unanswered`: the name servers of the domain did not say. */
+export type RecordState = 'present' | 'absent' | 'unanswered';
+
+export async function recordState(
+  lookup: TxtLookup,
+  domain: Pick<SsoDomain, 'domain' | 'token'>,
+): Promise<RecordState> {
+  const { name, value } = ownershipRecord(domain);
+  try {
+    const texts = await lookup(name);
+    return texts.some((text) => text.trim() === value) ? 'present' : 'absent';
+  } catch (error) {
+    if (error instanceof OutboundError) return 'unanswered';
+    throw error;
+  }
+}

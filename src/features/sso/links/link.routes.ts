@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { LinkOptions, LinkStart, ProviderParams, SsoIdentities } from './link.schema.ts';
+import {
+  deleteIdentity,
+  linkOptions,
+  type LinkStartParts,
+  listIdentities,
+  startLink,
+} from './link.service.ts';
+
+export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
+  name: 'Linked identities',
+  description: 'The links between the caller’s account and people at identity providers.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/sso/link/options',
+      summary: 'List the providers that your account can be linked to',
+      description: 'The active providers of your own organization or partner.',
+      access: 'person',
+      response: LinkOptions,
+      handler: ({ ctx }) => linkOptions(ctx),
+    }),
+    route({
+      method: 'post',
+      path: '/sso/link/start/:providerId',
+      summary: 'Begin to link your account to a provider',
+      description:
+        'Sets the cookie `svc_sso_state`. Send the browser to `url`; it comes back to the profile page of the dashboard, with an `error` where the link was refused. At most 20 in 10 minutes.',
+      access: 'person',
+      unaudited: 'the link is audited when the provider has proved who the person is',
+      transaction: false,
+      params: ProviderParams,
+      response: LinkStart,
+      errors: ['conflict', 'rate_limited', 'unavailable'],
+      handler: ({ ctx, params, reply }) => startLink({ ctx, reply }, params.providerId, parts),
+    }),
+    route({
+      method: 'get',
+      path: '/sso/identities',
+      summary: 'List the identities that your account is linked to',
+      access: 'person',
+      response: SsoIdentities,
+      handler: ({ ctx }) => listIdentities(ctx),
+    }),
+    route({
+      method: 'delete',
+      path: '/sso/identities/:id',
+      summary: 'Remove a link of your account',
+      description:
+        'Refused where you could not sign in without it: the last link of an account without a password, or one to a provider that you have to sign in with.',
+      access: 'person',
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      errors: ['conflict'],
+      handler: ({ ctx, params }) => deleteIdentity(ctx, params.id),
+      audit: {
+        action: 'sso.identity.unlink',
+        resource: 'user',
+        note: ({ user, providerId, provider }) => ({
+          resourceId: user.id,
+          resourceName: user.email,
+          details: { provider: { id: providerId, name: provider?.name ?? null } },
+        }),
+      },
+    }),
+  ],
+});

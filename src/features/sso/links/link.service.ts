@@ -1,0 +1,90 @@
+import type { Limit, RateLimiter } from '../../../platform/cluster/rate-limits.ts';
+import type { Context, DetachedContext } from '../../../platform/context.ts';
+import { AppError, notFound } from '../../../platform/errors.ts';
+import type { Reply } from '../../../platform/http/route.ts';
+import { User } from '../../users/index.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { StartSignIn } from '../sign-in/start-sign-in.ts';
+import type { StateCookie } from '../sign-in/state-cookie.ts';
+import { SsoIdentity } from './identity.model.ts';
+
+export const LINK_STARTS: Limit = { points: 20, seconds: 600 };
+
+export interface LinkStartParts {
+  startSignIn: StartSignIn;
+  stateCookie: StateCookie;
+  /** By person: each start keeps a row for some minutes. */
+  linkStarts: RateLimiter;
+}
+
+/** The active providers of the caller's own organization or partner. */
+function ownProviders({ tx, caller: { orgId, partnerId } }: Context) {
+  const providers = SsoProvider.query(tx).where('status', 'active').orderBy(['created_at', 'id']);
+  if (orgId !== null) return providers.where('org_id', orgId);
+  return partnerId === null ? providers.whereRaw('false') : providers.where('partner_id', partnerId);
+}
+
+const ownIdentities = ({ tx, caller: { userId } }: Context) =>
+  SsoIdentity.query(tx).where('user_id', userId).withGraphFetched('provider').orderBy(['created_at', 'id']);
+
+export async function linkOptions(ctx: Context) {
+  const linked = new Set((await ownIdentities(ctx)).map(({ providerId }) => providerId));
+  const providers = await ownProviders(ctx);
+  return { data: providers.map(({ id, name, type }) => ({ id, name, type, linked: linked.has(id) })) };
+}
+
+/** Begins a sign-in that ends with a link to the caller's account. */
+export async function startLink(
+  { ctx, reply }: { ctx: DetachedContext; reply: Reply },
+  providerId: string,
+  { startSignIn, stateCookie, linkStarts }: LinkStartParts,
+): Promise<{ url: string }> {
+  await linkStarts.take(ctx.caller.userId);
+  const provider = await ctx.withTenant((inner) => ownProviders(inner).findById(providerId));
+  if (provider === undefined) throw notFound('Provider');
+  try {
+    const purpose = { redirectUrl: null, linkSessionId: ctx.caller.sessionId };
+    const { url, state } = await startSignIn(provider, purpose);
+    stateCookie.set(reply, state);
+    return { url };
+  } catch (error) {
+    if (!(error instanceof SsoFailure)) throw error;
+    ctx.log.info({ requestId: ctx.requestId, providerId, detail: error.message }, 'sso.link_not_started');
+    throw new AppError('conflict', 'This provider cannot be used at the moment.', {
+      details: { reason: error.reason },
+      cause: error,
+    });
+  }
+}
+
+export async function listIdentities(ctx: Context) {
+  const identities = await ownIdentities(ctx);
+  return { data: identities.map((identity) => ({ ...identity, provider: identity.provider ?? null })) };
+}
+
+/** Removes a link of the caller, unless they could not sign in any more without it. */
+export async function deleteIdentity(ctx: Context, id: string) {
+  // Of two links that are removed at once, the second sees that the first is gone.
+  const user = await User.query(ctx.tx).findById(ctx.caller.userId).forNoKeyUpdate();
+  const links = await ownIdentities(ctx);
+  const link = links.find((one) => one.id === id);
+  if (user === undefined || link === undefined) throw notFound('Identity');
+  const { provider = null } = link;
+  const others = links.filter((one) => one.id !== id && one.provider?.status === 'active');
+  if (user.passwordHash === null && others.length === 0) {
+    throw new AppError(
+      'conflict',
+      'This is the only way in to your account. Set a password, or link another provider, before you remove it.',
+    );
+  }
+  if (provider !== null && isNeeded(provider, user.id)) {
+    throw new AppError('conflict', `You can sign in with ${provider.name} only, so this link has to stay.`);
+  }
+  await link.$query(ctx.tx).delete();
+  return { success: true as const, user, providerId: link.providerId, provider };
+}
+
+/** While single sign-on is enforced, passwords are refused, except those of the people named for emergencies. */
+const isNeeded = ({ status, enforceSso, breakGlassUserIds }: SsoProvider, userId: string): boolean =>
+  status === 'active' && enforceSso && !breakGlassUserIds.includes(userId);
