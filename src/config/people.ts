@@ -22,6 +22,13 @@ export const peopleArea = defineArea({
     ),
     PUBLIC_APP_URL: publicUrl.describe('Used where PUBLIC_URL is absent.'),
     DASHBOARD_URL: publicUrl.describe('Used where the two above are absent.'),
+    SAML_ENTITY_ID: z
+      .string()
+      .regex(/^[a-z][a-z0-9+.-]*:[^\s<>"]{1,1000}$/i, 'must be a URI such as https://rmm.example.com/saml')
+      .optional()
+      .describe(
+        'Name under which SAML identity providers know this server. Absent: the address of its metadata.',
+      ),
     NODE_ENV: z
       .string()
       .optional()
@@ -50,6 +57,7 @@ export const peopleArea = defineArea({
     return {
       firstAdmin: email !== undefined && password !== undefined ? { email, password } : undefined,
       publicUrl: url,
+      samlEntityId: env.SAML_ENTITY_ID,
       // Over http a browser would drop a Secure cookie, and with it every sign-in.
       secureCookies: url === undefined ? env.NODE_ENV === 'production' : new URL(url).protocol === 'https:',
       mail: { smtpUrl: env.SMTP_URL, from: env.SMTP_FROM },

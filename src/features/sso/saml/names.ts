@@ -15,3 +15,42 @@ export const NAME_ID_FORMAT = {
   email: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
   transient: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient',
 } as const;
+
+const EXCLUSIVE_FORM = 'http://www.w3.org/2001/10/xml-exc-c14n#';
+
+/** By the elements of a signature that name one. SHA-1 is not among them, and neither is a transform that hides text. */
+export const SIGNATURE_ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
+  CanonicalizationMethod: [EXCLUSIVE_FORM, `${EXCLUSIVE_FORM}WithComments`],
+  SignatureMethod: [
+    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
+    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha512',
+  ],
+  DigestMethod: ['http://www.w3.org/2001/04/xmlenc#sha256', 'http://www.w3.org/2001/04/xmlenc#sha512'],
+  Transform: [
+    'http://www.w3.org/2000/09/xmldsig#enveloped-signature',
+    EXCLUSIVE_FORM,
+    `${EXCLUSIVE_FORM}WithComments`,
+  ],
+};
+
+/** AuthnContextClassRef, or a value of `AUTHENTICATION_METHODS`, of people who have used a second factor. */
+export const MULTI_FACTOR: readonly string[] = [
+  'https://refeds.org/profile/mfa',
+  'http://schemas.microsoft.com/claims/multipleauthn',
+];
+export const AUTHENTICATION_METHODS = 'http://schemas.microsoft.com/claims/authnmethodsreferences';
+
+const CLAIM = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims';
+
+/** Attributes that say who somebody is, whatever the mapping of the provider says (SPEC 2.11). */
+export const STANDARD_ATTRIBUTES = {
+  email: [`${CLAIM}/emailaddress`, 'urn:oid:0.9.2342.19200300.100.1.3'],
+  // The claim `name` is the sign-in name at some providers, so the one that is surely a name comes first.
+  name: ['urn:oid:2.16.840.1.113730.3.1.241', `${CLAIM}/name`],
+  firstName: [`${CLAIM}/givenname`, 'urn:oid:2.5.4.42'],
+  lastName: [`${CLAIM}/surname`, 'urn:oid:2.5.4.4'],
+  groups: [
+    'http://schemas.microsoft.com/ws/2008/06/identity/claims/groups',
+    'http://schemas.xmlsoap.org/claims/Group',
+  ],
+} as const;

@@ -26,7 +26,7 @@ export class XmlFault extends Error {
 }
 
 export interface XmlRules {
-  maxBytes: number;
+  maxBytes?: number;
   /** Elements and text only: comments, CDATA sections and processing instructions are refused as well. */
   isPlain?: true;
 }
@@ -46,7 +46,10 @@ const parser = new XMLParser({
 });
 
 /** @throws XmlFault */
-export function parseXml(text: string, { maxBytes, isPlain }: XmlRules): XmlElement {
+export function parseXml(
+  text: string,
+  { maxBytes = Number.POSITIVE_INFINITY, isPlain }: XmlRules,
+): XmlElement {
   if (Buffer.byteLength(text) > maxBytes) throw new XmlFault(`is larger than ${maxBytes >> 10} kB`);
   // Entities can only be declared in a document type.
   if (/<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)/i.test(text)) throw new XmlFault('has a document type');

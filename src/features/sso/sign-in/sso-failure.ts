@@ -28,6 +28,12 @@ const ERROR_OF_REASON = {
   client_refused: 'sso_error',
   certificate_expired: 'sso_error',
   signature_invalid: 'sso_error',
+  /** SAML: the answer is signed with SHA-1, or another way that is not strong enough. */
+  algorithm_not_allowed: 'sso_error',
+  /** SAML: the answer was made for another address than ours. */
+  recipient_mismatch: 'sso_error',
+  /** SAML: the provider names people by something else at each sign-in. */
+  name_id_not_stable: 'sso_error',
   issuer_mismatch: 'sso_error',
   audience_mismatch: 'sso_error',
   nonce_mismatch: 'sso_error',

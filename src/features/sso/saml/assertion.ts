@@ -1,0 +1,159 @@
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { CLOCK_SKEW_MS, type Expectations, MAX_ASSERTION_AGE_MS } from './expectations.ts';
+import { BEARER, NAMESPACE } from './names.ts';
+import { childrenOf, parseXml, type XmlElement } from './xml.ts';
+
+/** What a signed assertion says, all of it checked. */
+export interface Assertion {
+  id: string;
+  /** From then on it would be refused anyway. */
+  expiresAt: Date;
+  nameId: string;
+  nameIdFormat: string | undefined;
+  /** How the person has authenticated: AuthnContextClassRef. */
+  contextClasses: string[];
+  /** In the order of the document. One that stands twice has all its values. */
+  attributes: ReadonlyMap<string, string[]>;
+}
+
+/**
+ * Checks everything of an assertion but its signature. Pure.
+ * @param xml  exactly what was signed, in canonical form
+ * @throws SsoFailure
+ */
+export function checkAssertion(xml: string, expected: Expectations): Assertion {
+  const assertion = parseXml(xml, { isPlain: true });
+  const id = assertion.attributes.get('ID') ?? '';
+  if (assertion.namespace !== NAMESPACE.assertion || assertion.name !== 'Assertion' || id === '') {
+    throw new SsoFailure('answer_invalid', 'what was signed is not an assertion');
+  }
+  const issuer = only(assertion, 'Issuer').text;
+  if (issuer !== expected.issuer) throw new SsoFailure('issuer_mismatch', `the Issuer is ${issuer}`);
+  const issued = timeOf(assertion, 'IssueInstant') ?? Number.NaN;
+  const now = expected.now.getTime();
+  const expiresAt = issued + MAX_ASSERTION_AGE_MS + CLOCK_SKEW_MS;
+  if (!(issued <= now + CLOCK_SKEW_MS && now < expiresAt)) {
+    throw new SsoFailure('answer_expired', 'it was not issued just now');
+  }
+  assertConditions(only(assertion, 'Conditions'), expected);
+  const subject = only(assertion, 'Subject');
+  assertConfirmed(subject, expected);
+  const nameId = only(subject, 'NameID');
+  if (nameId.children.length > 0) throw new SsoFailure('answer_invalid', 'the NameID holds elements');
+  return {
+    id,
+    expiresAt: new Date(expiresAt),
+    nameId: nameId.text,
+    nameIdFormat: nameId.attributes.get('Format'),
+    contextClasses: contextClassesOf(assertion, expected),
+    attributes: attributesOf(assertion),
+  };
+}
+
+function assertConditions(conditions: XmlElement, { audience, now }: Expectations): void {
+  assertCurrent(conditions, now);
+  const restrictions = childrenOf(conditions, NAMESPACE.assertion, 'AudienceRestriction');
+  const known = ['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction'];
+  const other = conditions.children.find(({ name }) => !known.includes(name));
+  if (other !== undefined) throw new SsoFailure('answer_invalid', `the condition ${other.name} is unknown`);
+  const isForUs = (restriction: XmlElement) =>
+    childrenOf(restriction, NAMESPACE.assertion, 'Audience').some(({ text }) => text === audience);
+  // All of several restrictions have to name us.
+  if (restrictions.length === 0 || !restrictions.every(isForUs)) {
+    const named = restrictions.flatMap(({ children }) => children.map(({ text }) => text));
+    throw new SsoFailure('audience_mismatch', `it is meant for ${named.join(', ') || 'anybody'}`);
+  }
+}
+
+/** One confirmation is enough, because a provider may offer several ways. */
+function assertConfirmed(subject: XmlElement, expected: Expectations): void {
+  const bearers = childrenOf(subject, NAMESPACE.assertion, 'SubjectConfirmation').filter(
+    ({ attributes }) => attributes.get('Method') === BEARER,
+  );
+  const failures = bearers.map((bearer) => confirmationFailure(bearer, expected));
+  if (failures.includes(undefined)) return;
+  throw failures[0] ?? new SsoFailure('answer_invalid', 'no SubjectConfirmation is that of a bearer');
+}
+
+function confirmationFailure(
+  confirmation: XmlElement,
+  { acsUrl, requestId, now }: Expectations,
+): SsoFailure | undefined {
+  try {
+    const data = only(confirmation, 'SubjectConfirmationData');
+    const recipient = data.attributes.get('Recipient');
+    if (recipient !== acsUrl) {
+      return new SsoFailure('recipient_mismatch', `the Recipient is ${recipient ?? 'missing'}`);
+    }
+    // The response around the assertion has one too, but it is not signed: without this one, an assertion that was made
+    // for nobody in particular could be put into it.
+    if (data.attributes.get('InResponseTo') !== requestId) {
+      return new SsoFailure('nonce_mismatch', 'the assertion answers another request, or none');
+    }
+    if (!data.attributes.has('NotOnOrAfter') || data.attributes.has('NotBefore')) {
+      return new SsoFailure('answer_invalid', 'a bearer confirmation needs NotOnOrAfter, and no NotBefore');
+    }
+    assertCurrent(data, now);
+    return undefined;
+  } catch (error) {
+    if (error instanceof SsoFailure) return error;
+    throw error;
+  }
+}
+
+function contextClassesOf(assertion: XmlElement, { now }: Expectations): string[] {
+  const statements = childrenOf(assertion, NAMESPACE.assertion, 'AuthnStatement');
+  if (statements.length === 0) throw new SsoFailure('answer_invalid', 'it has no AuthnStatement');
+  return statements.flatMap((statement) => {
+    const end = timeOf(statement, 'SessionNotOnOrAfter');
+    if (end !== undefined && !(now.getTime() - CLOCK_SKEW_MS < end)) {
+      throw new SsoFailure('answer_expired', 'the session at the provider has ended');
+    }
+    return childrenOf(statement, NAMESPACE.assertion, 'AuthnContext')
+      .flatMap((context) => childrenOf(context, NAMESPACE.assertion, 'AuthnContextClassRef'))
+      .map(({ text }) => text);
+  });
+}
+
+function attributesOf(assertion: XmlElement): Map<string, string[]> {
+  const attributes = new Map<string, string[]>();
+  for (const attribute of childrenOf(assertion, NAMESPACE.assertion, 'AttributeStatement').flatMap(
+    (statement) => childrenOf(statement, NAMESPACE.assertion, 'Attribute'),
+  )) {
+    const name = attribute.attributes.get('Name');
+    if (name === undefined) continue;
+    // A value with elements in it, such as a NameID, has no text of its own.
+    const values = childrenOf(attribute, NAMESPACE.assertion, 'AttributeValue')
+      .map(({ text }) => text)
+      .filter((text) => text.trim() !== '');
+    attributes.set(name, [...(attributes.get(name) ?? []), ...values]);
+  }
+  return attributes;
+}
+
+/** Throws unless it is now between `NotBefore` and `NotOnOrAfter`, where they are given. */
+function assertCurrent(element: XmlElement, now: Date): void {
+  const begin = timeOf(element, 'NotBefore') ?? Number.NEGATIVE_INFINITY;
+  const end = timeOf(element, 'NotOnOrAfter') ?? Number.POSITIVE_INFINITY;
+  const at = now.getTime();
+  if (!(begin <= at + CLOCK_SKEW_MS && at - CLOCK_SKEW_MS < end)) {
+    throw new SsoFailure('answer_expired', `${element.name}: not valid at ${now.toISOString()}`);
+  }
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+/** NaN, which no comparison allows, for a time that cannot be read or names no zone. */
+function timeOf({ attributes }: XmlElement, name: string): number | undefined {
+  const text = attributes.get(name);
+  if (text === undefined) return undefined;
+  return TIME.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+function only(parent: XmlElement, name: string): XmlElement {
+  const [element, second] = childrenOf(parent, NAMESPACE.assertion, name);
+  if (element === undefined || second !== undefined) {
+    throw new SsoFailure('answer_invalid', `${parent.name} must hold one ${name}`);
+  }
+  return element;
+}

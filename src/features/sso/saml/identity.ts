@@ -1,0 +1,49 @@
+import type { AttributeMapping } from '../providers/attribute-mapping.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import type { Assertion } from './assertion.ts';
+import { AUTHENTICATION_METHODS, MULTI_FACTOR, NAME_ID_FORMAT, STANDARD_ATTRIBUTES } from './names.ts';
+
+const MAX_SUBJECT_LENGTH = 255;
+
+/**
+ * Who an assertion is about (SPEC 2.11): by the names of the provider's mapping, then by the standard ones. Pure.
+ * @throws SsoFailure
+ */
+export function identityOf(assertion: Assertion, mapping: AttributeMapping): AssertedIdentity {
+  const { nameId, nameIdFormat, attributes, contextClasses } = assertion;
+  if (nameIdFormat === NAME_ID_FORMAT.transient) {
+    throw new SsoFailure('name_id_not_stable', 'the NameID is another one at each sign-in');
+  }
+  if (nameId.trim() === '' || nameId.length > MAX_SUBJECT_LENGTH) {
+    throw new SsoFailure('answer_invalid', `the NameID must have 1 to ${MAX_SUBJECT_LENGTH} characters`);
+  }
+  const valuesOf = (field: keyof typeof STANDARD_ATTRIBUTES): string[] => {
+    const names = [mapping[field], ...STANDARD_ATTRIBUTES[field]];
+    return names.map((name) => attributes.get(name ?? '') ?? []).find((values) => values.length > 0) ?? [];
+  };
+  const [[email], [name], [firstName], [lastName]] = [
+    valuesOf('email'),
+    valuesOf('name'),
+    valuesOf('firstName'),
+    valuesOf('lastName'),
+  ];
+  const methods = [...contextClasses, ...(attributes.get(AUTHENTICATION_METHODS) ?? [])];
+  return {
+    subject: nameId,
+    email: email ?? (nameIdFormat === NAME_ID_FORMAT.email ? nameId : undefined),
+    emailVerified: isUnverified(attributes) ? false : undefined,
+    name: name ?? ([firstName, lastName].filter((part) => part !== undefined).join(' ') || undefined),
+    mfa: methods.some((method) => MULTI_FACTOR.includes(method)),
+    profile: {
+      nameId,
+      nameIdFormat: nameIdFormat ?? null,
+      groups: valuesOf('groups'),
+      attributes: Object.fromEntries(attributes),
+    },
+  };
+}
+
+/** No standard attribute says that an address is verified; some providers send one that can say that it is not. */
+const isUnverified = (attributes: Assertion['attributes']): boolean =>
+  attributes.get('email_verified')?.[0]?.toLowerCase() === 'false';

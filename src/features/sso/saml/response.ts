@@ -1,0 +1,99 @@
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { Expectations } from './expectations.ts';
+import { NAMESPACE, SIGNATURE_ALGORITHMS, SUCCESS } from './names.ts';
+import { childrenOf, parseXml, withDescendants, type XmlElement, XmlFault } from './xml.ts';
+
+/** The largest answer, in bytes of XML. */
+const MAX_BYTES = 256 << 10;
+/** The same in base64, with its line breaks. */
+export const MAX_BASE64_LENGTH = Math.ceil((MAX_BYTES / 3) * 4 * 1.05);
+
+/**
+ * Checks the form of an answer and what it says outside of its assertion, before anything costly is done with it. None of
+ * this is signed, so it can only refuse. Pure.
+ * @param base64  as the provider's form held it
+ * @returns its XML
+ * @throws SsoFailure
+ */
+export function readResponse(base64: string | null, expected: Expectations): string {
+  const xml = decoded(base64 ?? '');
+  const response = parsed(xml);
+  if (response.namespace !== NAMESPACE.protocol || response.name !== 'Response') {
+    throw new SsoFailure('answer_invalid', `it is a ${response.name}`);
+  }
+  assertMeantForUs(response, expected);
+  assertSuccess(response);
+  assertOneAssertion(response);
+  assertSignatures(response);
+  return xml;
+}
+
+function decoded(base64: string): string {
+  const packed = base64.length > MAX_BASE64_LENGTH ? '' : base64.replace(/\s+/g, '');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) throw new SsoFailure('answer_invalid', 'it is not base64');
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(packed, 'base64'));
+  } catch (cause) {
+    throw new SsoFailure('answer_invalid', 'it is not UTF-8', { cause });
+  }
+}
+
+function parsed(xml: string): XmlElement {
+  try {
+    return parseXml(xml, { maxBytes: MAX_BYTES, isPlain: true });
+  } catch (cause) {
+    if (cause instanceof XmlFault) throw new SsoFailure('answer_invalid', `it ${cause.message}`, { cause });
+    throw cause;
+  }
+}
+
+function assertMeantForUs(response: XmlElement, { acsUrl, issuer, requestId }: Expectations): void {
+  const destination = response.attributes.get('Destination');
+  if (destination !== undefined && destination !== acsUrl) {
+    throw new SsoFailure('recipient_mismatch', `Destination is ${destination}`);
+  }
+  const other = childrenOf(response, NAMESPACE.assertion, 'Issuer').find(({ text }) => text !== issuer);
+  if (other !== undefined) throw new SsoFailure('issuer_mismatch', `the Issuer is ${other.text}`);
+  if (response.attributes.get('InResponseTo') !== requestId) {
+    throw new SsoFailure('nonce_mismatch', 'the response answers another request, or none');
+  }
+}
+
+function assertSuccess(response: XmlElement): void {
+  const codes = childrenOf(response, NAMESPACE.protocol, 'Status').flatMap((status) => [
+    ...withDescendants(status),
+  ]);
+  const said = codes
+    .filter(({ name }) => name === 'StatusCode' || name === 'StatusMessage')
+    .map(({ attributes, text }) => attributes.get('Value') ?? text);
+  if (said.length === 0) throw new SsoFailure('answer_invalid', 'it has no Status');
+  if (said[0] !== SUCCESS) throw new SsoFailure('provider_refused', said.join(', '));
+}
+
+function assertOneAssertion(response: XmlElement): void {
+  const all = [...withDescendants(response)];
+  if (all.some(({ name }) => name === 'EncryptedAssertion' || name === 'EncryptedID')) {
+    throw new SsoFailure(
+      'assertion_encrypted',
+      'encryption must be off at the provider; the form is sent over TLS',
+    );
+  }
+  // Anywhere, because whoever moves a signed assertion to another place leaves a second one.
+  const assertions = all.filter(({ name }) => name === 'Assertion');
+  if (assertions.length !== 1 || response.children.every((child) => child !== assertions[0])) {
+    throw new SsoFailure('answer_invalid', 'it must hold one Assertion and no other');
+  }
+  const ids = all.flatMap(({ attributes }) => ['ID', 'Id', 'id'].map((name) => attributes.get(name)));
+  const known = ids.filter((id) => id !== undefined);
+  if (new Set(known).size < known.length) throw new SsoFailure('answer_invalid', 'two elements share an ID');
+}
+
+function assertSignatures(response: XmlElement): void {
+  for (const { namespace, name, attributes } of withDescendants(response)) {
+    if (namespace !== NAMESPACE.signature) continue;
+    const algorithm = attributes.get('Algorithm') ?? '';
+    if (SIGNATURE_ALGORITHMS[name]?.includes(algorithm) === false) {
+      throw new SsoFailure('algorithm_not_allowed', `${name} is ${algorithm}`);
+    }
+  }
+}
