@@ -11,12 +11,15 @@ export interface LockPatience {
   attempts: number;
 }
 
-/** Some five minutes in all. */
+/**
+ * Some five minutes in all. A wait ends well before Postgres looks for deadlocks (`deadlock_timeout`, 1 s): otherwise it
+ * could end a statement of the fleet that is entangled with the migration, instead of the migration.
+ */
 export const LOCK_PATIENCE: LockPatience = {
-  lockTimeoutMs: 2000,
+  lockTimeoutMs: 300,
   pauseMs: 500,
-  maxPauseMs: 10_000,
-  attempts: 30,
+  maxPauseMs: 5000,
+  attempts: 60,
 };
 
 export class BlockedMigrationError extends Error {
