@@ -36,7 +36,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const services = await createServices(infrastructure, options, closing);
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
-    const { metrics, nodeId, proxyTrust, rateLimits, secrets, urls } = infrastructure;
+    const { metrics, nodeId, proxyTrust, rateLimits, secrets, txtRecords, urls } = infrastructure;
     const { hub, groups, credentials } = live;
 
     let isDraining = false;
@@ -46,6 +46,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         ...services,
         hub,
         secrets,
+        txtRecords,
         jobs,
         mailer,
         baseUrl,
@@ -82,6 +83,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       log,
       mailer,
       rateLimits,
+      txtRecords,
       baseUrl,
       auditAdminUrl: urls.auditAdminUrl,
       auditArchive: config.auditArchive,

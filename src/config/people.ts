@@ -33,6 +33,12 @@ export const peopleArea = defineArea({
       .string()
       .optional()
       .describe('Where the three above are absent, `production` makes cookies Secure.'),
+    DEPLOYMENT: z
+      .enum(['self-hosted', 'hosted'], 'must be self-hosted or hosted')
+      .default('self-hosted')
+      .describe(
+        'Whose server this is. On a self-hosted one with a single partner, the sign-in page shows that partner’s branding and single sign-on.',
+      ),
     SMTP_URL: z
       .url({
         protocol: /^smtps?$/,
@@ -58,6 +64,7 @@ export const peopleArea = defineArea({
       firstAdmin: email !== undefined && password !== undefined ? { email, password } : undefined,
       publicUrl: url,
       samlEntityId: env.SAML_ENTITY_ID,
+      isSelfHosted: env.DEPLOYMENT === 'self-hosted',
       // Over http a browser would drop a Secure cookie, and with it every sign-in.
       secureCookies: url === undefined ? env.NODE_ENV === 'production' : new URL(url).protocol === 'https:',
       mail: { smtpUrl: env.SMTP_URL, from: env.SMTP_FROM },

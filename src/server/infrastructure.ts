@@ -13,6 +13,7 @@ import { createDelivery } from '../platform/mail/delivery.ts';
 import { createMailer } from '../platform/mail/mailer.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { GuardedFetch } from '../platform/outbound/guarded-fetch.ts';
+import { createTxtLookup } from '../platform/outbound/txt-records.ts';
 import { createSealer } from '../platform/secrets/sealed.ts';
 import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
 import type { ServerOptions } from './options.ts';
@@ -70,6 +71,7 @@ export async function openInfrastructure(
       log,
       ...(outbound === undefined ? {} : { testing: outbound }),
     }),
+    txtRecords: createTxtLookup({ nameServers: outbound?.nameServers }),
     expensive,
     expensiveLive,
     httpServer,

@@ -8,7 +8,12 @@ import {
   SignInTrail,
   signInLimits,
 } from '../features/auth/index.ts';
-import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
+import {
+  breakGlassGuard,
+  createLoginContexts,
+  createPasswordPolicy,
+  ssoLimits,
+} from '../features/sso/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
@@ -25,7 +30,7 @@ export async function createServices(
   { jwtSecret }: { jwtSecret: string },
   closing: CloseStack,
 ) {
-  const { config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
+  const { baseUrl, config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
   const accessTokens = createAccessTokens(jwtSecret);
@@ -66,6 +71,8 @@ export async function createServices(
     ending,
     passwordPolicy,
     breakGlassGuard,
+    ssoLimits: ssoLimits(rateLimits),
+    loginContexts: createLoginContexts({ isSelfHosted: config.isSelfHosted, baseUrl }),
     auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,

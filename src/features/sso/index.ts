@@ -1,16 +1,23 @@
 import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { type BrandingParts, brandingRoutes } from './branding/branding.routes.ts';
+import { checkDomainsDaily } from './domains/domain-checks.job.ts';
+import { domainRoutes } from './domains/domain.routes.ts';
+import type { DomainParts } from './domains/domain.service.ts';
 import { ssoRetention } from './retention.ts';
 
+export { createLoginContexts } from './branding/login-context.ts';
 export { breakGlassGuard } from './enforcement/break-glass-guard.ts';
 export type { GovernedPerson } from './enforcement/governs.queries.ts';
 export { listEnforced, unlockProvider } from './enforcement/operator.ts';
 export { createPasswordPolicy } from './enforcement/password-policy.ts';
+export { ssoLimits } from './sign-in/sso-limits.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
 
 export const feature = defineFeature({
   name: 'sso',
-  routes: () => [],
+  routes: (parts: DomainParts & BrandingParts) => [domainRoutes(parts), brandingRoutes(parts)],
+  jobs: checkDomainsDaily,
   tables: [
     bounded('sso_providers', CREATED_BY_PEOPLE),
     cascade('user_sso_identities', 'users'),

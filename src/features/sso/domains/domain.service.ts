@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { Limit, RateLimiter } from '../../../platform/cluster/rate-limits.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { namingConflict, postgresError } from '../../../platform/db/database-errors.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -8,6 +7,7 @@ import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
+import type { SsoLimits } from '../sign-in/sso-limits.ts';
 import { asciiDomain, owningDomains } from './domain-name.ts';
 import { SsoDomain } from './domain.model.ts';
 import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
@@ -18,11 +18,8 @@ const MAX_OF_ORGANIZATION = 100;
 
 export interface DomainParts {
   txtRecords: TxtLookup;
-  /** Of look-ups that people ask for, by organization. */
-  domainChecks: RateLimiter;
+  ssoLimits: Pick<SsoLimits, 'domainChecks'>;
 }
-
-export const DOMAIN_CHECKS: Limit = { points: 30, seconds: 600 };
 
 const visible = (ctx: Context) =>
   SsoDomain.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'sso_domains.org_id'));
@@ -73,10 +70,10 @@ export async function createDomain(ctx: Context, { orgId: given, domain }: NewSs
 export async function lookUpDomain(
   ctx: DetachedContext,
   id: string,
-  { txtRecords, domainChecks }: DomainParts,
+  { txtRecords, ssoLimits }: DomainParts,
 ): Promise<RecordState> {
   const domain = await ctx.withTenant((inner) => find(inner, id));
-  await domainChecks.take(domain.orgId);
+  await ssoLimits.domainChecks.take(domain.orgId);
   return recordState(txtRecords, domain);
 }
 

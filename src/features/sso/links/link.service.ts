@@ -1,21 +1,18 @@
-import type { Limit, RateLimiter } from '../../../platform/cluster/rate-limits.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import type { Reply } from '../../../platform/http/route.ts';
 import { User } from '../../users/index.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { SsoLimits } from '../sign-in/sso-limits.ts';
 import type { StartSignIn } from '../sign-in/start-sign-in.ts';
 import type { StateCookie } from '../sign-in/state-cookie.ts';
 import { SsoIdentity } from './identity.model.ts';
 
-export const LINK_STARTS: Limit = { points: 20, seconds: 600 };
-
 export interface LinkStartParts {
   startSignIn: StartSignIn;
   stateCookie: StateCookie;
-  /** By person: each start keeps a row for some minutes. */
-  linkStarts: RateLimiter;
+  ssoLimits: Pick<SsoLimits, 'linkStarts'>;
 }
 
 /** The active providers of the caller's own organization or partner. */
@@ -38,9 +35,9 @@ export async function linkOptions(ctx: Context) {
 export async function startLink(
   { ctx, reply }: { ctx: DetachedContext; reply: Reply },
   providerId: string,
-  { startSignIn, stateCookie, linkStarts }: LinkStartParts,
+  { startSignIn, stateCookie, ssoLimits }: LinkStartParts,
 ): Promise<{ url: string }> {
-  await linkStarts.take(ctx.caller.userId);
+  await ssoLimits.linkStarts.take(ctx.caller.userId);
   const provider = await ctx.withTenant((inner) => ownProviders(inner).findById(providerId));
   if (provider === undefined) throw notFound('Provider');
   try {

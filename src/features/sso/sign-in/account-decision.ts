@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url';
+import { asciiDomain } from '../domains/domain-name.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from './sso-failure.ts';
 import type { AssertedIdentity } from './sso-protocol.ts';
@@ -80,5 +80,5 @@ function usable(account: Candidate): Candidate {
 /** The domain of an address in lower case and ASCII; undefined where the text is no address. */
 export function emailDomain(email: string): string | undefined {
   const match = /^[^\s@]+@([^\s@]+)$/.exec(email);
-  return domainToASCII(match?.[1] ?? '') || undefined;
+  return asciiDomain(match?.[1] ?? '');
 }

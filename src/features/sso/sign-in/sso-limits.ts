@@ -5,6 +5,10 @@ import { countedAddress } from '../../../platform/http/client-address.ts';
 
 /** How often one network may use each public route. A whole office begins its day behind one address. */
 const REQUESTS = { points: 300, seconds: 60 };
+/** Look-ups in the DNS that people of one organization ask for. */
+const DOMAIN_CHECKS = { points: 30, seconds: 600 };
+/** Links that one person begins: each keeps a row for some minutes. */
+const LINK_STARTS = { points: 20, seconds: 600 };
 
 export type SsoLimits = ReturnType<typeof ssoLimits>;
 
@@ -23,5 +27,10 @@ export function ssoLimits(limits: RateLimits) {
     callback: counted('sso-callback'),
     acs: counted('sso-acs'),
     exchange: counted('sso-exchange'),
+    loginContext: counted('login-context'),
+    /** By organization. */
+    domainChecks: limits.limiter('sso-domain-checks', DOMAIN_CHECKS),
+    /** By person. */
+    linkStarts: limits.limiter('sso-link-starts', LINK_STARTS),
   };
 }
