@@ -195,3 +195,12 @@ export async function buildTenant(app: Ground) {
     }),
   };
 }
+
+/** From now on the person's sessions count as opened with a second factor. */
+export async function giveSecondFactor<P extends Pick<Person, 'id'>>(app: Ground, person: P): Promise<P> {
+  await withSystem(app.server.database.pool, 'test data', async (tx) => {
+    await tx('users').where({ id: person.id }).update({ mfa_enabled: true });
+    await tx('sessions').where({ user_id: person.id }).update({ mfa: true });
+  });
+  return person;
+}
