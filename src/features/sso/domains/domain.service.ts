@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { RateLimiter } from '../../../platform/cluster/rate-limits.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { namingConflict, postgresError } from '../../../platform/db/database-errors.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -7,7 +8,6 @@ import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
 import { asciiDomain, owningDomains } from './domain-name.ts';
 import { SsoDomain } from './domain.model.ts';
 import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
@@ -18,7 +18,7 @@ const MAX_OF_ORGANIZATION = 100;
 
 export interface DomainParts {
   txtRecords: TxtLookup;
-  ssoLimits: Pick<SsoLimits, 'domainChecks'>;
+  ssoLimits: { domainChecks: Pick<RateLimiter, 'take'> };
 }
 
 const visible = (ctx: Context) =>

@@ -1,18 +1,19 @@
+import type { RateLimiter } from '../../../platform/cluster/rate-limits.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import type { Reply } from '../../../platform/http/route.ts';
 import { User } from '../../users/index.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../sign-in/sso-failure.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
-import type { StartSignIn } from '../sign-in/start-sign-in.ts';
-import type { StateCookie } from '../sign-in/state-cookie.ts';
 import { SsoIdentity } from './identity.model.ts';
 
 export interface LinkStartParts {
-  startSignIn: StartSignIn;
-  stateCookie: StateCookie;
-  ssoLimits: Pick<SsoLimits, 'linkStarts'>;
+  startSignIn(
+    provider: SsoProvider,
+    purpose: { redirectUrl: null; linkSessionId: string | null },
+  ): Promise<{ url: string; state: string }>;
+  stateCookie: { set(reply: Reply, state: string): void };
+  ssoLimits: { linkStarts: Pick<RateLimiter, 'take'> };
 }
 
 /** The active providers of the caller's own organization or partner. */
