@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, request } from 'node:https';
+import type { IncomingHttpHeaders, RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const pem = (name: string) => readFileSync(new URL(`certificates/${name}.pem`, import.meta.url), 'utf8');
+
+/** Who signed the certificate of `startHttpsServer`: what clients have to trust. */
+export const TEST_AUTHORITY = pem('authority');
+
+export interface HttpsServer {
+  port: number;
+  /** Closes all connections, and listens no more. */
+  stop(): Promise<void>;
+  /** Listens again, on the same port. */
+  start(): Promise<void>;
+}
+
+/** An HTTPS server on 127.0.0.1 with a certificate for that address, `localhost`, `idp.test` and names below it. */
+export async function startHttpsServer(listener: RequestListener): Promise<HttpsServer> {
+  const server = createServer({ key: pem('key'), cert: pem('certificate') }, listener);
+  const listen = async (port: number) => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    // A test that fails before it stops the server must not keep its process alive.
+    server.unref();
+    return (server.address() as AddressInfo).port;
+  };
+  const port = await listen(0);
+  return {
+    port,
+    async stop() {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+    async start() {
+      await listen(port);
+    },
+  };
+}
+
+/** One GET that follows no redirect. Any name leads to 127.0.0.1. */
+export function getOverHttps(
+  url: string | URL,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: string }> {
+  const { hostname, port, pathname, search, host } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port,
+        servername: /^[\d.]+$/.test(hostname) ? '' : hostname,
+        path: pathname + search,
+        headers: { ...headers, host },
+        ca: TEST_AUTHORITY,
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: Buffer.concat(chunks).toString('utf8'),
+          }),
+        );
+      },
+    );
+    sent.on('error', reject);
+    sent.end();
+  });
+}
