@@ -8,12 +8,7 @@ import {
   SignInTrail,
   signInLimits,
 } from '../features/auth/index.ts';
-import {
-  breakGlassGuard,
-  createLoginContexts,
-  createPasswordPolicy,
-  ssoLimits,
-} from '../features/sso/index.ts';
+import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
@@ -21,6 +16,7 @@ import { type AccountEnding, createFirstAdmin, invitationLimits } from '../featu
 import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
+import { createSingleSignOn } from './single-sign-on.ts';
 
 export type Services = Awaited<ReturnType<typeof createServices>>;
 
@@ -30,7 +26,7 @@ export async function createServices(
   { jwtSecret }: { jwtSecret: string },
   closing: CloseStack,
 ) {
-  const { baseUrl, config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
+  const { config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
   const accessTokens = createAccessTokens(jwtSecret);
@@ -71,8 +67,7 @@ export async function createServices(
     ending,
     passwordPolicy,
     breakGlassGuard,
-    ssoLimits: ssoLimits(rateLimits),
-    loginContexts: createLoginContexts({ isSelfHosted: config.isSelfHosted, baseUrl }),
+    ...createSingleSignOn(infrastructure),
     auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,

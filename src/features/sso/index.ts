@@ -4,19 +4,34 @@ import { type BrandingParts, brandingRoutes } from './branding/branding.routes.t
 import { checkDomainsDaily } from './domains/domain-checks.job.ts';
 import { domainRoutes } from './domains/domain.routes.ts';
 import type { DomainParts } from './domains/domain.service.ts';
+import { linkRoutes } from './links/link.routes.ts';
+import type { LinkStartParts } from './links/link.service.ts';
 import { ssoRetention } from './retention.ts';
+import { type SamlRouteParts, samlRoutes } from './saml/saml.routes.ts';
+import { signInRoutes, type SignInRouteParts } from './sign-in/sso.routes.ts';
 
 export { createLoginContexts } from './branding/login-context.ts';
 export { breakGlassGuard } from './enforcement/break-glass-guard.ts';
 export type { GovernedPerson } from './enforcement/governs.queries.ts';
 export { listEnforced, unlockProvider } from './enforcement/operator.ts';
 export { createPasswordPolicy } from './enforcement/password-policy.ts';
-export { ssoLimits } from './sign-in/sso-limits.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
+export { createSamlProtocol } from './saml/saml-protocol.ts';
+export { SsoFailure } from './sign-in/sso-failure.ts';
+export { ssoLimits } from './sign-in/sso-limits.ts';
+export type { SsoProtocol } from './sign-in/sso-protocol.ts';
+export { createStartSignIn } from './sign-in/start-sign-in.ts';
+export { stateCookie } from './sign-in/state-cookie.ts';
 
 export const feature = defineFeature({
   name: 'sso',
-  routes: (parts: DomainParts & BrandingParts) => [domainRoutes(parts), brandingRoutes(parts)],
+  routes: (parts: SignInRouteParts & SamlRouteParts & DomainParts & LinkStartParts & BrandingParts) => [
+    signInRoutes(parts),
+    samlRoutes(parts),
+    domainRoutes(parts),
+    linkRoutes(parts),
+    brandingRoutes(parts),
+  ],
   jobs: checkDomainsDaily,
   tables: [
     bounded('sso_providers', CREATED_BY_PEOPLE),

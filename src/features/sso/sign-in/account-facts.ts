@@ -1,0 +1,48 @@
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { isDomainProven } from '../domains/domain.service.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
+import { type AccountFacts, type Candidate, emailDomain } from './account-decision.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+
+type Owner = Pick<SsoProvider, 'id' | 'orgId' | 'partnerId'>;
+
+const IS_MEMBER = `(
+  exists (select from organization_users m where m.user_id = u.id and m.org_id = :orgId::uuid)
+  or exists (select from partner_users m where m.user_id = u.id and m.partner_id = :partnerId::uuid))`;
+
+/** What the database knows about an identity that a provider has proved. Runs across tenants. */
+export async function accountFacts(
+  tx: Tx,
+  provider: Owner,
+  { subject, email }: AssertedIdentity,
+): Promise<AccountFacts> {
+  const domain = email === undefined ? undefined : emailDomain(email);
+  return {
+    linked: await candidate(
+      tx,
+      provider,
+      'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = :text',
+      subject,
+    ),
+    byEmail:
+      email === undefined
+        ? undefined
+        : await candidate(tx, provider, 'where lower(u.email) = lower(:text)', email),
+    isDomainProven:
+      provider.orgId !== null && domain !== undefined && (await isDomainProven(tx, provider.orgId, domain)),
+  };
+}
+
+async function candidate(
+  tx: Tx,
+  { id: providerId, orgId, partnerId }: Owner,
+  found: string,
+  text: string,
+): Promise<Candidate | undefined> {
+  const { rows } = await tx.raw<{ rows: Candidate[] }>(
+    `select u.id as "userId", u.status = 'active' as "isActive", ${IS_MEMBER} as "isMember" from users u ${found}`,
+    // Knex has no type for a null among named values.
+    { providerId, orgId, partnerId, text } as Record<string, string>,
+  );
+  return rows[0];
+}

@@ -1,0 +1,71 @@
+import type { PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import type { AuthService } from '../../auth/index.ts';
+import { addMembership, User } from '../../users/index.ts';
+import { saveIdentity } from '../links/save-identity.ts';
+import { defaultRoleStands } from '../providers/default-role.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
+import { type AccountDecision, decideAccount } from './account-decision.ts';
+import { accountFacts } from './account-facts.ts';
+import { newExchangeCode } from './exchange.service.ts';
+import { SsoFailure } from './sso-failure.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+
+export interface AdmissionParts {
+  auth: Pick<AuthService, 'openForProvider'>;
+  secrets: Sealer;
+}
+
+/**
+ * Signs a person in whom a provider has identified: finds or creates the account, refreshes its link, opens a session.
+ * Runs in one transaction across tenants, so a refusal leaves nothing behind.
+ * @returns the code that the dashboard exchanges for tokens
+ * @throws SsoFailure; AppError where passwords would be refused as well
+ */
+export async function admitPerson(
+  tx: Tx,
+  ctx: PublicContext,
+  provider: SsoProvider,
+  identity: AssertedIdentity,
+  { auth, secrets }: AdmissionParts,
+): Promise<string> {
+  const facts = await accountFacts(tx, provider, identity);
+  const decision = decideAccount(provider, identity, facts);
+  const user =
+    decision.kind === 'provision'
+      ? await provision(tx, provider, decision, facts.isDomainProven)
+      : await User.query(tx).findById(decision.userId).forUpdate();
+  // Disabled or deleted since the facts were read.
+  if (user?.status !== 'active') throw new SsoFailure('account_disabled');
+  await saveIdentity(tx, { sealer: secrets, userId: user.id, provider, identity });
+  const { caller, refreshToken } = await auth.openForProvider(tx, ctx, user, {
+    mfa: false,
+    provider: { id: provider.id, name: provider.name, mfa: provider.trustsIdpMfa && identity.mfa },
+  });
+  return newExchangeCode(tx, secrets, { sessionId: caller.sessionId, refreshToken });
+}
+
+/** Creates an account without a password, as a member of the provider's organization. */
+async function provision(
+  tx: Tx,
+  provider: SsoProvider,
+  { email, name }: Extract<AccountDecision, { kind: 'provision' }>,
+  isDomainProven: boolean,
+): Promise<User> {
+  const { orgId, defaultRoleId } = provider;
+  if (defaultRoleId === null || !(await defaultRoleStands(tx, provider))) {
+    throw new SsoFailure('default_role_invalid');
+  }
+  const user = await User.query(tx).insert({
+    email,
+    name: name.slice(0, 255),
+    passwordHash: null,
+    status: 'active',
+    // The word of a provider that anyone may configure does not prove an address; its owner may claim the account.
+    emailVerifiedAt: isDomainProven ? new Date() : null,
+  });
+  const grant = { roleId: defaultRoleId, orgAccess: 'none' as const, orgIds: [] };
+  await addMembership(tx, user.id, { partnerId: null, orgId }, grant);
+  return user;
+}

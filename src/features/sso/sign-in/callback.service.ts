@@ -1,0 +1,201 @@
+import type { PublicContext } from '../../../platform/context.ts';
+import { databaseAppError } from '../../../platform/db/database-errors.ts';
+import { AppError } from '../../../platform/errors.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import { Redirect } from '../../../platform/http/browser-answer.ts';
+import type { Reply } from '../../../platform/http/route.ts';
+import { finishLink } from '../links/link-identity.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { admitPerson, type AdmissionParts } from './admit-person.ts';
+import { loginPageUrl, profilePageUrl } from './login-page.ts';
+import { SsoFailure, type SsoFailureReason } from './sso-failure.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+import { SsoSession } from './sso-session.model.ts';
+import type { SsoLimits } from './sso-limits.ts';
+import { recordFailure } from './sso-trail.ts';
+import type { Protocols } from './start-sign-in.ts';
+import type { StateCookie } from './state-cookie.ts';
+
+export interface CallbackParts extends AdmissionParts {
+  protocols: Protocols;
+  stateCookie: StateCookie;
+  ssoLimits: Pick<SsoLimits, 'callback'>;
+  audit: AuditTrail;
+  baseUrl: () => string;
+}
+
+interface CallbackInput {
+  ctx: PublicContext;
+  /** As it came: values may be missing, or arrays. */
+  query: Readonly<Record<string, unknown>>;
+  cookies: Readonly<Record<string, string | undefined>>;
+  reply: Reply;
+}
+
+const STATE = /^[\w-]{20,64}$/;
+/** Two first sign-ins of one person at once: the second finds the account of the first. */
+const TRIES = 3;
+
+/** The second half of a sign-in (SPEC 4.8): always answers with a redirect, whatever came. */
+export async function finishSignIn(input: CallbackInput, parts: CallbackParts): Promise<Redirect> {
+  const { ctx } = input;
+  const progress: Progress = {};
+  try {
+    return await proceed(input, parts, progress);
+  } catch (error) {
+    const failure = failureOf(error);
+    const { provider, session } = progress;
+    const about = { requestId: ctx.requestId, providerId: provider?.id, reason: failure.reason };
+    if (failure.reason === 'internal') ctx.log.error({ ...about, err: error }, 'sso.callback_failed');
+    else ctx.log.info({ ...about, detail: failure.message }, 'sso.sign_in_refused');
+    if (provider !== undefined) await recorded(ctx, parts.audit, provider, failure);
+    const isLink = session !== undefined && session.linkSessionId !== null;
+    return new Redirect((isLink ? profilePageUrl : loginPageUrl)(parts.baseUrl(), failure));
+  }
+}
+
+/** How far a sign-in came, for the record of its failure. */
+interface Progress {
+  provider?: SsoProvider;
+  session?: SsoSession;
+}
+
+async function proceed(
+  { ctx, query, cookies, reply }: CallbackInput,
+  parts: CallbackParts,
+  progress: Progress,
+): Promise<Redirect> {
+  await parts.ssoLimits.callback(ctx.client);
+  const { state } = query;
+  // The cookie first: without it nobody may use up the sign-in of another browser.
+  if (typeof state !== 'string' || !STATE.test(state) || !parts.stateCookie.isFrom(cookies, state)) {
+    throw new SsoFailure('session_unknown');
+  }
+  const session = await consume(ctx, state);
+  if (session === undefined) throw new SsoFailure('session_unknown');
+  progress.session = session;
+  parts.stateCookie.clear(reply);
+  const provider = await providerOf(ctx, session);
+  progress.provider = provider;
+  assertUnchanged(provider, session);
+  const identity = await parts.protocols[provider.type].finish(ctx, provider, session, query);
+  return session.linkSessionId === null
+    ? signedIn(ctx, { provider, session, identity }, parts)
+    : linked(ctx, { provider, linkSessionId: session.linkSessionId, identity }, parts);
+}
+
+/** Uses a session up: of several callbacks at once, one gets it. */
+async function consume(ctx: PublicContext, state: string): Promise<SsoSession | undefined> {
+  const [session] = await ctx.withSystem('use up a sign-in with an identity provider', (tx) =>
+    SsoSession.query(tx).where('state', state).whereRaw('expires_at > now()').delete().returning('*'),
+  );
+  return session;
+}
+
+async function providerOf(ctx: PublicContext, { providerId }: SsoSession): Promise<SsoProvider> {
+  const provider = await ctx.withSystem('read the provider of a sign-in', (tx) =>
+    SsoProvider.query(tx).findById(providerId),
+  );
+  if (provider === undefined) throw new SsoFailure('provider_changed', 'deleted');
+  return provider;
+}
+
+/** Throws where the provider was disabled or reconfigured since the sign-in began. */
+function assertUnchanged(provider: SsoProvider, { providerVersion }: SsoSession): void {
+  if (provider.status !== 'active' || provider.configVersion !== providerVersion) {
+    throw new SsoFailure('provider_changed', `${provider.status}, version ${provider.configVersion}`);
+  }
+}
+
+interface Identified {
+  provider: SsoProvider;
+  session: SsoSession;
+  identity: AssertedIdentity;
+}
+
+async function signedIn(
+  ctx: PublicContext,
+  { provider, session, identity }: Identified,
+  parts: CallbackParts,
+): Promise<Redirect> {
+  const code = await retried(() =>
+    ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
+      // Read again, because the answer of the provider may have taken seconds.
+      assertUnchanged(
+        await SsoProvider.query(tx)
+          .findById(provider.id)
+          .throwIfNotFound(() => new SsoFailure('provider_changed')),
+        session,
+      );
+      return admitPerson(tx, ctx, provider, identity, parts);
+    }),
+  );
+  parts.audit.committed();
+  await noteSuccess(ctx, provider);
+  return new Redirect(`${parts.baseUrl()}${session.redirectUrl ?? '/'}#ssoCode=${code}`);
+}
+
+async function linked(
+  ctx: PublicContext,
+  {
+    provider,
+    linkSessionId,
+    identity,
+  }: { provider: SsoProvider; linkSessionId: string; identity: AssertedIdentity },
+  parts: CallbackParts,
+): Promise<Redirect> {
+  await ctx.withSystem('link an identity to an account', (tx) =>
+    finishLink(tx, ctx, { provider, linkSessionId, identity }, parts),
+  );
+  parts.audit.committed();
+  return new Redirect(profilePageUrl(parts.baseUrl()));
+}
+
+/** Shows that the provider works as it is configured. Once a minute, so that a busy morning does not queue for one row. */
+async function noteSuccess(ctx: PublicContext, { id, configVersion }: SsoProvider): Promise<void> {
+  await ctx.withSystem('note that a provider works', (tx) =>
+    tx('sso_providers')
+      .where({ id, config_version: configVersion })
+      .whereRaw(`(last_success_at is null or last_success_at < now() - interval '1 minute')`)
+      .update({ last_success_at: tx.fn.now() }),
+  );
+}
+
+async function retried<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === TRIES || databaseAppError(error)?.code !== 'conflict') throw error;
+    }
+  }
+}
+
+/** The trail must not decide whether a person learns why a sign-in failed. */
+async function recorded(
+  ctx: PublicContext,
+  audit: AuditTrail,
+  provider: SsoProvider,
+  failure: SsoFailure,
+): Promise<void> {
+  try {
+    await ctx.withSystem('audit a refused sign-in', (tx) => recordFailure(tx, ctx, audit, provider, failure));
+    audit.committed();
+  } catch (error) {
+    ctx.log.error({ err: error, requestId: ctx.requestId }, 'audit.refused_sign_in_not_written');
+  }
+}
+
+const REASONS: Partial<Record<AppError['code'], SsoFailureReason>> = {
+  unauthenticated: 'not_a_member',
+  partner_inactive: 'partner_inactive',
+  ip_not_allowed_at_sign_in: 'address_not_allowed',
+  rate_limited: 'rate_limited',
+};
+
+/** What a person may learn about any failure. */
+export function failureOf(error: unknown): SsoFailure {
+  if (error instanceof SsoFailure) return error;
+  const reason = error instanceof AppError ? REASONS[error.code] : undefined;
+  return new SsoFailure(reason ?? 'internal', undefined, { cause: error });
+}

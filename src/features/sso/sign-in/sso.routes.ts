@@ -1,0 +1,108 @@
+import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { refreshCookie, type AuthService } from '../../auth/index.ts';
+import { type CallbackParts, finishSignIn } from './callback.service.ts';
+import { exchangeCode } from './exchange.service.ts';
+import { beginLogin, checkSso, type LoginParts } from './login.service.ts';
+import {
+  CallbackQuery,
+  ExchangeRequest,
+  ExchangeResponse,
+  LoginQuery,
+  OrgParams,
+  PartnerParams,
+  SsoCheck,
+} from './sso.schema.ts';
+import type { SsoLimits } from './sso-limits.ts';
+
+export type SignInRouteParts = CallbackParts &
+  LoginParts & { auth: Pick<AuthService, 'tokensOf'>; ssoLimits: SsoLimits; secureCookies: boolean };
+
+export function signInRoutes(parts: SignInRouteParts): RouteGroup {
+  const { ssoLimits: limits } = parts;
+  const cookie = refreshCookie(parts);
+  return {
+    name: 'Single sign-on',
+    description: 'Sign-in with the identity provider of an organization or a partner.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/sso/check/:orgId',
+        summary: 'Read whether an organization has single sign-on',
+        access: 'public',
+        before: limits.check,
+        params: OrgParams,
+        response: SsoCheck,
+        errors: ['rate_limited', 'unavailable'],
+        handler: ({ ctx, params }) => checkSso(ctx, params.orgId, parts.baseUrl()),
+      }),
+      route({
+        method: 'get',
+        path: '/sso/login/:orgId',
+        summary: 'Begin a sign-in with the provider of an organization',
+        description:
+          'Redirects to the identity provider, or to the login page with an `error` where the provider cannot be used. Sets the cookie `svc_sso_state`.',
+        access: 'public',
+        before: limits.login,
+        params: OrgParams,
+        query: LoginQuery,
+        redirects: true,
+        response: NoBody,
+        errors: ['rate_limited', 'unavailable'],
+        handler: ({ ctx, params: { orgId }, query, reply }) =>
+          beginLogin({ ctx, reply }, { orgId }, query.redirect, parts),
+      }),
+      route({
+        method: 'get',
+        path: '/sso/login/partner/:partnerId',
+        summary: 'Begin a sign-in with the provider of a partner',
+        description: 'As for an organization, with the oldest active provider of the partner itself.',
+        access: 'public',
+        before: limits.login,
+        params: PartnerParams,
+        query: LoginQuery,
+        redirects: true,
+        response: NoBody,
+        errors: ['rate_limited', 'unavailable'],
+        handler: ({ ctx, params: { partnerId }, query, reply }) =>
+          beginLogin({ ctx, reply }, { partnerId }, query.redirect, parts),
+      }),
+      route({
+        method: 'get',
+        path: '/sso/callback',
+        summary: 'Return from the identity provider',
+        description:
+          'Redirects to the dashboard with `#ssoCode=` for POST /sso/exchange, or to the login page with `error` and `reason`.',
+        access: 'public',
+        query: CallbackQuery,
+        redirects: true,
+        response: NoBody,
+        handler: ({ ctx, query, cookies, reply }) => finishSignIn({ ctx, query, cookies, reply }, parts),
+      }),
+      route({
+        method: 'post',
+        path: '/sso/exchange',
+        summary: 'Exchange the code of a sign-in for tokens',
+        description:
+          'The code works once, for two minutes. Sets the refresh cookie `svc_refresh`; the refresh token in the body is for clients without cookies.',
+        access: 'public',
+        before: limits.exchange,
+        unaudited: 'the sign-in that it ends was audited at the callback',
+        body: ExchangeRequest,
+        response: ExchangeResponse,
+        errors: [
+          'unauthenticated',
+          'partner_inactive',
+          'ip_not_allowed_at_sign_in',
+          'rate_limited',
+          'unavailable',
+        ],
+        handler: async ({ ctx, body, reply }) => {
+          const answer = await exchangeCode(ctx, body.code, parts);
+          cookie.set(reply, answer.refreshToken);
+          return answer;
+        },
+      }),
+    ],
+  };
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { Id } from '../../../platform/http/fields.ts';
+import { PROVIDER_TYPES } from '../providers/provider.model.ts';
+
+export const OrgParams = z.object({ orgId: Id });
+export const PartnerParams = z.object({ partnerId: Id });
+
+/** A path of the dashboard: not `//host` or `/\host`, which browsers take for another site. */
+export const LoginQuery = z.object({
+  redirect: z
+    .string()
+    .max(500, 'must have at most 500 characters')
+    .regex(
+      /^\/(?![/\\])[^\s\\#\p{Cc}]*$/u,
+      'must be a path of the dashboard that begins with one slash, such as /devices',
+    )
+    .optional()
+    .describe('The path of the dashboard to return to.'),
+});
+
+/** Values of the identity provider are checked one by one, so that each failure ends on the login page. */
+export const CallbackQuery = z.record(z.string(), z.unknown());
+
+export const ExchangeRequest = z.object({
+  code: z.string().min(1, 'must not be empty').max(200, 'must have at most 200 characters'),
+});
+export const ExchangeResponse = z.object({
+  accessToken: z.string(),
+  refreshToken: z.string(),
+  expiresInSeconds: z.number().int(),
+});
+
+export const SsoCheck = z.object({
+  ssoEnabled: z.boolean(),
+  provider: z.object({ id: z.uuid(), name: z.string(), type: z.enum(PROVIDER_TYPES) }).nullable(),
+  enforceSSO: z.boolean(),
+  loginUrl: z.string().nullable(),
+});

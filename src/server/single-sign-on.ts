@@ -1,0 +1,46 @@
+import {
+  createLoginContexts,
+  createSamlProtocol,
+  createStartSignIn,
+  SsoFailure,
+  ssoLimits,
+  type SsoProtocol,
+  stateCookie,
+} from '../features/sso/index.ts';
+import { createMac } from '../platform/secrets/mac.ts';
+import type { Infrastructure } from './infrastructure.ts';
+
+/** What the routes of single sign-on share: both protocols, the cookie that binds a sign-in to its browser, and limits. */
+export function createSingleSignOn({
+  baseUrl,
+  config,
+  database,
+  rateLimits,
+  secretKeys,
+  ssoFetch,
+}: Infrastructure) {
+  const at = (path: string) => () => `${baseUrl()}/api/v1/sso/${path}`;
+  const saml = {
+    fetch: ssoFetch,
+    entityId: () => config.samlEntityId ?? at('saml/metadata')(),
+    acsUrl: at('saml/acs'),
+  };
+  const protocols = { oidc: notYet, saml: createSamlProtocol(saml) };
+  return {
+    saml,
+    protocols,
+    stateCookie: stateCookie({
+      mac: createMac(secretKeys, 'state of a sign-in'),
+      secureCookies: config.secureCookies,
+    }),
+    startSignIn: createStartSignIn({ db: database.pool, protocols }),
+    ssoLimits: ssoLimits(rateLimits),
+    loginContexts: createLoginContexts({ isSelfHosted: config.isSelfHosted, baseUrl }),
+  };
+}
+
+/** Until the adapter of OpenID Connect is there. */
+const notYet: SsoProtocol = {
+  begin: () => Promise.reject(new SsoFailure('not_configured')),
+  finish: () => Promise.reject(new SsoFailure('not_configured')),
+};
