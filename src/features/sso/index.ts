@@ -8,7 +8,7 @@ import { linkRoutes } from './links/link.routes.ts';
 import type { LinkStartParts } from './links/link.service.ts';
 import { ssoRetention } from './retention.ts';
 import { type SamlRouteParts, samlRoutes } from './saml/saml.routes.ts';
-import { signInRoutes, type SignInRouteParts } from './sign-in/sso.routes.ts';
+import { signInRoutes, type SignInRouteParts } from './login/sso.routes.ts';
 
 export { createLoginContexts } from './branding/login-context.ts';
 export { breakGlassGuard } from './enforcement/break-glass-guard.ts';

@@ -7,14 +7,14 @@ import type { Reply } from '../../../platform/http/route.ts';
 import { finishLink } from '../links/link-identity.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { admitPerson, type AdmissionParts } from './admit-person.ts';
-import { loginPageUrl, profilePageUrl } from './login-page.ts';
-import { SsoFailure, type SsoFailureReason } from './sso-failure.ts';
-import type { AssertedIdentity } from './sso-protocol.ts';
-import { SsoSession } from './sso-session.model.ts';
-import type { SsoLimits } from './sso-limits.ts';
+import { loginPageUrl, profilePageUrl } from '../sign-in/login-page.ts';
+import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
+import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import { SsoSession } from '../sign-in/sso-session.model.ts';
+import type { SsoLimits } from '../sign-in/sso-limits.ts';
 import { recordFailure } from './sso-trail.ts';
-import type { Protocols } from './start-sign-in.ts';
-import type { StateCookie } from './state-cookie.ts';
+import type { Protocols } from '../sign-in/start-sign-in.ts';
+import type { StateCookie } from '../sign-in/state-cookie.ts';
 
 export interface CallbackParts extends AdmissionParts {
   protocols: Protocols;

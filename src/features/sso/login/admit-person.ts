@@ -9,8 +9,8 @@ import type { SsoProvider } from '../providers/provider.model.ts';
 import { type AccountDecision, decideAccount } from './account-decision.ts';
 import { accountFacts } from './account-facts.ts';
 import { newExchangeCode } from './exchange.service.ts';
-import { SsoFailure } from './sso-failure.ts';
-import type { AssertedIdentity } from './sso-protocol.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
 
 export interface AdmissionParts {
   auth: Pick<AuthService, 'openForProvider'>;

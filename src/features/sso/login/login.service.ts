@@ -5,9 +5,9 @@ import type { Reply } from '../../../platform/http/route.ts';
 import { loginUrlOf } from '../providers/login-url.ts';
 import { activeProviderOf, type ProviderOwner } from '../providers/provider.queries.ts';
 import { failureOf } from './callback.service.ts';
-import { loginPageUrl } from './login-page.ts';
-import type { StartSignIn } from './start-sign-in.ts';
-import type { StateCookie } from './state-cookie.ts';
+import { loginPageUrl } from '../sign-in/login-page.ts';
+import type { StartSignIn } from '../sign-in/start-sign-in.ts';
+import type { StateCookie } from '../sign-in/state-cookie.ts';
 
 export interface LoginParts {
   startSignIn: StartSignIn;

@@ -6,7 +6,7 @@ import {
   decideAccount,
   type DecidingProvider,
   emailDomain,
-} from '../../../../src/features/sso/sign-in/account-decision.ts';
+} from '../../../../src/features/sso/login/account-decision.ts';
 import { SsoFailure } from '../../../../src/features/sso/sign-in/sso-failure.ts';
 import type { AssertedIdentity } from '../../../../src/features/sso/sign-in/sso-protocol.ts';
 

@@ -2,7 +2,7 @@ import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import type { SsoFailure } from './sso-failure.ts';
+import type { SsoFailure } from '../sign-in/sso-failure.ts';
 
 /** Records failed sign-ins with a provider in the trail of its owner, whoever it was that tried. */
 export async function recordFailure(
