@@ -60,8 +60,9 @@ describe('metadata of a SAML identity provider', () => {
       [entity(role(key(samlFile('weak.pem')) + BOTH)), /at least 2048 bits/],
       [entity(role(key('AAAA') + BOTH)), /must be a certificate in PEM form/],
     ];
-    for (const [xml, reason] of refused)
+    for (const [xml, reason] of refused) {
       expect(() => readIdpMetadata(xml, NOW), xml).to.throw(AppError, reason);
+    }
   });
 
   it('is never asked for entities, and costs little whatever it holds', () => {
