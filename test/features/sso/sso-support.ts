@@ -1,0 +1,63 @@
+import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
+import { type Tx, withSystem } from '../../../src/platform/db/transaction.ts';
+import { newId } from '../../../src/platform/ids.ts';
+import { TEST_AUTHORITY } from '../../support/https-server.ts';
+import { signingKey } from '../../support/saml-certificates.ts';
+import { createTestApp, type TestApp, type TestAppOptions } from '../../support/test-app.ts';
+
+/** A server whose identity providers may be on loopback. */
+export const createSsoApp = (options: TestAppOptions = {}): Promise<TestApp> =>
+  createTestApp({
+    ...options,
+    outbound: { ca: TEST_AUTHORITY, ...options.outbound },
+    env: { SSO_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8', ...options.env },
+  });
+
+/** Where browsers reach the server: the host that its redirects name. */
+export const browserUrl = (app: TestApp): string => app.url.replace('127.0.0.1', 'localhost');
+
+export const query = async <Row extends object>(
+  app: TestApp,
+  sql: string,
+  values: readonly string[] = [],
+): Promise<Row[]> =>
+  withSystem(app.server.database.pool, 'test', async (tx: Tx) => {
+    const { rows } = await tx.raw<{ rows: Row[] }>(sql, [...values]);
+    return rows;
+  });
+
+type Owner = { org_id: string } | { partner_id: string };
+
+/** A provider as an administrator has set it up and switched on. What it leaves out is a SAML provider that nobody runs. */
+export async function insertProvider(
+  app: TestApp,
+  owner: Owner,
+  row: Record<string, unknown> = {},
+): Promise<string> {
+  const id = newId();
+  const saml = {
+    type: 'saml',
+    entity_id: 'https://idp.test/metadata',
+    sso_url: 'https://127.0.0.1:4443/sso',
+    certificate: signingKey('signing').certificate,
+  };
+  await withSystem(app.server.database.pool, 'test', (tx) =>
+    tx('sso_providers').insert({
+      id,
+      ...owner,
+      name: 'Test provider',
+      status: 'active',
+      attribute_mapping: JSON.stringify({ email: 'email', name: 'name' }),
+      default_role_id: 'org_id' in owner ? SYSTEM_ROLES.organizationViewer : null,
+      ...(row['type'] === 'oidc' ? {} : saml),
+      ...row,
+    }),
+  );
+  return id;
+}
+
+/** Lets the sessions of a person pass for opened with a second factor. */
+export async function withSecondFactor(app: TestApp, userId: string): Promise<void> {
+  await query(app, 'update users set mfa_enabled = true where id = ?', [userId]);
+  await query(app, 'update sessions set mfa = true where user_id = ?', [userId]);
+}
