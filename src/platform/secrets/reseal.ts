@@ -28,10 +28,12 @@ export async function resealColumn(
   let after: string | undefined;
   for (;;) {
     const rows = await withSystem(db, 'seal secrets with the newest key', async (tx) => {
+      // The column is compared in its own type: it is an id, or a hash.
+      const rest = after === undefined ? 'true' : '?? > ?';
       const { rows: batch } = await tx.raw(
-        `select ??::text as id, ?? as sealed from ?? where ?? is not null and (?::uuid is null or ?? > ?::uuid)
+        `select ??::text as id, ?? as sealed from ?? where ?? is not null and ${rest}
         order by ?? limit ${BATCH} for update`,
-        [id, column, table, column, after ?? null, id, after ?? null, id] as string[],
+        [id, column, table, column, ...(after === undefined ? [] : [id, after]), id],
       );
       const found = batch as { id: string; sealed: string }[];
       for (const row of found) {
