@@ -44,7 +44,7 @@ export async function createServices(
   closing.add('sign-in trail', () => trail.close());
 
   const limits = signInLimits(rateLimits);
-  const passwordPolicy = createPasswordPolicy({ audit, mailer });
+  const passwordPolicy = createPasswordPolicy({ audit, mailer, baseUrl });
   const secondFactor = createSecondFactor({ sealer: secrets, limits, breakGlassGuard });
   const ending: AccountEnding = {
     revokeKeysOf,

@@ -7,6 +7,8 @@ import { eventually } from './eventually.ts';
 export interface Mailbox {
   dataDir: string;
   files(): Promise<string[]>;
+  /** What all mails say, as they were written. */
+  all(): Promise<string[]>;
   /** The newest mail to an address, once there are that many. */
   newest(to: string, count?: number): Promise<string>;
   remove(): Promise<void>;
@@ -22,13 +24,12 @@ export async function createMailbox(): Promise<Mailbox> {
       .sort()
       .map((name) => path.join(folder, name));
   };
-  const mailsTo = async (to: string) => {
-    const mails = await Promise.all((await files()).map((file) => readFile(file, 'utf8')));
-    return mails.filter((mail) => mail.includes(`To: ${to}`));
-  };
+  const all = async () => Promise.all((await files()).map((file) => readFile(file, 'utf8')));
+  const mailsTo = async (to: string) => (await all()).filter((mail) => mail.includes(`To: ${to}`));
   return {
     dataDir,
     files,
+    all,
     async newest(to, count = 1) {
       const mails = await eventually(
         () => mailsTo(to),

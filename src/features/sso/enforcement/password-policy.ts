@@ -8,7 +8,13 @@ import { providersGoverning } from './governs.queries.ts';
  * People whom an enforced identity provider governs do not use passwords, except those whom the provider names for the case
  * that it fails. Where several are enforced for the same people, being named by one of them is enough.
  */
-export function createPasswordPolicy(parts: BreakGlassParts): PasswordPolicy {
+export function createPasswordPolicy({
+  baseUrl,
+  ...parts
+}: BreakGlassParts & {
+  /** Where people reach this server, without a slash at the end. */
+  baseUrl: () => string;
+}): PasswordPolicy {
   return {
     async decide(tx, userId) {
       const governing = await providersGoverning(tx, userId);
@@ -19,7 +25,7 @@ export function createPasswordPolicy(parts: BreakGlassParts): PasswordPolicy {
         const refusal = new AppError(
           'sso_required',
           `Your account requires single sign-on. Sign in with ${first.name}.`,
-          { details: { loginUrl: loginUrlOf(first) } },
+          { details: { loginUrl: `${baseUrl()}${loginUrlOf(first)}` } },
         );
         return { allowed: false, refusal };
       }

@@ -1,5 +1,5 @@
-import type { ProviderOwner } from './break-glass.ts';
+import type { SsoProvider } from './provider.model.ts';
 
 /** Where a sign-in with the provider of an organization or a partner begins, as a path of this server. */
-export const loginUrlOf = ({ orgId, partnerId }: ProviderOwner): string =>
+export const loginUrlOf = ({ orgId, partnerId }: Pick<SsoProvider, 'orgId' | 'partnerId'>): string =>
   partnerId === null ? `/api/v1/sso/login/${orgId ?? ''}` : `/api/v1/sso/login/partner/${partnerId}`;
