@@ -8,7 +8,7 @@ export async function printEnforced(): Promise<void> {
     const named = people.filter(({ id }) => provider.breakGlassUserIds.includes(id));
     const lines = [
       `${provider.id}  ${provider.name} (${owner.kind} ${owner.name})`,
-      `  governs ${people.length} people; last sign-in with it: ${provider.lastSuccessAt?.toISOString() ?? 'never'}`,
+      `  governs ${people.length} ${people.length === 1 ? 'person' : 'people'}; last sign-in with it: ${provider.lastSuccessAt?.toISOString() ?? 'never'}`,
       `  break-glass: ${named.map(({ email }) => email).join(', ') || 'nobody'}`,
     ];
     process.stdout.write(`${lines.join('\n')}\n`);

@@ -23,7 +23,7 @@ export async function unlock(providerId: string): Promise<void> {
 function affected(people: readonly GovernedPerson[]): string[] {
   const rest = people.length - NAMES_MAX;
   return [
-    `${people.length} people may sign in with a password again:`,
+    `${people.length} ${people.length === 1 ? 'person' : 'people'} may sign in with a password again:`,
     ...people
       .slice(0, NAMES_MAX)
       .map(
