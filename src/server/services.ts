@@ -8,10 +8,10 @@ import {
   SignInTrail,
   signInLimits,
 } from '../features/auth/index.ts';
-import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
+import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { type AccountEnding, createFirstAdmin, invitationLimits } from '../features/users/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
@@ -26,7 +26,7 @@ export async function createServices(
   { jwtSecret }: { jwtSecret: string },
   closing: CloseStack,
 ) {
-  const { config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
+  const { baseUrl, config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
   const accessTokens = createAccessTokens(jwtSecret);

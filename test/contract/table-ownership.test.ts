@@ -26,6 +26,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],
   organizations: ['partner_users'],
+  // Whose people sign in with which provider, and who of them is an administrator.
+  sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],
   // Joined to show what a person may do where.
   users: ['roles', 'sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
 };

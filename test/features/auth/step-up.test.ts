@@ -50,6 +50,16 @@ describe('the second factor of a session that a provider has opened', () => {
     expect((await stepUp(factor.code(), other.token)).status, 'a code works once').to.equal(401);
   });
 
+  it('opens the routes that require it', async () => {
+    const factor = await enableSecondFactor(app, person);
+    const { token } = await openSession();
+    const proveDomain = () => post('/sso/domains', { orgId, domain: 'not a domain' }, token);
+    const before = await proveDomain();
+    expect([before.status, before.body.code]).to.deep.equal([403, 'MFA_REQUIRED']);
+    expect((await stepUp(factor.code(), token)).status).to.equal(200);
+    expect((await proveDomain()).status, 'the domain is wrong, the session is not').to.equal(400);
+  });
+
   it('goes with the second factor of the account', async () => {
     const factor = await enableSecondFactor(app, person);
     const { sessionId, token } = await openSession();

@@ -15,7 +15,7 @@ const OwnPassword = CurrentPassword.optional().describe(
   'Required, except for an account without a password: there, a sign-in with single sign-on in the last 10 minutes stands for it.',
 );
 
-export const MfaSetup = z.object({ currentPassword: OwnPassword });
+export const MfaSetup = z.strictObject({ currentPassword: OwnPassword });
 export type MfaSetup = z.infer<typeof MfaSetup>;
 
 export const MfaSecret = z.object({
@@ -28,7 +28,7 @@ export type MfaSecret = z.infer<typeof MfaSecret>;
 export const MfaEnabling = z.object({ code: Code });
 export type MfaEnabling = z.infer<typeof MfaEnabling>;
 
-export const MfaConfirmation = z.object({ currentPassword: OwnPassword, code: Code });
+export const MfaConfirmation = z.strictObject({ currentPassword: OwnPassword, code: Code });
 export type MfaConfirmation = z.infer<typeof MfaConfirmation>;
 
 export const MfaStepUp = z.object({ code: Code });
