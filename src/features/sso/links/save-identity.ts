@@ -41,8 +41,8 @@ export async function saveIdentity(
     .insert({ id: newRow, userId, providerId, externalId, profile: {} })
     .onConflict()
     .ignore();
-  const link = await SsoIdentity.query(tx).findOne({ userId, providerId }).forUpdate();
-  const owner = await SsoIdentity.query(tx).findOne({ providerId, externalId });
+  const link = await SsoIdentity.query(tx).findOne({ user_id: userId, provider_id: providerId }).forUpdate();
+  const owner = await SsoIdentity.query(tx).findOne({ provider_id: providerId, external_id: externalId });
   if (link === undefined || (owner !== undefined && owner.id !== link.id)) {
     throw new SsoFailure('identity_in_use');
   }
