@@ -63,11 +63,6 @@ export class BrowserClient {
       : this.#navigate({ url, method, body, from: page.url });
   }
 
-  /** Keeps a cookie that a script of the page was given by `url`. */
-  keep(setCookie: string, url: string): void {
-    this.#keep(setCookie, new URL(url));
-  }
-
   async #navigate(first: Navigation): Promise<Page> {
     const visited: string[] = [];
     let next = first;

@@ -1,9 +1,6 @@
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
 import express, { type Request, type Response } from 'express';
 import samlp from 'samlp';
+import { startHttpsServer } from './https-server.ts';
 import { type SigningKey, signingKey } from './saml-certificates.ts';
 
 export const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
@@ -22,7 +19,7 @@ export interface SamlPerson {
   contextClass?: string;
 }
 
-/** A SAML identity provider on loopback: samlp, with the HTTP-Redirect binding. */
+/** A SAML identity provider on loopback: samlp, over HTTPS (`TEST_AUTHORITY`), with the HTTP-Redirect binding. */
 export interface SamlIdp {
   entityId: string;
   ssoUrl: string;
@@ -38,23 +35,11 @@ export interface SamlIdp {
   close(): Promise<void>;
 }
 
-const TLS_FILES = new URL('../platform/outbound/certificates/', import.meta.url);
-const tlsFile = (name: string) => readFileSync(new URL(name, TLS_FILES), 'utf8');
-
-/**
- * Its SSO URL answers with the form that a browser sends to the ACS; a person who is signed in already sees no other page.
- * @param tls  at `https://idp.test`, whose authority is in test/platform/outbound/certificates, and not at 127.0.0.1 by http
- */
-export async function startSamlIdp({ tls = false }: { tls?: boolean } = {}): Promise<SamlIdp> {
+/** Its SSO URL answers with the form that a browser sends to the ACS: the person is signed in there already. */
+export async function startSamlIdp(): Promise<SamlIdp> {
   const app = express();
-  const server = tls
-    ? createHttpsServer({ key: tlsFile('key.pem'), cert: tlsFile('certificate.pem') }, app)
-    : createHttpServer(app);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  const url = tls ? `https://idp.test:${port}` : `http://127.0.0.1:${port}`;
+  const server = await startHttpsServer(app);
+  const url = `https://127.0.0.1:${server.port}`;
 
   let key = signingKey('signing');
   const idp: SamlIdp = {
@@ -69,11 +54,7 @@ export async function startSamlIdp({ tls = false }: { tls?: boolean } = {}): Pro
     useKey(next) {
       key = next;
     },
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    close: () => server.stop(),
   };
   const issuer = () => ({ issuer: idp.entityId, cert: key.certificate, key: key.key });
   app.get('/sso', (request, response, next) => {
