@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { assertEndpoints, discover, readDiscovery } from '../oidc/discovery.ts';
+import { getDocument, type ProviderFetch } from '../oidc/provider-call.ts';
+import { configurationFaults } from '../providers/configuration.ts';
+import { failureSentence } from '../providers/endpoints.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
+import { certificateFault, certificatesEnd } from '../saml/certificate.ts';
+import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { Check } from './provider-test.schema.ts';
+
+const DAY_MS = 86_400_000;
+/** The time that an administrator has to get a new certificate. */
+const CERTIFICATE_NOTICE_DAYS = 14;
+
+const KeySet = z.object({ keys: z.array(z.object({ kty: z.string() })).min(1) });
+const KEY_SET_TYPES = ['application/json', 'application/jwk-set+json'];
+
+/** Tries everything that a sign-in with a provider will need, short of a person. */
+export async function checkProvider(
+  outbound: ProviderFetch,
+  provider: SsoProvider,
+  now: Date,
+): Promise<Check[]> {
+  return provider.type === 'oidc' ? checkOidc(outbound, provider, now) : checkSaml(provider, now);
+}
+
+async function checkOidc(outbound: ProviderFetch, provider: SsoProvider, now: Date): Promise<Check[]> {
+  const checks = [configurationCheck(provider, now)];
+  const { issuer, authorizationUrl, tokenUrl, userinfoUrl, jwksUrl } = provider;
+  if (issuer === null) return checks;
+  checks.push(...(await checkDiscovery(outbound, issuer)));
+  if (authorizationUrl === null || tokenUrl === null || jwksUrl === null) return checks;
+  // Those that sign-ins use, which may be set by hand.
+  const endpoints = { authorizationUrl, tokenUrl, userinfoUrl, jwksUrl };
+  checks.push(
+    await attempt('endpoints', () => assertEndpoints(outbound, endpoints)),
+    await attempt('keys', () =>
+      getDocument(outbound, 'key set', jwksUrl, { schema: KeySet, accept: KEY_SET_TYPES }),
+    ),
+  );
+  return checks;
+}
+
+async function checkDiscovery(outbound: ProviderFetch, issuer: string): Promise<Check[]> {
+  try {
+    await readDiscovery(outbound, issuer);
+    return [
+      { name: 'discovery', ok: true },
+      { name: 'issuer', ok: true },
+    ];
+  } catch (error) {
+    if (!(error instanceof SsoFailure)) throw error;
+    const message = failureSentence(error);
+    return error.reason === 'issuer_mismatch'
+      ? [
+          { name: 'discovery', ok: true },
+          { name: 'issuer', ok: false, message },
+        ]
+      : [{ name: 'discovery', ok: false, message }];
+  }
+}
+
+async function attempt(name: Check['name'], work: () => Promise<unknown>): Promise<Check> {
+  try {
+    await work();
+    return { name, ok: true };
+  } catch (error) {
+    if (!(error instanceof SsoFailure)) throw error;
+    return { name, ok: false, message: failureSentence(error) };
+  }
+}
+
+function checkSaml(provider: SsoProvider, now: Date): Check[] {
+  const { certificate, ssoUrl } = provider;
+  const checks = [configurationCheck(provider, now)];
+  if (certificate !== null) {
+    const fault = certificateFault(certificate, now);
+    const notice = fault ?? expiryNotice(certificate, now);
+    checks.push({
+      name: 'certificate',
+      ok: fault === undefined,
+      ...(notice === undefined ? {} : { message: `The certificate ${notice}.` }),
+    });
+  }
+  if (ssoUrl !== null) checks.push({ name: 'ssoUrl', ok: ssoUrl.startsWith('https://') });
+  return checks;
+}
+
+function configurationCheck(provider: SsoProvider, now: Date): Check {
+  const faults = configurationFaults(provider, now);
+  if (faults.length === 0) return { name: 'configuration', ok: true };
+  const message = faults.map((fault) => `${fault.path} ${fault.message}`).join('; ');
+  return { name: 'configuration', ok: false, message };
+}
+
+function expiryNotice(certificate: string, now: Date): string | undefined {
+  const end = certificatesEnd(certificate);
+  return end !== undefined && end.getTime() - now.getTime() < CERTIFICATE_NOTICE_DAYS * DAY_MS
+    ? `expires on ${end.toISOString().slice(0, 10)}`
+    : undefined;
+}
+
+/** What is wrong with a provider that people sign in with, in a sentence; undefined where nothing is. */
+export async function faultOf(
+  outbound: ProviderFetch,
+  { type, issuer, certificate }: SsoProvider,
+  now: Date,
+): Promise<string | undefined> {
+  if (type === 'saml') {
+    const fault =
+      certificate === null
+        ? 'is missing'
+        : (certificateFault(certificate, now) ?? expiryNotice(certificate, now));
+    return fault && `The certificate of the identity provider ${fault}.`;
+  }
+  try {
+    await discover(outbound, issuer ?? '');
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SsoFailure)) throw error;
+    return failureSentence(error);
+  }
+}

@@ -1,0 +1,133 @@
+import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import type { ProviderFetch } from '../oidc/provider-call.ts';
+import { FAILURES_TO_REPORT, raiseAlertOf, resolveAlertOf } from '../providers/provider-alert.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { faultOf } from './checks.ts';
+
+const BATCH = 200;
+const AT_ONCE = 8;
+/** Of one owner, so that somebody with many providers that hang delays nobody else for long. */
+const AT_ONCE_OF_OWNER = 2;
+
+export interface RoundParts {
+  db: Db;
+  ssoFetch: ProviderFetch;
+  audit: AuditTrail;
+  log: Logger;
+  onChecked(type: SsoProvider['type'], outcome: 'ok' | 'failed'): void;
+}
+
+/** A provider, with the partner in whose trail its failures are. */
+type Watched = SsoProvider & { trailPartnerId: string };
+
+/**
+ * Checks every active provider once. The third failure in a row is audited, and raises an alert where the provider belongs
+ * to an organization; the first success after it ends both. What goes wrong with one provider keeps none from its check.
+ */
+export async function checkActiveProviders(
+  parts: RoundParts,
+  { now, signal }: { now: Date; signal?: AbortSignal },
+): Promise<{ checked: number; failing: number }> {
+  const limiter = new ConcurrencyLimiter();
+  const result = { checked: 0, failing: 0 };
+  const checkInTurn = async (provider: Watched) => {
+    const owner = provider.orgId ?? provider.trailPartnerId;
+    const shares = [
+      { key: 'all', max: AT_ONCE },
+      { key: owner, max: AT_ONCE_OF_OWNER },
+    ];
+    const isWell = await limiter.run(shares, () => checkOne(parts, provider, now), { isPatient: true });
+    result.checked += 1;
+    if (!isWell) result.failing += 1;
+  };
+  let batch = await nextBatch(parts.db, undefined);
+  while (batch.length > 0) {
+    signal?.throwIfAborted();
+    await Promise.all(batch.map(checkInTurn));
+    batch = await nextBatch(parts.db, batch.at(-1)?.id);
+  }
+  return result;
+}
+
+const nextBatch = (db: Db, after: string | undefined): Promise<Watched[]> =>
+  withSystem(db, 'read the active identity providers', async (tx) => {
+    const providers = SsoProvider.query(tx)
+      .select('sso_providers.*', 'p.id as trail_partner_id')
+      .joinRaw(`left join organizations o on o.id = sso_providers.org_id
+        join partners p on p.id = coalesce(sso_providers.partner_id, o.partner_id)`)
+      .where({ 'sso_providers.status': 'active', 'p.status': 'active' })
+      .whereNull('o.deleted_at')
+      .orderBy('sso_providers.id')
+      .limit(BATCH)
+      .castTo<Watched[]>();
+    if (after !== undefined) void providers.where('sso_providers.id', '>', after);
+    return providers;
+  });
+
+async function checkOne(parts: RoundParts, provider: Watched, now: Date): Promise<boolean> {
+  const { db, ssoFetch, audit, log, onChecked } = parts;
+  try {
+    const fault = await faultOf(ssoFetch, provider, now);
+    onChecked(provider.type, fault === undefined ? 'ok' : 'failed');
+    if (fault === undefined && provider.discoveryFailures === 0) return true;
+    await withSystem(db, 'record the check of an identity provider', (tx) =>
+      fault === undefined ? noteSuccess(tx, parts, provider) : noteFailure(tx, parts, provider, fault),
+    );
+    audit.committed();
+    return fault === undefined;
+  } catch (error) {
+    log.error({ err: error, providerId: provider.id }, 'sso.provider_check_broken');
+    return false;
+  }
+}
+
+async function noteFailure(tx: Tx, { audit, log }: RoundParts, provider: Watched, fault: string): Promise<void> {
+  const failures = await count(tx, provider, tx.raw('discovery_failures + 1'));
+  // Somebody has changed it meanwhile, and the next round checks what it is now.
+  if (failures === undefined) return;
+  log.warn({ providerId: provider.id, failures, fault }, 'sso.provider_failing');
+  if (failures < FAILURES_TO_REPORT) return;
+  await raiseAlertOf(tx, provider, fault);
+  if (failures === FAILURES_TO_REPORT) {
+    await audit.record(tx, {
+      ...entryOf(provider, log),
+      action: 'sso.provider.failing',
+      details: { fault, failures },
+      result: 'failure',
+      errorMessage: fault,
+    });
+  }
+}
+
+async function noteSuccess(tx: Tx, { audit, log }: RoundParts, provider: Watched): Promise<void> {
+  if ((await count(tx, provider, tx.raw('0'))) === undefined) return;
+  if (provider.discoveryFailures < FAILURES_TO_REPORT) return;
+  log.info({ providerId: provider.id }, 'sso.provider_recovered');
+  await resolveAlertOf(tx, provider, 'The identity provider works again.');
+  await audit.record(tx, { ...entryOf(provider, log), action: 'sso.provider.recovered' });
+}
+
+/** Undefined where the provider is no longer the one that was checked. Past the model, for which this would be a change. */
+async function count(
+  tx: Tx,
+  { id, configVersion }: Watched,
+  value: ReturnType<Tx['raw']>,
+): Promise<number | undefined> {
+  const rows = await tx('sso_providers')
+    .where({ id, status: 'active', config_version: configVersion })
+    .update({ discovery_failures: value })
+    .returning<{ discovery_failures: number }[]>('discovery_failures');
+  return rows[0]?.discovery_failures;
+}
+
+const entryOf = ({ id, name, orgId, trailPartnerId }: Watched, log: Logger) => ({
+  resourceType: 'sso_provider',
+  resourceId: id,
+  resourceName: name,
+  actor: { kind: 'system' as const, orgId, partnerId: trailPartnerId },
+  state: { client: { ip: null, userAgent: null }, log },
+});

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { defineJob } from '../../../platform/jobs/definition.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import type { Metrics } from '../../../platform/metrics.ts';
+import { checkActiveProviders, type RoundParts } from './health-round.ts';
+
+const CHECK_PROVIDERS = defineJob({
+  name: 'sso.check-providers',
+  input: z.object({}),
+  result: z.object({ checked: z.number(), failing: z.number() }),
+  inCluster: 1,
+  // The next round comes anyway.
+  attempts: 1,
+});
+
+interface JobParts extends Omit<RoundParts, 'onChecked'> {
+  jobs: Jobs;
+  metrics: Metrics;
+}
+
+/** Looks every quarter of an hour whether people could sign in with the active providers. */
+export function checkProvidersRegularly({ jobs, metrics, ...parts }: JobParts): void {
+  const checks = metrics.counter(
+    'muster_sso_provider_checks_total',
+    'Checks of active single sign-on providers, by protocol and outcome.',
+    ['type', 'outcome'],
+  );
+  jobs.handle(CHECK_PROVIDERS, ({ signal }) =>
+    checkActiveProviders(
+      { ...parts, onChecked: (type, outcome) => checks.inc({ type, outcome }) },
+      { now: new Date(), signal },
+    ),
+  );
+  jobs.schedule(CHECK_PROVIDERS, { cron: '*/15 * * * *', timeZone: 'UTC' }, {});
+}

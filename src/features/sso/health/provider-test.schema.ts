@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { nullAsAbsent } from '../../../platform/http/fields.ts';
+import { ServerUrl } from '../providers/provider.schema.ts';
+
+export const METADATA_MAX = 512 << 10;
+
+export const ProviderTest = z
+  .strictObject({
+    metadataUrl: nullAsAbsent(ServerUrl).describe('Where a SAML provider publishes its metadata.'),
+    metadataXml: nullAsAbsent(z.string().min(1).max(METADATA_MAX)).describe('The metadata itself.'),
+  })
+  .refine(({ metadataUrl, metadataXml }) => metadataUrl === undefined || metadataXml === undefined, {
+    path: ['metadataXml'],
+    error: 'must not be sent together with metadataUrl',
+  });
+export type ProviderTest = z.output<typeof ProviderTest>;
+
+export const Check = z.object({
+  name: z.enum(['configuration', 'discovery', 'issuer', 'endpoints', 'keys', 'certificate', 'ssoUrl']),
+  ok: z.boolean(),
+  message: z.string().optional(),
+});
+export type Check = z.output<typeof Check>;
+
+export const ProviderTestResult = z
+  .object({
+    success: z.boolean(),
+    checks: z.array(Check).describe('In this order; one that fails ends those that build on it.'),
+  })
+  .meta({ id: 'SsoProviderTest' });

@@ -1,0 +1,53 @@
+import { AppError } from '../../../platform/errors.ts';
+import { certificateFault } from '../saml/certificate.ts';
+import type { SsoProvider } from './provider.model.ts';
+
+/** What follows from a provider's settings alone. */
+
+interface Fault {
+  /** The field as the API calls it. */
+  path: string;
+  message: string;
+}
+
+const NEEDED = {
+  oidc: ['issuer', 'clientId', 'clientSecret', 'authorizationUrl', 'tokenUrl', 'jwksUrl'],
+  saml: ['entityId', 'ssoUrl', 'certificate'],
+} as const satisfies Record<SsoProvider['type'], readonly (keyof SsoProvider)[]>;
+
+type Needed = (typeof NEEDED)[SsoProvider['type']][number];
+type Configured = Pick<SsoProvider, 'type' | Needed>;
+
+/** What keeps people from signing in with a provider. */
+export function configurationFaults(provider: Configured, now: Date): Fault[] {
+  const missing = NEEDED[provider.type]
+    .filter((name) => provider[name] === null)
+    .map((path): Fault => ({ path, message: 'is required' }));
+  const { type, certificate } = provider;
+  const message = type === 'saml' && certificate !== null ? certificateFault(certificate, now) : undefined;
+  return message === undefined ? missing : [...missing, { path: 'certificate', message }];
+}
+
+/**
+ * Throws where something is missing that has to be there for sign-ins.
+ * @param among  only these count: what has expired by itself must not keep an administrator from changing the rest
+ */
+export function assertConfigured(provider: Configured, now: Date, among?: object): void {
+  const faults = configurationFaults(provider, now).filter(
+    ({ path }) => among === undefined || path in among,
+  );
+  if (faults.length > 0) {
+    throw new AppError('validation_failed', 'Provider is not fully configured', { details: faults });
+  }
+}
+
+const IDENTIFYING = {
+  oidc: ['issuer', 'clientId', 'authorizationUrl', 'tokenUrl', 'userinfoUrl', 'jwksUrl'],
+  saml: ['entityId', 'ssoUrl'],
+} as const satisfies Record<SsoProvider['type'], readonly (keyof SsoProvider)[]>;
+
+type Identity = Pick<SsoProvider, 'type' | (typeof IDENTIFYING)[SsoProvider['type']][number]>;
+
+/** Whether a change makes it another identity provider, with which nobody has signed in yet. */
+export const isAnotherIdentityProvider = (before: Identity, after: Identity): boolean =>
+  IDENTIFYING[before.type].some((name) => before[name] !== after[name]);

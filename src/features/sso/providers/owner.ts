@@ -1,0 +1,35 @@
+import type { Caller, Context } from '../../../platform/context.ts';
+import { AppError, invalid } from '../../../platform/errors.ts';
+import { assertOrganizationAccess } from '../../organizations/index.ts';
+import type { ProviderOwner } from './break-glass.ts';
+import type { NewProvider } from './provider.schema.ts';
+
+/** Whom a new provider belongs to. Throws where the caller may not create one there. */
+export async function ownerOfNew(
+  ctx: Context,
+  { ownerScope, orgId }: Pick<NewProvider, 'ownerScope' | 'orgId'>,
+): Promise<ProviderOwner> {
+  const { caller } = ctx;
+  if (ownerScope === 'partner') {
+    const owned = { orgId: null, partnerId: caller.partnerId };
+    assertMayChange(caller, owned);
+    return owned;
+  }
+  const wanted = orgId ?? caller.orgId;
+  if (wanted === null) {
+    throw invalid('body.orgId', 'is required', `orgId is required for ${caller.scope} scope`);
+  }
+  await assertOrganizationAccess(ctx, wanted);
+  return { orgId: wanted, partnerId: null };
+}
+
+/** A partner's provider signs in people of all its organizations, those that the caller may not see among them. */
+export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: ProviderOwner): void {
+  if (owned.orgId !== null) return;
+  if (scope !== 'partner' || partnerId !== owned.partnerId || orgAccess !== 'all') {
+    throw new AppError(
+      'forbidden',
+      'Only users of the partner with access to all its organizations can change its own sign-in providers.',
+    );
+  }
+}

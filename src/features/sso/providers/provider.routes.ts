@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { peopleOfEveryScope } from '../../../platform/http/access.ts';
+import { auditSubject } from '../../../platform/http/audit.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { listPresets } from './presets.ts';
+import {
+  NewProvider,
+  PresetList,
+  ProviderChange,
+  ProviderQuery,
+  shown,
+  SsoProvider,
+  StatusChange,
+} from './provider.schema.ts';
+import {
+  changeStatus,
+  createProvider,
+  deleteProvider,
+  listProviders,
+  prepareChange,
+  prepareNew,
+  type ProviderParts,
+  readProvider,
+  updateProvider,
+} from './provider.service.ts';
+
+/** People with a second factor. An API key has none: it must not decide how people sign in. */
+export const CONFIGURE_SIGN_IN = { ...peopleOfEveryScope('organizations:write'), mfa: true } as const;
+
+export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
+  name: 'Single sign-on providers',
+  description:
+    'Identity providers of organizations and partners. Every change ends the sign-ins that are under way with the provider.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/sso/presets',
+      summary: 'List presets of well-known identity providers',
+      access: 'signed-in',
+      response: PresetList,
+      handler: listPresets,
+    }),
+    route({
+      method: 'get',
+      path: '/sso/providers',
+      summary: 'List providers',
+      description: 'Those of accessible organizations and of the caller’s partner.',
+      access: 'signed-in',
+      query: ProviderQuery,
+      response: pageOf(SsoProvider),
+      async handler({ ctx, query }) {
+        const { data, pagination } = await listProviders(ctx, query);
+        return { data: data.map(shown), pagination };
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/sso/providers/:id',
+      summary: 'Read a provider',
+      access: 'signed-in',
+      params: IdParams,
+      response: SsoProvider,
+      handler: async ({ ctx, params }) => shown(await readProvider(ctx, params.id)),
+    }),
+    route({
+      method: 'post',
+      path: '/sso/providers',
+      summary: 'Create a provider',
+      description:
+        'It is inactive until its status is changed. For OIDC with an issuer, the endpoints are asked of the issuer; if that fails, the provider is created without them.',
+      access: CONFIGURE_SIGN_IN,
+      body: NewProvider,
+      response: SsoProvider,
+      status: 201,
+      errors: ['sso_not_proven'],
+      prepare: ({ ctx, body }) => prepareNew(ctx, body, parts),
+      handler: async ({ ctx, body, prepared }) => shown(await createProvider(ctx, body, prepared, parts)),
+      audit: {
+        action: 'sso.provider.create',
+        resource: 'sso_provider',
+        note: (provider) => ({
+          ...auditSubject(provider),
+          details: { type: provider.type, status: provider.status, preset: provider.preset },
+        }),
+      },
+    }),
+    route({
+      method: 'patch',
+      path: '/sso/providers/:id',
+      summary: 'Change a provider',
+      description:
+        'Another issuer is asked for its endpoints first; if that fails, nothing is changed. Another identity provider has to prove itself by a sign-in before it can be enforced.',
+      access: CONFIGURE_SIGN_IN,
+      params: IdParams,
+      body: ProviderChange,
+      response: SsoProvider,
+      errors: ['conflict', 'sso_not_proven'],
+      prepare: ({ ctx, params, body }) => prepareChange(ctx, params.id, body, parts),
+      handler: async ({ ctx, params, body, prepared }) =>
+        shown(await updateProvider(ctx, params.id, body, prepared, parts)),
+      audit: {
+        action: 'sso.provider.update',
+        resource: 'sso_provider',
+        note: (provider, { body }) => ({
+          ...auditSubject(provider),
+          details: { changedFields: Object.keys(body) },
+        }),
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/sso/providers/:id',
+      summary: 'Delete a provider',
+      description: 'With the sign-ins under way and the links between accounts and identities.',
+      access: CONFIGURE_SIGN_IN,
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      handler: ({ ctx, params }) => deleteProvider(ctx, params.id),
+      audit: {
+        action: 'sso.provider.delete',
+        resource: 'sso_provider',
+        note: ({ provider }) => ({ ...auditSubject(provider), details: { type: provider.type } }),
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/sso/providers/:id/status',
+      summary: 'Activate or deactivate a provider',
+      description: 'Only a provider that is fully configured can be active.',
+      access: CONFIGURE_SIGN_IN,
+      params: IdParams,
+      body: StatusChange,
+      response: SsoProvider,
+      errors: ['sso_not_proven'],
+      handler: async ({ ctx, params, body }) => shown(await changeStatus(ctx, params.id, body)),
+      audit: {
+        action: 'sso.provider.status.update',
+        resource: 'sso_provider',
+        note: (provider) => ({ ...auditSubject(provider), details: { status: provider.status } }),
+      },
+    }),
+  ],
+});

@@ -1,0 +1,222 @@
+import type { Context, DetachedContext } from '../../../platform/context.ts';
+import { nameOrder } from '../../../platform/db/name-order.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { toPage } from '../../../platform/http/pagination.ts';
+import { newId } from '../../../platform/ids.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { assertOrganizationAccess } from '../../organizations/index.ts';
+import type { Discovered } from '../oidc/discovery.ts';
+import type { ProviderFetch } from '../oidc/provider-call.ts';
+import { DEFAULT_MAPPING } from './attribute-mapping.ts';
+import { isAnotherIdentityProvider } from './configuration.ts';
+import { assertEndpointsPermitted, discoverAgain, discoverNew, needsDiscovery } from './endpoints.ts';
+import { assertMayChange, ownerOfNew } from './owner.ts';
+import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
+import { resolveAlertOf } from './provider-alert.ts';
+import { SsoProvider } from './provider.model.ts';
+import { visibleProviders } from './provider.queries.ts';
+import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
+import { assertAllowed, columnsOf, type Settings } from './settings.ts';
+
+export interface ProviderParts {
+  secrets: Sealer;
+  ssoFetch: ProviderFetch;
+}
+
+export async function listProviders(ctx: Context, query: ProviderQuery) {
+  const { scope, partnerId } = ctx.caller;
+  const providers = visibleProviders(ctx)
+    .orderByRaw(`${nameOrder('name')}, id`)
+    .page(query.page - 1, query.limit);
+  if (query.scope === 'partner') {
+    if (scope !== 'partner') throw new AppError('forbidden', 'This needs partner scope.');
+    void providers.where('partner_id', partnerId);
+  }
+  if (query.orgId !== undefined) {
+    await assertOrganizationAccess(ctx, query.orgId);
+    void providers.where('org_id', query.orgId);
+  }
+  return toPage(query, await providers);
+}
+
+export async function readProvider(ctx: Context, id: string): Promise<SsoProvider> {
+  const provider = await visibleProviders(ctx).findById(id);
+  if (provider === undefined) throw notFound('Provider');
+  return provider;
+}
+
+export async function readProviderToChange(ctx: Context, id: string): Promise<SsoProvider> {
+  const provider = await readProvider(ctx, id);
+  assertMayChange(ctx.caller, provider);
+  return provider;
+}
+
+/** Locked, so that of two changes at once the second is checked against what the first has made of the provider. */
+export async function lockProvider(ctx: Context, id: string): Promise<SsoProvider> {
+  const provider = await visibleProviders(ctx).findById(id).forUpdate();
+  if (provider === undefined) throw notFound('Provider');
+  assertMayChange(ctx.caller, provider);
+  return provider;
+}
+
+/** Asks the network about a new provider. */
+export async function prepareNew(
+  ctx: DetachedContext,
+  given: NewProvider,
+  { ssoFetch }: Pick<ProviderParts, 'ssoFetch'>,
+): Promise<Discovered | undefined> {
+  await ctx.withTenant((inner) => ownerOfNew(inner, given));
+  await assertEndpointsPermitted(ssoFetch, given);
+  const { type, issuer = presetFor(given).issuer } = given;
+  return type === 'oidc' && typeof issuer === 'string' ? discoverNew(ctx, ssoFetch, issuer) : undefined;
+}
+
+function presetFor({ preset: presetId, type }: NewProvider): PresetDefaults {
+  const preset = presetId === undefined ? undefined : findPreset(presetId);
+  if (preset !== undefined && preset.type !== type) {
+    throw invalid('body.preset', `is for providers of the type ${preset.type}`);
+  }
+  return preset === undefined ? {} : defaultsOf(preset);
+}
+
+/** What is set by hand counts before what the issuer has answered, and that before the preset. */
+export async function createProvider(
+  ctx: Context,
+  given: NewProvider,
+  discovered: Discovered | undefined,
+  { secrets }: Pick<ProviderParts, 'secrets'>,
+): Promise<SsoProvider> {
+  const owned = await ownerOfNew(ctx, given);
+  const id = newId();
+  const { type, preset, ownerScope: _scope, orgId: _org, ...byHand } = given;
+  const provider = {
+    ...UNSET,
+    ...columnsOf(presetFor(given), id, secrets),
+    ...discovered,
+    ...columnsOf(byHand, id, secrets),
+    ...owned,
+    id,
+    type,
+    name: given.name,
+    preset: preset ?? null,
+    createdBy: ctx.caller.userId,
+  };
+  const vouched = await assertAllowed(ctx, provider, provider);
+  return SsoProvider.query(ctx.tx).insertAndFetch({ ...provider, ...vouched });
+}
+
+/** A provider of which nobody has said anything. */
+const UNSET = {
+  status: 'inactive',
+  issuer: null,
+  clientId: null,
+  clientSecret: null,
+  tokenAuthMethod: 'client_secret_basic',
+  scopes: DEFAULT_SCOPES,
+  authorizationUrl: null,
+  tokenUrl: null,
+  userinfoUrl: null,
+  jwksUrl: null,
+  sendsIssuer: false,
+  entityId: null,
+  ssoUrl: null,
+  certificate: null,
+  attributeMapping: DEFAULT_MAPPING,
+  autoProvision: true,
+  defaultRoleId: null,
+  allowedDomains: '',
+  enforceSso: false,
+  trustsIdpMfa: false,
+  breakGlassUserIds: [],
+  lastSuccessAt: null,
+} satisfies Partial<SsoProvider>;
+
+/** What the network has said about a change, and of which version of the provider that is true. */
+export interface PreparedChange {
+  discovered: Discovered;
+  configVersion: number;
+}
+
+export async function prepareChange(
+  ctx: DetachedContext,
+  id: string,
+  change: ProviderChange,
+  { ssoFetch }: Pick<ProviderParts, 'ssoFetch'>,
+): Promise<PreparedChange | undefined> {
+  const provider = await ctx.withTenant((inner) => readProviderToChange(inner, id));
+  await assertEndpointsPermitted(ssoFetch, change);
+  const { issuer } = change;
+  if (typeof issuer !== 'string' || !needsDiscovery(provider, change)) return undefined;
+  const discovered = await discoverAgain(ctx, ssoFetch, issuer);
+  return { discovered, configVersion: provider.configVersion };
+}
+
+export async function updateProvider(
+  ctx: Context,
+  id: string,
+  change: ProviderChange,
+  prepared: PreparedChange | undefined,
+  { secrets }: Pick<ProviderParts, 'secrets'>,
+): Promise<SsoProvider> {
+  const provider = await lockProvider(ctx, id);
+  if (prepared !== undefined) assertVersion(provider, prepared.configVersion);
+  // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
+  const byHand = withoutUnchanged(columnsOf(change, id, secrets), provider);
+  const endpoints = change.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
+  return saveSettings(ctx, provider, { ...endpoints, ...byHand });
+}
+
+const NO_ENDPOINTS = {
+  authorizationUrl: null,
+  tokenUrl: null,
+  userinfoUrl: null,
+  jwksUrl: null,
+  sendsIssuer: false,
+};
+
+function withoutUnchanged(wanted: Partial<Settings>, provider: SsoProvider): Partial<Settings> {
+  const stored: Readonly<Record<string, unknown>> = { ...provider };
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => stored[name] !== value));
+}
+
+/** Throws where somebody has changed the provider while the network was asked about it. */
+export function assertVersion(provider: SsoProvider, expected: number): void {
+  if (provider.configVersion !== expected) {
+    throw new AppError('conflict', 'Somebody else has just changed this provider. Read it and try again.');
+  }
+}
+
+export async function changeStatus(ctx: Context, id: string, change: StatusChange): Promise<SsoProvider> {
+  const provider = await lockProvider(ctx, id);
+  return saveSettings(ctx, provider, change);
+}
+
+/** Every change ends the sign-ins under way, and begins the count of failures anew. */
+export async function saveSettings(
+  ctx: Context,
+  provider: SsoProvider,
+  changes: Partial<Settings>,
+): Promise<SsoProvider> {
+  const isAnother = isAnotherIdentityProvider(provider, { ...provider, ...changes });
+  const consequences = isAnother ? { lastSuccessAt: null } : {};
+  const after = { ...provider, ...changes, ...consequences };
+  const vouched = await assertAllowed(ctx, after, changes);
+  const saved = await patchRecorded(ctx, provider, {
+    ...changes,
+    ...consequences,
+    ...vouched,
+    configVersion: provider.configVersion + 1,
+    discoveryFailures: 0,
+  });
+  await resolveAlertOf(ctx.tx, provider, 'The provider was changed.');
+  return saved;
+}
+
+/** Sign-ins under way and links of accounts go with it. */
+export async function deleteProvider(ctx: Context, id: string) {
+  const provider = await lockProvider(ctx, id);
+  await provider.$query(ctx.tx).delete();
+  await resolveAlertOf(ctx.tx, provider, 'The provider was deleted.');
+  return { success: true as const, provider };
+}

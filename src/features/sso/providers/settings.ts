@@ -1,0 +1,100 @@
+import type { Context } from '../../../platform/context.ts';
+import { AppError, invalid } from '../../../platform/errors.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { membersAmong } from '../../users/index.ts';
+import { certificateFault, normalizedCertificates } from '../saml/certificate.ts';
+import { clientSecretContext } from '../sealed-columns.ts';
+import { breakGlassFault, type ProviderOwner } from './break-glass.ts';
+import { assertConfigured } from './configuration.ts';
+import { assertDefaultRole } from './default-role.ts';
+import type { SsoProvider } from './provider.model.ts';
+import type { ProviderChange } from './provider.schema.ts';
+
+/** The columns that an administrator decides. */
+export type Settings = Pick<
+  SsoProvider,
+  | Exclude<keyof ProviderChange, 'userInfoUrl' | 'enforceSSO'>
+  | 'userinfoUrl'
+  | 'enforceSso'
+  | 'sendsIssuer'
+  | 'status'
+>;
+
+/** The fields of a request as columns. */
+export function columnsOf(
+  { userInfoUrl, enforceSSO, clientSecret, certificate, ...same }: ProviderChange,
+  providerId: string,
+  sealer: Sealer,
+): Partial<Settings> {
+  return omitUndefined({
+    ...same,
+    userinfoUrl: userInfoUrl,
+    enforceSso: enforceSSO,
+    clientSecret:
+      typeof clientSecret === 'string'
+        ? sealer.seal(clientSecret, clientSecretContext(providerId))
+        : clientSecret,
+    certificate: typeof certificate === 'string' ? readCertificates(certificate) : certificate,
+  });
+}
+
+function readCertificates(certificate: string): string {
+  const fault = certificateFault(certificate, new Date());
+  if (fault !== undefined) throw invalid('body.certificate', fault);
+  return normalizedCertificates(certificate);
+}
+
+/** Settings that change nothing about who gets the default role. */
+const ROLE_NEUTRAL: ReadonlySet<string> = new Set(['name', 'enforceSso', 'breakGlassUserIds', 'status']);
+
+/** A provider as a change leaves it. */
+type Changed = Settings & ProviderOwner & Pick<SsoProvider, 'type' | 'lastSuccessAt'>;
+
+/**
+ * Throws where the caller may not leave a provider like this.
+ * @returns what the change brings along: who has configured the default role
+ */
+export async function assertAllowed(
+  ctx: Context,
+  provider: Changed,
+  changes: Partial<Settings>,
+): Promise<Partial<Pick<SsoProvider, 'defaultRoleConfiguredBy'>>> {
+  if (changes.breakGlassUserIds !== undefined) {
+    await assertMembers(ctx, provider, changes.breakGlassUserIds);
+  }
+  if (provider.enforceSso) await assertEnforceable(ctx, provider);
+  if (provider.status === 'active') {
+    // Of a provider that was active already, only what was changed counts.
+    assertConfigured(provider, new Date(), changes.status === undefined ? changes : undefined);
+  }
+  // Whoever decides how people sign in vouches for the role that they get by it.
+  const isNeutral = Object.keys(changes).every((name) => ROLE_NEUTRAL.has(name));
+  if (provider.defaultRoleId === null || isNeutral) return {};
+  await assertDefaultRole(ctx, provider, provider.defaultRoleId);
+  return { defaultRoleConfiguredBy: ctx.caller.userId };
+}
+
+async function assertMembers(ctx: Context, owner: ProviderOwner, userIds: readonly string[]): Promise<void> {
+  const members = await membersAmong(ctx.tx, owner, userIds);
+  const strangers = userIds.filter((id) => !members.has(id));
+  if (strangers.length > 0) {
+    const noun = owner.orgId === null ? 'partner' : 'organization';
+    throw invalid(
+      'body.breakGlassUserIds',
+      `must be users of this ${noun}, which these are not: ${strangers.join(', ')}`,
+    );
+  }
+}
+
+/** Single sign-on has worked, and somebody gets in on the day on which it does not (SHAPES 9). */
+async function assertEnforceable(ctx: Context, provider: Changed): Promise<void> {
+  if (provider.lastSuccessAt === null) {
+    throw new AppError(
+      'sso_not_proven',
+      'Single sign-on can be enforced after one successful sign-in through this provider as it is now.',
+    );
+  }
+  const fault = await breakGlassFault(ctx.tx, provider);
+  if (fault !== undefined) throw invalid('body.breakGlassUserIds', fault);
+}
