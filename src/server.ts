@@ -36,7 +36,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const services = await createServices(infrastructure, options, closing);
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
-    const { metrics, nodeId, proxyTrust, rateLimits, secrets, txtRecords, urls } = infrastructure;
+    const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls } = infrastructure;
     const { hub, groups, credentials } = live;
 
     let isDraining = false;
@@ -47,6 +47,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         hub,
         secrets,
         txtRecords,
+        ssoFetch,
         jobs,
         mailer,
         baseUrl,
@@ -82,8 +83,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       db: database.jobPool,
       log,
       mailer,
+      metrics,
       rateLimits,
       txtRecords,
+      ssoFetch,
       baseUrl,
       auditAdminUrl: urls.auditAdminUrl,
       auditArchive: config.auditArchive,

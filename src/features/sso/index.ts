@@ -6,6 +6,10 @@ import { domainRoutes } from './domains/domain.routes.ts';
 import type { DomainParts } from './domains/domain.service.ts';
 import { linkRoutes } from './links/link.routes.ts';
 import type { LinkStartParts } from './links/link.service.ts';
+import { checkProvidersRegularly } from './health/health.job.ts';
+import { providerTestRoutes } from './health/provider-test.routes.ts';
+import { providerRoutes } from './providers/provider.routes.ts';
+import type { ProviderParts } from './providers/provider.service.ts';
 import { ssoRetention } from './retention.ts';
 import { type SamlRouteParts, samlRoutes } from './saml/saml.routes.ts';
 import { signInRoutes, type SignInRouteParts } from './login/sso.routes.ts';
@@ -25,14 +29,21 @@ export { stateCookie } from './sign-in/state-cookie.ts';
 
 export const feature = defineFeature({
   name: 'sso',
-  routes: (parts: SignInRouteParts & SamlRouteParts & DomainParts & LinkStartParts & BrandingParts) => [
+  routes: (
+    parts: ProviderParts & SignInRouteParts & SamlRouteParts & DomainParts & LinkStartParts & BrandingParts,
+  ) => [
+    providerRoutes(parts),
+    providerTestRoutes(parts),
     signInRoutes(parts),
     samlRoutes(parts),
     domainRoutes(parts),
     linkRoutes(parts),
     brandingRoutes(parts),
   ],
-  jobs: checkDomainsDaily,
+  jobs(parts: Parameters<typeof checkDomainsDaily>[0] & Parameters<typeof checkProvidersRegularly>[0]) {
+    checkDomainsDaily(parts);
+    checkProvidersRegularly(parts);
+  },
   tables: [
     bounded('sso_providers', CREATED_BY_PEOPLE),
     cascade('user_sso_identities', 'users'),

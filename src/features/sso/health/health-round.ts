@@ -85,7 +85,12 @@ async function checkOne(parts: RoundParts, provider: Watched, now: Date): Promis
   }
 }
 
-async function noteFailure(tx: Tx, { audit, log }: RoundParts, provider: Watched, fault: string): Promise<void> {
+async function noteFailure(
+  tx: Tx,
+  { audit, log }: RoundParts,
+  provider: Watched,
+  fault: string,
+): Promise<void> {
   const failures = await count(tx, provider, tx.raw('discovery_failures + 1'));
   // Somebody has changed it meanwhile, and the next round checks what it is now.
   if (failures === undefined) return;

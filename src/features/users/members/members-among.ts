@@ -7,8 +7,7 @@ export async function membersAmong(
   { partnerId, orgId }: Omit<Tenant, 'scope'>,
   userIds: readonly string[],
 ): Promise<Set<string>> {
-  const [table, column] =
-    orgId === null ? ['partner_users', 'partner_id'] : ['organization_users', 'org_id'];
+  const [table, column] = orgId === null ? ['partner_users', 'partner_id'] : ['organization_users', 'org_id'];
   const { rows } = await tx.raw<{ rows: { user_id: string }[] }>(
     `select user_id from ${table} where ${column} = ? and user_id = any(?::uuid[])`,
     [orgId ?? partnerId, [...userIds]] as string[],
