@@ -3,13 +3,13 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { SsoProvider } from './provider.model.ts';
 
-type Owner = { orgId: string } | { partnerId: string };
+export type ProviderOwner = { orgId: string } | { partnerId: string };
 
-const ownedBy = (owner: Owner) =>
+const ownedBy = (owner: ProviderOwner) =>
   'orgId' in owner ? { org_id: owner.orgId } : { partner_id: owner.partnerId };
 
 /** The provider that sign-ins of an organization or a partner go to: the oldest active one (SPEC 4.8). */
-export async function activeProviderOf(tx: Tx, owner: Owner): Promise<SsoProvider | undefined> {
+export async function activeProviderOf(tx: Tx, owner: ProviderOwner): Promise<SsoProvider | undefined> {
   return SsoProvider.query(tx)
     .where({ ...ownedBy(owner), status: 'active' })
     .orderBy(['created_at', 'id'])
