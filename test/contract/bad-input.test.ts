@@ -6,7 +6,14 @@ import { routesAsData } from '../../src/features/index.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { buildDevice, buildEnrollmentKey, buildPerson, buildTenant, PASSWORD } from '../support/factories.ts';
+import {
+  buildDevice,
+  buildEnrollmentKey,
+  buildPerson,
+  buildTenant,
+  giveSecondFactor,
+  PASSWORD,
+} from '../support/factories.ts';
 import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /**
@@ -102,6 +109,10 @@ describe('bad input', function () {
       withSystem(app.server.database.pool, 'test', (tx) =>
         raiseAlert(tx, { orgId: tenant.orgId, kind, severity: 'low', title: 'Title', message: 'Message' }),
       );
+    const provider = await app.call('POST', '/sso/providers', {
+      token: (await giveSecondFactor(app, tenant.admin)).token,
+      body: { orgId: tenant.orgId, name: 'Provider', type: 'oidc' },
+    });
     ids = {
       '/devices/:id/inventory': device.deviceId,
       '/devices/:id/software': device.deviceId,
@@ -130,6 +141,8 @@ describe('bad input', function () {
       '/users/:id/role': other.id,
       '/roles/:id': await made('/roles', { name: 'Reader', scope: 'partner', permissions: ['devices:read'] }),
       '/api-keys/:id': await made('/api-keys', { name: 'Key', scopes: ['devices:read'] }),
+      '/sso/providers/:id': provider.body.id as string,
+
     };
     for (const { path } of rows.filter(({ access }) => access === 'agent')) {
       const agent = await buildDevice(app, tenant.orgId);
@@ -144,10 +157,10 @@ describe('bad input', function () {
     if (row.access === 'public') return undefined;
     if (row.access === 'agent') return agentTokens.get(row.path);
     const isSystem = typeof row.access === 'object' && !row.access.scopes.includes('partner');
-    const { token } = isSystem
+    const person = isSystem
       ? await buildPerson(app, { scope: 'system' })
       : await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
-    return token;
+    return (await giveSecondFactor(app, person)).token;
   }
 
   const at = (row: AnyRoute) => row.path.replace(/:\w+/g, () => ids[row.path] ?? newId());
@@ -183,7 +196,21 @@ describe('bad input', function () {
       customFields: {},
       action: shape.enum?.[0] ?? { type: 'autoUpdate', enabled: true },
       payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
+      preset: 'okta',
+      // An address that is refused before any packet leaves, so that nothing waits for the network.
+      issuer: 'https://10.0.0.1',
+      authorizationUrl: 'https://1.1.1.1/authorize',
+      tokenUrl: 'https://1.1.1.1/token',
+      userInfoUrl: 'https://1.1.1.1/userinfo',
+      jwksUrl: 'https://1.1.1.1/keys',
+      ssoUrl: 'https://id.example.com/sso',
+      defaultRoleId: SYSTEM_ROLES.organizationViewer,
+      allowedDomains: 'example.com',
+      enforceSSO: false,
+      breakGlassUserIds: [],
+      certificate: TEST_AUTHORITY,
     };
+    if (name === 'scopes' && shape.type === 'string') return 'openid email';
     if (Object.hasOwn(known, name)) return known[name];
     const { type, enum: values, anyOf, format, items, minimum, properties = {}, required = [] } = shape;
     // Of a group, which is a static one here.

@@ -16,6 +16,7 @@ import {
   buildPerson,
   buildTenant,
   type EnrolledDevice,
+  giveSecondFactor,
   type Person,
 } from '../support/factories.ts';
 import { call, type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -81,6 +82,8 @@ describe('every route', () => {
       partner: tenant.admin,
       organization: await buildPerson(app, { scope: 'organization', orgId: tenant.orgId }),
     };
+    // Some routes ask for one.
+    for (const person of Object.values(people)) await giveSecondFactor(app, person);
     const made = await app.call('POST', '/api-keys', {
       token: tenant.admin.token,
       body: { name: 'Contract', scopes: ['*:*'], rateLimit: 1_000_000 },
@@ -185,6 +188,15 @@ describe('every route', () => {
             const { status, body } = await ask(row, powerless.token);
             expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
             expect(body.error).to.contain((row.access as { permission: string }).permission);
+          });
+        }
+
+        if (typeof row.access === 'object' && row.access.mfa === true) {
+          it('answers 403 to a session without a second factor', async () => {
+            const { partnerId } = tenant;
+            const { token } = await buildPerson(app, { scope: 'partner', partnerId });
+            const { status, body } = await ask(row, token);
+            expect([status, body.code]).to.deep.equal([403, 'MFA_REQUIRED']);
           });
         }
 
