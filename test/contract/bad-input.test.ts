@@ -14,6 +14,7 @@ import {
   giveSecondFactor,
   PASSWORD,
 } from '../support/factories.ts';
+import { signingKey } from '../support/saml-certificates.ts';
 import { type Answer, createTestApp, type TestApp } from '../support/test-app.ts';
 
 /**
@@ -88,6 +89,15 @@ const HOSTILE_ADDRESS = [
   'x'.repeat(5000),
 ];
 
+/** Addresses about which nothing has to be asked of the network: the issuer is refused before any packet leaves. */
+const SSO_ENDPOINTS = {
+  issuer: 'https://10.0.0.1',
+  authorizationUrl: 'https://1.1.1.1/authorize',
+  tokenUrl: 'https://1.1.1.1/token',
+  userInfoUrl: 'https://1.1.1.1/userinfo',
+  jwksUrl: 'https://1.1.1.1/keys',
+};
+
 const refusedBefore = new Set([401, 403, 404, 409, 429]);
 
 describe('bad input', function () {
@@ -111,7 +121,7 @@ describe('bad input', function () {
       );
     const provider = await app.call('POST', '/sso/providers', {
       token: (await giveSecondFactor(app, tenant.admin)).token,
-      body: { orgId: tenant.orgId, name: 'Provider', type: 'oidc' },
+      body: { orgId: tenant.orgId, name: 'Provider', type: 'oidc', ...SSO_ENDPOINTS },
     });
     ids = {
       '/devices/:id/inventory': device.deviceId,
@@ -142,7 +152,6 @@ describe('bad input', function () {
       '/roles/:id': await made('/roles', { name: 'Reader', scope: 'partner', permissions: ['devices:read'] }),
       '/api-keys/:id': await made('/api-keys', { name: 'Key', scopes: ['devices:read'] }),
       '/sso/providers/:id': provider.body.id as string,
-
     };
     for (const { path } of rows.filter(({ access }) => access === 'agent')) {
       const agent = await buildDevice(app, tenant.orgId);
@@ -197,18 +206,16 @@ describe('bad input', function () {
       action: shape.enum?.[0] ?? { type: 'autoUpdate', enabled: true },
       payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
       preset: 'okta',
-      // An address that is refused before any packet leaves, so that nothing waits for the network.
-      issuer: 'https://10.0.0.1',
-      authorizationUrl: 'https://1.1.1.1/authorize',
-      tokenUrl: 'https://1.1.1.1/token',
-      userInfoUrl: 'https://1.1.1.1/userinfo',
-      jwksUrl: 'https://1.1.1.1/keys',
+      ...SSO_ENDPOINTS,
       ssoUrl: 'https://id.example.com/sso',
       defaultRoleId: SYSTEM_ROLES.organizationViewer,
       allowedDomains: 'example.com',
       enforceSSO: false,
       breakGlassUserIds: [],
-      certificate: TEST_AUTHORITY,
+      certificate: signingKey('signing').certificate,
+      attributeMapping: { email: 'email', name: 'name' },
+      metadataUrl: 'https://10.0.0.1/metadata',
+      metadataXml: null,
     };
     if (name === 'scopes' && shape.type === 'string') return 'openid email';
     if (Object.hasOwn(known, name)) return known[name];
