@@ -1,7 +1,13 @@
 import { expect } from 'chai';
 import { routesAsData } from '../../src/features/index.ts';
 import { changesOf } from '../../src/platform/http/mount/changes.ts';
-import { buildDevice, buildPerson, buildTenant, type Person } from '../support/factories.ts';
+import {
+  buildDevice,
+  buildPerson,
+  buildTenant,
+  giveSecondFactor,
+  type Person,
+} from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** Every update that is in the audit trail shows what it has changed, from what to what, and no secret. */
@@ -29,6 +35,7 @@ describe('changes in the audit trail', function () {
   before(async () => {
     app = await createTestApp();
     tenant = await buildTenant(app);
+    await giveSecondFactor(app, tenant.admin);
     system = await buildPerson(app, { scope: 'system' });
   });
   after(() => app.close());
@@ -124,6 +131,15 @@ describe('changes in the audit trail', function () {
     'PATCH /groups/:id': () => renaming('/groups', { orgId: tenant.orgId, type: 'static' }),
     'PATCH /custom-fields/:id': () =>
       renaming('/custom-fields', { orgId: tenant.orgId, key: 'asset_tag', type: 'string' }),
+    'PATCH /sso/providers/:id': async () => {
+      const { path } = await renaming('/sso/providers', { orgId: tenant.orgId, type: 'oidc' });
+      return {
+        path,
+        body: { name: 'New', clientSecret: 'hunter2' },
+        before: { name: 'Old', clientSecret: null, configVersion: 1 },
+        after: { name: 'New', clientSecret: '(secret)', configVersion: 2 },
+      };
+    },
     'PATCH /devices/:id': async () => {
       const { deviceId } = await buildDevice(app, tenant.orgId);
       return {

@@ -395,6 +395,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/registration/registration.service.ts': 5,
   // The operator's command, which works without signing in.
   'features/sso/enforcement/operator.ts': 2,
+  // Every active identity provider is checked.
+  'features/sso/health/health-round.ts': 2,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,

@@ -4,7 +4,7 @@ import { invitationRetention } from './invitations/retention.ts';
 import { userRoutes } from './user.routes.ts';
 
 export { knownPeople, type KnownPerson } from './members/known-people.ts';
-export { membersAmong } from './members/members-among.ts';
+export { membersAmong, type SignInFacts } from './members/members-among.ts';
 export { invitationLimits } from './invitations/invitation-limits.ts';
 export { joinAsExistingUser, joinAsNewUser, openInvitation } from './invitations/acceptance.service.ts';
 export {

@@ -11,13 +11,13 @@ import {
   Role,
   type RoleTenant,
 } from '../../roles/index.ts';
-import type { ProviderOwner } from './break-glass.ts';
+import type { Owned } from './owner.ts';
 import type { SsoProvider } from './provider.model.ts';
 
 /** The role that new accounts of a provider get, and whether it may be given (SPEC 4.8). */
 
 /** Throws unless the role is one for members of the owner, and the caller has all of its permissions. */
-export async function assertDefaultRole(ctx: Context, owned: ProviderOwner, roleId: string): Promise<void> {
+export async function assertDefaultRole(ctx: Context, owned: Owned, roleId: string): Promise<void> {
   const [role, tenant] = [await findRoleToAssign(ctx, roleId), await ownerOf(ctx.tx, owned)];
   if (role === undefined || tenant === undefined || !isRoleFor(tenant, role)) {
     const rule = `must be a role for users of this ${owned.orgId === null ? 'partner' : 'organization'}`;
@@ -49,7 +49,7 @@ export async function defaultRoleStands(
 }
 
 /** Undefined where the organization is deleted. */
-async function ownerOf(tx: Tx, { orgId, partnerId }: ProviderOwner): Promise<RoleTenant | undefined> {
+async function ownerOf(tx: Tx, { orgId, partnerId }: Owned): Promise<RoleTenant | undefined> {
   if (orgId === null) return { scope: 'partner', partnerId, orgId };
   const organization = await Organization.query(tx).findById(orgId).whereNull('deleted_at');
   return organization && { scope: 'organization', partnerId: organization.partnerId, orgId };

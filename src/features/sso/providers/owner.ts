@@ -1,14 +1,16 @@
 import type { Caller, Context } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import type { ProviderOwner } from './break-glass.ts';
+import type { SsoProvider } from './provider.model.ts';
 import type { NewProvider } from './provider.schema.ts';
+
+export type Owned = Pick<SsoProvider, 'orgId' | 'partnerId'>;
 
 /** Whom a new provider belongs to. Throws where the caller may not create one there. */
 export async function ownerOfNew(
   ctx: Context,
   { ownerScope, orgId }: Pick<NewProvider, 'ownerScope' | 'orgId'>,
-): Promise<ProviderOwner> {
+): Promise<Owned> {
   const { caller } = ctx;
   if (ownerScope === 'partner') {
     const owned = { orgId: null, partnerId: caller.partnerId };
@@ -24,7 +26,7 @@ export async function ownerOfNew(
 }
 
 /** A partner's provider signs in people of all its organizations, those that the caller may not see among them. */
-export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: ProviderOwner): void {
+export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: Owned): void {
   if (owned.orgId !== null) return;
   if (scope !== 'partner' || partnerId !== owned.partnerId || orgAccess !== 'all') {
     throw new AppError(

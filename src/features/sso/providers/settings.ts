@@ -5,9 +5,10 @@ import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { membersAmong } from '../../users/index.ts';
 import { certificateFault, normalizedCertificates } from '../saml/certificate.ts';
 import { clientSecretContext } from '../sealed-columns.ts';
-import { breakGlassFault, type ProviderOwner } from './break-glass.ts';
 import { assertConfigured } from './configuration.ts';
 import { assertDefaultRole } from './default-role.ts';
+import type { Owned } from './owner.ts';
+import { hasPasswordWay, lockPasswordWay } from './password-way.ts';
 import type { SsoProvider } from './provider.model.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
@@ -49,7 +50,7 @@ function readCertificates(certificate: string): string {
 const ROLE_NEUTRAL: ReadonlySet<string> = new Set(['name', 'enforceSso', 'breakGlassUserIds', 'status']);
 
 /** A provider as a change leaves it. */
-type Changed = Settings & ProviderOwner & Pick<SsoProvider, 'type' | 'lastSuccessAt'>;
+type Changed = Settings & Owned & Pick<SsoProvider, 'type' | 'lastSuccessAt'>;
 
 /**
  * Throws where the caller may not leave a provider like this.
@@ -60,9 +61,7 @@ export async function assertAllowed(
   provider: Changed,
   changes: Partial<Settings>,
 ): Promise<Partial<Pick<SsoProvider, 'defaultRoleConfiguredBy'>>> {
-  if (changes.breakGlassUserIds !== undefined) {
-    await assertMembers(ctx, provider, changes.breakGlassUserIds);
-  }
+  if (changes.breakGlassUserIds !== undefined) await assertMembers(ctx, provider);
   if (provider.enforceSso) await assertEnforceable(ctx, provider);
   if (provider.status === 'active') {
     // Of a provider that was active already, only what was changed counts.
@@ -75,11 +74,11 @@ export async function assertAllowed(
   return { defaultRoleConfiguredBy: ctx.caller.userId };
 }
 
-async function assertMembers(ctx: Context, owner: ProviderOwner, userIds: readonly string[]): Promise<void> {
-  const members = await membersAmong(ctx.tx, owner, userIds);
-  const strangers = userIds.filter((id) => !members.has(id));
+async function assertMembers(ctx: Context, { breakGlassUserIds, ...owned }: Changed): Promise<void> {
+  const members = new Set((await membersAmong(ctx.tx, owned, breakGlassUserIds)).map(({ userId }) => userId));
+  const strangers = breakGlassUserIds.filter((id) => !members.has(id));
   if (strangers.length > 0) {
-    const noun = owner.orgId === null ? 'partner' : 'organization';
+    const noun = owned.orgId === null ? 'partner' : 'organization';
     throw invalid(
       'body.breakGlassUserIds',
       `must be users of this ${noun}, which these are not: ${strangers.join(', ')}`,
@@ -95,6 +94,12 @@ async function assertEnforceable(ctx: Context, provider: Changed): Promise<void>
       'Single sign-on can be enforced after one successful sign-in through this provider as it is now.',
     );
   }
-  const fault = await breakGlassFault(ctx.tx, provider);
-  if (fault !== undefined) throw invalid('body.breakGlassUserIds', fault);
+  await lockPasswordWay(ctx.tx, provider);
+  const named = await membersAmong(ctx.tx, provider, provider.breakGlassUserIds);
+  if (named.some((facts) => hasPasswordWay(provider, facts))) return;
+  const rule =
+    provider.orgId === null
+      ? 'must name at least one active Partner Admin who has a password and a second factor'
+      : 'must name at least one active Organization Admin who has a password';
+  throw invalid('body.breakGlassUserIds', rule);
 }
