@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { assertEndpoints, discover, readDiscovery } from '../oidc/discovery.ts';
 import { getDocument, type ProviderFetch } from '../oidc/provider-call.ts';
-import { configurationFaults } from '../providers/configuration.ts';
-import { failureSentence } from '../providers/endpoints.ts';
+import { configurationFaults } from '../administration/configuration.ts';
+import { failureSentence } from '../administration/endpoints.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { certificateFault, certificatesEnd } from '../saml/certificate.ts';
 import { SsoFailure } from '../sign-in/sso-failure.ts';

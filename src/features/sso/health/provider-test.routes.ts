@@ -1,8 +1,8 @@
 import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { CONFIGURE_SIGN_IN } from '../providers/provider.routes.ts';
-import type { ProviderParts } from '../providers/provider.service.ts';
+import { CONFIGURE_SIGN_IN } from '../administration/provider.routes.ts';
+import type { ProviderParts } from '../administration/provider.service.ts';
 import { METADATA_MAX, ProviderTest, ProviderTestResult } from './provider-test.schema.ts';
 import { prepareTest, testProvider } from './provider-test.service.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { nullAsAbsent } from '../../../platform/http/fields.ts';
-import { ServerUrl } from '../providers/provider.schema.ts';
+import { ServerUrl } from '../administration/provider.schema.ts';
 
 export const METADATA_MAX = 512 << 10;
 

@@ -7,7 +7,7 @@ import {
   type ProviderParts,
   readProviderToChange,
   saveSettings,
-} from '../providers/provider.service.ts';
+} from '../administration/provider.service.ts';
 import type { IdpMetadata } from '../saml/idp-metadata.ts';
 import { checkProvider } from './checks.ts';
 import { describedProvider } from './metadata-import.ts';

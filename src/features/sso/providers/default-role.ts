@@ -11,8 +11,7 @@ import {
   Role,
   type RoleTenant,
 } from '../../roles/index.ts';
-import type { Owned } from './owner.ts';
-import type { SsoProvider } from './provider.model.ts';
+import type { Owned, SsoProvider } from './provider.model.ts';
 
 /** The role that new accounts of a provider get, and whether it may be given (SPEC 4.8). */
 

@@ -49,3 +49,6 @@ export class SsoProvider extends BaseModel {
   declare discoveryFailures: number;
   declare createdBy: string | null;
 }
+
+/** Whose a provider is. */
+export type Owned = Pick<SsoProvider, 'orgId' | 'partnerId'>;

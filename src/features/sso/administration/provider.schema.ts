@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { Id, nullAsAbsent, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { asciiDomain, ownershipFault } from '../domains/domain-name.ts';
-import { AttributeMapping } from './attribute-mapping.ts';
+import { AttributeMapping } from '../providers/attribute-mapping.ts';
 import { findPreset, placeholdersIn, PRESETS } from './presets.ts';
 import {
   PROVIDER_STATUSES,
   PROVIDER_TYPES,
   type SsoProvider as StoredProvider,
   TOKEN_AUTH_METHODS,
-} from './provider.model.ts';
+} from '../providers/provider.model.ts';
 
 const OWNER_SCOPES = ['organization', 'partner'] as const;
 

@@ -1,5 +1,5 @@
-import type { AttributeMapping } from './attribute-mapping.ts';
-import type { SsoProvider } from './provider.model.ts';
+import type { AttributeMapping } from '../providers/attribute-mapping.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
 
 /** What providers of well-known products have in common (SPEC 2.11). `{…}` stands for a part that each customer has. */
 export interface Preset {

@@ -1,6 +1,6 @@
 import { AppError } from '../../../platform/errors.ts';
 import { certificateFault } from '../saml/certificate.ts';
-import type { SsoProvider } from './provider.model.ts';
+import type { SsoProvider } from '../providers/provider.model.ts';
 
 /** What follows from a provider's settings alone. */
 

@@ -6,10 +6,9 @@ import { membersAmong } from '../../users/index.ts';
 import { certificateFault, normalizedCertificates } from '../saml/certificate.ts';
 import { clientSecretContext } from '../sealed-columns.ts';
 import { assertConfigured } from './configuration.ts';
-import { assertDefaultRole } from './default-role.ts';
-import type { Owned } from './owner.ts';
-import { hasPasswordWay, lockPasswordWay } from './password-way.ts';
-import type { SsoProvider } from './provider.model.ts';
+import { assertDefaultRole } from '../providers/default-role.ts';
+import { hasPasswordWay, lockPasswordWay } from '../providers/password-way.ts';
+import type { Owned, SsoProvider } from '../providers/provider.model.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
 /** The columns that an administrator decides. */

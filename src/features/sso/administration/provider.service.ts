@@ -8,14 +8,14 @@ import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
 import type { Discovered } from '../oidc/discovery.ts';
 import type { ProviderFetch } from '../oidc/provider-call.ts';
-import { DEFAULT_MAPPING } from './attribute-mapping.ts';
+import { DEFAULT_MAPPING } from '../providers/attribute-mapping.ts';
 import { isAnotherIdentityProvider } from './configuration.ts';
 import { assertEndpointsPermitted, discoverAgain, discoverNew, needsDiscovery } from './endpoints.ts';
 import { assertMayChange, ownerOfNew } from './owner.ts';
 import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
-import { resolveAlertOf } from './provider-alert.ts';
-import { SsoProvider } from './provider.model.ts';
-import { visibleProviders } from './provider.queries.ts';
+import { resolveAlertOf } from '../providers/provider-alert.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { visibleProviders } from '../providers/provider.queries.ts';
 import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
 import { assertAllowed, columnsOf, type Settings } from './settings.ts';
 

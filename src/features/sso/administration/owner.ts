@@ -1,10 +1,8 @@
 import type { Caller, Context } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import type { SsoProvider } from './provider.model.ts';
+import type { Owned } from '../providers/provider.model.ts';
 import type { NewProvider } from './provider.schema.ts';
-
-export type Owned = Pick<SsoProvider, 'orgId' | 'partnerId'>;
 
 /** Whom a new provider belongs to. Throws where the caller may not create one there. */
 export async function ownerOfNew(
