@@ -124,6 +124,12 @@ describe('changes in the audit trail', function () {
       before: { diskPercent: 90 },
       after: { diskPercent: 77 },
     }),
+    'PUT /partners/me/login-branding': async () => ({
+      path: '/partners/me/login-branding',
+      body: { headline: 'Welcome', accentColor: '#1A2B3C' },
+      before: { headline: null, accentColor: null },
+      after: { headline: 'Welcome', accentColor: '#1a2b3c' },
+    }),
     'PATCH /orgs/sites/:id': () => renaming('/orgs/sites', { orgId: tenant.orgId }),
     'PATCH /scripts/:id': () =>
       renaming('/scripts', { orgId: tenant.orgId, language: 'bash', content: 'true' }),
