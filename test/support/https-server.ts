@@ -58,6 +58,8 @@ export function getOverHttps(
         path: pathname + search,
         headers: { ...headers, host },
         ca: TEST_AUTHORITY,
+        // A kept connection might be one that the server has just closed.
+        agent: false,
       },
       (response) => {
         const chunks: Buffer[] = [];

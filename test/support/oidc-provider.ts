@@ -96,7 +96,7 @@ export async function startOidcProvider(): Promise<OidcProvider> {
       pkce: { required: () => true },
       features: { devInteractions: { enabled: false } },
       interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
-      enabledJWA: { idTokenSigningAlgValues: ['RS256', 'PS256', 'ES256'] },
+      enabledJWA: { idTokenSigningAlgValues: ['RS256', 'PS256', 'ES256', 'HS256'] },
       scopes: ['openid', 'profile', 'email', 'groups', 'offline_access'],
       claims: {
         openid: ['sub', 'amr', 'acr'],

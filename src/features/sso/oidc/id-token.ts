@@ -1,0 +1,73 @@
+import { timingSafeEqual } from 'node:crypto';
+import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
+import { SIGNING_ALGORITHMS } from './algorithms.ts';
+import { Claims } from './claims.ts';
+import type { OidcSettings } from './oidc-settings.ts';
+
+/** How far the clocks of the provider and of this server may differ. */
+const TOLERANCE_SECONDS = 60;
+
+const IdTokenClaims = Claims.extend({
+  aud: z.union([z.string(), z.array(z.string())]),
+  azp: z.string().optional(),
+  iat: z.number(),
+  nonce: z.string().optional(),
+});
+
+/**
+ * Verifies an ID token (OpenID Connect Core 3.1.3.7), and returns its claims. Keys come from the provider's key set
+ * alone: none that the token brings along or points to is used.
+ * @throws SsoFailure
+ */
+export async function verifyIdToken(
+  idToken: string,
+  {
+    issuer,
+    clientId,
+    nonce,
+    keys,
+  }: Pick<OidcSettings, 'issuer' | 'clientId'> & { nonce: string; keys: JWTVerifyGetKey },
+): Promise<Claims> {
+  const { payload } = await jwtVerify(idToken, keys, {
+    issuer,
+    audience: clientId,
+    algorithms: [...SIGNING_ALGORITHMS],
+    requiredClaims: ['sub', 'iat', 'exp'],
+    clockTolerance: TOLERANCE_SECONDS,
+  }).catch((error: unknown) => {
+    throw failureOf(error);
+  });
+  const { data: claims, error } = IdTokenClaims.safeParse(payload);
+  if (error !== undefined) {
+    throw new SsoFailure('answer_invalid', `the ID token: ${error.issues[0]?.path.join('.')}`);
+  }
+  const isForSeveral = Array.isArray(claims.aud) && claims.aud.length > 1;
+  if (claims.azp === undefined ? isForSeveral : claims.azp !== clientId) {
+    throw new SsoFailure('audience_mismatch', 'the ID token was issued to another client');
+  }
+  if (claims.iat > Date.now() / 1000 + TOLERANCE_SECONDS) {
+    throw new SsoFailure('answer_expired', 'the ID token was issued in the future');
+  }
+  if (!isSame(claims.nonce, nonce)) throw new SsoFailure('nonce_mismatch');
+  return claims;
+}
+
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof errors.JOSEError)) return error;
+  return new SsoFailure(reasonOf(error), `the ID token: ${error.message}`);
+}
+
+function reasonOf(error: errors.JOSEError): SsoFailureReason {
+  if (error instanceof errors.JWTExpired) return 'answer_expired';
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return 'signature_invalid';
+  if (error.claim === 'iss') return 'issuer_mismatch';
+  if (error.claim === 'aud') return 'audience_mismatch';
+  return error.claim === 'nbf' ? 'answer_expired' : 'answer_invalid';
+}
+
+function isSame(given: string | undefined, expected: string): boolean {
+  const [a, b] = [Buffer.from(given ?? ''), Buffer.from(expected)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
