@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import sinon from 'sinon';
 import { exportJWK, generateKeyPair } from 'jose';
 import type { Adapter, AdapterPayload, ClientMetadata, JWK, Provider } from 'oidc-provider';
 import { getOverHttps, startHttpsServer } from './https-server.ts';
@@ -182,12 +183,11 @@ export async function startOidcProvider(): Promise<OidcProvider> {
 
 /** The package warns about Node 20 when it is loaded, and works with it. */
 async function quietImport(): Promise<typeof Provider> {
-  const { warn } = console;
-  console.warn = () => undefined;
+  const warnings = sinon.stub(console, 'warn');
   try {
     return (await import('oidc-provider')).Provider;
   } finally {
-    console.warn = warn;
+    warnings.restore();
   }
 }
 
@@ -196,7 +196,7 @@ async function newKey(alg: 'RS256' | 'ES256'): Promise<JWK> {
   const jwk = await exportJWK(privateKey);
   const kid = randomBytes(6).toString('hex');
   // An RSA key without `alg` signs PS256 as well.
-  return { ...jwk, kid, use: 'sig' } as JWK;
+  return { ...jwk, kid, use: 'sig' };
 }
 
 /** What the provider keeps, in memory. Nothing expires: the provider checks that by itself. */

@@ -58,8 +58,9 @@ export async function startScriptedOidcProvider({ host = '127.0.0.1' } = {}): Pr
     const url = new URL(request.url ?? '/', self.issuer);
     self.paths.push(url.pathname);
     const scripted = self.departures.endpoint?.[url.pathname];
-    if (scripted !== undefined) return void scripted(request, response);
-    answer(url, request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    if (scripted === undefined) {
+      answer(url, request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    } else scripted(request, response);
   });
   const issuer = `https://${host}:${server.port}`;
 

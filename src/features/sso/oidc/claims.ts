@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isStorableText, storableObject, UNSTORABLE_RULE } from '../../../protocol/storable.ts';
+import { isStorableText, storableObject, UNSTORABLE_RULE } from '../../../protocol/index.ts';
 import type { AttributeMapping } from '../providers/attribute-mapping.ts';
 import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
 import { isMultiFactor } from './second-factor.ts';

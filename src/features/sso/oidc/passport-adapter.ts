@@ -52,7 +52,7 @@ interface AdapterOptions<T> {
   callbackUrl: string;
   store: OpenIdStrategy.SessionStore;
   extraParams: Record<string, string>;
-  exchange(code: string): Promise<T>;
+  exchange: (code: string) => Promise<T>;
 }
 
 /** The URL at the provider that the browser is sent to. */
@@ -83,7 +83,7 @@ export async function takeAnswer<T>(
   settings: OidcSettings,
   callbackUrl: string,
   answer: { code: string; state: string },
-  { signIn, exchange }: { signIn: { state: string; nonce: string }; exchange(code: string): Promise<T> },
+  { signIn, exchange }: { signIn: { state: string; nonce: string }; exchange: (code: string) => Promise<T> },
 ): Promise<T> {
   let isUsed = false;
   const adapter = new Adapter(settings, {

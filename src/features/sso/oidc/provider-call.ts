@@ -38,9 +38,12 @@ export async function getDocument<S extends z.ZodType>(
   { schema, accept = ['application/json'] }: { schema: S; accept?: readonly string[] },
 ): Promise<z.output<S>> {
   const response = await callProvider(outbound, name, url, { accept });
-  if (!response.ok)
-    throw new SsoFailure('answer_invalid', `the ${name} answered with status ${response.status}`);
+  assertOk(response, name);
   return readAnswer(response, name, schema);
+}
+
+export function assertOk({ ok, status }: Response, name: string): void {
+  if (!ok) throw new SsoFailure('answer_invalid', `the ${name} answered with status ${status}`);
 }
 
 export async function readAnswer<S extends z.ZodType>(

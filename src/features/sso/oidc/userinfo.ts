@@ -1,6 +1,5 @@
-import { SsoFailure } from '../sign-in/sso-failure.ts';
 import { Claims } from './claims.ts';
-import { callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
+import { assertOk, callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
 
 /**
  * What the provider says about the person whose access token this is.
@@ -15,8 +14,6 @@ export async function fetchUserinfo(
     headers: { authorization: `Bearer ${accessToken}` },
     accept: ['application/json'],
   });
-  if (!response.ok) {
-    throw new SsoFailure('answer_invalid', `the userinfo endpoint answered with status ${response.status}`);
-  }
+  assertOk(response, 'userinfo endpoint');
   return readAnswer(response, 'userinfo endpoint', Claims);
 }
