@@ -85,7 +85,9 @@ export async function startSamlServer(row: Record<string, unknown> = {}): Promis
             ['SAMLResponse', samlResponse],
             ['RelayState', state],
           ]);
-          const end = await browser.follow(location);
+          const next = new URL(location);
+          // The login page at once, where no sign-in of that state is under way.
+          const end = next.pathname === '/login' ? next : await browser.follow(location);
           return end.hash.startsWith('#ssoCode=') ? undefined : (end.searchParams.get('reason') ?? end.href);
         },
       };
