@@ -1,10 +1,9 @@
 import {
   createLoginContexts,
+  createOidcProtocol,
   createSamlProtocol,
   createStartSignIn,
-  SsoFailure,
   ssoLimits,
-  type SsoProtocol,
   stateCookie,
 } from '../features/sso/index.ts';
 import { createMac } from '../platform/secrets/mac.ts';
@@ -17,6 +16,7 @@ export function createSingleSignOn({
   database,
   rateLimits,
   secretKeys,
+  secrets,
   ssoFetch,
 }: Infrastructure) {
   const at = (path: string) => () => `${baseUrl()}/api/v1/sso/${path}`;
@@ -25,7 +25,10 @@ export function createSingleSignOn({
     entityId: () => config.samlEntityId ?? at('saml/metadata')(),
     acsUrl: at('saml/acs'),
   };
-  const protocols = { oidc: notYet, saml: createSamlProtocol(saml) };
+  const protocols = {
+    oidc: createOidcProtocol({ fetch: ssoFetch, sealer: secrets, callbackUrl: at('callback') }),
+    saml: createSamlProtocol(saml),
+  };
   return {
     saml,
     protocols,
@@ -38,9 +41,3 @@ export function createSingleSignOn({
     loginContexts: createLoginContexts({ isSelfHosted: config.isSelfHosted, baseUrl }),
   };
 }
-
-/** Until the adapter of OpenID Connect is there. */
-const notYet: SsoProtocol = {
-  begin: () => Promise.reject(new SsoFailure('not_configured')),
-  finish: () => Promise.reject(new SsoFailure('not_configured')),
-};

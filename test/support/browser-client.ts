@@ -1,5 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { isIP } from 'node:net';
 
 /** What a browser shows after it has followed every redirect. */
 export interface Page {
@@ -63,6 +64,11 @@ export class BrowserClient {
       : this.#navigate({ url, method, body, from: page.url });
   }
 
+  /** Keeps a cookie that a script of the page was given by `url`. */
+  keep(setCookie: string, url: string): void {
+    this.#keep(setCookie, new URL(url));
+  }
+
   async #navigate(first: Navigation): Promise<Page> {
     const visited: string[] = [];
     let next = first;
@@ -90,7 +96,8 @@ export class BrowserClient {
     const options: https.RequestOptions = {
       method,
       host: '127.0.0.1',
-      servername: url.hostname,
+      // Of an address there is no server name (RFC 6066).
+      ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
       port: url.port,
       path: `${url.pathname}${url.search}`,
       agent: false,

@@ -51,6 +51,8 @@ export interface TestAppOptions {
   outbound?: ServerOptions['outbound'];
 }
 
+export const TEST_ENCRYPTION_KEY = 'a-key-that-only-tests-seal-secrets-with';
+
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
   const recorded = recordingLog();
@@ -59,7 +61,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       environment: {
         PORT: '0',
         JWT_SECRET: 'a-secret-that-only-tests-sign-with',
-        SECRET_ENCRYPTION_KEY: 'a-key-that-only-tests-seal-secrets-with',
+        SECRET_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
         ...options.env,
       },
     }),

@@ -20,10 +20,9 @@ export type { GovernedPerson } from './enforcement/governs.queries.ts';
 export { listEnforced, unlockProvider } from './enforcement/operator.ts';
 export { createPasswordPolicy } from './enforcement/password-policy.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
+export { createOidcProtocol } from './oidc/oidc-protocol.ts';
 export { createSamlProtocol } from './saml/saml-protocol.ts';
-export { SsoFailure } from './sign-in/sso-failure.ts';
 export { ssoLimits } from './sign-in/sso-limits.ts';
-export type { SsoProtocol } from './sign-in/sso-protocol.ts';
 export { createStartSignIn } from './sign-in/start-sign-in.ts';
 export { stateCookie } from './sign-in/state-cookie.ts';
 

@@ -1,9 +1,17 @@
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { type Tx, withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
+import { clientSecretContext } from '../../../src/features/sso/sealed-columns.ts';
+import { createSealer } from '../../../src/platform/secrets/sealed.ts';
+import type { OidcProvider } from '../../support/oidc-provider.ts';
 import { TEST_AUTHORITY } from '../../support/https-server.ts';
 import { signingKey } from '../../support/saml-certificates.ts';
-import { createTestApp, type TestApp, type TestAppOptions } from '../../support/test-app.ts';
+import {
+  createTestApp,
+  TEST_ENCRYPTION_KEY,
+  type TestApp,
+  type TestAppOptions,
+} from '../../support/test-app.ts';
 
 /** A server whose identity providers may be on loopback. */
 export const createSsoApp = (options: TestAppOptions = {}): Promise<TestApp> =>
@@ -34,7 +42,7 @@ export async function insertProvider(
   owner: Owner,
   row: Record<string, unknown> = {},
 ): Promise<string> {
-  const id = newId();
+  const id = typeof row['id'] === 'string' ? row['id'] : newId();
   const saml = {
     type: 'saml',
     entity_id: 'https://idp.test/metadata',
@@ -54,6 +62,31 @@ export async function insertProvider(
     }),
   );
   return id;
+}
+
+/** A provider at an identity provider of OpenID Connect that the test runs, with a client of its own there. */
+export async function insertOidcProvider(
+  app: TestApp,
+  idp: OidcProvider,
+  owner: Owner,
+  row: Record<string, unknown> = {},
+): Promise<string> {
+  const id = newId();
+  const { clientId, clientSecret } = idp.addClient(`${browserUrl(app)}/api/v1/sso/callback`);
+  const sealer = createSealer({ current: TEST_ENCRYPTION_KEY, old: [] });
+  return insertProvider(app, owner, {
+    id,
+    type: 'oidc',
+    issuer: idp.issuer,
+    client_id: clientId,
+    client_secret: sealer.seal(clientSecret, clientSecretContext(id)),
+    authorization_url: `${idp.issuer}/auth`,
+    token_url: `${idp.issuer}/token`,
+    userinfo_url: `${idp.issuer}/me`,
+    jwks_url: `${idp.issuer}/jwks`,
+    sends_issuer: true,
+    ...row,
+  });
 }
 
 /** Lets the sessions of a person pass for opened with a second factor. */
