@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { buildProvider, entriesOf, openSessionBy, sql } from '../sso/enforcement/enforcement-support.ts';
+import { entriesOf, openSessionBy } from '../sso/enforcement/enforcement-support.ts';
+import { insertProvider, query } from '../sso/sso-support.ts';
 import { codeOf, enableSecondFactor, forgetLastCode } from './second-factor-support.ts';
 
 /** Single sign-on opens sessions without a second factor of ours. */
@@ -13,7 +14,7 @@ describe('the second factor of a session that a provider has opened', () => {
   before(async () => {
     app = await createTestApp();
     ({ orgId } = await buildTenant(app));
-    providerId = await buildProvider(app, { org_id: orgId, enforce_sso: false });
+    providerId = await insertProvider(app, { org_id: orgId });
   });
   beforeEach(async () => {
     person = await buildPerson(app, { scope: 'organization', orgId });
@@ -24,7 +25,7 @@ describe('the second factor of a session that a provider has opened', () => {
   const stepUp = (code: string, token: string) => post('/auth/mfa/step-up', { code }, token);
   const openSession = () => openSessionBy(app, person, providerId);
   const hasFactor = async (sessionId: string) =>
-    (await sql(app, 'select mfa from session_holder(?)', [sessionId]))[0]?.['mfa'];
+    (await query<{ mfa: boolean }>(app, 'select mfa from session_holder(?)', [sessionId]))[0]?.mfa;
   const claims = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
@@ -79,7 +80,7 @@ describe('the second factor of a session that a provider has opened', () => {
     expect(await hasFactor(sessionId)).to.equal(false);
     const key = await post('/api-keys', { name: 'Robot', scopes: ['devices:read'] }, token);
     expect((await stepUp(factor.code(), key.body.key)).status).to.equal(403);
-    await sql(app, 'update sessions set revoked_at = now() where id = ?', [sessionId]);
+    await query(app, 'update sessions set revoked_at = now() where id = ?', [sessionId]);
     expect((await stepUp(factor.code(), token)).status).to.equal(401);
   });
 
@@ -98,14 +99,14 @@ describe('the second factor of a session that a provider has opened', () => {
     const sessions = [await openSession(), await openSession()];
     const code = factor.code();
     const answers = await Promise.all(sessions.map(({ token }) => stepUp(code, token)));
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 401]);
+    expect(answers.map(({ status }) => status).sort((a, b) => a - b)).to.deep.equal([200, 401]);
   });
 
   describe('of an account without a password', () => {
-    beforeEach(() => sql(app, 'update users set password_hash = null where id = ?', [person.id]));
+    beforeEach(() => query(app, 'update users set password_hash = null where id = ?', [person.id]));
 
     const age = (sessionId: string, minutes: number) =>
-      sql(app, `update sessions set created_at = now() - make_interval(secs => ?) where id = ?`, [
+      query(app, `update sessions set created_at = now() - make_interval(secs => ?) where id = ?`, [
         minutes * 60,
         sessionId,
       ]);
@@ -158,7 +159,7 @@ describe('the second factor of a session that a provider has opened', () => {
       const setup = await post('/auth/mfa/setup', {}, token);
       await post('/auth/mfa/enable', { code: codeOf(setup.body.secret) }, token);
       await forgetLastCode(app, person);
-      await sql(app, `update users set password_hash = 'set by a link' where id = ?`, [person.id]);
+      await query(app, `update users set password_hash = 'set by a link' where id = ?`, [person.id]);
       const answer = await post('/auth/mfa/disable', { code: codeOf(setup.body.secret) }, token);
       expect([answer.status, answer.body.details?.[0]?.path]).to.deep.equal([400, 'body.currentPassword']);
     });

@@ -27,14 +27,14 @@ export const browserUrl = (app: TestApp): string => app.url.replace('127.0.0.1',
 export const query = async <Row extends object>(
   app: TestApp,
   sql: string,
-  values: readonly string[] = [],
+  values: readonly (string | number | boolean)[] = [],
 ): Promise<Row[]> =>
   withSystem(app.server.database.pool, 'test', async (tx: Tx) => {
     const { rows } = await tx.raw<{ rows: Row[] }>(sql, [...values]);
     return rows;
   });
 
-type Owner = { org_id: string } | { partner_id: string };
+export type Owner = { org_id: string } | { partner_id: string };
 
 /** A provider as an administrator has set it up and switched on. What it leaves out is a SAML provider that nobody runs. */
 export async function insertProvider(

@@ -3,7 +3,8 @@ import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person } from '../../../support/factories.ts';
 import { createTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
 import { enableSecondFactor } from '../../auth/second-factor-support.ts';
-import { buildProvider, sql } from './enforcement-support.ts';
+import { type Owner, query } from '../sso-support.ts';
+import { enforceFor } from './enforcement-support.ts';
 
 /** Enforcement never ends with nobody who can get in: the last usable break-glass person stays usable. */
 describe('the last break-glass person', () => {
@@ -21,8 +22,8 @@ describe('the last break-glass person', () => {
   const member = (role: string = SYSTEM_ROLES.organizationAdmin) =>
     buildPerson(app, { scope: 'organization', orgId, role });
   const colleague = () => buildPerson(app, { scope: 'partner', partnerId });
-  const enforced = (named: readonly Person[], row: object = { org_id: orgId }) =>
-    buildProvider(app, { ...row, break_glass_user_ids: named.map(({ id }) => id) });
+  const enforced = (named: readonly Person[], row: object = {}, owner: Owner = { org_id: orgId }) =>
+    enforceFor(app, owner, named, row);
   const disable = (who: Person, by: Person) =>
     app.call('PATCH', `/users/${who.id}`, { token: by.token, body: { status: 'disabled' } });
   const remove = (who: Person, by: Person) => app.call('DELETE', `/users/${who.id}`, { token: by.token });
@@ -61,11 +62,11 @@ describe('the last break-glass person', () => {
       await member(),
       await colleague(),
     ];
-    await sql(app, `update users set status = 'disabled' where id = ?`, [useless[1]!.id]);
-    await sql(app, 'update users set password_hash = null where id = ?', [useless[2]!.id]);
+    await query(app, `update users set status = 'disabled' where id = ?`, [useless[1]!.id]);
+    await query(app, 'update users set password_hash = null where id = ?', [useless[2]!.id]);
     const providerId = await enforced([named, ...useless]);
     expectKept(await disable(named, other));
-    await sql(
+    await query(
       app,
       'update sso_providers set break_glass_user_ids = break_glass_user_ids || ?::uuid where id = ?',
       [other.id, providerId],
@@ -76,8 +77,8 @@ describe('the last break-glass person', () => {
   it('is free to go where the provider is not enforced, or has not named them', async () => {
     const [first, second, third, by] = [await member(), await member(), await member(), await member()];
     await member();
-    await enforced([first], { org_id: orgId, enforce_sso: false });
-    await enforced([second], { org_id: orgId, status: 'inactive' });
+    await enforced([first], { enforce_sso: false });
+    await enforced([second], { status: 'inactive' });
     await enforced([by]);
     for (const person of [first, second, third]) expect((await remove(person, by)).status).to.equal(200);
     expectKept(await leave(by));
@@ -94,12 +95,12 @@ describe('the last break-glass person', () => {
   it('of a partner keeps the second factor', async () => {
     const [named, other] = [await colleague(), await colleague()];
     const factor = await enableSecondFactor(app, named);
-    const providerId = await enforced([named, other], { partner_id: partnerId });
+    const providerId = await enforced([named, other], {}, { partner_id: partnerId });
     const body = { currentPassword: PASSWORD, code: factor.code() };
     expectKept(await app.call('POST', '/auth/mfa/disable', { token: named.token, body }));
     expect((await app.call('GET', '/users/me', { token: named.token })).body.mfaEnabled).to.equal(true);
     expectKept(await remove(named, other));
-    await sql(app, 'update sso_providers set enforce_sso = false where id = ?', [providerId]);
+    await query(app, 'update sso_providers set enforce_sso = false where id = ?', [providerId]);
     expect((await app.call('POST', '/auth/mfa/disable', { token: named.token, body })).status).to.equal(200);
   });
 
@@ -116,8 +117,8 @@ describe('the last break-glass person', () => {
       const [first, second, by] = [await member(), await member(), await colleague()];
       const providerId = await enforced([first, second]);
       const answers = await Promise.all([disable(first, by), disable(second, by)]);
-      expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 409]);
-      await sql(app, 'delete from sso_providers where id = ?', [providerId]);
+      expect(answers.map(({ status }) => status).sort((a, b) => a - b)).to.deep.equal([200, 409]);
+      await query(app, 'delete from sso_providers where id = ?', [providerId]);
     }
   });
 });

@@ -4,28 +4,18 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import type { Person } from '../../../support/factories.ts';
 import type { TestApp } from '../../../support/test-app.ts';
+import { insertProvider, type Owner, query } from '../sso-support.ts';
 
-export const sql = async (app: TestApp, text: string, values: readonly unknown[] = []) =>
-  (await withSystem(app.server.database.pool, 'test', (tx) => tx.raw(text, values as string[])))
-    .rows as Record<string, unknown>[];
-
-/** A provider that is active and enforced, as it lies in the database. */
-export async function buildProvider(app: TestApp, row: Record<string, unknown>): Promise<string> {
-  const id = newId();
-  const provider = {
-    id,
+/** A provider that is active and enforced. */
+export const enforceFor = (app: TestApp, owner: Owner, named: readonly Person[] = [], row: object = {}) =>
+  insertProvider(app, owner, {
     name: 'Acme Login',
-    type: 'oidc',
-    status: 'active',
     enforce_sso: true,
-    attribute_mapping: JSON.stringify({ email: 'email', name: 'name' }),
+    break_glass_user_ids: named.map(({ id }) => id),
     ...row,
-  };
-  await withSystem(app.server.database.pool, 'test', (tx) => tx('sso_providers').insert(provider));
-  return id;
-}
+  });
 
-/** A session that a person has opened with a provider, as its access token. */
+/** A session that a person has opened with a provider. */
 export async function openSessionBy(app: TestApp, { id: userId }: Person, providerId: string) {
   const { sessionId } = await withSystem(app.server.database.pool, 'test', (tx) =>
     openSession(
@@ -46,10 +36,18 @@ export async function openSessionBy(app: TestApp, { id: userId }: Person, provid
   return { sessionId, token: createAccessTokens(app.jwtSecret).issue({ userId, sessionId, ...claims }) };
 }
 
+interface Entry {
+  org_id: string | null;
+  partner_id: string | null;
+  resource_id: string;
+  details: Record<string, unknown>;
+  result: string;
+}
+
 /** The audit entries of an action, oldest first, once they are sealed. */
-export async function entriesOf(app: TestApp, action: string, actorId: string) {
+export async function entriesOf(app: TestApp, action: string, actorId: string): Promise<Entry[]> {
   await app.server.auditSealer.flush();
-  return sql(
+  return query(
     app,
     `select org_id, partner_id, resource_id, details, result from audit_logs where action = ? and actor_id = ? order by id`,
     [action, actorId],

@@ -7,7 +7,8 @@ import { createMailbox, tokenIn, type Mailbox } from '../../../support/mailbox.t
 import { type Answer, createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { enableSecondFactor } from '../../auth/second-factor-support.ts';
-import { buildProvider, entriesOf, openSessionBy, sql } from './enforcement-support.ts';
+import { query } from '../sso-support.ts';
+import { enforceFor, entriesOf, openSessionBy } from './enforcement-support.ts';
 
 const NEXT = 'Another-Word-7';
 
@@ -35,7 +36,7 @@ describe('enforced single sign-on', () => {
   const colleague = (role?: string) =>
     buildPerson(app, { scope: 'partner', partnerId, ...(role === undefined ? {} : { role }) });
   const enforce = (isEnforced: boolean) =>
-    sql(app, 'update sso_providers set enforce_sso = ? where coalesce(org_id, partner_id) in (?, ?)', [
+    query(app, 'update sso_providers set enforce_sso = ? where coalesce(org_id, partner_id) in (?, ?)', [
       isEnforced,
       orgId,
       partnerId,
@@ -51,7 +52,7 @@ describe('enforced single sign-on', () => {
 
   describe('refuses the correct password', () => {
     it('of the members of the organization, and of nobody else', async () => {
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       const elsewhere = await buildOrganization(app, partnerId);
       expectRefused(await login((await member()).email), ofOrganization());
       const others = [
@@ -63,7 +64,7 @@ describe('enforced single sign-on', () => {
     });
 
     it('of the people of the partner, and not of those of its organizations', async () => {
-      await buildProvider(app, { partner_id: partnerId });
+      await enforceFor(app, { partner_id: partnerId });
       expectRefused(await login((await colleague()).email), `/api/v1/sso/login/partner/${partnerId}`);
       expect((await login((await member()).email)).status).to.equal(200);
     });
@@ -71,13 +72,13 @@ describe('enforced single sign-on', () => {
     it('only while the provider is active and enforced', async () => {
       const { email } = await member();
       for (const row of [{ status: 'testing' }, { status: 'inactive' }, { enforce_sso: false }]) {
-        await buildProvider(app, { org_id: orgId, ...row });
+        await enforceFor(app, { org_id: orgId }, [], row);
         expect((await login(email)).status, JSON.stringify(row)).to.equal(200);
       }
     });
 
     it('and reveals nothing to somebody who does not know it', async () => {
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       const { email } = await member();
       const answers = [await login(email, 'Wrong-Word-1'), await login('nobody@example.com', 'Wrong-Word-1')];
       const seen = answers.map(({ status, body }) => [status, body.code, body.error, body.details]);
@@ -86,7 +87,7 @@ describe('enforced single sign-on', () => {
     });
 
     it('and audits the refusal with its reason', async () => {
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       const person = await member();
       await login(person.email);
       const entries = await eventually(
@@ -107,7 +108,7 @@ describe('enforced single sign-on', () => {
     it('of a person with a second factor before it asks for the code', async () => {
       const person = await member();
       await enableSecondFactor(app, person);
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       expectRefused(await login(person.email), ofOrganization());
     });
 
@@ -115,7 +116,7 @@ describe('enforced single sign-on', () => {
       const person = await member();
       const factor = await enableSecondFactor(app, person);
       const { tempToken } = (await login(person.email)).body;
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       expectRefused(await post('/auth/mfa/verify', { tempToken, code: factor.code() }), ofOrganization());
       await enforce(false);
       const again = await post('/auth/mfa/verify', { tempToken, code: factor.code(1) });
@@ -124,7 +125,7 @@ describe('enforced single sign-on', () => {
 
     it('where enforcement begins after the password was checked', async () => {
       const person = await member();
-      await buildProvider(app, { org_id: orgId, enforce_sso: false });
+      await enforceFor(app, { org_id: orgId }, [], { enforce_sso: false });
       // The sign-in waits for this transaction, which ends after enforcement has begun.
       const { sent } = await withSystem(app.server.database.pool, 'test', async (tx) => {
         await tx.raw('select 1 from users where id = ? for update', [person.id]);
@@ -141,7 +142,7 @@ describe('enforced single sign-on', () => {
         return { sent };
       });
       expectRefused(await sent, ofOrganization());
-      expect(await sql(app, 'select 1 from sessions where user_id = ?', [person.id])).to.have.lengthOf(1);
+      expect(await query(app, 'select 1 from sessions where user_id = ?', [person.id])).to.have.lengthOf(1);
     });
   });
 
@@ -150,7 +151,7 @@ describe('enforced single sign-on', () => {
     const opened = await login(person.email);
     const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const key = await post('/api-keys', { name: 'Robot', scopes: ['devices:read'] }, person.token);
-    await buildProvider(app, { org_id: orgId });
+    await enforceFor(app, { org_id: orgId });
     expect((await app.call('GET', '/auth/me', { token: person.token })).status).to.equal(200);
     expect((await app.call('POST', '/auth/refresh', { headers: { cookie } })).status).to.equal(200);
     expect((await app.call('GET', '/devices', { token: key.body.key })).status).to.equal(200);
@@ -159,12 +160,12 @@ describe('enforced single sign-on', () => {
   describe('lets a break-glass person in by password', () => {
     it('of an organization, audits it and raises an alert', async () => {
       const person = await member();
-      const providerId = await buildProvider(app, { org_id: orgId, break_glass_user_ids: [person.id] });
+      const providerId = await enforceFor(app, { org_id: orgId }, [person]);
       for (let n = 0; n < 2; n++) expect((await login(person.email)).status).to.equal(200);
       expectRefused(await login((await member()).email), ofOrganization());
 
       const entries = await entriesOf(app, 'sso.break_glass', person.id);
-      const sessions = await sql(
+      const sessions = await query(
         app,
         `select id from sessions where user_id = ? order by created_at desc limit 2`,
         [person.id],
@@ -178,7 +179,7 @@ describe('enforced single sign-on', () => {
           result: 'success',
         })),
       );
-      const alerts = await sql(
+      const alerts = await query(
         app,
         `select kind, severity, status, count, title, details ->> 'userId' as who from alerts where org_id = ?`,
         [orgId],
@@ -198,8 +199,8 @@ describe('enforced single sign-on', () => {
     it('of a partner, audits it and sends a mail to all active administrators', async () => {
       const [person, other, disabled] = [await colleague(), await colleague(), await colleague()];
       const viewer = await colleague(SYSTEM_ROLES.partnerViewer);
-      await sql(app, `update users set status = 'disabled' where id = ?`, [disabled.id]);
-      await buildProvider(app, { partner_id: partnerId, break_glass_user_ids: [person.id] });
+      await query(app, `update users set status = 'disabled' where id = ?`, [disabled.id]);
+      await enforceFor(app, { partner_id: partnerId }, [person]);
       expect((await login(person.email)).status).to.equal(200);
       expect(await entriesOf(app, 'sso.break_glass', person.id)).to.have.lengthOf(1);
       for (const { email } of [person, other]) {
@@ -214,7 +215,7 @@ describe('enforced single sign-on', () => {
     it('with the second factor, as always', async () => {
       const person = await member();
       const factor = await enableSecondFactor(app, person);
-      await buildProvider(app, { org_id: orgId, break_glass_user_ids: [person.id] });
+      await enforceFor(app, { org_id: orgId }, [person]);
       const begun = await login(person.email);
       expect(begun.body.mfaRequired).to.equal(true);
       const { tempToken } = begun.body;
@@ -222,23 +223,23 @@ describe('enforced single sign-on', () => {
       expect(await entriesOf(app, 'sso.break_glass', person.id), 'not in yet').to.deep.equal([]);
       expect((await post('/auth/mfa/verify', { tempToken, code: factor.code() })).status).to.equal(200);
       const [entry] = await entriesOf(app, 'sso.break_glass', person.id);
-      expect(entry?.['details']).to.include({ mfa: true });
+      expect(entry?.details).to.include({ mfa: true });
     });
 
     it('for as long as the person is a member, and is named', async () => {
       const person = await member();
-      const providerId = await buildProvider(app, { org_id: orgId, break_glass_user_ids: [person.id] });
-      await sql(app, `update sso_providers set break_glass_user_ids = '{}' where id = ?`, [providerId]);
+      const providerId = await enforceFor(app, { org_id: orgId }, [person]);
+      await query(app, `update sso_providers set break_glass_user_ids = '{}' where id = ?`, [providerId]);
       expectRefused(await login(person.email), ofOrganization());
-      await sql(app, `update sso_providers set break_glass_user_ids = array[?::uuid] where id = ?`, [
+      await query(app, `update sso_providers set break_glass_user_ids = array[?::uuid] where id = ?`, [
         person.id,
         providerId,
       ]);
       expect((await login(person.email)).status).to.equal(200);
       // Somewhere else, where another provider is enforced.
       const elsewhere = await buildOrganization(app, partnerId);
-      await buildProvider(app, { org_id: elsewhere });
-      await sql(app, 'update organization_users set org_id = ? where user_id = ?', [elsewhere, person.id]);
+      await enforceFor(app, { org_id: elsewhere });
+      await query(app, 'update organization_users set org_id = ? where user_id = ?', [elsewhere, person.id]);
       expectRefused(await login(person.email), `/api/v1/sso/login/${elsewhere}`);
     });
   });
@@ -255,14 +256,14 @@ describe('enforced single sign-on', () => {
       return tokenIn(answer.body.inviteUrl);
     };
     const membership = (email: string) =>
-      sql(
+      query(
         app,
         'select org_id from organization_users m join users u on u.id = m.user_id where lower(u.email) = lower(?)',
         [email],
       );
 
     it('with a new account', async () => {
-      await buildProvider(app, { org_id: orgId });
+      await enforceFor(app, { org_id: orgId });
       const email = `new-${orgId}@example.com`;
       const token = await invite(email);
       expectRefused(await post('/auth/accept-invite', { token, password: NEXT }), ofOrganization());
@@ -272,14 +273,14 @@ describe('enforced single sign-on', () => {
 
     it('with an account that was a member of another tenant', async () => {
       const person = await colleague();
-      await sql(app, 'delete from partner_users where user_id = ?', [person.id]);
-      await buildProvider(app, { org_id: orgId });
+      await query(app, 'delete from partner_users where user_id = ?', [person.id]);
+      await enforceFor(app, { org_id: orgId });
       const token = await invite(person.email);
       const wrong = await post('/auth/accept-invite', { token, password: 'Wrong-Word-1' });
       expect(wrong.status).to.equal(401);
       expectRefused(await post('/auth/accept-invite', { token, password: PASSWORD }), ofOrganization());
       expect(await membership(person.email)).to.deep.equal([{ org_id: orgId }]);
-      expect(await sql(app, 'select 1 from sessions where user_id = ?', [person.id])).to.have.lengthOf(1);
+      expect(await query(app, 'select 1 from sessions where user_id = ?', [person.id])).to.have.lengthOf(1);
     });
   });
 
@@ -288,7 +289,7 @@ describe('enforced single sign-on', () => {
     const jobsDone = () =>
       eventually(
         () =>
-          sql(
+          query(
             app,
             `select 1 from background_jobs where name = 'auth.mail-reset-link' and state <> 'succeeded'`,
           ),
@@ -297,7 +298,7 @@ describe('enforced single sign-on', () => {
 
     it('whose links are sent to break-glass people only, while the answer is the same for all', async () => {
       const [governed, named] = [await member(), await member()];
-      await buildProvider(app, { org_id: orgId, break_glass_user_ids: [named.id] });
+      await enforceFor(app, { org_id: orgId }, [named]);
       const answers = [
         await forgot(governed.email),
         await forgot(named.email),
@@ -307,21 +308,21 @@ describe('enforced single sign-on', () => {
       expect(tokenIn(await mailbox.newest(named.email))).to.match(/[\w-]{43}/);
       await jobsDone();
       expect(JSON.stringify(await mailbox.all())).not.to.contain(`To: ${governed.email}`);
-      expect(await sql(app, 'select 1 from password_resets where user_id = ?', [governed.id])).to.deep.equal(
-        [],
-      );
+      expect(
+        await query(app, 'select 1 from password_resets where user_id = ?', [governed.id]),
+      ).to.deep.equal([]);
     });
 
     it('and refuses a link that was sent before', async () => {
       const person = await member();
       await forgot(person.email);
       const token = tokenIn(await mailbox.newest(person.email));
-      const providerId = await buildProvider(app, { org_id: orgId });
+      const providerId = await enforceFor(app, { org_id: orgId });
       expectRefused(await post('/auth/reset-password', { token, password: NEXT }), ofOrganization());
       expect((await app.call('GET', '/auth/me', { token: person.token })).status, 'nothing ends').to.equal(
         200,
       );
-      await sql(app, 'update sso_providers set break_glass_user_ids = array[?::uuid] where id = ?', [
+      await query(app, 'update sso_providers set break_glass_user_ids = array[?::uuid] where id = ?', [
         person.id,
         providerId,
       ]);
@@ -332,16 +333,16 @@ describe('enforced single sign-on', () => {
   it('governs a person by their own tenant, whatever other tenants enforce', async () => {
     const other = await buildTenant(app);
     const person = await member();
-    await buildProvider(app, { org_id: other.orgId, break_glass_user_ids: [person.id] });
-    await buildProvider(app, { partner_id: other.partnerId, break_glass_user_ids: [person.id] });
+    await enforceFor(app, { org_id: other.orgId }, [person]);
+    await enforceFor(app, { partner_id: other.partnerId }, [person]);
     expect((await login(person.email)).status).to.equal(200);
     expect(await entriesOf(app, 'sso.break_glass', person.id), 'no exception is needed').to.deep.equal([]);
-    expect(await sql(app, 'select 1 from alerts where org_id = ?', [other.orgId])).to.deep.equal([]);
+    expect(await query(app, 'select 1 from alerts where org_id = ?', [other.orgId])).to.deep.equal([]);
   });
 
   it('says nothing against a session that was opened with the provider', async () => {
     const person = await member();
-    const { token } = await openSessionBy(app, person, await buildProvider(app, { org_id: orgId }));
+    const { token } = await openSessionBy(app, person, await enforceFor(app, { org_id: orgId }));
     expect((await app.call('GET', '/auth/me', { token })).status).to.equal(200);
   });
 });

@@ -5,7 +5,8 @@ import { newId } from '../../../../src/platform/ids.ts';
 import { programArguments } from '../../../support/built-programs.ts';
 import { buildPerson, buildTenant, PASSWORD } from '../../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
-import { buildProvider, sql } from './enforcement-support.ts';
+import { query } from '../sso-support.ts';
+import { enforceFor } from './enforcement-support.ts';
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
@@ -40,17 +41,19 @@ describe('muster sso', function () {
     const { orgId, partnerId } = await buildTenant(app);
     const person = await buildPerson(app, { scope: 'organization', orgId });
     const without = await buildPerson(app, { scope: 'organization', orgId });
-    await sql(app, 'update users set password_hash = null where id = ?', [without.id]);
+    await query(app, 'update users set password_hash = null where id = ?', [without.id]);
     const other = await buildTenant(app);
-    const elsewhere = await buildProvider(app, { org_id: other.orgId });
-    const id = await buildProvider(app, { org_id: orgId, name: 'Locked Door' });
+    const elsewhere = await enforceFor(app, { org_id: other.orgId });
+    const id = await enforceFor(app, { org_id: orgId }, [], { name: 'Locked Door' });
     expect((await login(person.email)).body.code).to.equal('SSO_REQUIRED');
 
     const unlocked = await muster('unlock', '--provider', id.toUpperCase());
     expect(unlocked, unlocked.err).to.include({ code: 0, err: '' });
-    const [organization] = await sql(app, 'select name from organizations where id = ?', [orgId]);
+    const [organization] = await query<{ name: string }>(app, 'select name from organizations where id = ?', [
+      orgId,
+    ]);
     expect(unlocked.out.split('\n')[0]).to.equal(
-      `Locked Door (organization ${organization?.['name']}) is no longer enforced.`,
+      `Locked Door (organization ${organization?.name}) is no longer enforced.`,
     );
     expect(unlocked.out).to.contain(`  ${person.email}\n`);
     expect(unlocked.out).to.contain(`  ${without.email}  (has no password yet`);
@@ -69,36 +72,38 @@ describe('muster sso', function () {
       resource_name: 'Locked Door',
       details: { before: { enforceSSO: true }, after: { enforceSSO: false }, people: 3 },
     };
-    expect(await sql(app, entries)).to.deep.equal([entry]);
+    expect(await query(app, entries)).to.deep.equal([entry]);
     const state = 'select enforce_sso, status, config_version from sso_providers where id = ?';
     const after = { enforce_sso: false, status: 'active', config_version: 2 };
-    expect(await sql(app, state, [id]), 'logins under way end').to.deep.equal([after]);
+    expect(await query(app, state, [id]), 'logins under way end').to.deep.equal([after]);
 
     const again = await muster('unlock', '--provider', id);
     expect(again.code).to.equal(0);
     expect(again.out).to.contain('was not enforced. Nothing was changed.');
     await app.server.auditSealer.flush();
-    expect(await sql(app, entries)).to.have.lengthOf(1);
-    expect(await sql(app, state, [id])).to.deep.equal([after]);
-    await sql(app, 'delete from sso_providers where id = ?', [elsewhere]);
+    expect(await query(app, entries)).to.have.lengthOf(1);
+    expect(await query(app, state, [id])).to.deep.equal([after]);
+    await query(app, 'delete from sso_providers where id = ?', [elsewhere]);
   });
 
   it('lists what is enforced, and who can get in without it', async () => {
     expect((await muster('list')).out).to.equal('No identity provider is enforced.\n');
     const { partnerId, admin } = await buildTenant(app);
-    const id = await buildProvider(app, { partner_id: partnerId, break_glass_user_ids: [admin.id] });
-    await buildProvider(app, { partner_id: partnerId, enforce_sso: false, name: 'Not Enforced' });
+    const id = await enforceFor(app, { partner_id: partnerId }, [admin]);
+    await enforceFor(app, { partner_id: partnerId }, [], { enforce_sso: false });
     const { out } = await muster('list');
-    const [partner] = await sql(app, 'select name from partners where id = ?', [partnerId]);
+    const [partner] = await query<{ name: string }>(app, 'select name from partners where id = ?', [
+      partnerId,
+    ]);
     expect(out.split('\n')).to.deep.equal([
-      `${id}  Acme Login (partner ${partner?.['name']})`,
+      `${id}  Acme Login (partner ${partner?.name})`,
       '  governs 1 person; last sign-in with it: never',
       `  break-glass: ${admin.email}`,
       '',
     ]);
     expect((await muster('unlock', '--provider', id)).code).to.equal(0);
     await app.server.auditSealer.flush();
-    const [entry] = await sql(
+    const [entry] = await query(
       app,
       `select org_id, partner_id from audit_logs where action = 'sso.enforcement.unlock' and resource_id = ?`,
       [id],
