@@ -6,6 +6,9 @@ import type { AddressInfo } from 'node:net';
 
 const pem = (name: string) => readFileSync(new URL(`certificates/${name}.pem`, import.meta.url), 'utf8');
 
+/** A certificate that has expired, and signs itself: with it among the authorities, nothing else is wrong with it. */
+export const EXPIRED_CERTIFICATE = pem('expired');
+
 /** Who signed the certificate of `startHttpsServer`: what clients have to trust. */
 export const TEST_AUTHORITY = pem('authority');
 
@@ -15,6 +18,8 @@ export interface HttpsServer {
   stop(): Promise<void>;
   /** Listens again, on the same port. */
   start(): Promise<void>;
+  /** Answers new connections with this certificate. */
+  useCertificate(name: 'certificate' | 'expired'): void;
 }
 
 /** An HTTPS server on 127.0.0.1 with a certificate for that address, `localhost`, `idp.test` and names below it. */
@@ -40,6 +45,7 @@ export async function startHttpsServer(listener: RequestListener): Promise<Https
     async start() {
       await listen(port);
     },
+    useCertificate: (name) => server.setSecureContext({ key: pem('key'), cert: pem(name) }),
   };
 }
 

@@ -49,6 +49,8 @@ export interface OidcProvider {
   stop(): Promise<void>;
   /** Answers again, with the same keys, clients and accounts. */
   start(): Promise<void>;
+  /** Its TLS certificate expires: nobody trusts new connections any more. */
+  expireCertificate(): Promise<void>;
 }
 
 export async function startOidcProvider(): Promise<OidcProvider> {
@@ -177,6 +179,11 @@ export async function startOidcProvider(): Promise<OidcProvider> {
     },
     stop: () => server.stop(),
     start: () => server.start(),
+    async expireCertificate() {
+      await server.stop();
+      server.useCertificate('expired');
+      await server.start();
+    },
   };
   return self;
 }

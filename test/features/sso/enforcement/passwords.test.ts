@@ -165,7 +165,7 @@ describe('enforced single sign-on', () => {
       expectRefused(await login((await member()).email), ofOrganization());
 
       const entries = await entriesOf(app, 'sso.break_glass', person.id);
-      const sessions = await query(
+      const sessions = await query<{ id: string }>(
         app,
         `select id from sessions where user_id = ? order by created_at desc limit 2`,
         [person.id],
