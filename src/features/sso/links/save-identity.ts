@@ -1,3 +1,4 @@
+import { postgresError } from '../../../platform/db/database-errors.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { text } from '../../../platform/http/fields.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -46,15 +47,21 @@ export async function saveIdentity(
   if (link === undefined || (owner !== undefined && owner.id !== link.id)) {
     throw new SsoFailure('identity_in_use');
   }
-  await link.$query(tx).patch({
+  const isSamePerson = link.externalId === externalId;
+  const update = link.$query(tx).patch({
     externalId,
     email: Stored.safeParse(identity.email).data ?? null,
     profile: boundedProfile(identity.profile),
     ...sealedTokens(sealer, link.id, identity.tokens),
     lastLoginAt: new Date(),
   });
+  await update.catch((error: unknown) => {
+    // Linked to another account since `owner` was read.
+    if (postgresError(error)?.constraint !== 'user_sso_identities_provider_id_external_id_key') throw error;
+    throw new SsoFailure('identity_in_use');
+  });
   if (link.id === newRow) return 'created';
-  return link.externalId === externalId ? 'refreshed' : 'moved';
+  return isSamePerson ? 'refreshed' : 'moved';
 }
 
 /** The tokens of this sign-in; those of an earlier one are forgotten. */
