@@ -12,12 +12,19 @@ import type { ProviderChange } from './provider.schema.ts';
 const ENDPOINTS = ['authorizationUrl', 'tokenUrl', 'userInfoUrl', 'jwksUrl'] as const;
 type Endpoints = Pick<ProviderChange, (typeof ENDPOINTS)[number]>;
 
-/** Throws where an endpoint that somebody has set by hand may not be reached. */
-export async function assertEndpointsPermitted(fetch: ProviderFetch, endpoints: Endpoints): Promise<void> {
+/**
+ * Throws where an endpoint that somebody has set by hand may not be reached.
+ * @param stored  what is there already: it may have vanished since, and must not stand in the way of other changes
+ */
+export async function assertEndpointsPermitted(
+  fetch: ProviderFetch,
+  endpoints: Endpoints,
+  stored: Endpoints = {},
+): Promise<void> {
   await Promise.all(
     ENDPOINTS.map(async (name) => {
       const url = endpoints[name];
-      if (typeof url === 'string') await assertPermitted(fetch, name, url);
+      if (typeof url === 'string' && url !== stored[name]) await assertPermitted(fetch, name, url);
     }),
   );
 }

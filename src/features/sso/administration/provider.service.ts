@@ -145,7 +145,7 @@ export async function prepareChange(
   { ssoFetch }: Pick<ProviderParts, 'ssoFetch'>,
 ): Promise<PreparedChange | undefined> {
   const provider = await ctx.withTenant((inner) => readProviderToChange(inner, id));
-  await assertEndpointsPermitted(ssoFetch, change);
+  await assertEndpointsPermitted(ssoFetch, change, { ...provider, userInfoUrl: provider.userinfoUrl });
   const { issuer } = change;
   if (typeof issuer !== 'string' || !needsDiscovery(provider, change)) return undefined;
   const discovered = await discoverAgain(ctx, ssoFetch, issuer);

@@ -35,14 +35,8 @@ export function columnsOf(
       typeof clientSecret === 'string'
         ? sealer.seal(clientSecret, clientSecretContext(providerId))
         : clientSecret,
-    certificate: typeof certificate === 'string' ? readCertificates(certificate) : certificate,
+    certificate: typeof certificate === 'string' ? normalizedCertificates(certificate) : certificate,
   });
-}
-
-function readCertificates(certificate: string): string {
-  const fault = certificateFault(certificate, new Date());
-  if (fault !== undefined) throw invalid('body.certificate', fault);
-  return normalizedCertificates(certificate);
 }
 
 /** Settings that change nothing about who gets the default role. */
@@ -60,6 +54,10 @@ export async function assertAllowed(
   provider: Changed,
   changes: Partial<Settings>,
 ): Promise<Partial<Pick<SsoProvider, 'defaultRoleConfiguredBy'>>> {
+  if (typeof changes.certificate === 'string') {
+    const fault = certificateFault(changes.certificate, new Date());
+    if (fault !== undefined) throw invalid('body.certificate', fault);
+  }
   if (changes.breakGlassUserIds !== undefined) await assertMembers(ctx, provider);
   if (provider.enforceSso) await assertEnforceable(ctx, provider);
   if (provider.status === 'active') {
