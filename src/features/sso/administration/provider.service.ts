@@ -92,9 +92,9 @@ export async function createProvider(
   const { type, preset, ownerScope: _scope, orgId: _org, ...byHand } = given;
   const provider = {
     ...UNSET,
-    ...columnsOf(presetFor(given), id, secrets),
+    ...columnsOf(presetFor(given), { id, certificate: null }, secrets),
     ...discovered,
-    ...columnsOf(byHand, id, secrets),
+    ...columnsOf(byHand, { id, certificate: null }, secrets),
     ...owned,
     id,
     type,
@@ -162,7 +162,7 @@ export async function updateProvider(
   const provider = await lockProvider(ctx, id);
   if (prepared !== undefined) assertVersion(provider, prepared.configVersion);
   // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
-  const byHand = withoutUnchanged(columnsOf(change, id, secrets), provider);
+  const byHand = withoutUnchanged(columnsOf(change, provider, secrets), provider);
   const endpoints = change.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
   return saveSettings(ctx, provider, { ...endpoints, ...byHand });
 }

@@ -21,10 +21,10 @@ export type Settings = Pick<
   | 'status'
 >;
 
-/** The fields of a request as columns. */
+/** The fields of a request as columns of the provider. */
 export function columnsOf(
   { userInfoUrl, enforceSSO, clientSecret, certificate, ...same }: ProviderChange,
-  providerId: string,
+  stored: Pick<SsoProvider, 'id' | 'certificate'>,
   sealer: Sealer,
 ): Partial<Settings> {
   return omitUndefined({
@@ -33,10 +33,20 @@ export function columnsOf(
     enforceSso: enforceSSO,
     clientSecret:
       typeof clientSecret === 'string'
-        ? sealer.seal(clientSecret, clientSecretContext(providerId))
+        ? sealer.seal(clientSecret, clientSecretContext(stored.id))
         : clientSecret,
-    certificate: typeof certificate === 'string' ? normalizedCertificates(certificate) : certificate,
+    // What is stored may have expired since, and comes back with a form.
+    certificate:
+      typeof certificate === 'string' && certificate !== stored.certificate
+        ? readCertificates(certificate)
+        : certificate,
   });
+}
+
+function readCertificates(certificate: string): string {
+  const fault = certificateFault(certificate, new Date());
+  if (fault !== undefined) throw invalid('body.certificate', fault);
+  return normalizedCertificates(certificate);
 }
 
 /** Settings that change nothing about who gets the default role. */
@@ -54,10 +64,6 @@ export async function assertAllowed(
   provider: Changed,
   changes: Partial<Settings>,
 ): Promise<Partial<Pick<SsoProvider, 'defaultRoleConfiguredBy'>>> {
-  if (typeof changes.certificate === 'string') {
-    const fault = certificateFault(changes.certificate, new Date());
-    if (fault !== undefined) throw invalid('body.certificate', fault);
-  }
   if (changes.breakGlassUserIds !== undefined) await assertMembers(ctx, provider);
   if (provider.enforceSso) await assertEnforceable(ctx, provider);
   if (provider.status === 'active') {
