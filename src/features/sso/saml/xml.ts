@@ -27,11 +27,16 @@ export class XmlFault extends Error {
 
 export interface XmlRules {
   maxBytes?: number;
+  maxElements?: number;
+  maxAttributes?: number;
   /** Elements and text only: comments, CDATA sections and processing instructions are refused as well. */
   isPlain?: true;
 }
 
 const MAX_DEPTH = 50;
+/** Text may look like them as well, so this counts at least as many as there are. */
+const ELEMENT = /<(?!\/)/g;
+const ATTRIBUTE = /=\s*["']/g;
 const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';
 
 const parser = new XMLParser({
@@ -46,11 +51,13 @@ const parser = new XMLParser({
 });
 
 /** @throws XmlFault */
-export function parseXml(
-  text: string,
-  { maxBytes = Number.POSITIVE_INFINITY, isPlain }: XmlRules,
-): XmlElement {
+export function parseXml(text: string, rules: XmlRules): XmlElement {
+  const { maxBytes = Number.POSITIVE_INFINITY, maxElements, maxAttributes, isPlain } = rules;
   if (Buffer.byteLength(text) > maxBytes) throw new XmlFault(`is larger than ${maxBytes >> 10} kB`);
+  if (hasMore(text, ELEMENT, maxElements)) throw new XmlFault(`has more than ${maxElements} elements`);
+  if (hasMore(text, ATTRIBUTE, maxAttributes)) {
+    throw new XmlFault(`has more than ${maxAttributes} attributes`);
+  }
   // Entities can only be declared in a document type.
   if (/<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)/i.test(text)) throw new XmlFault('has a document type');
   const content = text.replace(/^\uFEFF?\s*<\?xml\s[^<>]*\?>/, '');
@@ -61,6 +68,14 @@ export function parseXml(
   const [root] = roots;
   if (root === undefined || roots.length > 1) throw new XmlFault('is not one XML document');
   return root;
+}
+
+function hasMore(text: string, pattern: RegExp, limit = Number.POSITIVE_INFINITY): boolean {
+  let left = limit;
+  for (const _found of text.matchAll(pattern)) {
+    if (--left < 0) return true;
+  }
+  return false;
 }
 
 export function childrenOf(parent: XmlElement, namespace: string, name: string): XmlElement[] {
@@ -108,11 +123,11 @@ function elementOf(
   const written = Object.entries(isRecord(attributes) ? attributes : {}).map(
     ([name, value]) => [name, resolved(String(value))] as const,
   );
-  const namespaces = new Map(outer);
-  for (const [name, value] of written) {
-    if (name === 'xmlns') namespaces.set('', value);
-    else if (name.startsWith('xmlns:')) namespaces.set(name.slice('xmlns:'.length), value);
-  }
+  const declared = written.flatMap(([name, value]): [string, string][] => {
+    if (name === 'xmlns') return [['', value]];
+    return name.startsWith('xmlns:') ? [[name.slice('xmlns:'.length), value]] : [];
+  });
+  const namespaces = declared.length === 0 ? outer : new Map([...outer, ...declared]);
   const [, prefix = '', name] = NAME.exec(tag) ?? [];
   const namespace = namespaces.get(prefix) ?? (prefix === '' ? '' : undefined);
   if (name === undefined || namespace === undefined) throw new XmlFault('is not well-formed XML');

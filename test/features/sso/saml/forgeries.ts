@@ -30,6 +30,8 @@ const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256';
 const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256';
 const ENVELOPED = '<ds:Transform Algorithm="http://www.w3.org/2000/09/xmldsig#enveloped-signature"/>';
 
+const MANY_ATTRIBUTES = Array.from({ length: 101 }, (_, i) => `a${i}=""`).join(' ');
+
 export const FORGERIES: Forgeries = {
   signature_invalid: {
     'no signature': { signed: [] },
@@ -215,6 +217,18 @@ export const FORGERIES: Forgeries = {
       replace(
         '<samlp:Status>',
         `<samlp:Extensions>${'a'.repeat(257 << 10)}</samlp:Extensions><samlp:Status>`,
+      ),
+    ),
+    'more elements than anybody needs': finished(
+      replace(
+        '<samlp:Status>',
+        `<samlp:Extensions>${'<a/>'.repeat(60_000)}</samlp:Extensions><samlp:Status>`,
+      ),
+    ),
+    'more attributes than anybody needs': finished(
+      replace(
+        '<samlp:Status>',
+        `<samlp:Extensions>${`<a ${MANY_ATTRIBUTES}/>`.repeat(60)}</samlp:Extensions><samlp:Status>`,
       ),
     ),
     'SAMLStorm: a comment in DigestValue': SAMLSTORM['a comment in DigestValue'] ?? {},
