@@ -54,12 +54,13 @@ export async function verifyIdToken(
   return claims;
 }
 
-function failureOf(error: unknown): unknown {
-  if (!(error instanceof errors.JOSEError)) return error;
-  return new SsoFailure(reasonOf(error), `the ID token: ${error.message}`);
+/** Keys of a provider that cannot be used, such as short ones, make jose throw errors that are not its own. */
+function failureOf(error: unknown): SsoFailure {
+  if (error instanceof SsoFailure) return error;
+  return new SsoFailure(reasonOf(error), `the ID token: ${String(error)}`, { cause: error });
 }
 
-function reasonOf(error: errors.JOSEError): SsoFailureReason {
+function reasonOf(error: unknown): SsoFailureReason {
   if (error instanceof errors.JWTExpired) return 'answer_expired';
   if (!(error instanceof errors.JWTClaimValidationFailed)) return 'signature_invalid';
   if (error.claim === 'iss') return 'issuer_mismatch';
