@@ -62,6 +62,7 @@ function failureOf(error: unknown): SsoFailure {
 
 function reasonOf(error: unknown): SsoFailureReason {
   if (error instanceof errors.JWTExpired) return 'answer_expired';
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'algorithm_not_allowed';
   if (!(error instanceof errors.JWTClaimValidationFailed)) return 'signature_invalid';
   if (error.claim === 'iss') return 'issuer_mismatch';
   if (error.claim === 'aud') return 'audience_mismatch';

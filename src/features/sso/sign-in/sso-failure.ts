@@ -28,7 +28,7 @@ const ERROR_OF_REASON = {
   client_refused: 'sso_error',
   certificate_expired: 'sso_error',
   signature_invalid: 'sso_error',
-  /** SAML: the answer is signed with SHA-1, or another way that is not strong enough. */
+  /** The answer is signed with SHA-1, with a shared secret, not at all, or another way that is not strong enough. */
   algorithm_not_allowed: 'sso_error',
   /** SAML: the answer was made for another address than ours. */
   recipient_mismatch: 'sso_error',

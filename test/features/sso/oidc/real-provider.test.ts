@@ -56,7 +56,7 @@ describe('a sign-in at a real OpenID provider', () => {
   it('refuses ID tokens that are signed with the secret of the client', async () => {
     const own = idp.addClient(CALLBACK_URL, { id_token_signed_response_alg: 'HS256' });
     expect(await reasonOf(signIn(testProtocol(), await providerOf(idp, own), idp.signIn))).to.equal(
-      'signature_invalid',
+      'algorithm_not_allowed',
     );
   });
 
