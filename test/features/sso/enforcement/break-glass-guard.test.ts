@@ -3,7 +3,7 @@ import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person } from '../../../support/factories.ts';
 import { createTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
 import { enableSecondFactor } from '../../auth/second-factor-support.ts';
-import { type Owner, query } from '../sso-support.ts';
+import { type Owner, query, withSecondFactor } from '../sso-support.ts';
 import { enforceFor } from './enforcement-support.ts';
 
 /** Enforcement never ends with nobody who can get in: the last usable break-glass person stays usable. */
@@ -110,6 +110,25 @@ describe('the last break-glass person', () => {
     await enforced([named]);
     const body = { currentPassword: PASSWORD, code: factor.code() };
     expect((await app.call('POST', '/auth/mfa/disable', { token: named.token, body })).status).to.equal(200);
+  });
+
+  it('remains where enforcement begins at the moment in which they are disabled', async () => {
+    for (let round = 0; round < 5; round++) {
+      const [named, by] = [await member(), await colleague()];
+      await withSecondFactor(app, by.id);
+      const providerId = await enforced([named], { enforce_sso: false, last_success_at: new Date() });
+      const enforce = app.call('PATCH', `/sso/providers/${providerId}`, {
+        token: by.token,
+        body: { enforceSSO: true },
+      });
+      const answers = await Promise.all([enforce, disable(named, by)]);
+      const statuses = answers.map(({ status }) => status);
+      expect([
+        [200, 409],
+        [400, 200],
+      ]).to.deep.include(statuses);
+      await query(app, 'delete from sso_providers where id = ?', [providerId]);
+    }
   });
 
   it('remains where two disable each other at the same moment', async () => {

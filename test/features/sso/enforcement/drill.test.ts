@@ -7,6 +7,7 @@ import { type OidcProvider, startOidcProvider } from '../../../support/oidc-prov
 import { samlFile, signingKey } from '../../../support/saml-certificates.ts';
 import { type SamlIdp, startSamlIdp } from '../../../support/saml-idp.ts';
 import type { TestApp } from '../../../support/test-app.ts';
+import { codeOf } from '../../auth/second-factor-support.ts';
 import { browserUrl, createSsoApp, insertOidcProvider, query } from '../sso-support.ts';
 import { enforceFor, entriesOf } from './enforcement-support.ts';
 
@@ -55,9 +56,6 @@ describe('the drill: an enforced identity provider fails', function () {
 
     const admitted = await byPassword(named);
     expect(admitted.status).to.equal(200);
-    const { accessToken: token } = admitted.body.tokens;
-    const own = await app.call('GET', '/users', { token });
-    expect(own.status, 'and can repair the settings').to.equal(200);
     expect(await entriesOf(app, 'sso.break_glass', named.id)).to.have.lengthOf(1);
     const alerts = await query(app, `select kind, status, count from alerts where org_id = ?`, [orgId]);
     expect(alerts).to.deep.equal([{ kind: 'sso_break_glass', status: 'active', count: 1 }]);
@@ -73,6 +71,22 @@ describe('the drill: an enforced identity provider fails', function () {
     );
     return entries.map(({ reason }) => reason);
   }
+
+  it('and the named person repairs it: a second factor, a step up, and enforcement ends', async () => {
+    providerId = await enforceFor(app, { org_id: orgId }, [named]);
+    const { accessToken: token } = (await byPassword(named)).body.tokens;
+    const call = (method: string, path: string, body: object) => app.call(method, path, { token, body });
+    const endEnforcement = () => call('PATCH', `/sso/providers/${providerId}`, { enforceSSO: false });
+    expect((await endEnforcement()).body.code).to.equal('MFA_REQUIRED');
+
+    const setup = await call('POST', '/auth/mfa/setup', { currentPassword: PASSWORD });
+    const { secret, recoveryCodes } = setup.body;
+    expect((await call('POST', '/auth/mfa/enable', { code: codeOf(secret) })).status).to.equal(200);
+    expect((await call('POST', '/auth/mfa/step-up', { code: recoveryCodes[0] })).status).to.equal(200);
+    const repaired = await endEnforcement();
+    expect([repaired.status, repaired.body.enforceSSO]).to.deep.equal([200, false]);
+    expect((await byPassword(other)).status).to.equal(200);
+  });
 
   describe('by OpenID Connect', () => {
     let idp: OidcProvider;
