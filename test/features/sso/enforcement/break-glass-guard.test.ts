@@ -80,7 +80,10 @@ describe('the last break-glass person', () => {
     await enforced([first], { enforce_sso: false });
     await enforced([second], { status: 'inactive' });
     await enforced([by]);
+    // An operator has made a mistake here, which is no reason to keep everybody.
+    const mistaken = await enforced([await member(SYSTEM_ROLES.organizationViewer)]);
     for (const person of [first, second, third]) expect((await remove(person, by)).status).to.equal(200);
+    await query(app, 'delete from sso_providers where id = ?', [mistaken]);
     expectKept(await leave(by));
   });
 
