@@ -50,7 +50,7 @@ export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
       path: '/sso/identities/:id',
       summary: 'Remove a link of your account',
       description:
-        'Refused where you could not sign in without it: the last link of an account without a password, or one to a provider that you have to sign in with.',
+        'Refused where you could not sign in without it: the last link to an active provider, of an account without a password or while single sign-on is enforced.',
       access: 'person',
       params: IdParams,
       response: z.object({ success: z.literal(true) }),

@@ -61,28 +61,33 @@ export async function listIdentities(ctx: Context) {
   return { data: identities.map((identity) => ({ ...identity, provider: identity.provider ?? null })) };
 }
 
-/** Removes a link of the caller, unless they could not sign in any more without it. */
+/** Removes a link of the caller, unless it is their last way in. */
 export async function deleteIdentity(ctx: Context, id: string) {
   // Of two links that are removed at once, the second sees that the first is gone.
   const user = await User.query(ctx.tx).findById(ctx.caller.userId).forNoKeyUpdate();
   const links = await ownIdentities(ctx);
   const link = links.find((one) => one.id === id);
   if (user === undefined || link === undefined) throw notFound('Identity');
-  const { provider = null } = link;
-  const others = links.filter((one) => one.id !== id && one.provider?.status === 'active');
-  if (user.passwordHash === null && others.length === 0) {
+  const isLast = !links.some((one) => one.id !== id && one.provider?.status === 'active');
+  if (isLast) assertPasswordCounts(user, await ownProviders(ctx).where('enforce_sso', true));
+  await link.$query(ctx.tx).delete();
+  const { providerId, provider = null } = link;
+  return { success: true as const, user, providerId, provider };
+}
+
+/** Throws where somebody could not sign in by password. */
+function assertPasswordCounts({ id, passwordHash }: User, enforced: readonly SsoProvider[]): void {
+  if (passwordHash === null) {
     throw new AppError(
       'conflict',
       'This is the only way in to your account. Set a password, or link another provider, before you remove it.',
     );
   }
-  if (provider !== null && isNeeded(provider, user.id)) {
-    throw new AppError('conflict', `You can sign in with ${provider.name} only, so this link has to stay.`);
+  const isNamed = enforced.some(({ breakGlassUserIds }) => breakGlassUserIds.includes(id));
+  if (enforced.length > 0 && !isNamed) {
+    throw new AppError(
+      'conflict',
+      'This is the only way in to your account, because passwords are not accepted. Link another provider before you remove it.',
+    );
   }
-  await link.$query(ctx.tx).delete();
-  return { success: true as const, user, providerId: link.providerId, provider };
 }
-
-/** While single sign-on is enforced, passwords are refused, except those of the people named for emergencies. */
-const isNeeded = ({ status, enforceSso, breakGlassUserIds }: SsoProvider, userId: string): boolean =>
-  status === 'active' && enforceSso && !breakGlassUserIds.includes(userId);
