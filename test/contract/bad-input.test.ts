@@ -286,7 +286,8 @@ describe('bad input', function () {
   const dated = (name: string, shape: Shape): boolean =>
     shape.format === 'date-time' || /^(expiresAt|until|contract(Start|End))$/.test(name);
 
-  for (const row of rows.filter(({ body }) => body !== undefined)) {
+  // The form of a web page has texts only, and its route answers with a redirect (test/features/sso/saml/acs.test.ts).
+  for (const row of rows.filter(({ body, bodyType }) => body !== undefined && bodyType !== 'form')) {
     it(`in the body of ${nameOf(row)} is named, or stored as it is`, async () => {
       const token = await tokenFor(row);
       const { body, fields } = await goodBody(row);

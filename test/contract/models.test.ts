@@ -27,6 +27,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   idempotency_keys: 'owned by the HTTP pipeline',
   background_jobs: 'locked by the job runner',
   job_schedules: 'locked by the job runner',
+  saml_used_assertions: 'one insert that says whether the row is new',
   invitations: 'only releases before migration 0030 use it',
 };
 

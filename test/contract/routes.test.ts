@@ -220,7 +220,18 @@ describe('every route', () => {
         }
       }
 
-      if (row.body !== undefined) {
+      if (row.bodyType === 'form') {
+        it('answers JSON and too large a form with the error body', async () => {
+          const { token, where } = insider(row);
+          const json = await ask(row, token, where);
+          expect([json.status, json.body.code]).to.deep.equal([415, 'UNSUPPORTED_MEDIA_TYPE']);
+          const large = await app.call(row.method.toUpperCase(), where, {
+            rawBody: `padding=${'x'.repeat((row.bodyLimit ?? 100_000) + 1)}`,
+            headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          });
+          expect([large.status, large.body.code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
+        });
+      } else if (row.body !== undefined) {
         const empty = row.body.safeParse({});
         if (empty.success && takesAllByDefault(row)) {
           it('takes an empty body for the widest question', async () => {

@@ -19,6 +19,10 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 const lives = Object.values(TABLE_LIFE).flat();
 
+const NEW_PROVIDER = (orgId: string) => `with made as (
+      insert into sso_providers (id, org_id, name, type, attribute_mapping)
+      values ($id, '${orgId}', 'Aged', 'saml', '{}') returning id)`;
+
 /** Of each table that a rule prunes: how a row comes into it that has been past its time for so many days. */
 const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> = {
   refresh_tokens: () => `insert into refresh_tokens (token_hash, session_id)
@@ -29,6 +33,13 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($token, '${userId}', $at)`,
   mfa_challenges: (_device, userId) => `insert into mfa_challenges (token_hash, user_id, expires_at)
     values ($token, '${userId}', $at)`,
+  sso_sessions: ({ orgId }) => `${NEW_PROVIDER(orgId)}
+    insert into sso_sessions (id, provider_id, state, nonce, expires_at) select $id, id, $token, 'n', $at from made`,
+  sso_exchange_codes: (_device, userId) => `insert into sso_exchange_codes
+      (code_hash, session_id, refresh_token, expires_at)
+    select $token, id, 'x', $at from sessions where user_id = '${userId}' and user_agent is null limit 1`,
+  saml_used_assertions: ({ orgId }) => `${NEW_PROVIDER(orgId)}
+    insert into saml_used_assertions (provider_id, assertion_hash, expires_at) select id, $token, $at from made`,
   registrations: () => `insert into registrations (token_hash, email, name, password_hash, expires_at)
     values ($token, 'aged@example.com', 'Aged', 'x', $at)`,
   membership_invitations: ({ orgId }) => `insert into membership_invitations

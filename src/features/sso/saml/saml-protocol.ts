@@ -22,12 +22,12 @@ export interface SamlParts {
 }
 
 /** Sign-in by SAML 2.0, web browser SSO profile (docs/decisions/sso-saml.md). */
-export function createSamlProtocol({ fetch, entityId, acsUrl }: SamlParts): SsoProtocol {
+export function createSamlProtocol({ fetch: outbound, entityId, acsUrl }: SamlParts): SsoProtocol {
   const ourselves = () => ({ entityId: entityId(), acsUrl: acsUrl() });
   return {
     async begin(provider, state) {
       const { ssoUrl, certificates } = settingsOf(provider, new Date());
-      await assertReachable(fetch, ssoUrl);
+      await assertReachable(outbound, ssoUrl);
       // Begins with a letter or `_`, as an ID of XML has to.
       const requestId = `_${randomBytes(20).toString('hex')}`;
       const signIn: SamlSignIn = { ...ourselves(), ssoUrl, certificates, requestId };
@@ -69,9 +69,9 @@ function settingsOf({ entityId, ssoUrl, certificate }: SsoProvider, now: Date) {
 }
 
 /** Only the browser goes there, but it must not be sent into the operator's network either (SPEC 4.8). */
-async function assertReachable(fetch: SamlParts['fetch'], ssoUrl: string): Promise<void> {
+async function assertReachable(outbound: SamlParts['fetch'], ssoUrl: string): Promise<void> {
   try {
-    await fetch.assertPermitted(ssoUrl);
+    await outbound.assertPermitted(ssoUrl);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     throw new SsoFailure('provider_unreachable', `the SSO URL: ${error.reason}`);
