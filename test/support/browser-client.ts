@@ -31,19 +31,30 @@ const REDIRECTS_MAX = 20;
  */
 export class BrowserClient {
   readonly #cookies: Cookie[] = [];
-  readonly #ca: string | undefined;
+  /** Keep connections open between requests, as browsers do. */
+  readonly #http = new http.Agent({ keepAlive: true });
+  readonly #https: https.Agent;
 
   constructor({ ca }: { ca?: string } = {}) {
-    this.#ca = ca;
+    this.#https = new https.Agent({ keepAlive: true, ...(ca === undefined ? {} : { ca }) });
+  }
+
+  /** Closes its connections. */
+  close(): void {
+    this.#http.destroy();
+    this.#https.destroy();
   }
 
   get cookies(): readonly Readonly<Cookie>[] {
     return this.#cookies;
   }
 
-  /** Opens a URL as if it were typed in. */
-  async open(url: string): Promise<Page> {
-    return this.#navigate({ url, method: 'GET', from: undefined });
+  /**
+   * Opens a URL as if it were typed in.
+   * @param until  the beginning of a URL that is not asked for any more, as if its server did not answer
+   */
+  async open(url: string, { until }: { until?: string } = {}): Promise<Page> {
+    return this.#navigate({ url, method: 'GET', from: undefined }, until);
   }
 
   /** Submits the first form of a page. `fields` are added to those that the form holds. */
@@ -69,7 +80,7 @@ export class BrowserClient {
     this.#keep(setCookie, new URL(url));
   }
 
-  async #navigate(first: Navigation): Promise<Page> {
+  async #navigate(first: Navigation, until?: string): Promise<Page> {
     const visited: string[] = [];
     let next = first;
     for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
@@ -80,6 +91,9 @@ export class BrowserClient {
         return { url: next.url, status, headers, text, visited };
       }
       const url = new URL(location, next.url).href;
+      if (until !== undefined && url.startsWith(until)) {
+        return { url, status, headers, text, visited: [...visited, url] };
+      }
       // 307 and 308 repeat the request; after the others a browser sends a GET.
       const repeats = status === 307 || status === 308;
       next = repeats ? { ...next, url } : { url, method: 'GET', from: next.from };
@@ -100,7 +114,7 @@ export class BrowserClient {
       ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
       port: url.port,
       path: `${url.pathname}${url.search}`,
-      agent: false,
+      agent: url.protocol === 'https:' ? this.#https : this.#http,
       headers: {
         host: url.host,
         ...(cookie === '' ? {} : { cookie }),
@@ -112,7 +126,6 @@ export class BrowserClient {
               origin: from === undefined ? 'null' : new URL(from).origin,
             }),
       },
-      ...(this.#ca === undefined ? {} : { ca: this.#ca }),
     };
     return new Promise((resolve, reject) => {
       const send = url.protocol === 'https:' ? https.request : http.request;

@@ -1,7 +1,6 @@
 import { postgresError } from '../../../platform/db/database-errors.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { text } from '../../../platform/http/fields.ts';
-import { newId } from '../../../platform/ids.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { identityTokenContext } from '../sealed-columns.ts';
@@ -36,17 +35,9 @@ export async function saveIdentity(
   if (!Stored.safeParse(externalId).success) {
     throw new SsoFailure('answer_invalid', 'the subject cannot be stored');
   }
-  // Without its tokens, whose seal names the row. A row that another transaction is writing is waited for.
-  const newRow = newId();
-  await SsoIdentity.query(tx)
-    .insert({ id: newRow, userId, providerId, externalId, profile: {} })
-    .onConflict()
-    .ignore();
-  const link = await SsoIdentity.query(tx).findOne({ user_id: userId, provider_id: providerId }).forUpdate();
-  const owner = await SsoIdentity.query(tx).findOne({ provider_id: providerId, external_id: externalId });
-  if (link === undefined || (owner !== undefined && owner.id !== link.id)) {
-    throw new SsoFailure('identity_in_use');
-  }
+  const key = { userId, providerId, externalId };
+  const known = await linkOf(tx, key);
+  const link = known ?? (await createdLink(tx, key));
   const isSamePerson = link.externalId === externalId;
   const update = link.$query(tx).patch({
     externalId,
@@ -56,12 +47,39 @@ export async function saveIdentity(
     lastLoginAt: new Date(),
   });
   await update.catch((error: unknown) => {
-    // Linked to another account since `owner` was read.
+    // Linked to another account since the link was read.
     if (postgresError(error)?.constraint !== 'user_sso_identities_provider_id_external_id_key') throw error;
     throw new SsoFailure('identity_in_use');
   });
-  if (link.id === newRow) return 'created';
+  if (known === undefined) return 'created';
   return isSamePerson ? 'refreshed' : 'moved';
+}
+
+interface LinkKey {
+  userId: string;
+  providerId: string;
+  externalId: string;
+}
+
+/** The link of an account to a provider. Throws where the person at the provider is linked to another account. */
+async function linkOf(tx: Tx, { userId, providerId, externalId }: LinkKey): Promise<SsoIdentity | undefined> {
+  const links = await SsoIdentity.query(tx)
+    .where('provider_id', providerId)
+    .where((either) => void either.where('user_id', userId).orWhere('external_id', externalId))
+    .forUpdate();
+  if (links.some((link) => link.userId !== userId)) throw new SsoFailure('identity_in_use');
+  return links[0];
+}
+
+/** Without its tokens, whose seal names the row. A row that another transaction is writing is waited for. */
+async function createdLink(tx: Tx, key: LinkKey): Promise<SsoIdentity> {
+  await SsoIdentity.query(tx)
+    .insert({ ...key, profile: {} })
+    .onConflict()
+    .ignore();
+  const link = await linkOf(tx, key);
+  if (link === undefined) throw new SsoFailure('identity_in_use');
+  return link;
 }
 
 /** The tokens of this sign-in; those of an earlier one are forgotten. */

@@ -16,18 +16,20 @@ export async function accountFacts(
   provider: Owner,
   { subject, email }: AssertedIdentity,
 ): Promise<AccountFacts> {
-  const domain = email === undefined ? undefined : emailDomain(email);
+  const linked = await candidate(
+    tx,
+    provider,
+    'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = :text',
+    subject,
+  );
+  // The link decides, whatever is known of the address.
+  if (linked !== undefined || email === undefined) {
+    return { linked, byEmail: undefined, isDomainProven: false };
+  }
+  const domain = emailDomain(email);
   return {
-    linked: await candidate(
-      tx,
-      provider,
-      'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = :text',
-      subject,
-    ),
-    byEmail:
-      email === undefined
-        ? undefined
-        : await candidate(tx, provider, 'where lower(u.email) = lower(:text)', email),
+    linked,
+    byEmail: await candidate(tx, provider, 'where lower(u.email) = lower(:text)', email),
     isDomainProven:
       provider.orgId !== null && domain !== undefined && (await isDomainProven(tx, provider.orgId, domain)),
   };

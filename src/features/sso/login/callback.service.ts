@@ -35,6 +35,7 @@ interface CallbackInput {
 const STATE = /^[\w-]{20,64}$/;
 /** Two first sign-ins of one person at once: the second finds the account of the first. */
 const TRIES = 3;
+const SUCCESS_NOTED_FOR_MS = 60_000;
 
 /** The second half of a sign-in (SPEC 4.8): always answers with a redirect, whatever came. */
 export async function finishSignIn(input: CallbackInput, parts: CallbackParts): Promise<Redirect> {
@@ -71,12 +72,10 @@ async function proceed(
   if (typeof state !== 'string' || !STATE.test(state) || !parts.stateCookie.isFrom(cookies, state)) {
     throw new SsoFailure('session_unknown');
   }
-  const session = await consume(ctx, state);
-  if (session === undefined) throw new SsoFailure('session_unknown');
-  progress.session = session;
+  const begun = await consume(ctx, state);
+  if (begun === undefined) throw new SsoFailure('session_unknown');
+  const { session, provider } = Object.assign(progress, begun);
   parts.stateCookie.clear(reply);
-  const provider = await providerOf(ctx, session);
-  progress.provider = provider;
   assertUnchanged(provider, session);
   const identity = await parts.protocols[provider.type].finish(ctx, provider, session, query);
   return session.linkSessionId === null
@@ -85,19 +84,20 @@ async function proceed(
 }
 
 /** Uses a session up: of several callbacks at once, one gets it. */
-async function consume(ctx: PublicContext, state: string): Promise<SsoSession | undefined> {
-  const [session] = await ctx.withSystem('use up a sign-in with an identity provider', (tx) =>
-    SsoSession.query(tx).where('state', state).whereRaw('expires_at > now()').delete().returning('*'),
-  );
-  return session;
-}
-
-async function providerOf(ctx: PublicContext, { providerId }: SsoSession): Promise<SsoProvider> {
-  const provider = await ctx.withSystem('read the provider of a sign-in', (tx) =>
-    SsoProvider.query(tx).findById(providerId),
-  );
-  if (provider === undefined) throw new SsoFailure('provider_changed', 'deleted');
-  return provider;
+async function consume(
+  ctx: PublicContext,
+  state: string,
+): Promise<{ session: SsoSession; provider: SsoProvider } | undefined> {
+  return ctx.withSystem('use up a sign-in with an identity provider', async (tx) => {
+    const [session] = await SsoSession.query(tx)
+      .where('state', state)
+      .whereRaw('expires_at > now()')
+      .delete()
+      .returning('*');
+    if (session === undefined) return undefined;
+    // The session goes with its provider, so the provider is there.
+    return { session, provider: await SsoProvider.query(tx).findById(session.providerId).throwIfNotFound() };
+  });
 }
 
 /** Throws where the provider was disabled or reconfigured since the sign-in began. */
@@ -152,12 +152,13 @@ async function linked(
 }
 
 /** Shows that the provider works as it is configured. Once a minute, so that a busy morning does not queue for one row. */
-async function noteSuccess(ctx: PublicContext, { id, configVersion }: SsoProvider): Promise<void> {
+async function noteSuccess(
+  ctx: PublicContext,
+  { id, configVersion, lastSuccessAt }: SsoProvider,
+): Promise<void> {
+  if (lastSuccessAt !== null && Date.now() - lastSuccessAt.getTime() < SUCCESS_NOTED_FOR_MS) return;
   await ctx.withSystem('note that a provider works', (tx) =>
-    tx('sso_providers')
-      .where({ id, config_version: configVersion })
-      .whereRaw(`(last_success_at is null or last_success_at < now() - interval '1 minute')`)
-      .update({ last_success_at: tx.fn.now() }),
+    tx('sso_providers').where({ id, config_version: configVersion }).update({ last_success_at: tx.fn.now() }),
   );
 }
 
