@@ -75,8 +75,8 @@ export function authService({
   };
 
   /**
-   * Ends a sign-in by password. Whoever accepts an invitation into a tenant that requires single sign-on becomes its member,
-   * and signs in there with the identity provider.
+   * Ends a sign-in by password. A person who accepts an invitation into a tenant that requires single sign-on becomes its
+   * member, and then signs in with the identity provider.
    */
   const signIn = async (
     tx: Tx,

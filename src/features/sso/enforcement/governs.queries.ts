@@ -8,8 +8,8 @@ export const enforcing = (tx: Tx) =>
 /** Those that govern a person: of the one partner or organization whose member the person is. System people have none. */
 export const providersGoverning = (tx: Tx, userId: string) =>
   enforcing(tx).whereRaw(
-    `(partner_id in (select partner_id from partner_users where user_id = :userId)
-      or org_id in (select org_id from organization_users where user_id = :userId))
+    `(partner_id = (select partner_id from partner_users where user_id = :userId)
+      or org_id = (select org_id from organization_users where user_id = :userId))
     and not exists (select from system_users where user_id = :userId)`,
     { userId },
   );

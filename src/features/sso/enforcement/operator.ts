@@ -1,22 +1,12 @@
-import { raw } from 'objection';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Logger } from '../../../platform/logger.ts';
-import { Organization } from '../../organizations/index.ts';
-import { Partner } from '../../partners/index.ts';
+import { type Owner, ownerOf } from '../providers/owner.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { enforcing, type GovernedPerson, peopleGovernedBy } from './governs.queries.ts';
 
 /** What the operator of the installation can do about enforcement, across tenants and without signing in. */
-
-interface Owner {
-  kind: 'organization' | 'partner';
-  name: string;
-  orgId: string | null;
-  /** Of an organization: its partner. */
-  partnerId: string;
-}
 
 export interface EnforcedProvider {
   provider: SsoProvider;
@@ -45,7 +35,7 @@ export function unlockProvider(
     if (provider === undefined) return undefined;
     const enforced = await described(tx, provider);
     if (!provider.enforceSso) return { ...enforced, wasEnforced: false };
-    await provider.$query(tx).patch({ enforceSso: false, configVersion: raw('config_version + 1') });
+    await provider.$query(tx).patch({ enforceSso: false, configVersion: provider.configVersion + 1 });
     const { orgId, partnerId } = enforced.owner;
     await audit.record(tx, {
       action: 'sso.enforcement.unlock',
@@ -66,15 +56,4 @@ export function unlockProvider(
 
 async function described(tx: Tx, provider: SsoProvider): Promise<EnforcedProvider> {
   return { provider, owner: await ownerOf(tx, provider), people: await peopleGovernedBy(tx, provider) };
-}
-
-async function ownerOf(tx: Tx, { orgId, partnerId }: SsoProvider): Promise<Owner> {
-  if (partnerId !== null) {
-    const { name } = await Partner.query(tx).findById(partnerId).throwIfNotFound();
-    return { kind: 'partner', name, orgId: null, partnerId };
-  }
-  const organization = await Organization.query(tx)
-    .findById(orgId ?? '')
-    .throwIfNotFound();
-  return { kind: 'organization', name: organization.name, orgId, partnerId: organization.partnerId };
 }

@@ -1,6 +1,7 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
+import { ownerOf } from '../providers/owner.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import type { SsoFailure } from '../sign-in/sso-failure.ts';
 
@@ -12,29 +13,16 @@ export async function recordFailure(
   provider: SsoProvider,
   { reason, error }: SsoFailure,
 ): Promise<void> {
-  const owner = await ownerOf(tx, provider);
-  if (owner === undefined) return;
+  const { orgId, partnerId } = await ownerOf(tx, provider);
   await audit.record(tx, {
     action: 'user.login.failed',
     resourceType: 'sso_provider',
     resourceId: provider.id,
     resourceName: provider.name,
     details: { reason, error, provider: { id: provider.id, name: provider.name } },
-    actor: { kind: 'system', ...owner },
+    actor: { kind: 'system', orgId, partnerId },
     state: ctx,
     result: 'failure',
     errorMessage: reason,
   });
-}
-
-async function ownerOf(
-  tx: Tx,
-  { orgId, partnerId }: SsoProvider,
-): Promise<{ orgId: string | null; partnerId: string } | undefined> {
-  if (partnerId !== null) return { orgId: null, partnerId };
-  const { rows } = await tx.raw<{ rows: { partner_id: string }[] }>(
-    'select partner_id from organizations where id = ?',
-    [orgId ?? ''],
-  );
-  return rows[0] && { orgId, partnerId: rows[0].partner_id };
 }
