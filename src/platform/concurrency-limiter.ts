@@ -4,6 +4,8 @@ import { AppError } from './errors.ts';
 export interface Share {
   key: string;
   max: number;
+  /** So much work of this key waits at most; the rest is refused at once. Default: 40. */
+  waitingMax?: number;
 }
 
 interface Waiter {
@@ -13,7 +15,6 @@ interface Waiter {
 
 /** Work waits this long for its turn, and is refused then. */
 const WAIT_MS = 3000;
-/** So much work of one key waits at most; the rest is refused at once. */
 const WAITING_MAX = 40;
 const RETRY_AFTER_MS = 2000;
 
@@ -64,7 +65,9 @@ export class ConcurrencyLimiter {
 
   /** Resolves when the work is counted as running. */
   async #turn(shares: readonly Share[], isPatient: boolean, signal: AbortSignal | undefined): Promise<void> {
-    const isFull = shares.some(({ key }) => (this.#waitingOf.get(key) ?? 0) >= this.#waitingMax);
+    const isFull = shares.some(
+      ({ key, waitingMax = this.#waitingMax }) => (this.#waitingOf.get(key) ?? 0) >= waitingMax,
+    );
     if (isFull && !isPatient) throw this.#refusal();
     await new Promise<void>((resolve, reject) => {
       const leave = () => {

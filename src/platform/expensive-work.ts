@@ -4,6 +4,10 @@ import type { Caller } from './context.ts';
 /** Who works: an API key counts as the person who made it. */
 type Worker = Pick<Caller, 'userId' | 'partnerId' | 'orgId'>;
 
+/** More than one person may have waiting, so that nobody can fill the queue of the others. */
+const WAITING_OF_TENANT = 120;
+const WAITING_OF_ALL = 400;
+
 /**
  * Shares out the connections of one pool among those whose statements may take long, so that nobody keeps all of them
  * and cheap requests always find one. It counts within this process, as the pool does.
@@ -40,8 +44,8 @@ export class ExpensiveWork {
   #sharesOf({ userId, partnerId, orgId }: Worker): Share[] {
     return [
       { key: `person ${userId}`, max: this.#ofPerson },
-      { key: `tenant ${partnerId ?? orgId ?? 'system'}`, max: this.#ofTenant },
-      { key: 'all', max: this.#ofAll },
+      { key: `tenant ${partnerId ?? orgId ?? 'system'}`, max: this.#ofTenant, waitingMax: WAITING_OF_TENANT },
+      { key: 'all', max: this.#ofAll, waitingMax: WAITING_OF_ALL },
     ];
   }
 }

@@ -109,6 +109,31 @@ describe('work that has limits', () => {
     expect(work.began).to.deep.equal(['runs', 'waits']);
   });
 
+  it('lets others wait, however much work one person has waiting', async () => {
+    const expensive = new ExpensiveWork({ poolSize: 10 });
+    const ofPerson = (userId: string, partnerId: string) =>
+      works((one) => expensive.run({ userId, partnerId, orgId: null }, one));
+    // Three people keep the share of all busy, and one of them asks for much more.
+    const busy = [ofPerson('a', 'one'), ofPerson('b', 'two'), ofPerson('c', 'three')];
+    for (const work of busy) for (let n = 0; n < 3; n++) work.begin(String(n));
+    const [greedy] = busy;
+    for (let n = 3; n < 60; n++) greedy?.begin(String(n));
+    const other = ofPerson('d', 'four');
+    other.begin('0');
+    await settle();
+    expect(other.outcomes.size).to.equal(0);
+    expect([...(greedy?.outcomes.values() ?? [])].map(codeOf)).to.deep.equal(
+      Array.from({ length: 17 }, () => ['rate_limited', 2000]),
+    );
+    for (const work of busy) for (let n = 0; n < 3; n++) work.end(String(n));
+    await settle();
+    expect(other.began).to.deep.equal(['0']);
+    for (let n = 0; n < 60; n++) {
+      for (const work of [...busy, other]) work.end(String(n));
+      await settle();
+    }
+  });
+
   it('leaves connections to other people, other partners and cheap requests', async () => {
     const expensive = new ExpensiveWork({ poolSize: 10 });
     const of = (userId: string, partnerId: string) =>
