@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { everyScope } from '../../../platform/http/access.ts';
+import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
 import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
@@ -16,7 +16,7 @@ import {
 } from './domain.service.ts';
 
 const READ = everyScope('organizations:read');
-const WRITE = { ...everyScope('organizations:write'), mfa: true } as const;
+const WRITE = { ...peopleOfEveryScope('organizations:write'), mfa: true } as const;
 
 const about = ({ id, domain, orgId }: { id: string; domain: string; orgId: string }) =>
   auditSubject({ id, name: domain, orgId });

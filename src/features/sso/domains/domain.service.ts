@@ -25,7 +25,7 @@ const visible = (ctx: Context) =>
   SsoDomain.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'sso_domains.org_id'));
 
 /** A domain as answers show it. */
-const shown = (domain: SsoDomain) => ({ ...domain, record: ownershipRecord(domain) });
+const shown = (domain: SsoDomain) => Object.assign(domain, { record: ownershipRecord(domain) });
 
 export async function listDomains(ctx: Context, query: SsoDomainQuery) {
   const domains = visible(ctx)

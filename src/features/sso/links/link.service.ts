@@ -8,10 +8,10 @@ import { SsoFailure } from '../sign-in/sso-failure.ts';
 import { SsoIdentity } from './identity.model.ts';
 
 export interface LinkStartParts {
-  startSignIn(
+  startSignIn: (
     provider: SsoProvider,
     purpose: { redirectUrl: null; linkSessionId: string | null },
-  ): Promise<{ url: string; state: string }>;
+  ) => Promise<{ url: string; state: string }>;
   stateCookie: { set(reply: Reply, state: string): void };
   ssoLimits: { linkStarts: Pick<RateLimiter, 'take'> };
 }
@@ -58,7 +58,9 @@ export async function startLink(
 
 export async function listIdentities(ctx: Context) {
   const identities = await ownIdentities(ctx);
-  return { data: identities.map((identity) => ({ ...identity, provider: identity.provider ?? null })) };
+  return {
+    data: identities.map((identity) => Object.assign(identity, { provider: identity.provider ?? null })),
+  };
 }
 
 /** Removes a link of the caller, unless it is their last way in. */
