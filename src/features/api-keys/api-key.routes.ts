@@ -22,11 +22,13 @@ export const apiKeyRoutes: RouteGroup = {
       method: 'post',
       path: '/api-keys',
       summary: 'Create an API key',
-      description: 'The key is returned only once.',
+      description:
+        'The key is returned only once. A person can have 100 keys that are neither revoked nor expired.',
       access: 'person',
       body: NewApiKey,
       response: ApiKeyWithSecret,
       status: 201,
+      errors: ['limit_reached'],
       handler: ({ ctx, body }) => createApiKey(ctx, body),
       audit: {
         action: 'api_key.create',

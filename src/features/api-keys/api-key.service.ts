@@ -12,6 +12,8 @@ import { ApiKey } from './api-key.model.ts';
 import type { ApiKeyChange, ApiKeyQuery, NewApiKey } from './api-key.schema.ts';
 
 const DEFAULT_RATE_LIMIT = 1000;
+/** Of one person. */
+const KEYS_MAX = 100;
 const PREFIX_LENGTH = 10;
 
 /** A person's own keys; with `users:write` all of the tenant. */
@@ -42,6 +44,7 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
   }
   assertHeld(ctx, input.scopes);
   await holdSession(ctx);
+  await assertRoomForKey(ctx);
   const key = newToken('apiKey');
   const record = await ApiKey.query(ctx.tx).insertAndFetch({
     orgId: input.orgId ?? null,
@@ -54,6 +57,21 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
     expiresAt: asDate(input.expiresAt) ?? null,
   });
   return { ...record.toJSON(), key };
+}
+
+/** Counts the caller's keys that still open something. */
+async function assertRoomForKey({ tx, caller }: Context): Promise<void> {
+  const present = await ApiKey.query(tx)
+    .where('created_by', caller.userId)
+    .whereNull('revoked_at')
+    .whereRaw('(expires_at is null or expires_at > now())')
+    .resultSize();
+  if (present >= KEYS_MAX) {
+    throw new AppError(
+      'limit_reached',
+      `API key limit reached (${KEYS_MAX}). Revoke keys that are not used.`,
+    );
+  }
 }
 
 export async function listApiKeys(ctx: Context, query: ApiKeyQuery) {

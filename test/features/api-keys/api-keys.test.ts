@@ -105,6 +105,22 @@ describe('API keys', () => {
     expect(JSON.stringify([read.body, list.body])).not.to.match(/hash/i);
   });
 
+  it('are a hundred of one person at most, of which revoked ones do not count', async () => {
+    const [person, other] = [await newAdmin(), await newAdmin()];
+    const { id } = await created(person);
+    await sql(
+      `insert into api_keys (id, created_by, name, key_hash, key_prefix, scopes, rate_limit)
+      select gen_random_uuid(), created_by, name, md5(n::text || id) || md5(id::text || n), key_prefix, scopes, rate_limit
+      from api_keys, generate_series(2, 100) n where id = ?`,
+      [id],
+    );
+    const refused = await create(person);
+    expect([refused.status, refused.body.code]).to.deep.equal([403, 'LIMIT_REACHED']);
+    expect((await create(other)).status).to.equal(201);
+    await app.call('DELETE', `/api-keys/${id}`, { token: person.token });
+    expect((await create(person)).status).to.equal(201);
+  });
+
   it('open what their scopes say, where their maker may go', async () => {
     const { key, id } = await created(tenant.admin, { scopes: ['devices:*'] });
     const answer = await me(key);

@@ -192,6 +192,25 @@ describe('sign-in', () => {
     expect((await refresh(cookieOf(byToken))).status).to.equal(401);
   });
 
+  it('leaves a person a hundred sessions, and ends the one used longest ago', async () => {
+    const { id, email, token } = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+    await inDatabase(
+      `insert into sessions (id, user_id, expires_at, last_used_at)
+      select gen_random_uuid(), ?, now() + interval '1 day', now() + n * interval '1 second' from generate_series(1, 99) n`,
+      [id],
+    );
+    expect((await me(token)).status).to.equal(200);
+    const answer = await login(email, PASSWORD);
+    expect((await me(answer.body.tokens.accessToken)).status).to.equal(200);
+    expect((await me(token)).status).to.equal(401);
+    const { rows } = await inDatabase(
+      `select count(*) filter (where revoked_at is null)::int as open,
+        count(*) filter (where revoked_reason = 'too_many_sessions')::int as ended from sessions where user_id = ?`,
+      [id],
+    );
+    expect(rows).to.deep.equal([{ open: 100, ended: 1 }]);
+  });
+
   it('makes the first administrator from the environment, once, on an empty database only', async () => {
     const env = { SVC_ADMIN_EMAIL: 'root@example.com', SVC_ADMIN_PASSWORD: 'First-Admin-1' };
     const fresh = await createTestApp({ env });

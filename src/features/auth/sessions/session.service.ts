@@ -12,6 +12,8 @@ import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { RefreshToken, Session } from './session.model.ts';
 
 export const REFRESH_DAYS = 7;
+/** Of one person. The one used longest ago ends when another is opened. */
+const OPEN_SESSIONS_MAX = 100;
 /** Two tabs may refresh at once, or a response may be lost; after this grace a used token means theft. */
 const REUSE_GRACE_SECONDS = 10;
 
@@ -125,6 +127,7 @@ export async function openSession(
   client: ClientInfo,
   { mfa, provider }: SessionOrigin = { mfa: false },
 ): Promise<{ sessionId: string; refreshToken: string }> {
+  await endOldest(tx, userId);
   const sessionId = newId();
   await Session.query(tx).insert({
     id: sessionId,
@@ -137,6 +140,19 @@ export async function openSession(
     userAgent: client.userAgent,
   });
   return { sessionId, refreshToken: await addRefreshToken(tx, sessionId) };
+}
+
+/** Makes room for one more session. Nobody uses as many at once; a program that signs in for each request opens them. */
+async function endOldest(tx: Tx, userId: string): Promise<void> {
+  const beyond = Session.query(tx)
+    .select('id')
+    .where('user_id', userId)
+    .whereNull('revoked_at')
+    .orderBy('last_used_at', 'desc')
+    .offset(OPEN_SESSIONS_MAX - 1);
+  await Session.query(tx)
+    .whereIn('id', beyond)
+    .patch({ revokedAt: raw('now()'), revokedReason: 'too_many_sessions' });
 }
 
 async function addRefreshToken(tx: Tx, sessionId: string): Promise<string> {
