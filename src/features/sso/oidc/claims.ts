@@ -51,17 +51,14 @@ function isVerified(email: string, documents: readonly Claims[], claim: string):
 
 /** `email_verified`, which some providers send as text. What is neither true nor absent is a denial. */
 function flagOf(document: Claims): boolean | undefined {
-  const value = ownValue(document, 'email_verified');
+  const value = document.email_verified;
   if (value === undefined || value === null) return undefined;
   return value === true || (typeof value === 'string' && value.toLowerCase() === 'true');
 }
 
 function textOf(document: Claims, claim: string | undefined): string | undefined {
-  const value = claim === undefined ? undefined : ownValue(document, claim);
+  const value = claim === undefined ? undefined : document[claim];
   if (typeof value !== 'string' || !isStorableText(value)) return undefined;
   const text = value.trim();
   return text === '' || text.length > MAX_LENGTH ? undefined : text;
 }
-
-const ownValue = (document: Claims, claim: string): unknown =>
-  Object.hasOwn(document, claim) ? document[claim] : undefined;

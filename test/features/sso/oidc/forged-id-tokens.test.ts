@@ -225,7 +225,7 @@ describe('a forged ID token', () => {
     it(`${title} is refused as ${reason}`, () => expectRefused(reason, { idToken }));
   }
 
-  it('is told from a true one of several audiences that names this client, or whose clock is half a minute off', async () => {
+  it('differs from a true one that names this client among several, or whose clock is half a minute off', async () => {
     const provider = await providerOf(idp, idp);
     const TRUE: Departures['idToken'][] = [
       (claims) => ({ ...claims, aud: [idp.clientId, 'another-client'], azp: idp.clientId }),

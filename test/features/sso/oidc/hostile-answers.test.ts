@@ -123,6 +123,13 @@ describe('a hostile OpenID provider', () => {
     });
   }
 
+  describe('is refused where ten megabytes come along with an honest answer of', () => {
+    const padded = (answer: object) => ({ ...answer, padding: 'x'.repeat(TEN_MEGABYTES) });
+    for (const endpoint of ['token', 'userinfo', 'jwks'] as const) {
+      it(`/${endpoint}`, () => expectRefused('answer_invalid', { [endpoint]: padded }));
+    }
+  });
+
   describe('is refused where the token endpoint answers with', () => {
     const TOKENS: Record<string, Record<string, unknown>> = {
       'an array as the ID token': { id_token: ['a.b.c'] },
@@ -132,6 +139,7 @@ describe('a hostile OpenID provider', () => {
       'an empty access token': { access_token: '' },
       'an access token that would add a header': { access_token: 'a\r\nx-admin: 1' },
       'an array as the refresh token': { refresh_token: ['r'] },
+      'a refresh token that breaks a line': { refresh_token: 'a\r\nb' },
       'tokens of another type': { token_type: 'DPoP' },
     };
     for (const [title, change] of Object.entries(TOKENS)) {
