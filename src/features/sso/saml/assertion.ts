@@ -1,7 +1,8 @@
 import { SsoFailure } from '../sign-in/sso-failure.ts';
 import { CLOCK_SKEW_MS, type Expectations, MAX_ASSERTION_AGE_MS } from './expectations.ts';
 import { BEARER, NAMESPACE } from './names.ts';
-import { childrenOf, parseXml, type XmlElement } from './xml.ts';
+import { parseAnswer } from './response.ts';
+import { childrenOf, type XmlElement } from './xml.ts';
 
 /** What a signed assertion says, all of it checked. */
 export interface Assertion {
@@ -22,7 +23,7 @@ export interface Assertion {
  * @throws SsoFailure
  */
 export function checkAssertion(xml: string, expected: Expectations): Assertion {
-  const assertion = parseXml(xml, { isPlain: true });
+  const assertion = parseAnswer(xml);
   const id = assertion.attributes.get('ID') ?? '';
   if (assertion.namespace !== NAMESPACE.assertion || assertion.name !== 'Assertion' || id === '') {
     throw new SsoFailure('answer_invalid', 'what was signed is not an assertion');

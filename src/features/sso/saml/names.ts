@@ -19,19 +19,21 @@ export const NAME_ID_FORMAT = {
 const EXCLUSIVE_FORM = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 
 /** By the elements of a signature that name one. SHA-1 is not among them, and neither is a transform that hides text. */
-export const SIGNATURE_ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
-  CanonicalizationMethod: [EXCLUSIVE_FORM, `${EXCLUSIVE_FORM}WithComments`],
-  SignatureMethod: [
-    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
-    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha512',
-  ],
-  DigestMethod: ['http://www.w3.org/2001/04/xmlenc#sha256', 'http://www.w3.org/2001/04/xmlenc#sha512'],
-  Transform: [
-    'http://www.w3.org/2000/09/xmldsig#enveloped-signature',
-    EXCLUSIVE_FORM,
-    `${EXCLUSIVE_FORM}WithComments`,
-  ],
-};
+export const SIGNATURE_ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    CanonicalizationMethod: [EXCLUSIVE_FORM, `${EXCLUSIVE_FORM}WithComments`],
+    SignatureMethod: [
+      'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
+      'http://www.w3.org/2001/04/xmldsig-more#rsa-sha512',
+    ],
+    DigestMethod: ['http://www.w3.org/2001/04/xmlenc#sha256', 'http://www.w3.org/2001/04/xmlenc#sha512'],
+    Transform: [
+      'http://www.w3.org/2000/09/xmldsig#enveloped-signature',
+      EXCLUSIVE_FORM,
+      `${EXCLUSIVE_FORM}WithComments`,
+    ],
+  }),
+);
 
 /** AuthnContextClassRef, or a value of `AUTHENTICATION_METHODS`, of people who have used a second factor. */
 export const MULTI_FACTOR: readonly string[] = [

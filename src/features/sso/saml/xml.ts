@@ -148,7 +148,7 @@ function textOf(content: unknown): string {
     .join('');
 }
 
-const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+const NAMED = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
 
 /** With the character references of XML replaced; no others can exist without a document type. */
 function resolved(text: string): string {
@@ -156,7 +156,7 @@ function resolved(text: string): string {
     const digits = /^#(?:x([0-9a-fA-F]+)|([0-9]+))$/.exec(name);
     const character =
       digits === null
-        ? NAMED[name]
+        ? NAMED.get(name)
         : characterOf(parseInt(digits[1] ?? digits[2] ?? '', digits[1] ? 16 : 10));
     if (character === undefined || !written.endsWith(';')) throw new XmlFault('has an unknown entity');
     return character;

@@ -39,6 +39,9 @@ describe('an answer of a SAML identity provider', () => {
             .replace('<saml:SubjectConfirmationData ', '<saml:SubjectConfirmationData Address="192.0.2.1" ')
             .replace('<saml:AuthnContext>', '<saml:SubjectLocality Address="192.0.2.1"/><saml:AuthnContext>'),
       },
+      'with elements in the signature that nobody knows': {
+        finished: replace('</ds:SignedInfo>', '</ds:SignedInfo><ds:constructor/><ds:toString/>'),
+      },
       'with another confirmation beside that of the bearer': {
         assertion: replace(
           '</saml:Subject>',

@@ -204,6 +204,7 @@ export const FORGERIES: Forgeries = {
     'a billion laughs': declared(
       `[<!ENTITY a0 "ha">${Array.from({ length: 30 }, (_, i) => `<!ENTITY a${i + 1} "&a${i};&a${i};">`).join('')}]`,
     ),
+    'an entity with the name of what every object has': finished(replace('>Ada<', '>&constructor;<')),
     'an entity that nobody declared': finished(replace('>Ada<', '>&ada;<')),
     'a character that XML does not have': finished(replace('>Ada<', '>Ada&#0;<')),
     'a second document behind it': finished((xml) => xml + xml),
