@@ -156,7 +156,9 @@ create table partner_login_branding (
 select protect_table('partner_login_branding', 'partner_id = (select app_partner_id())');
 
 -- The provider that a session was opened with; null where it was opened by password.
-alter table sessions add column sso_provider_id uuid references sso_providers (id) on delete set null;
+alter table sessions add column sso_provider_id uuid;
+alter table sessions add constraint sessions_sso_provider_fkey
+  foreign key (sso_provider_id) references sso_providers (id) on delete set null not valid;
 -- The provider has reported a second factor. It counts for as long as the provider is trusted with that.
 alter table sessions add column mfa_by_provider boolean not null default false;
 create index sessions_by_sso_provider on sessions (sso_provider_id) where sso_provider_id is not null;
@@ -186,3 +188,20 @@ end
 $$;
 reset role;
 revoke create on schema public from svc_system;
+
+-- A second factor of a provider stops counting when the provider does, or is not trusted with it any more
+-- (docs/decisions/access-changes.md).
+create trigger sso_providers_access_of_organization after update of status, trusts_idp_mfa on sso_providers
+  for each row when (
+    new.org_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
+  execute function announce_access_change('organization', 'org_id');
+create trigger sso_providers_access_of_partner after update of status, trusts_idp_mfa on sso_providers
+  for each row when (
+    new.partner_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
+  execute function announce_access_change('partner', 'partner_id');
+create trigger sso_providers_access_of_organization_ended after delete on sso_providers
+  for each row when (old.org_id is not null)
+  execute function announce_access_change('organization', 'org_id');
+create trigger sso_providers_access_of_partner_ended after delete on sso_providers
+  for each row when (old.partner_id is not null)
+  execute function announce_access_change('partner', 'partner_id');

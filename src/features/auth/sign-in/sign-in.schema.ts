@@ -35,7 +35,7 @@ export type SecondFactorRequired = z.infer<typeof SecondFactorRequired>;
 
 export const LoginResponse = z.discriminatedUnion('mfaRequired', [SignedIn, SecondFactorRequired]);
 
-export const RefreshRequest = z.object({
+export const RefreshRequest = z.strictObject({
   refreshToken: z.string().min(1).max(200).optional().describe('For clients without cookies.'),
 });
 
