@@ -30,6 +30,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   audit_logs: { actor_type: 'user', result: 'success', partner_id: null },
   audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
   scripts: { language: 'bash' },
+  sso_providers: { type: 'saml' },
   custom_fields: { key: 'asset_tag', type: 'string' },
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },

@@ -12,7 +12,7 @@ import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
 import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
 import { SsoSession } from '../sign-in/sso-session.model.ts';
 import type { SsoLimits } from '../sign-in/sso-limits.ts';
-import { recordFailure } from './sso-trail.ts';
+import { noteFailure } from './sso-trail.ts';
 import type { Protocols } from '../sign-in/start-sign-in.ts';
 import type { StateCookie } from '../sign-in/state-cookie.ts';
 
@@ -49,7 +49,7 @@ export async function finishSignIn(input: CallbackInput, parts: CallbackParts): 
     const about = { requestId: ctx.requestId, providerId: provider?.id, reason: failure.reason };
     if (failure.reason === 'internal') ctx.log.error({ ...about, err: error }, 'sso.callback_failed');
     else ctx.log.info({ ...about, detail: failure.message }, 'sso.sign_in_refused');
-    if (provider !== undefined) await recorded(ctx, parts.audit, provider, failure);
+    if (provider !== undefined) await noteFailure(ctx, parts.audit, provider, failure);
     const isLink = session !== undefined && session.linkSessionId !== null;
     return new Redirect((isLink ? profilePageUrl : loginPageUrl)(parts.baseUrl(), failure));
   }
@@ -169,21 +169,6 @@ async function retried<T>(work: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (tries === TRIES || databaseAppError(error)?.code !== 'conflict') throw error;
     }
-  }
-}
-
-/** The trail must not decide whether a person learns why a sign-in failed. */
-async function recorded(
-  ctx: PublicContext,
-  audit: AuditTrail,
-  provider: SsoProvider,
-  failure: SsoFailure,
-): Promise<void> {
-  try {
-    await ctx.withSystem('audit a refused sign-in', (tx) => recordFailure(tx, ctx, audit, provider, failure));
-    audit.committed();
-  } catch (error) {
-    ctx.log.error({ err: error, requestId: ctx.requestId }, 'audit.refused_sign_in_not_written');
   }
 }
 

@@ -1,10 +1,12 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Reply } from '../../../platform/http/route.ts';
 import { loginUrlOf } from '../providers/login-url.ts';
 import { activeProviderOf, type ProviderOwner } from '../providers/provider.queries.ts';
 import { failureOf } from './callback.service.ts';
+import { noteFailure } from './sso-trail.ts';
 import { loginPageUrl } from '../sign-in/login-page.ts';
 import type { StartSignIn } from '../sign-in/start-sign-in.ts';
 import type { StateCookie } from '../sign-in/state-cookie.ts';
@@ -12,6 +14,7 @@ import type { StateCookie } from '../sign-in/state-cookie.ts';
 export interface LoginParts {
   startSignIn: StartSignIn;
   stateCookie: StateCookie;
+  audit: AuditTrail;
   baseUrl: () => string;
 }
 
@@ -25,7 +28,7 @@ export async function beginLogin(
   { ctx, reply }: { ctx: PublicContext; reply: Reply },
   owner: ProviderOwner,
   redirect: string | undefined,
-  { startSignIn, stateCookie, baseUrl }: LoginParts,
+  { startSignIn, stateCookie, audit, baseUrl }: LoginParts,
 ): Promise<Redirect> {
   const provider = await ctx.withSystem('find the provider of a sign-in', (tx) =>
     activeProviderOf(tx, owner),
@@ -45,6 +48,7 @@ export async function beginLogin(
     const about = { requestId: ctx.requestId, providerId: provider.id };
     if (failure.reason === 'internal') ctx.log.error({ ...about, err: error }, 'sso.login_failed');
     else ctx.log.info({ ...about, detail: failure.message }, 'sso.login_refused');
+    await noteFailure(ctx, audit, provider, failure);
     return new Redirect(loginPageUrl(baseUrl(), failure));
   }
 }

@@ -5,8 +5,25 @@ import { ownerOf } from '../providers/owner.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import type { SsoFailure } from '../sign-in/sso-failure.ts';
 
-/** Records failed sign-ins with a provider in the trail of its owner, whoever it was that tried. */
-export async function recordFailure(
+/**
+ * Records a failed sign-in with a provider in the trail of its owner, whoever it was that tried. It never throws: the
+ * trail must not decide whether a person learns why a sign-in failed.
+ */
+export async function noteFailure(
+  ctx: PublicContext,
+  audit: AuditTrail,
+  provider: SsoProvider,
+  failure: SsoFailure,
+): Promise<void> {
+  try {
+    await ctx.withSystem('audit a refused sign-in', (tx) => recordFailure(tx, ctx, audit, provider, failure));
+    audit.committed();
+  } catch (error) {
+    ctx.log.error({ err: error, requestId: ctx.requestId }, 'audit.refused_sign_in_not_written');
+  }
+}
+
+async function recordFailure(
   tx: Tx,
   ctx: PublicContext,
   audit: AuditTrail,

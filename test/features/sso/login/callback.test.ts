@@ -235,10 +235,20 @@ describe('a sign-in with an identity provider, up to its answer', () => {
     ]);
   });
 
-  it('leads to the login page where the provider cannot be used', async () => {
+  it('leads to the login page where the provider cannot be used, and is audited there', async () => {
     const { orgId: other } = await buildTenant(app);
     await insertProvider(app, { org_id: other }, { certificate: null });
     expect(await failureIn(get(`/sso/login/${other}`))).to.equal('sso_error not_configured');
+    await eventually(
+      () =>
+        query(
+          app,
+          `select from audit_logs where org_id = ? and action = 'user.login.failed'
+            and details ->> 'reason' = 'not_configured'`,
+          [other],
+        ),
+      (found) => found.length === 1,
+    );
   });
 
   it('answers a browser, which shows the login page with the reason', async () => {
