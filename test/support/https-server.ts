@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, request } from 'node:https';
+import { type Agent, createServer, request } from 'node:https';
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -49,10 +49,11 @@ export async function startHttpsServer(listener: RequestListener): Promise<Https
   };
 }
 
-/** One GET that follows no redirect. Any name leads to 127.0.0.1. */
+/** One GET that follows no redirect. Any name leads to 127.0.0.1. Without an agent, its connection is its own. */
 export function getOverHttps(
   url: string | URL,
   headers: Record<string, string> = {},
+  agent: Agent | false = false,
 ): Promise<{ status: number; headers: IncomingHttpHeaders; body: string }> {
   const { hostname, port, pathname, search, host } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -64,8 +65,7 @@ export function getOverHttps(
         path: pathname + search,
         headers: { ...headers, host },
         ca: TEST_AUTHORITY,
-        // A kept connection might be one that the server has just closed.
-        agent: false,
+        agent,
       },
       (response) => {
         const chunks: Buffer[] = [];

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Agent } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import sinon from 'sinon';
 import { exportJWK, generateKeyPair } from 'jose';
@@ -163,17 +164,22 @@ export async function startOidcProvider(): Promise<OidcProvider> {
     async signIn(authorizationUrl, account) {
       const cookies = new Map<string, string>();
       if (account !== undefined) cookies.set('account', encodeURIComponent(account));
+      // A browser uses its connection again.
+      const agent = new Agent({ keepAlive: true, timeout: 5000 });
       let url = authorizationUrl;
       for (let steps = 0; steps < 10; steps++) {
         const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-        const { status, headers, body } = await getOverHttps(url, { cookie });
+        const { status, headers, body } = await getOverHttps(url, { cookie }, agent);
         if (headers.location === undefined) throw new Error(`${url} answered ${status}: ${body}`);
         for (const line of headers['set-cookie'] ?? []) {
           const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
           cookies.set(name, value);
         }
         url = new URL(headers.location, url).href;
-        if (!url.startsWith(`${issuer}/`)) return url;
+        if (!url.startsWith(`${issuer}/`)) {
+          agent.destroy();
+          return url;
+        }
       }
       throw new Error('The provider redirects without end.');
     },

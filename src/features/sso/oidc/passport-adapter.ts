@@ -4,6 +4,12 @@ import { SsoFailure } from '../sign-in/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
 /**
+ * Where the strategy believes the provider to be. It parses URLs by an older standard, which finds another host in some
+ * of them than the guarded fetch, so it is not given the real one.
+ */
+const PLACEHOLDER = 'https://provider.invalid/';
+
+/**
  * The only file that knows passport-openidconnect. The strategy builds the request to the provider and takes the answer
  * apart. It trusts unsigned ID tokens and has no limits of time and size (docs/decisions/sso-oidc.md), so it sends
  * nothing and verifies nothing: what comes after the code is `exchange`'s, and its result ends the strategy.
@@ -15,14 +21,13 @@ class Adapter<T> extends OpenIdStrategy {
     super(
       {
         issuer: settings.issuer,
-        // Written as the guarded fetch has read it: the strategy parses URLs by an older standard.
-        authorizationURL: new URL(settings.authorizationUrl).href,
-        tokenURL: settings.tokenUrl,
+        authorizationURL: PLACEHOLDER,
+        tokenURL: PLACEHOLDER,
         userInfoURL: '',
         clientID: settings.clientId,
         clientSecret: '',
         callbackURL: callbackUrl,
-        scope: settings.scopes,
+        scope: settings.scopes.length === 0 ? undefined : settings.scopes,
         store,
         skipUserProfile: true,
       },
@@ -75,7 +80,10 @@ export async function authorizationUrl(
   });
   const outcome = await run<never>(adapter, {});
   if (!('redirect' in outcome)) throw new Error('The adapter sent the browser nowhere.');
-  return outcome.redirect;
+  const url = new URL(settings.authorizationUrl);
+  url.hash = '';
+  for (const [name, value] of new URL(outcome.redirect).searchParams) url.searchParams.set(name, value);
+  return url.href;
 }
 
 /** Hands the code of an answer to `exchange`, once, if the answer belongs to the sign-in. */

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { discover } from '../../../../src/features/sso/oidc/discovery.ts';
 import { KeyCache } from '../../../../src/features/sso/oidc/key-cache.ts';
 import type { SsoFailureReason } from '../../../../src/features/sso/sign-in/sso-failure.ts';
@@ -164,6 +165,55 @@ describe('the request that a sign-in begins with', () => {
     });
     expect([...url.searchParams.keys()]).to.have.length(9);
     expect(url.origin + url.pathname).to.equal(`${idp.issuer}/authorize`);
+  });
+
+  it('goes to the endpoint that was checked, however that is spelled', async () => {
+    const provider = await providerOf(idp, idp);
+    const protocol = testProtocol({
+      fetch: {
+        fetch: () => Promise.reject(new Error('Nothing is sent.')),
+        assertPermitted: () => Promise.resolve(),
+      },
+    });
+    const piece = fc.oneof(
+      fc.constantFrom(
+        '"',
+        "'",
+        '`',
+        '@',
+        '\\',
+        '/',
+        '?',
+        '#',
+        ';',
+        '%2f',
+        '%00',
+        '{',
+        '^',
+        '[',
+        '。',
+        '／',
+        'ü',
+        ':1',
+        'state=x&',
+      ),
+      fc.string({ maxLength: 3 }),
+    );
+    const spelled = fc.array(piece, { maxLength: 8 }).map((pieces) => `https://idp.test${pieces.join('')}`);
+    const isEndpoint = (text: string) =>
+      URL.canParse(text) && new URL(text).username === '' && new URL(text).password === '';
+    await fc.assert(
+      fc.asyncProperty(spelled.filter(isEndpoint), async (authorizationUrl) => {
+        const { url } = await protocol.begin(
+          Object.assign(provider.$clone(), { authorizationUrl }),
+          'the-state',
+        );
+        const [sentTo, checked] = [new URL(url), new URL(authorizationUrl)];
+        expect(sentTo.origin + sentTo.pathname).to.equal(checked.origin + checked.pathname);
+        expect(sentTo.searchParams.getAll('state')).to.deep.equal(['the-state']);
+      }),
+      { numRuns: 500, examples: [['https://idp.test"x\\y?']] },
+    );
   });
 
   it('is never the same twice', async () => {
