@@ -12,6 +12,18 @@ import type { ProviderChange } from './provider.schema.ts';
 const ENDPOINTS = ['authorizationUrl', 'tokenUrl', 'userInfoUrl', 'jwksUrl'] as const;
 type Endpoints = Pick<ProviderChange, (typeof ENDPOINTS)[number]>;
 
+export const endpointsOf = ({
+  authorizationUrl,
+  tokenUrl,
+  userinfoUrl,
+  jwksUrl,
+}: SsoProvider): Endpoints => ({
+  authorizationUrl,
+  tokenUrl,
+  userInfoUrl: userinfoUrl,
+  jwksUrl,
+});
+
 /**
  * Throws where an endpoint that somebody has set by hand may not be reached.
  * @param stored  what is there already: it may have vanished since, and must not stand in the way of other changes
@@ -62,8 +74,10 @@ export async function discoverNew(
 /** Whether a change needs the issuer's answer: the issuer is another one, or endpoints would be missing. */
 export function needsDiscovery(provider: SsoProvider, change: ProviderChange): boolean {
   if (provider.type !== 'oidc' || typeof change.issuer !== 'string') return false;
-  const { authorizationUrl, tokenUrl, jwksUrl } = { ...provider, ...change };
-  return change.issuer !== provider.issuer || !authorizationUrl || !tokenUrl || !jwksUrl;
+  const isComplete = (['authorizationUrl', 'tokenUrl', 'jwksUrl'] as const).every(
+    (name) => (change[name] === undefined ? provider[name] : change[name]) !== null,
+  );
+  return change.issuer !== provider.issuer || !isComplete;
 }
 
 export async function discoverAgain(

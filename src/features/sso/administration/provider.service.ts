@@ -10,7 +10,13 @@ import type { Discovered } from '../oidc/discovery.ts';
 import type { ProviderFetch } from '../oidc/provider-call.ts';
 import { DEFAULT_MAPPING } from '../providers/attribute-mapping.ts';
 import { isAnotherIdentityProvider } from './configuration.ts';
-import { assertEndpointsPermitted, discoverAgain, discoverNew, needsDiscovery } from './endpoints.ts';
+import {
+  assertEndpointsPermitted,
+  discoverAgain,
+  discoverNew,
+  endpointsOf,
+  needsDiscovery,
+} from './endpoints.ts';
 import { assertMayChange, ownerOfNew } from './owner.ts';
 import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
 import { resolveAlertOf } from '../providers/provider-alert.ts';
@@ -145,7 +151,7 @@ export async function prepareChange(
   { ssoFetch }: Pick<ProviderParts, 'ssoFetch'>,
 ): Promise<PreparedChange | undefined> {
   const provider = await ctx.withTenant((inner) => readProviderToChange(inner, id));
-  await assertEndpointsPermitted(ssoFetch, change, { ...provider, userInfoUrl: provider.userinfoUrl });
+  await assertEndpointsPermitted(ssoFetch, change, endpointsOf(provider));
   const { issuer } = change;
   if (typeof issuer !== 'string' || !needsDiscovery(provider, change)) return undefined;
   const discovered = await discoverAgain(ctx, ssoFetch, issuer);
@@ -161,6 +167,8 @@ export async function updateProvider(
 ): Promise<SsoProvider> {
   const provider = await lockProvider(ctx, id);
   if (prepared !== undefined) assertVersion(provider, prepared.configVersion);
+  // The issuer was the same when the network could have been asked.
+  else if (needsDiscovery(provider, change)) throw changedMeanwhile();
   // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
   const byHand = withoutUnchanged(columnsOf(change, provider, secrets), provider);
   const endpoints = change.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
@@ -176,16 +184,17 @@ const NO_ENDPOINTS = {
 };
 
 function withoutUnchanged(wanted: Partial<Settings>, provider: SsoProvider): Partial<Settings> {
-  const stored: Readonly<Record<string, unknown>> = { ...provider };
-  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => stored[name] !== value));
+  const stored = new Map<string, unknown>(Object.entries(provider));
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => stored.get(name) !== value));
 }
 
 /** Throws where somebody has changed the provider while the network was asked about it. */
 export function assertVersion(provider: SsoProvider, expected: number): void {
-  if (provider.configVersion !== expected) {
-    throw new AppError('conflict', 'Somebody else has just changed this provider. Read it and try again.');
-  }
+  if (provider.configVersion !== expected) throw changedMeanwhile();
 }
+
+const changedMeanwhile = () =>
+  new AppError('conflict', 'Somebody else has just changed this provider. Read it and try again.');
 
 export async function changeStatus(ctx: Context, id: string, change: StatusChange): Promise<SsoProvider> {
   const provider = await lockProvider(ctx, id);
@@ -198,14 +207,13 @@ export async function saveSettings(
   provider: SsoProvider,
   changes: Partial<Settings>,
 ): Promise<SsoProvider> {
-  const isAnother = isAnotherIdentityProvider(provider, { ...provider, ...changes });
-  const consequences = isAnother ? { lastSuccessAt: null } : {};
-  const after = { ...provider, ...changes, ...consequences };
+  const after: SsoProvider = Object.assign(provider.$clone(), changes);
+  if (isAnotherIdentityProvider(provider, after)) after.lastSuccessAt = null;
   const vouched = await assertAllowed(ctx, after, changes);
   const saved = await patchRecorded(ctx, provider, {
     ...changes,
-    ...consequences,
     ...vouched,
+    lastSuccessAt: after.lastSuccessAt,
     configVersion: provider.configVersion + 1,
     discoveryFailures: 0,
   });

@@ -69,10 +69,10 @@ const nextBatch = (db: Db, after: string | undefined): Promise<Watched[]> =>
   });
 
 async function checkOne(parts: RoundParts, provider: Watched, now: Date): Promise<boolean> {
-  const { db, ssoFetch, audit, log, onChecked } = parts;
+  const { db, ssoFetch, audit, log } = parts;
   try {
     const fault = await faultOf(ssoFetch, provider, now);
-    onChecked(provider.type, fault === undefined ? 'ok' : 'failed');
+    parts.onChecked(provider.type, fault === undefined ? 'ok' : 'failed');
     if (fault === undefined && provider.discoveryFailures === 0) return true;
     await withSystem(db, 'record the check of an identity provider', (tx) =>
       fault === undefined ? noteSuccess(tx, parts, provider) : noteFailure(tx, parts, provider, fault),

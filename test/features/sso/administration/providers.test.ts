@@ -33,13 +33,6 @@ describe('single sign-on providers', () => {
     expect(status, JSON.stringify(made)).to.equal(201);
     return made.id;
   };
-  const lastEntry = async () => {
-    await app.server.auditSealer.flush();
-    const { body } = await app.call('GET', '/audit-logs?limit=1', { token: tenant.admin.token });
-    const [entry] = body.entries;
-    return { ...entry, details: JSON.parse(entry.details) };
-  };
-
   it('begin inactive, with the defaults of the specification', async () => {
     const { body } = await as(tenant.admin).create({ orgId: tenant.orgId });
     expect(body).to.deep.include({
@@ -225,7 +218,7 @@ describe('single sign-on providers', () => {
     expect((await change(id, { name: 'Second' })).body.configVersion).to.equal(2);
     expect((await status(id, 'testing')).body).to.deep.include({ status: 'testing', configVersion: 3 });
     const many = await Promise.all([1, 2, 3, 4].map((n) => change(id, { name: `Name ${n}` })));
-    expect(many.map(({ body }) => body.configVersion).sort()).to.deep.equal([4, 5, 6, 7]);
+    expect(many.map(({ body }) => body.configVersion)).to.have.members([4, 5, 6, 7]);
   });
 
   it('are active when they are fully configured, and stay so', async () => {
@@ -280,24 +273,5 @@ describe('single sign-on providers', () => {
       ]);
       expect(left).to.deep.equal([{ provider_id: kept }]);
     }
-    expect(await lastEntry()).to.deep.include({ action: 'sso.provider.delete', details: { type: 'oidc' } });
-  });
-
-  it('are in the trail with what was done', async () => {
-    const { change, status, test } = as(tenant.admin);
-    const id = await make({ preset: 'auth0' });
-    const created = await lastEntry();
-    expect(created.action).to.equal('sso.provider.create');
-    expect(created.details).to.deep.include({ type: 'oidc', status: 'inactive', preset: 'auth0' });
-    await change(id, { clientSecret: 'hunter2', scopes: 'openid' });
-    const updated = await lastEntry();
-    expect(updated.action).to.equal('sso.provider.update');
-    expect(updated.details.changedFields).to.have.members(['clientSecret', 'scopes']);
-    expect(updated.changes.after).to.deep.include({ clientSecret: '(secret)', scopes: 'openid' });
-    await status(id, 'testing');
-    expect((await lastEntry()).changes.after).to.deep.include({ status: 'testing' });
-    expect(await lastEntry()).to.deep.include({ action: 'sso.provider.status.update' });
-    await test(id);
-    expect(await lastEntry()).to.deep.include({ action: 'sso.provider.test' });
   });
 });
