@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { newId } from '../../../../src/platform/ids.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { buildPerson, giveSecondFactor, type Person } from '../../../support/factories.ts';
+import { samlFile } from '../../../support/saml-certificates.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { createSsoApp, query } from '../sso-support.ts';
 import {
@@ -161,5 +162,20 @@ describe('the switch that enforces single sign-on', () => {
     const { body } = await read(id);
     const form = { name: body.name, issuer: body.issuer, tokenUrl: body.tokenUrl, breakGlassUserIds: [] };
     expect((await change(id, { ...form, enforceSSO: false })).body).to.deep.include({ enforceSSO: false });
+  });
+
+  it('can be turned off with a certificate that has expired, and comes back with a form', async () => {
+    const { orgAdmin } = tenant;
+    const { create, change } = requestsOf(app, orgAdmin);
+    const id = (await create({ type: 'saml', entityId: 'urn:idp', ssoUrl: 'https://idp.example.com/sso' }))
+      .body.id;
+    const certificate = samlFile('expired.pem');
+    await query(
+      app,
+      "update sso_providers set certificate = ?, enforce_sso = true, status = 'active', last_success_at = now() where id = ?",
+      [certificate, id],
+    );
+    const { status, body } = await change(id, { certificate, enforceSSO: false });
+    expect([status, body.enforceSSO]).to.deep.equal([200, false]);
   });
 });

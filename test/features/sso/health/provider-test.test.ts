@@ -209,6 +209,17 @@ describe('the test of a provider', function () {
     expect([await storedProvider(app, id), await storedProvider(app, ofOidc)]).to.deep.equal(before);
   });
 
+  it('fills nothing where somebody else has changed the provider meanwhile', async () => {
+    const id = await make({ type: 'saml' });
+    const url = await serve((_request, response) => {
+      void act
+        .change(id, { name: 'Renamed' })
+        .then(() => response.writeHead(200, { 'content-type': 'text/xml' }).end(metadata()));
+    });
+    expect(refusal(await act.test(id, { metadataUrl: url }))).to.deep.equal([409, 'CONFLICT']);
+    expect((await act.read(id)).body).to.deep.include({ name: 'Renamed', entityId: null, configVersion: 2 });
+  });
+
   it('puts no other identity provider in the place of one that is enforced', async () => {
     const id = await make({ type: 'saml' });
     await act.test(id, { metadataXml: metadata() });
