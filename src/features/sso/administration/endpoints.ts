@@ -26,24 +26,24 @@ export const endpointsOf = ({
 
 /**
  * Throws where an endpoint that somebody has set by hand may not be reached.
- * @param stored  what is there already: it may have vanished since, and must not stand in the way of other changes
+ * @param stored  the present endpoints: one that has vanished must not stand in the way of other changes
  */
 export async function assertEndpointsPermitted(
-  fetch: ProviderFetch,
+  outbound: ProviderFetch,
   endpoints: Endpoints,
   stored: Endpoints = {},
 ): Promise<void> {
   await Promise.all(
     ENDPOINTS.map(async (name) => {
       const url = endpoints[name];
-      if (typeof url === 'string' && url !== stored[name]) await assertPermitted(fetch, name, url);
+      if (typeof url === 'string' && url !== stored[name]) await assertPermitted(outbound, name, url);
     }),
   );
 }
 
-async function assertPermitted(fetch: ProviderFetch, name: string, url: string): Promise<void> {
+async function assertPermitted(outbound: ProviderFetch, name: string, url: string): Promise<void> {
   try {
-    await fetch.assertPermitted(url);
+    await outbound.assertPermitted(url);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     throw invalid(`body.${name}`, error.message);
@@ -53,15 +53,15 @@ async function assertPermitted(fetch: ProviderFetch, name: string, url: string):
 /** The endpoints of a new provider; undefined, with a warning in the log, where the issuer does not answer (SPEC 4.8). */
 export async function discoverNew(
   { log }: Pick<DetachedContext, 'log'>,
-  fetch: ProviderFetch,
+  outbound: ProviderFetch,
   issuer: string,
 ): Promise<Discovered | undefined> {
   try {
-    return await discover(fetch, issuer);
+    return await discover(outbound, issuer);
   } catch (error) {
     if (!(error instanceof SsoFailure)) throw error;
     // Nobody can ever reach such a URL, so that it is a mistake in the request.
-    await fetch.assertPermitted(issuer).catch((refusal: unknown) => {
+    await outbound.assertPermitted(issuer).catch((refusal: unknown) => {
       if (refusal instanceof OutboundError && refusal.reason === 'url_refused') {
         throw invalid('body.issuer', refusal.message);
       }
@@ -82,11 +82,11 @@ export function needsDiscovery(provider: SsoProvider, change: ProviderChange): b
 
 export async function discoverAgain(
   { log }: Pick<DetachedContext, 'log'>,
-  fetch: ProviderFetch,
+  outbound: ProviderFetch,
   issuer: string,
 ): Promise<Discovered> {
   try {
-    return await discover(fetch, issuer);
+    return await discover(outbound, issuer);
   } catch (error) {
     if (!(error instanceof SsoFailure)) throw error;
     log.warn({ err: error, host: new URL(issuer).host }, 'sso.discovery_failed');
