@@ -39,7 +39,6 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_groups: { type: 'static', filter_id: null },
   background_jobs: { state: 'queued', lease_id: null, expires_at: null },
   device_group_changes: { change: 'joined', reason: 'manual' },
-  sso_providers: { type: 'oidc' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */
