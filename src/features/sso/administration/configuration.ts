@@ -1,6 +1,6 @@
 import { AppError } from '../../../platform/errors.ts';
-import { certificateFault } from '../saml/certificate.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
+import { certificateFault } from '../saml/certificate.ts';
 
 /** What follows from a provider's settings alone. */
 

@@ -3,13 +3,13 @@ import { Id, nullAsAbsent, text, Timestamp } from '../../../platform/http/fields
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { asciiDomain, ownershipFault } from '../domains/domain-name.ts';
 import { AttributeMapping } from '../providers/attribute-mapping.ts';
-import { findPreset, placeholdersIn, PRESETS } from './presets.ts';
 import {
   PROVIDER_STATUSES,
   PROVIDER_TYPES,
   type SsoProvider as StoredProvider,
   TOKEN_AUTH_METHODS,
 } from '../providers/provider.model.ts';
+import { findPreset, placeholdersIn, PRESETS } from './presets.ts';
 
 const OWNER_SCOPES = ['organization', 'partner'] as const;
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
 import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
@@ -9,6 +10,9 @@ import { assertOrganizationAccess } from '../../organizations/index.ts';
 import type { Discovered } from '../oidc/discovery.ts';
 import type { ProviderFetch } from '../oidc/provider-call.ts';
 import { DEFAULT_MAPPING } from '../providers/attribute-mapping.ts';
+import { resolveAlertOf } from '../providers/provider-alert.ts';
+import { SsoProvider } from '../providers/provider.model.ts';
+import { visibleProviders } from '../providers/provider.queries.ts';
 import { isAnotherIdentityProvider } from './configuration.ts';
 import {
   assertEndpointsPermitted,
@@ -19,9 +23,6 @@ import {
 } from './endpoints.ts';
 import { assertMayChange, ownerOfNew } from './owner.ts';
 import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
-import { resolveAlertOf } from '../providers/provider-alert.ts';
-import { SsoProvider } from '../providers/provider.model.ts';
-import { visibleProviders } from '../providers/provider.queries.ts';
 import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
 import { assertAllowed, columnsOf, type Settings } from './settings.ts';
 
@@ -171,7 +172,7 @@ export async function updateProvider(
   else if (needsDiscovery(provider, change)) throw changedMeanwhile();
   // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
   const byHand = withoutUnchanged(columnsOf(change, provider, secrets), provider);
-  const endpoints = change.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
+  const endpoints = byHand.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
   return saveSettings(ctx, provider, { ...endpoints, ...byHand });
 }
 
@@ -185,7 +186,9 @@ const NO_ENDPOINTS = {
 
 function withoutUnchanged(wanted: Partial<Settings>, provider: SsoProvider): Partial<Settings> {
   const stored = new Map<string, unknown>(Object.entries(provider));
-  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => stored.get(name) !== value));
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([name, value]) => !isDeepStrictEqual(stored.get(name), value)),
+  );
 }
 
 /** Throws where somebody has changed the provider while the network was asked about it. */

@@ -3,12 +3,12 @@ import { AppError, invalid } from '../../../platform/errors.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { membersAmong } from '../../users/index.ts';
-import { certificateFault, normalizedCertificates } from '../saml/certificate.ts';
-import { clientSecretContext } from '../sealed-columns.ts';
-import { assertConfigured } from './configuration.ts';
 import { assertDefaultRole } from '../providers/default-role.ts';
 import { hasPasswordWay, lockPasswordWay } from '../providers/password-way.ts';
 import type { Owned, SsoProvider } from '../providers/provider.model.ts';
+import { certificateFault, normalizedCertificates } from '../saml/certificate.ts';
+import { clientSecretContext } from '../sealed-columns.ts';
+import { assertConfigured } from './configuration.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
 /** The columns that an administrator decides. */

@@ -1,5 +1,5 @@
-import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import type { TenantScope } from '../../../platform/db/tenant-scope.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { SsoProvider } from './provider.model.ts';
 
@@ -17,14 +17,12 @@ export async function activeProviderOf(tx: Tx, owner: ProviderOwner): Promise<Ss
 }
 
 /** The providers of the caller's partner and of the organizations that the caller can access. */
-export function visibleProviders(ctx: Pick<Context, 'tx' | 'caller'>) {
-  const providers = SsoProvider.query(ctx.tx);
-  const { scope, partnerId } = ctx.caller;
+export function visibleProviders({ tx, caller }: { tx: Tx; caller: TenantScope }) {
+  const providers = SsoProvider.query(tx);
+  const { scope, partnerId } = caller;
   if (scope === 'system') return providers;
-  return providers.where(
-    (either) =>
-      void either
-        .whereRaw(inTenant(ctx.caller, 'sso_providers.org_id'))
-        .orWhere('sso_providers.partner_id', partnerId),
-  );
+  return providers.where((either) => {
+    void either.whereRaw(inTenant(caller, 'sso_providers.org_id'));
+    if (partnerId !== null) void either.orWhere('sso_providers.partner_id', partnerId);
+  });
 }

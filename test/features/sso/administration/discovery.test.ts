@@ -102,6 +102,10 @@ describe('the endpoints of a provider', function () {
     const id = (await act.create({ issuer: idp.issuer })).body.id;
     const { body } = await act.change(id, { issuer: null });
     expect([body.issuer, body.authorizationUrl, body.jwksUrl]).to.deep.equal([null, null, null]);
+    // Those of a provider without an issuer stay when a form sends that back.
+    await act.change(id, ENDPOINTS);
+    const form = await act.change(id, { issuer: null, name: 'Renamed', ...ENDPOINTS });
+    expect(endpointsOf(form.body)).to.deep.equal(ENDPOINTS);
   });
 
   it('stay what they were, with all the rest, where another issuer does not answer as one', async () => {

@@ -1,6 +1,9 @@
 import { expect } from 'chai';
 import { clientSecretContext } from '../../../../src/features/sso/sealed-columns.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { visibleProviders } from '../../../../src/features/sso/providers/provider.queries.ts';
+import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
 import { buildOrganization, buildPerson, type Person } from '../../../support/factories.ts';
@@ -138,6 +141,24 @@ describe('single sign-on providers', () => {
       }
     }
     expect(await Promise.all(ids.map((id) => storedProvider(app, id)))).to.deep.equal(before);
+  });
+
+  it('are filtered by the queries themselves, where row level security would let all of them through', async () => {
+    const partnerOwned = (await as(tenant.admin).create({ ownerScope: 'partner' })).body.id;
+    await make();
+    const everyone = { orgAccess: 'listed', orgIds: [], userId: null } as const;
+    const seen = await withSystem(app.server.database.pool, 'test', async (tx) => {
+      const idsFor = async (caller: TenantScope) =>
+        (await visibleProviders({ tx, caller })).map(({ id }) => id);
+      return {
+        organization: await idsFor({ ...everyone, scope: 'organization', partnerId: null }),
+        partner: await idsFor({ ...everyone, scope: 'partner', partnerId: tenant.partnerId }),
+        stranger: await idsFor({ ...everyone, scope: 'partner', partnerId: other.partnerId }),
+      };
+    });
+    expect(seen.organization).to.deep.equal([]);
+    expect(seen.partner).to.include(partnerOwned);
+    expect(seen.stranger).not.to.include(partnerOwned);
   });
 
   it('are listed by page, by organization, and for the partner itself', async () => {
