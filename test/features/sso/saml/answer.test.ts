@@ -69,6 +69,11 @@ describe('an answer of a SAML identity provider', () => {
       encoded('hello'),
       encoded('<samlp:Response'),
       Buffer.from([0x3c, 0xff, 0xfe, 0x3e]).toString('base64'),
+      // A byte that UTF-8 does not have, where nothing is signed.
+      Buffer.from(
+        answerXml(signIn.asked, { response: replace(' Version', ' Consent="\u00ff" Version') }),
+        'latin1',
+      ).toString('base64'),
       Buffer.from(answerXml(signIn.asked), 'utf16le').toString('base64'),
       'A'.repeat(1 << 20),
     ];

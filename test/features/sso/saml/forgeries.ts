@@ -207,6 +207,7 @@ export const FORGERIES: Forgeries = {
     'an entity with the name of what every object has': finished(replace('>Ada<', '>&constructor;<')),
     'an entity that nobody declared': finished(replace('>Ada<', '>&ada;<')),
     'a character that XML does not have': finished(replace('>Ada<', '>Ada&#0;<')),
+    'an element behind its end': finished((xml) => `${xml}<a/>`),
     'a second document behind it': finished((xml) => xml + xml),
     'elements in elements, a thousand deep': finished(
       replace(

@@ -95,6 +95,15 @@ describe('a sign-in with a SAML identity provider', () => {
     idp.useKey(signingKey('signing'));
   });
 
+  it('never sends a browser into an inner network, or anywhere without TLS', async () => {
+    for (const address of ['https://10.0.0.1/sso', 'https://169.254.169.254/sso', 'http://127.0.0.1/sso']) {
+      const tenant = await buildTenant(app);
+      await insertProvider(app, { org_id: tenant.orgId }, { sso_url: address });
+      const end = await new BrowserClient().open(`${browserUrl(app)}/api/v1/sso/login/${tenant.orgId}`);
+      expect(end.url, address).to.match(/\/login\?error=sso_error&reason=provider_unreachable$/);
+    }
+  });
+
   it('says that the provider has refused the person', async () => {
     idp.person = undefined;
     expect(await signIn()).to.match(/\/login\?error=sso_error&reason=provider_refused$/);
