@@ -20,7 +20,7 @@ export interface Discovered extends Endpoints {
 
 /** As long as the columns are. Whether it may be reached is checked by the guarded fetch. */
 const Endpoint = z.url({ protocol: /^https$/, error: 'must be an HTTPS URL' }).max(500);
-const Words = z.array(z.string().max(200)).max(200);
+const Words = z.array(z.string().max(100)).max(100);
 
 const DiscoveryDocument = z.object({
   issuer: z.string().max(500),

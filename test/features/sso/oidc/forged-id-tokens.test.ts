@@ -155,6 +155,17 @@ describe('a forged ID token', () => {
         withKey({ ...(await thiefKey()), alg: 'PS256' }, 'RS256', rs256(thief.privateKey)),
       ));
 
+    for (const bits of [16_384, 600_000]) {
+      it(`has ${bits} bits and an exponent of that size, which would take long to compute with`, async () => {
+        const n = Buffer.alloc(bits / 8, 0xff).toString('base64url');
+        const signature = Buffer.alloc(2048, 1).toString('base64url');
+        await expectRefused(
+          'signature_invalid',
+          withKey({ kty: 'RSA', n, e: n }, 'RS256', () => signature),
+        );
+      });
+    }
+
     it('is broken', () =>
       expectRefused(
         'signature_invalid',
