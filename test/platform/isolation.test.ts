@@ -393,10 +393,22 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/registration/confirmation-mail.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 5,
+  // What the login page of the only partner looks like, before anybody signs in.
+  'features/sso/branding/login-context.ts': 1,
+  // Every proved domain is checked.
+  'features/sso/domains/domain-checks.job.ts': 2,
   // The operator's command, which works without signing in.
   'features/sso/enforcement/operator.ts': 2,
   // Every active identity provider is checked.
   'features/sso/health/health-round.ts': 2,
+  // A sign-in is found by its state, its code or its organization alone, before anybody knows whose it is.
+  'features/sso/login/callback.service.ts': 4,
+  'features/sso/login/exchange.service.ts': 1,
+  'features/sso/login/login.service.ts': 2,
+  'features/sso/login/sso-trail.ts': 1,
+  'features/sso/saml/park-response.ts': 1,
+  'features/sso/saml/saml-protocol.ts': 1,
+  'features/sso/sign-in/start-sign-in.ts': 1,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,
