@@ -1,7 +1,7 @@
 import type { Caller, Context } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import type { Owned } from '../providers/provider.model.ts';
+import { type Owned, SsoProvider } from '../providers/provider.model.ts';
 import type { NewProvider } from './provider.schema.ts';
 
 /** Whom a new provider belongs to. Throws where the caller may not create one there. */
@@ -31,5 +31,18 @@ export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: 
       'forbidden',
       'Only users of the partner with access to all its organizations can change its own sign-in providers.',
     );
+  }
+}
+
+/** Each active provider is checked regularly. */
+const MAX_OF_OWNER = 50;
+
+/** Throws where the owner has as many providers as it may have. Others are not created at the same time. */
+export async function assertRoom({ tx }: Context, { orgId, partnerId }: Owned): Promise<void> {
+  const lock = `identity providers of ${partnerId ?? orgId ?? ''}`;
+  await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [lock]);
+  const owned = orgId === null ? { partner_id: partnerId } : { org_id: orgId };
+  if ((await SsoProvider.query(tx).where(owned).resultSize()) >= MAX_OF_OWNER) {
+    throw new AppError('limit_reached', `At most ${MAX_OF_OWNER} providers are possible. Delete some first.`);
   }
 }

@@ -74,7 +74,7 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       body: NewProvider,
       response: SsoProvider,
       status: 201,
-      errors: ['sso_not_proven'],
+      errors: ['limit_reached', 'sso_not_proven'],
       prepare: ({ ctx, body }) => prepareNew(ctx, body, parts),
       handler: async ({ ctx, body, prepared }) => shown(await createProvider(ctx, body, prepared, parts)),
       audit: {

@@ -21,7 +21,7 @@ import {
   endpointsOf,
   needsDiscovery,
 } from './endpoints.ts';
-import { assertMayChange, ownerOfNew } from './owner.ts';
+import { assertMayChange, assertRoom, ownerOfNew } from './owner.ts';
 import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
 import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
 import { assertAllowed, columnsOf, type Settings } from './settings.ts';
@@ -95,6 +95,7 @@ export async function createProvider(
   { secrets }: Pick<ProviderParts, 'secrets'>,
 ): Promise<SsoProvider> {
   const owned = await ownerOfNew(ctx, given);
+  await assertRoom(ctx, owned);
   const id = newId();
   const { type, preset, ownerScope: _scope, orgId: _org, ...byHand } = given;
   const provider = {

@@ -8,10 +8,9 @@ import { FAILURES_TO_REPORT, raiseAlertOf, resolveAlertOf } from '../providers/p
 import { SsoProvider } from '../providers/provider.model.ts';
 import { faultOf } from './checks.ts';
 
-const BATCH = 200;
 const AT_ONCE = 8;
-/** Of one owner, so that somebody with many providers that hang delays nobody else for long. */
-const AT_ONCE_OF_OWNER = 2;
+/** Of one partner and its organizations, so that providers that hang delay those of others little. */
+const AT_ONCE_OF_PARTNER = 2;
 
 export interface RoundParts {
   db: Db;
@@ -27,46 +26,47 @@ type Watched = SsoProvider & { trailPartnerId: string };
 /**
  * Checks every active provider once. The third failure in a row is audited, and raises an alert where the provider belongs
  * to an organization; the first success after it ends both. What goes wrong with one provider keeps none from its check.
+ * @param signal  when it is aborted, no further check begins; the next round has another order
  */
 export async function checkActiveProviders(
   parts: RoundParts,
   { now, signal }: { now: Date; signal?: AbortSignal },
-): Promise<{ checked: number; failing: number }> {
+): Promise<{ checked: number; failing: number; skipped: number }> {
   const limiter = new ConcurrencyLimiter();
-  const result = { checked: 0, failing: 0 };
+  const result = { checked: 0, failing: 0, skipped: 0 };
   const checkInTurn = async (provider: Watched) => {
-    const owner = provider.orgId ?? provider.trailPartnerId;
-    const shares = [
-      { key: 'all', max: AT_ONCE },
-      { key: owner, max: AT_ONCE_OF_OWNER },
-    ];
-    const isWell = await limiter.run(shares, () => checkOne(parts, provider, now), { isPatient: true });
+    if (signal?.aborted === true) {
+      result.skipped += 1;
+      return;
+    }
+    const isWell = await checkOne(parts, provider, now);
     result.checked += 1;
     if (!isWell) result.failing += 1;
   };
-  let batch = await nextBatch(parts.db, undefined);
-  while (batch.length > 0) {
-    signal?.throwIfAborted();
-    await Promise.all(batch.map(checkInTurn));
-    batch = await nextBatch(parts.db, batch.at(-1)?.id);
-  }
+  const providers = await activeProviders(parts.db);
+  await Promise.all(
+    providers.map((provider) => {
+      const shares = [
+        { key: 'all', max: AT_ONCE },
+        { key: provider.trailPartnerId, max: AT_ONCE_OF_PARTNER },
+      ];
+      return limiter.run(shares, () => checkInTurn(provider), { isPatient: true });
+    }),
+  );
   return result;
 }
 
-const nextBatch = (db: Db, after: string | undefined): Promise<Watched[]> =>
-  withSystem(db, 'read the active identity providers', async (tx) => {
-    const providers = SsoProvider.query(tx)
+const activeProviders = (db: Db): Promise<Watched[]> =>
+  withSystem(db, 'read the active identity providers', (tx) =>
+    SsoProvider.query(tx)
       .select('sso_providers.*', 'p.id as trail_partner_id')
       .joinRaw(`left join organizations o on o.id = sso_providers.org_id
         join partners p on p.id = coalesce(sso_providers.partner_id, o.partner_id)`)
       .where({ 'sso_providers.status': 'active', 'p.status': 'active' })
       .whereNull('o.deleted_at')
-      .orderBy('sso_providers.id')
-      .limit(BATCH)
-      .castTo<Watched[]>();
-    if (after !== undefined) void providers.where('sso_providers.id', '>', after);
-    return providers;
-  });
+      .orderByRaw('random()')
+      .castTo<Watched[]>(),
+  );
 
 async function checkOne(parts: RoundParts, provider: Watched, now: Date): Promise<boolean> {
   const { db, ssoFetch, audit, log } = parts;

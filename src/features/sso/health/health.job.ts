@@ -7,11 +7,14 @@ import { checkActiveProviders, type RoundParts } from './health-round.ts';
 const CHECK_PROVIDERS = defineJob({
   name: 'sso.check-providers',
   input: z.object({}),
-  result: z.object({ checked: z.number(), failing: z.number() }),
+  result: z.object({ checked: z.number(), failing: z.number(), skipped: z.number() }),
   inCluster: 1,
   // The next round comes anyway.
   attempts: 1,
 });
+
+/** Providers that hang must not delay the next round. */
+const ROUND_MS = 600_000;
 
 interface JobParts extends Omit<RoundParts, 'onChecked'> {
   jobs: Jobs;
@@ -28,7 +31,7 @@ export function checkProvidersRegularly({ jobs, metrics, ...parts }: JobParts): 
   jobs.handle(CHECK_PROVIDERS, ({ signal }) =>
     checkActiveProviders(
       { ...parts, onChecked: (type, outcome) => checks.inc({ type, outcome }) },
-      { now: new Date(), signal },
+      { now: new Date(), signal: AbortSignal.any([signal, AbortSignal.timeout(ROUND_MS)]) },
     ),
   );
   jobs.schedule(CHECK_PROVIDERS, { cron: '*/15 * * * *', timeZone: 'UTC' }, {});

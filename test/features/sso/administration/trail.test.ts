@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { TestApp } from '../../../support/test-app.ts';
-import { createSsoApp, query } from '../sso-support.ts';
+import { createSsoApp, insertProvider, query } from '../sso-support.ts';
 import { buildSsoTenant, requestsOf, type SsoTenant } from './administration-support.ts';
 
 describe('changes of providers', () => {
@@ -46,5 +46,16 @@ describe('changes of providers', () => {
     expect(scheduled).to.have.length(1);
     const figures = await (await fetch(`${app.url}/metrics`)).text();
     expect(figures).to.include('muster_sso_provider_checks_total');
+  });
+
+  it('are possible for fifty of them at most, however many come at once', async () => {
+    const { orgAdmin, orgId, admin } = await buildSsoTenant(app);
+    for (let i = 0; i < 48; i++) await insertProvider(app, { org_id: orgId }, { status: 'inactive' });
+    const { create } = requestsOf(app, orgAdmin);
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => create({})));
+    expect(answers.filter(({ status }) => status === 201)).to.have.length(2);
+    const refused = answers.find(({ status }) => status !== 201);
+    expect([refused?.status, refused?.body.code]).to.deep.equal([403, 'LIMIT_REACHED']);
+    expect((await requestsOf(app, admin).create({ ownerScope: 'partner' })).status).to.equal(201);
   });
 });

@@ -1,16 +1,15 @@
 import { expect } from 'chai';
 import { X509Certificate } from 'node:crypto';
-import { createAuditTrail } from '../../../../src/features/audit/index.ts';
 import { checkActiveProviders, type RoundParts } from '../../../../src/features/sso/health/health-round.ts';
-import { GuardedFetch } from '../../../../src/platform/outbound/guarded-fetch.ts';
 import { buildOrganization, buildPartner } from '../../../support/factories.ts';
-import { type HttpsServer, startHttpsServer, TEST_AUTHORITY } from '../../../support/https-server.ts';
+import { type HttpsServer, startHttpsServer } from '../../../support/https-server.ts';
 import { type OidcProvider, startOidcProvider } from '../../../support/oidc-provider.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 import { samlFile } from '../../../support/saml-certificates.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { buildSsoTenant, requestsOf, storedProvider } from '../administration/administration-support.ts';
 import { createSsoApp, insertProvider, query } from '../sso-support.ts';
+import { alertsOf, partsOf, trailOf } from './health-support.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -36,46 +35,22 @@ describe('the regular check of providers', function () {
     lines.length = 0;
   });
 
-  const parts = (): RoundParts => ({
-    db: app.server.database.pool,
-    ssoFetch: new GuardedFetch({
-      addresses: { allowedInternal: ['127.0.0.0/8'] },
-      log,
-      testing: { ca: TEST_AUTHORITY },
-      limits: { headersMs: 1000, totalMs: 1500 },
-    }),
-    audit: createAuditTrail(app.server.auditSealer),
-    log,
-    onChecked: (type, outcome) => void outcomes.push(`${type} ${outcome}`),
-  });
+  const parts = (): RoundParts => partsOf(app, log, outcomes);
   const round = (now = new Date()) => checkActiveProviders(parts(), { now });
   const oidc = (owner: { org_id: string } | { partner_id: string }, row = {}) =>
     insertProvider(app, owner, { type: 'oidc', issuer: idp.issuer, ...row });
-  const alerts = (orgId: string) =>
-    query(
-      app,
-      "select kind, severity, status, message, details from alerts where org_id = ? and kind = 'sso_provider_failing'",
-      [orgId],
-    );
-  const trail = async (providerId: string) => {
-    await app.server.auditSealer.flush();
-    const entries = await query<{ action: string; result: string }>(
-      app,
-      "select action, result from audit_logs where resource_id = ? and action like 'sso.provider.%' order by id",
-      [providerId],
-    );
-    return entries.map(({ action, result }) => `${action} ${result}`);
-  };
+  const alerts = (orgId: string) => alertsOf(app, orgId);
+  const trail = (providerId: string) => trailOf(app, providerId);
   const failuresOf = async (id: string) => (await storedProvider(app, id))['discovery_failures'];
 
   it('raises one alert at the third failure in a row, and ends it when the provider works again', async () => {
     const { orgId } = await buildSsoTenant(app);
     const id = await oidc({ org_id: orgId });
-    expect(await round()).to.deep.equal({ checked: 1, failing: 0 });
+    expect(await round()).to.deep.equal({ checked: 1, failing: 0, skipped: 0 });
     const untouched = await storedProvider(app, id);
     await idp.stop();
     for (let failures = 1; failures <= 2; failures++) {
-      expect(await round()).to.deep.equal({ checked: 1, failing: 1 });
+      expect(await round()).to.deep.equal({ checked: 1, failing: 1, skipped: 0 });
       expect(await failuresOf(id)).to.equal(failures);
     }
     expect(await alerts(orgId)).to.deep.equal([]);
@@ -175,6 +150,7 @@ describe('the regular check of providers', function () {
     expect(await checkActiveProviders(changing, { now: new Date() })).to.deep.equal({
       checked: 1,
       failing: 1,
+      skipped: 0,
     });
     expect([await failuresOf(id), await alerts(orgId), await trail(id)]).to.deep.equal([2, [], []]);
   });
@@ -184,10 +160,10 @@ describe('the regular check of providers', function () {
     const certificate = samlFile('expired.pem');
     const id = await insertProvider(app, { org_id: orgId }, { certificate, discovery_failures: 2 });
     const end = Date.parse(new X509Certificate(certificate).validTo);
-    expect(await round(new Date(end - 15 * DAY_MS))).to.deep.equal({ checked: 1, failing: 0 });
+    expect(await round(new Date(end - 15 * DAY_MS))).to.deep.equal({ checked: 1, failing: 0, skipped: 0 });
     expect(await failuresOf(id)).to.equal(0);
     await query(app, 'update sso_providers set discovery_failures = 2');
-    expect(await round(new Date(end - 13 * DAY_MS))).to.deep.equal({ checked: 1, failing: 1 });
+    expect(await round(new Date(end - 13 * DAY_MS))).to.deep.equal({ checked: 1, failing: 1, skipped: 0 });
     const day = new Date(end).toISOString().slice(0, 10);
     expect((await alerts(orgId))[0]).to.deep.include({
       message: `The certificate of the identity provider expires on ${day}.`,
@@ -210,7 +186,7 @@ describe('the regular check of providers', function () {
     await oidc({ org_id: gone });
     await oidc({ partner_id: suspended });
     await oidc({ org_id: await buildOrganization(app, suspended) });
-    expect(await round()).to.deep.equal({ checked: 0, failing: 0 });
+    expect(await round()).to.deep.equal({ checked: 0, failing: 0, skipped: 0 });
   });
 
   describe('of many', () => {
@@ -239,9 +215,47 @@ describe('the regular check of providers', function () {
         good.push(await oidc({ org_id: orgId }, { discovery_failures: 1 }));
       }
       const result = await round();
-      expect(result).to.deep.equal({ checked: 36, failing: 6 });
+      expect(result).to.deep.equal({ checked: 36, failing: 6, skipped: 0 });
       expect(most).to.equal(2);
       for (const id of [...bad, broken]) expect(await failuresOf(id)).to.equal(1);
+      for (const id of good) expect(await failuresOf(id)).to.equal(0);
+    });
+
+    it('ends in time, and has seen those of everybody else by then', async () => {
+      const hostile = await buildSsoTenant(app);
+      for (let i = 0; i < 20; i++) {
+        const orgId = await buildOrganization(app, hostile.partnerId);
+        await oidc({ org_id: orgId }, { issuer: 'https://127.0.0.1:9/hangs' });
+      }
+      const good: string[] = [];
+      for (let i = 0; i < 10; i++) {
+        const { orgId } = await buildSsoTenant(app);
+        good.push(await oidc({ org_id: orgId }, { discovery_failures: 1 }));
+      }
+      const { ssoFetch, ...others } = parts();
+      const end = new AbortController();
+      const ended = new Promise<void>((resolve) => {
+        end.signal.addEventListener('abort', () => resolve());
+      });
+      const result = await checkActiveProviders(
+        {
+          ...others,
+          onChecked(_type, outcome) {
+            outcomes.push(outcome);
+            if (outcomes.filter((one) => one === 'ok').length === good.length) end.abort();
+          },
+          ssoFetch: {
+            assertPermitted: (url) => ssoFetch.assertPermitted(url),
+            async fetch(url, request) {
+              // It hangs for as long as it takes.
+              if (url.includes('hangs')) await ended;
+              return ssoFetch.fetch(url, request);
+            },
+          },
+        },
+        { now: new Date(), signal: end.signal },
+      );
+      expect(result).to.deep.equal({ checked: 12, failing: 2, skipped: 18 });
       for (const id of good) expect(await failuresOf(id)).to.equal(0);
     });
 
@@ -264,7 +278,7 @@ describe('the regular check of providers', function () {
         },
         { now: new Date() },
       );
-      expect(result).to.deep.equal({ checked: 2, failing: 1 });
+      expect(result).to.deep.equal({ checked: 2, failing: 1, skipped: 0 });
       expect([await failuresOf(first), await failuresOf(second)]).to.deep.equal([0, 0]);
       expect(
         lines.some(({ event, level }) => event === 'sso.provider_check_broken' && level === 'error'),
