@@ -21,7 +21,7 @@ interface JobParts extends Omit<RoundParts, 'onChecked'> {
   metrics: Metrics;
 }
 
-/** Looks every quarter of an hour whether people could sign in with the active providers. */
+/** Checks every quarter of an hour that people could sign in with the active providers. */
 export function checkProvidersRegularly({ jobs, metrics, ...parts }: JobParts): void {
   const checks = metrics.counter(
     'muster_sso_provider_checks_total',
