@@ -216,6 +216,9 @@ describe('bad input', function () {
       attributeMapping: { email: 'email', name: 'name' },
       metadataUrl: 'https://10.0.0.1/metadata',
       metadataXml: null,
+      domain: `domain-${newId()}.example`,
+      logoUrl: 'https://cdn.example.com/logo.png',
+      accentColor: '#1a2b3c',
     };
     if (name === 'scopes' && shape.type === 'string') return 'openid email';
     if (Object.hasOwn(known, name)) return known[name];
