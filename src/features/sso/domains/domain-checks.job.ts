@@ -46,9 +46,15 @@ export async function checkDomains(
   for (;;) {
     signal?.throwIfAborted();
     const domains = await verifiedDomains(parts.db, after);
-    const ends = await Promise.all(domains.map((domain) => checked(parts, domain)));
-    count.checked += ends.length;
-    count.lapsed += ends.filter((end) => end === 'lapsed').length;
+    const states = await Promise.all(
+      domains.map((domain) => attempt(parts, domain, () => stateOf(parts, domain))),
+    );
+    for (const [i, domain] of domains.entries()) {
+      const state = states[i];
+      if (state === undefined) continue;
+      count.checked++;
+      if ((await attempt(parts, domain, () => note(parts, domain, state))) === 'lapsed') count.lapsed++;
+    }
     after = domains.at(-1)?.id;
     if (domains.length < AT_ONCE) return count;
   }
@@ -72,20 +78,29 @@ async function verifiedDomains(db: Db, after: string | undefined): Promise<Check
   });
 }
 
-async function checked(parts: Parts, domain: CheckedDomain): Promise<'lapsed' | 'kept'> {
-  const { db, audit, txtRecords, log } = parts;
+async function attempt<T>(
+  { log }: Parts,
+  { id: domainId, orgId }: CheckedDomain,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   try {
-    const state = domain.isOwnerDeleted ? 'absent' : await recordState(txtRecords, domain);
-    const end = await withSystem(db, 'note what the check of a domain has found', (tx) =>
-      noteState(tx, domain, state, parts),
-    );
-    if (end === 'lapsed') audit.committed();
-    return end;
+    return await work();
   } catch (error) {
     if (isDatabaseAway(error)) throw error;
-    log.warn({ err: error, domainId: domain.id, orgId: domain.orgId }, 'sso.domain_not_checked');
-    return 'kept';
+    log.warn({ err: error, domainId, orgId }, 'sso.domain_not_checked');
+    return undefined;
   }
+}
+
+const stateOf = async ({ txtRecords }: Parts, domain: CheckedDomain): Promise<RecordState> =>
+  domain.isOwnerDeleted ? 'absent' : recordState(txtRecords, domain);
+
+async function note(parts: Parts, domain: CheckedDomain, state: RecordState): Promise<'lapsed' | 'kept'> {
+  const end = await withSystem(parts.db, 'note what the check of a domain has found', (tx) =>
+    noteState(tx, domain, state, parts),
+  );
+  if (end === 'lapsed') parts.audit.committed();
+  return end;
 }
 
 async function noteState(

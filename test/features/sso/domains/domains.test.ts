@@ -330,6 +330,25 @@ describe('domains of single sign-on', () => {
       expect((await row(mine.id)).status).to.equal('pending');
     });
 
+    it('are all checked, however many there are', async () => {
+      const orgId = await buildOrganization(app, tenant.partnerId);
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw(
+          `insert into sso_domains (id, org_id, domain, token, status, verified_at)
+          select gen_random_uuid(), ?, 'fleet-' || i || '.example', 'x', 'verified', now() from generate_series(1, 45) i`,
+          [orgId],
+        ),
+      );
+      await daily();
+      const failing = await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx('sso_domains').where({ org_id: orgId }).whereNotNull('failing_since').pluck('id'),
+      );
+      expect(failing).to.have.length(45);
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx('sso_domains').where({ org_id: orgId }).delete(),
+      );
+    });
+
     it('are checked although one of them fails, and the lapse is in the trail', async () => {
       const [broken, mine] = [
         await publishAndVerify(orgAdmin, 'broken.example'),
