@@ -409,10 +409,6 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/sso/saml/park-response.ts': 1,
   'features/sso/saml/saml-protocol.ts': 1,
   'features/sso/sign-in/start-sign-in.ts': 1,
-  // What the sign-in page shows before anybody has signed in.
-  'features/sso/branding/login-context.ts': 1,
-  // The verified domains of all organizations, and what the check of each has found.
-  'features/sso/domains/domain-checks.job.ts': 2,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,
