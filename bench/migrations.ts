@@ -109,7 +109,7 @@ async function createFleet(): Promise<void> {
 async function underLoad(
   work: () => Promise<void>,
 ): Promise<{ statements: number; 'slowest statement ms': number; refused: number }> {
-  let isOver = false;
+  const load = { isOver: false };
   let statements = 0;
   let slowest = 0;
   let refused = 0;
@@ -121,7 +121,7 @@ async function underLoad(
     const client = new pg.Client({ connectionString: database.ownerUrl });
     await client.connect();
     try {
-      for (let turn = index; !isOver; turn++) {
+      for (let turn = index; !load.isOver; turn++) {
         const statement = STATEMENTS[turn % STATEMENTS.length];
         if (statement === undefined) continue;
         const begun = performance.now();
@@ -139,7 +139,7 @@ async function underLoad(
   try {
     await work();
   } finally {
-    isOver = true;
+    load.isOver = true;
     await Promise.all(clients);
   }
   return { statements, 'slowest statement ms': Math.round(slowest), refused };

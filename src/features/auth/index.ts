@@ -7,7 +7,7 @@ import { authRetention } from './retention.ts';
 
 export { SignInTrail } from './sign-in-trail.ts';
 export { ACCESS_TOKEN_SECONDS, createAccessTokens, type AccessTokens } from './sessions/access-token.ts';
-export { SignedIn, Tokens } from './sign-in/sign-in.schema.ts';
+export { SignedIn } from './sign-in/sign-in.schema.ts';
 export type { PasswordPolicy } from './password/password-policy.ts';
 export { passwordFault } from './password/password-rules.ts';
 export { refreshCookie } from './sessions/refresh-cookie.ts';
