@@ -402,13 +402,13 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Every active identity provider is checked.
   'features/sso/health/health-round.ts': 2,
   // A sign-in is found by its state, its code or its organization alone, before anybody knows whose it is.
-  'features/sso/login/callback.service.ts': 4,
-  'features/sso/login/exchange.service.ts': 1,
-  'features/sso/login/login.service.ts': 2,
-  'features/sso/login/sso-trail.ts': 1,
+  'features/sso/sign-in/callback.service.ts': 4,
+  'features/sso/sign-in/exchange.service.ts': 1,
+  'features/sso/sign-in/login.service.ts': 2,
+  'features/sso/sign-in/sso-trail.ts': 1,
   'features/sso/saml/park-response.ts': 1,
   'features/sso/saml/saml-protocol.ts': 1,
-  'features/sso/sign-in/start-sign-in.ts': 1,
+  'features/sso/flow/start-sign-in.ts': 1,
   'features/users/accounts/user.service.ts': 2,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,

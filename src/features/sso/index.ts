@@ -12,7 +12,7 @@ import { providerRoutes } from './administration/provider.routes.ts';
 import type { ProviderParts } from './administration/provider.service.ts';
 import { ssoRetention } from './retention.ts';
 import { type SamlRouteParts, samlRoutes } from './saml/saml.routes.ts';
-import { signInRoutes, type SignInRouteParts } from './login/sso.routes.ts';
+import { signInRoutes, type SignInRouteParts } from './sign-in/sso.routes.ts';
 
 export { createLoginContexts } from './branding/login-context.ts';
 export { breakGlassGuard } from './enforcement/break-glass-guard.ts';
@@ -22,9 +22,9 @@ export { createPasswordPolicy } from './enforcement/password-policy.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
 export { createOidcProtocol } from './oidc/oidc-protocol.ts';
 export { createSamlProtocol } from './saml/saml-protocol.ts';
-export { ssoLimits } from './sign-in/sso-limits.ts';
-export { createStartSignIn } from './sign-in/start-sign-in.ts';
-export { stateCookie } from './sign-in/state-cookie.ts';
+export { ssoLimits } from './flow/sso-limits.ts';
+export { createStartSignIn } from './flow/start-sign-in.ts';
+export { stateCookie } from './flow/state-cookie.ts';
 
 export const feature = defineFeature({
   name: 'sso',

@@ -88,9 +88,3 @@ export async function insertOidcProvider(
     ...row,
   });
 }
-
-/** Lets the sessions of a person pass for opened with a second factor. */
-export async function withSecondFactor(app: TestApp, userId: string): Promise<void> {
-  await query(app, 'update users set mfa_enabled = true where id = ?', [userId]);
-  await query(app, 'update sessions set mfa = true where user_id = ?', [userId]);
-}

@@ -4,7 +4,7 @@ import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
 import { type Discovered, discover } from '../oidc/discovery.ts';
 import type { ProviderFetch } from '../oidc/provider-call.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
 /** What a change of a provider asks the network for: before the transaction, so that none waits for it. */

@@ -103,6 +103,7 @@ export async function createProvider(
     ...columnsOf(presetFor(given), { id, certificate: null }, secrets),
     ...discovered,
     ...columnsOf(byHand, { id, certificate: null }, secrets),
+    ...(discovered === undefined ? {} : { issuer: discovered.issuer }),
     ...owned,
     id,
     type,
@@ -174,7 +175,8 @@ export async function updateProvider(
   // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
   const byHand = withoutUnchanged(columnsOf(change, provider, secrets), provider);
   const endpoints = byHand.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
-  return saveSettings(ctx, provider, { ...endpoints, ...byHand });
+  const issuer = prepared === undefined ? {} : { issuer: prepared.discovered.issuer };
+  return saveSettings(ctx, provider, { ...endpoints, ...byHand, ...issuer });
 }
 
 const NO_ENDPOINTS = {

@@ -1,5 +1,5 @@
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
+import type { SsoLimits } from '../flow/sso-limits.ts';
 import { LoginBranding, LoginBrandingInput, LoginContext } from './branding.schema.ts';
 import { readBranding, replaceBranding } from './branding.service.ts';
 import type { LoginContexts } from './login-context.ts';

@@ -5,7 +5,7 @@ import { configurationFaults } from '../administration/configuration.ts';
 import { failureSentence } from '../administration/endpoints.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { certificateFault, certificatesEnd } from '../saml/certificate.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import type { Check } from './provider-test.schema.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,12 +1,12 @@
-import type { PublicContext } from '../../../platform/context.ts';
+import type { Caller, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertAddressAllowed, findCaller, holdSession } from '../../auth/index.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { isOfOwner } from './provider-owner.ts';
 import { saveIdentity } from './save-identity.ts';
 
@@ -41,16 +41,30 @@ export async function finishLink(
   }
   const { userId } = caller;
   const outcome = await saveIdentity(tx, { sealer: secrets, userId, provider, identity });
+  await recordLink(tx, ctx, audit, { caller, provider, outcome });
+  return { userId };
+}
+
+/** Audits that an account is linked to a person at a provider from now on. */
+export async function recordLink(
+  tx: Tx,
+  ctx: PublicContext,
+  audit: AuditTrail,
+  {
+    caller,
+    provider,
+    outcome,
+  }: { caller: Caller; provider: SsoProvider; outcome: 'created' | 'refreshed' | 'moved' },
+): Promise<void> {
   await audit.record(tx, {
     action: 'sso.identity.link',
     resourceType: 'user',
-    resourceId: userId,
+    resourceId: caller.userId,
     resourceName: caller.email,
     details: { provider: { id: provider.id, name: provider.name }, outcome },
     actor: caller,
     state: ctx,
   });
-  return { userId };
 }
 
 /** The person of a session that is still open, and stays so until the end of the transaction. */

@@ -4,7 +4,7 @@ import { AppError, notFound } from '../../../platform/errors.ts';
 import type { Reply } from '../../../platform/http/route.ts';
 import { User } from '../../users/index.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { SsoIdentity } from './identity.model.ts';
 
 export interface LinkStartParts {

@@ -4,8 +4,8 @@ import { text } from '../../../platform/http/fields.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { identityTokenContext } from '../sealed-columns.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { boundedProfile } from './bounded-profile.ts';
 import { SsoIdentity } from './identity.model.ts';
 

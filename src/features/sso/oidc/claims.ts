@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isStorableText, storableObject, UNSTORABLE_RULE } from '../../../protocol/index.ts';
 import type { AttributeMapping } from '../providers/attribute-mapping.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 import { isMultiFactor } from './second-factor.ts';
 
 /** Claims of one document, an ID token or an answer of the userinfo endpoint, and whom they are about. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { TOKEN_AUTH_METHODS } from '../providers/provider.model.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { SIGNING_ALGORITHMS } from './algorithms.ts';
 import { assertReachable, getDocument, type ProviderFetch } from './provider-call.ts';
 
@@ -13,6 +13,8 @@ export interface Endpoints {
 
 /** What a provider's own document says about it (OpenID Connect Discovery 1.0). */
 export interface Discovered extends Endpoints {
+  /** As the document spells it, which is how ID tokens name it. */
+  issuer: string;
   /** Each answer to a browser names its issuer (RFC 9207). */
   sendsIssuer: boolean;
   tokenAuthMethod: (typeof TOKEN_AUTH_METHODS)[number];
@@ -51,7 +53,8 @@ export async function readDiscovery(outbound: ProviderFetch, issuer: string): Pr
   const document = await getDocument(outbound, 'discovery document', discoveryUrl(issuer), {
     schema: DiscoveryDocument,
   });
-  if (document.issuer !== issuer) {
+  // People leave a slash at the end out, with which some providers, such as Auth0, name themselves.
+  if (document.issuer !== issuer && document.issuer !== `${issuer}/`) {
     throw new SsoFailure('issuer_mismatch', `the discovery document names the issuer ${document.issuer}`);
   }
   const { response_types_supported: responses, id_token_signing_alg_values_supported: algorithms } = document;
@@ -62,6 +65,7 @@ export async function readDiscovery(outbound: ProviderFetch, issuer: string): Pr
     throw new SsoFailure('answer_invalid', `the provider signs with ${algorithms.join(', ')} only`);
   }
   return {
+    issuer: document.issuer,
     authorizationUrl: document.authorization_endpoint,
     tokenUrl: document.token_endpoint,
     userinfoUrl: document.userinfo_endpoint ?? null,

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
-import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
+import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import { SIGNING_ALGORITHMS } from './algorithms.ts';
 import { Claims } from './claims.ts';
 import type { OidcSettings } from './oidc-settings.ts';

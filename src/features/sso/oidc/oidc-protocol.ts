@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
-import type { AssertedIdentity, ConsumedSignIn, SsoProtocol } from '../sign-in/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
+import type { AssertedIdentity, ConsumedSignIn, SsoProtocol } from '../flow/sso-protocol.ts';
 import { identityFrom } from './claims.ts';
 import { assertEndpoints } from './discovery.ts';
 import { verifyIdToken } from './id-token.ts';

@@ -1,7 +1,7 @@
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { clientSecretContext } from '../sealed-columns.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import type { Endpoints } from './discovery.ts';
 
 /** What a sign-in needs to know of a provider, complete. */

@@ -1,6 +1,6 @@
 import passport from 'passport';
 import OpenIdStrategy from 'passport-openidconnect';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
 /**

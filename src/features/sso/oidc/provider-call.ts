@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { GuardedFetch, GuardedRequest } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 
 /** What this protocol needs of the guarded fetch. */
 export type ProviderFetch = Pick<GuardedFetch, 'fetch' | 'assertPermitted'>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
+import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 import { callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
 

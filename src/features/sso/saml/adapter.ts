@@ -6,7 +6,7 @@ import {
   ValidateInResponseTo,
   type VerifyWithoutRequest,
 } from '@node-saml/passport-saml';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { CLOCK_SKEW_MS, MAX_ASSERTION_AGE_MS } from './expectations.ts';
 import { NAME_ID_FORMAT } from './names.ts';
 

@@ -1,4 +1,4 @@
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import { CLOCK_SKEW_MS, type Expectations, MAX_ASSERTION_AGE_MS } from './expectations.ts';
 import { BEARER, NAMESPACE } from './names.ts';
 import { parseAnswer } from './response.ts';

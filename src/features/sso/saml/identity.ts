@@ -1,6 +1,6 @@
 import type { AttributeMapping } from '../providers/attribute-mapping.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 import type { Assertion } from './assertion.ts';
 import { AUTHENTICATION_METHODS, MULTI_FACTOR, NAME_ID_FORMAT, STANDARD_ATTRIBUTES } from './names.ts';
 

@@ -4,9 +4,9 @@ import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
-import { loginPageUrl } from '../sign-in/login-page.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
-import { SsoSession } from '../sign-in/sso-session.model.ts';
+import { loginPageUrl } from '../flow/login-page.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
+import { SsoSession } from '../flow/sso-session.model.ts';
 import { MAX_BASE64_LENGTH } from './response.ts';
 
 /** Anything else than one text is nothing: a person must get back to the dashboard, whatever the provider has sent. */

@@ -1,4 +1,4 @@
-import { SsoFailure } from '../sign-in/sso-failure.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
 import type { Expectations } from './expectations.ts';
 import { NAMESPACE, SIGNATURE_ALGORITHMS, SUCCESS } from './names.ts';
 import { childrenOf, parseXml, withDescendants, type XmlElement, XmlFault, type XmlRules } from './xml.ts';

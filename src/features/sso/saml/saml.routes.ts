@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Document, NoBody } from '../../../platform/http/browser-answer.ts';
 import { Id } from '../../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
+import type { SsoLimits } from '../flow/sso-limits.ts';
 import { serviceProviderMetadata } from './adapter.ts';
 import { parkResponse, SamlForm } from './park-response.ts';
 import type { SamlParts } from './saml-protocol.ts';

@@ -1,9 +1,15 @@
 import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
-import { buildPerson, buildTenant, PASSWORD, type Person } from '../../../support/factories.ts';
+import {
+  buildPerson,
+  buildTenant,
+  giveSecondFactor,
+  PASSWORD,
+  type Person,
+} from '../../../support/factories.ts';
 import { createTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
 import { enableSecondFactor } from '../../auth/second-factor-support.ts';
-import { type Owner, query, withSecondFactor } from '../sso-support.ts';
+import { type Owner, query } from '../sso-support.ts';
 import { enforceFor } from './enforcement-support.ts';
 
 /** Enforcement never ends with nobody who can get in: the last usable break-glass person stays usable. */
@@ -118,7 +124,7 @@ describe('the last break-glass person', () => {
   it('remains where enforcement begins at the moment in which they are disabled', async () => {
     for (let round = 0; round < 5; round++) {
       const [named, by] = [await member(), await colleague()];
-      await withSecondFactor(app, by.id);
+      await giveSecondFactor(app, by);
       const providerId = await enforced([named], { enforce_sso: false, last_success_at: new Date() });
       const enforce = app.call('PATCH', `/sso/providers/${providerId}`, {
         token: by.token,

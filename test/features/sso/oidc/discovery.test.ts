@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { discover } from '../../../../src/features/sso/oidc/discovery.ts';
 import { KeyCache } from '../../../../src/features/sso/oidc/key-cache.ts';
-import type { SsoFailureReason } from '../../../../src/features/sso/sign-in/sso-failure.ts';
+import type { SsoFailureReason } from '../../../../src/features/sso/flow/sso-failure.ts';
 import {
   type ScriptedOidcProvider,
   startScriptedOidcProvider,
@@ -22,6 +22,7 @@ describe('OpenID Connect discovery', () => {
 
   it('finds the endpoints, how the secret is sent, and whether answers name their issuer', async () => {
     expect(await discover(testFetch(), idp.issuer)).to.deep.equal({
+      issuer: idp.issuer,
       authorizationUrl: `${idp.issuer}/authorize`,
       tokenUrl: `${idp.issuer}/token`,
       userinfoUrl: `${idp.issuer}/userinfo`,
@@ -57,10 +58,17 @@ describe('OpenID Connect discovery', () => {
     expect((await discover(testFetch(), idp.issuer)).tokenAuthMethod).to.equal('client_secret_post');
   });
 
+  it('takes the issuer as the document spells it, where only the slash at the end was left out', async () => {
+    idp.departures = { discovery: (document) => ({ ...document, issuer: `${idp.issuer}/` }) };
+    expect((await discover(testFetch(), idp.issuer)).issuer).to.equal(`${idp.issuer}/`);
+    idp.departures = { discovery: (document) => document };
+    expect(await reasonOf(discover(testFetch(), `${idp.issuer}/`))).to.equal('issuer_mismatch');
+  });
+
   describe('refuses a document', () => {
     const CHANGES: Record<string, [SsoFailureReason, Record<string, unknown>]> = {
       'of another issuer': ['issuer_mismatch', { issuer: 'https://login.other.test' }],
-      'whose issuer has another slash': ['issuer_mismatch', { issuer: 'slash' }],
+      'whose issuer has two slashes at the end': ['issuer_mismatch', { issuer: 'slashes' }],
       'of a template': ['issuer_mismatch', { issuer: 'https://login.test/{tenantid}/v2.0' }],
       'without an issuer': ['answer_invalid', { issuer: undefined }],
       'without keys': ['answer_invalid', { jwks_uri: undefined }],
@@ -101,7 +109,7 @@ describe('OpenID Connect discovery', () => {
     for (const [title, [reason, change]] of Object.entries(CHANGES)) {
       it(`${title}, as ${reason}`, async () => {
         await discover(testFetch(), idp.issuer);
-        const issuer = change.issuer === 'slash' ? { issuer: `${idp.issuer}/` } : {};
+        const issuer = change.issuer === 'slashes' ? { issuer: `${idp.issuer}//` } : {};
         idp.departures = { discovery: (document) => ({ ...document, ...change, ...issuer }) };
         expect(await reasonOf(discover(testFetch(), idp.issuer))).to.equal(reason);
       });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createHmac, createPublicKey, generateKeyPairSync, KeyObject, randomBytes, sign } from 'node:crypto';
 import { exportJWK, type JWK, type JWTPayload } from 'jose';
-import type { SsoFailureReason } from '../../../../src/features/sso/sign-in/sso-failure.ts';
+import type { SsoFailureReason } from '../../../../src/features/sso/flow/sso-failure.ts';
 import {
   type Departures,
   type ScriptedOidcProvider,

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { RequestListener } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { SsoProvider } from '../../../../src/features/sso/providers/provider.model.ts';
-import type { SsoFailureReason } from '../../../../src/features/sso/sign-in/sso-failure.ts';
+import type { SsoFailureReason } from '../../../../src/features/sso/flow/sso-failure.ts';
 import { type DnsServer, startDnsServer } from '../../../support/dns-server.ts';
 import {
   type Departures,

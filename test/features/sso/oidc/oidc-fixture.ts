@@ -5,8 +5,8 @@ import {
 import { discover } from '../../../../src/features/sso/oidc/discovery.ts';
 import { SsoProvider } from '../../../../src/features/sso/providers/provider.model.ts';
 import { clientSecretContext } from '../../../../src/features/sso/sealed-columns.ts';
-import { SsoFailure } from '../../../../src/features/sso/sign-in/sso-failure.ts';
-import type { AssertedIdentity, SsoProtocol } from '../../../../src/features/sso/sign-in/sso-protocol.ts';
+import { SsoFailure } from '../../../../src/features/sso/flow/sso-failure.ts';
+import type { AssertedIdentity, SsoProtocol } from '../../../../src/features/sso/flow/sso-protocol.ts';
 import type { PublicContext } from '../../../../src/platform/context.ts';
 import { GuardedFetch, type GuardedFetchOptions } from '../../../../src/platform/outbound/guarded-fetch.ts';
 import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
@@ -40,7 +40,6 @@ export async function providerOf(
   return Object.assign(new SsoProvider(), {
     id,
     type: 'oidc',
-    issuer: idp.issuer,
     clientId: client.clientId,
     clientSecret: sealer.seal(client.clientSecret, clientSecretContext(id)),
     scopes: 'openid profile email',

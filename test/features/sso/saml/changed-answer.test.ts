@@ -4,7 +4,7 @@ import { type SamlSignIn, verifyResponse } from '../../../../src/features/sso/sa
 import { checkAssertion } from '../../../../src/features/sso/saml/assertion.ts';
 import { identityOf } from '../../../../src/features/sso/saml/identity.ts';
 import { readResponse } from '../../../../src/features/sso/saml/response.ts';
-import { SsoFailure } from '../../../../src/features/sso/sign-in/sso-failure.ts';
+import { SsoFailure } from '../../../../src/features/sso/flow/sso-failure.ts';
 import { samlFile } from '../../../support/saml-certificates.ts';
 import { answerXml, encoded } from '../../../support/saml-forge.ts';
 

@@ -2,7 +2,7 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import { isDomainProven } from '../domains/domain.service.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { type AccountFacts, type Candidate, emailDomain } from './account-decision.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 
 type Owner = Pick<SsoProvider, 'id' | 'orgId' | 'partnerId'>;
 

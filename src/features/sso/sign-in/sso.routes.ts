@@ -13,7 +13,7 @@ import {
   PartnerParams,
   SsoCheck,
 } from './sso.schema.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
+import type { SsoLimits } from '../flow/sso-limits.ts';
 
 export type SignInRouteParts = CallbackParts &
   LoginParts & { auth: Pick<AuthService, 'tokensOf'>; ssoLimits: SsoLimits; secureCookies: boolean };

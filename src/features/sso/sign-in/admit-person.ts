@@ -1,20 +1,23 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import type { AuthService } from '../../auth/index.ts';
 import { addMembership, User } from '../../users/index.ts';
+import { recordLink } from '../links/link-identity.ts';
 import { saveIdentity } from '../links/save-identity.ts';
 import { defaultRoleStands } from '../providers/default-role.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { type AccountDecision, decideAccount } from './account-decision.ts';
 import { accountFacts } from './account-facts.ts';
 import { newExchangeCode } from './exchange.service.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 
 export interface AdmissionParts {
   auth: Pick<AuthService, 'openForProvider'>;
   secrets: Sealer;
+  audit: AuditTrail;
 }
 
 /**
@@ -28,7 +31,7 @@ export async function admitPerson(
   ctx: PublicContext,
   provider: SsoProvider,
   identity: AssertedIdentity,
-  { auth, secrets }: AdmissionParts,
+  { auth, secrets, audit }: AdmissionParts,
 ): Promise<string> {
   const facts = await accountFacts(tx, provider, identity);
   const decision = decideAccount(provider, identity, facts);
@@ -38,11 +41,13 @@ export async function admitPerson(
       : await User.query(tx).findById(decision.userId).forUpdate();
   // Disabled or deleted since the facts were read.
   if (user?.status !== 'active') throw new SsoFailure('account_disabled');
-  await saveIdentity(tx, { sealer: secrets, userId: user.id, provider, identity });
+  const link = await saveIdentity(tx, { sealer: secrets, userId: user.id, provider, identity });
   const { caller, refreshToken } = await auth.openForProvider(tx, ctx, user, {
     mfa: false,
     provider: { id: provider.id, name: provider.name, mfa: provider.trustsIdpMfa && identity.mfa },
   });
+  // Perhaps an address that was given to somebody else: whoever looks into it later has to find it.
+  if (link === 'moved') await recordLink(tx, ctx, audit, { caller, provider, outcome: link });
   return newExchangeCode(tx, secrets, { sessionId: caller.sessionId, refreshToken });
 }
 

@@ -3,7 +3,7 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import { ownerOf } from '../providers/owner.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import type { SsoFailure } from '../sign-in/sso-failure.ts';
+import type { SsoFailure } from '../flow/sso-failure.ts';
 
 /**
  * Records a failed sign-in with a provider in the trail of its owner, whoever it was that tried. It never throws: the

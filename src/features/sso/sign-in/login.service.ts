@@ -7,9 +7,9 @@ import { loginUrlOf } from '../providers/login-url.ts';
 import { activeProviderOf, type ProviderOwner } from '../providers/provider.queries.ts';
 import { failureOf } from './callback.service.ts';
 import { noteFailure } from './sso-trail.ts';
-import { loginPageUrl } from '../sign-in/login-page.ts';
-import type { StartSignIn } from '../sign-in/start-sign-in.ts';
-import type { StateCookie } from '../sign-in/state-cookie.ts';
+import { loginPageUrl } from '../flow/login-page.ts';
+import type { StartSignIn } from '../flow/start-sign-in.ts';
+import type { StateCookie } from '../flow/state-cookie.ts';
 
 export interface LoginParts {
   startSignIn: StartSignIn;

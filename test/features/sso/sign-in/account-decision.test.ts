@@ -6,9 +6,9 @@ import {
   decideAccount,
   type DecidingProvider,
   emailDomain,
-} from '../../../../src/features/sso/login/account-decision.ts';
-import { SsoFailure } from '../../../../src/features/sso/sign-in/sso-failure.ts';
-import type { AssertedIdentity } from '../../../../src/features/sso/sign-in/sso-protocol.ts';
+} from '../../../../src/features/sso/sign-in/account-decision.ts';
+import { SsoFailure } from '../../../../src/features/sso/flow/sso-failure.ts';
+import type { AssertedIdentity } from '../../../../src/features/sso/flow/sso-protocol.ts';
 
 const ORGANIZATION: DecidingProvider = { orgId: 'org', autoProvision: true, allowedDomains: '' };
 const PARTNER: DecidingProvider = { orgId: null, autoProvision: true, allowedDomains: '' };

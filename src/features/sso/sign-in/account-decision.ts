@@ -1,7 +1,7 @@
 import { asciiDomain } from '../domains/domain-name.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import { SsoFailure } from '../sign-in/sso-failure.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
+import { SsoFailure } from '../flow/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 
 /** An account, seen from a provider. */
 export interface Candidate {

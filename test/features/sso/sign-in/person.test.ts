@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { newId } from '../../../../src/platform/ids.ts';
 import { BrowserClient, type Page } from '../../../support/browser-client.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { buildPerson, buildTenant, PASSWORD } from '../../../support/factories.ts';
 import { TEST_AUTHORITY } from '../../../support/https-server.ts';
 import { type OidcProvider, startOidcProvider } from '../../../support/oidc-provider.ts';
@@ -136,6 +137,26 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
         [human.email, account.user.id],
       );
       expect(links).to.deep.equal([{ external_id: human.subject, moved: true, noted: true }]);
+    });
+
+    it('may be another one at the provider with the same address; the trail shows that', async () => {
+      await proveDomain();
+      await insertForOrganization();
+      const human = newHuman();
+      place.seat(human);
+      const before = await me((await tokensOf(await come(toOrganization()))).accessToken);
+      place.seat({ ...human, subject: `subject-${newId()}` });
+      const after = await me((await tokensOf(await come(toOrganization()))).accessToken);
+      expect(after.user.id).to.equal(before.user.id);
+      await eventually(
+        () =>
+          query(
+            app,
+            `select from audit_logs where action = 'sso.identity.link' and details ->> 'outcome' = 'moved' and actor_id = ?`,
+            [after.user.id],
+          ),
+        (found) => found.length === 1,
+      );
     });
 
     it('goes on with the refresh token, and ends with the sign-out', async () => {

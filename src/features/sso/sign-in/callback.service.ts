@@ -1,26 +1,24 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import { databaseAppError } from '../../../platform/db/database-errors.ts';
 import { AppError } from '../../../platform/errors.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
 import type { Reply } from '../../../platform/http/route.ts';
 import { finishLink } from '../links/link-identity.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { admitPerson, type AdmissionParts } from './admit-person.ts';
-import { loginPageUrl, profilePageUrl } from '../sign-in/login-page.ts';
-import { SsoFailure, type SsoFailureReason } from '../sign-in/sso-failure.ts';
-import type { AssertedIdentity } from '../sign-in/sso-protocol.ts';
-import { SsoSession } from '../sign-in/sso-session.model.ts';
-import type { SsoLimits } from '../sign-in/sso-limits.ts';
+import { loginPageUrl, profilePageUrl } from '../flow/login-page.ts';
+import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
+import type { AssertedIdentity } from '../flow/sso-protocol.ts';
+import { SsoSession } from '../flow/sso-session.model.ts';
+import type { SsoLimits } from '../flow/sso-limits.ts';
 import { noteFailure } from './sso-trail.ts';
-import type { Protocols } from '../sign-in/start-sign-in.ts';
-import type { StateCookie } from '../sign-in/state-cookie.ts';
+import type { Protocols } from '../flow/start-sign-in.ts';
+import type { StateCookie } from '../flow/state-cookie.ts';
 
 export interface CallbackParts extends AdmissionParts {
   protocols: Protocols;
   stateCookie: StateCookie;
   ssoLimits: Pick<SsoLimits, 'callback'>;
-  audit: AuditTrail;
   baseUrl: () => string;
 }
 
