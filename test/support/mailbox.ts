@@ -9,8 +9,11 @@ export interface Mailbox {
   files(): Promise<string[]>;
   /** What all mails say, as they were written. */
   all(): Promise<string[]>;
-  /** The newest mail to an address, once there are that many. */
-  newest(to: string, count?: number): Promise<string>;
+  /**
+   * The newest mail to an address, once there are that many. `saying` limits it to mails with that text: mails that are
+   * sent at nearly the same time may be delivered in any order.
+   */
+  newest(to: string, count?: number, saying?: string): Promise<string>;
   remove(): Promise<void>;
 }
 
@@ -30,12 +33,12 @@ export async function createMailbox(): Promise<Mailbox> {
     dataDir,
     files,
     all,
-    async newest(to, count = 1) {
+    async newest(to, count = 1, saying = '') {
       const mails = await eventually(
-        () => mailsTo(to),
+        async () => (await mailsTo(to)).map(decoded).filter((mail) => mail.includes(saying)),
         ({ length }) => length >= count,
       );
-      return decoded(mails.at(-1) ?? '');
+      return mails.at(-1) ?? '';
     },
     remove: () => rm(dataDir, { recursive: true, force: true }),
   };
