@@ -4,10 +4,15 @@ import { isIP, type LookupFunction, type TcpNetConnectOpts } from 'node:net';
 import { OutboundError } from './outbound-error.ts';
 import { hostOf } from './target-url.ts';
 
-/** One request and its answer over a connection of its own, which may lead to the checked addresses only. */
+/** One request and its answer, over a connection that leads to a permitted address only. */
 export interface Exchange {
   url: URL;
+  /** Those that were checked: a new connection is made to one of them. */
   addresses: readonly string[];
+  /** Whether a connection to this address, which was made before, may still be used. */
+  isPermitted: (address: string) => boolean;
+  /** Keeps connections for later requests; a connection is closed after its request where this is absent. */
+  kept: KeptConnections | undefined;
   method: string;
   headers: Readonly<Record<string, string>>;
   body: string | Uint8Array | undefined;
@@ -17,12 +22,26 @@ export interface Exchange {
   onConnected: () => void;
 }
 
+/** Connections that stay open for a moment, for the requests of one owner only. */
+export class KeptConnections {
+  readonly http: http.Agent;
+  readonly https: https.Agent;
+
+  constructor(idleMs: number) {
+    const options = { keepAlive: true, timeout: idleMs, maxFreeSockets: 8 };
+    this.http = new http.Agent(options);
+    this.https = new https.Agent(options);
+  }
+}
+
 /** Resolves with the head of the answer; its body has not been read. */
 export function exchange(call: Exchange): Promise<http.IncomingMessage> {
   const { url, addresses, method, body, signal } = call;
   const isSecure = url.protocol === 'https:';
-  // An agent of its own: no connection is shared between tenants, and no proxy of the environment is used.
-  const agent = isSecure ? new https.Agent({ maxCachedSessions: 0 }) : new http.Agent();
+  // Never Node's own agent: no connection is shared between tenants, and no proxy of the environment is used.
+  const agent =
+    (isSecure ? call.kept?.https : call.kept?.http) ??
+    (isSecure ? new https.Agent({ maxCachedSessions: 0 }) : new http.Agent());
   const options: https.RequestOptions & Pick<TcpNetConnectOpts, 'autoSelectFamily'> = {
     agent,
     method,
@@ -48,6 +67,12 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
     let failure: OutboundError = new OutboundError('unreachable');
     const request = isSecure ? https.request(options) : http.request(options);
     request.once('socket', (socket) => {
+      if (request.reusedSocket) {
+        if (!call.isPermitted(socket.remoteAddress ?? '')) request.destroy();
+        failure = new OutboundError('invalid_response');
+        call.onConnected();
+        return;
+      }
       socket.once('connect', () => {
         // Never expected: the connection is made to one of the addresses that `lookup` gives.
         if (!addresses.some((address) => isSame(address, socket.remoteAddress))) request.destroy();
@@ -59,7 +84,7 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
       });
     });
     // Stays for as long as the request lives: an error without a listener would end the process.
-    request.on('error', (error) => reject(new FailedExchange(failure, error)));
+    request.on('error', (error) => reject(new FailedExchange(failure, error, request.reusedSocket)));
     // Node closes a request without an error when the answer switches to another protocol.
     request.once('close', () => reject(new FailedExchange(failure, new Error('The connection was closed.'))));
     request.once('response', resolve);
@@ -70,10 +95,13 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
 /** What the network said, for the log, beside what the caller may see. */
 export class FailedExchange extends Error {
   readonly shown: OutboundError;
+  /** The connection was kept from an earlier request: the other side may have closed it meanwhile. */
+  readonly wasKept: boolean;
 
-  constructor(shown: OutboundError, cause: unknown) {
+  constructor(shown: OutboundError, cause: unknown, wasKept = false) {
     super('The exchange failed.', { cause });
     this.shown = shown;
+    this.wasKept = wasKept;
   }
 }
 

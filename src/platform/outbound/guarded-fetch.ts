@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../logger.ts';
 import { type AddressRules, addressClass, AddressPolicy } from './address-policy.ts';
 import { Deadline, type TimeLimits } from './deadline.ts';
-import { exchange, FailedExchange } from './exchange.ts';
+import { exchange, FailedExchange, KeptConnections } from './exchange.ts';
 import { OutboundError } from './outbound-error.ts';
 import { mediaType, readBody } from './read-body.ts';
 import { resolveHost } from './resolve-host.ts';
@@ -31,9 +31,17 @@ export interface GuardedRequest {
   maxBytes?: number;
   /** How many redirects a GET or HEAD follows; none when absent. Headers of the caller stay with the first origin. */
   maxRedirects?: number;
+  /**
+   * For whom the connection is made: it stays open for two seconds, for other requests with the same text. Two tenants must
+   * never give the same. Absent: the connection is closed after the request.
+   */
+  keepFor?: string;
   signal?: AbortSignal;
 }
 
+const KEEP_MS = 2000;
+/** So many owners of connections are remembered; those of others close by themselves. */
+const OWNERS_MAX = 200;
 const LIMITS: TimeLimits = { connectMs: 5000, headersMs: 10_000, totalMs: 15_000 };
 const MAX_BYTES = 1 << 20;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -43,6 +51,8 @@ export class GuardedFetch {
   readonly #options: GuardedFetchOptions;
   readonly #policy: AddressPolicy;
   readonly #limits: TimeLimits;
+  /** By `keepFor`, the one used longest ago first. */
+  readonly #kept = new Map<string, KeptConnections>();
 
   constructor(options: GuardedFetchOptions) {
     this.#options = options;
@@ -118,10 +128,12 @@ export class GuardedFetch {
     const { ca } = this.#options.testing ?? {};
     deadline.connecting();
     const addresses = await this.#addressesOf(url, signal);
-    try {
-      const message = await exchange({
+    const send = (kept: KeptConnections | undefined) =>
+      exchange({
         url,
         addresses,
+        isPermitted: (address) => this.#policy.permits(address),
+        kept,
         method: request.method ?? 'GET',
         headers: {
           'user-agent': 'Muster',
@@ -134,11 +146,27 @@ export class GuardedFetch {
         signal,
         onConnected: () => deadline.awaitingHead(),
       });
+    try {
+      const message = await send(this.#keptFor(request.keepFor)).catch((error: unknown) => {
+        // The other side has closed it as we wrote to it.
+        if (error instanceof FailedExchange && error.wasKept && !signal.aborted) return send(undefined);
+        throw error;
+      });
       deadline.readingBody();
       return message;
     } catch (error) {
       throw withoutHints(error, addresses);
     }
+  }
+
+  #keptFor(owner: string | undefined): KeptConnections | undefined {
+    if (owner === undefined) return undefined;
+    const kept = this.#kept.get(owner) ?? new KeptConnections(KEEP_MS);
+    this.#kept.delete(owner);
+    this.#kept.set(owner, kept);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > OWNERS_MAX && oldest !== undefined) this.#kept.delete(oldest);
+    return kept;
   }
 
   #redirected(location: string, from: URL): URL {
@@ -159,7 +187,8 @@ export class GuardedFetch {
       const body = isReadable && !isEmpty ? await readBody(message, maxBytes ?? MAX_BYTES) : null;
       return new Response(body, { status, headers: headersOf(message) });
     } finally {
-      message.destroy();
+      // One that was read to its end leaves its connection to the next request, where it is kept.
+      if (!message.complete) message.destroy();
     }
   }
 

@@ -423,6 +423,56 @@ describe('the guarded fetch', () => {
     expect(requests[0]?.headers).to.include({ 'accept-encoding': 'identity', 'user-agent': 'Muster' });
   });
 
+  describe('keeps a connection', () => {
+    /** How many connections a server got for some requests, one after the other. */
+    async function connectionsFor(
+      requests: readonly object[],
+      handler?: http.RequestListener,
+    ): Promise<number> {
+      const server = http.createServer(handler ?? ((_request, response) => json(response, { ok: true })));
+      let connections = 0;
+      server.on('connection', () => void connections++);
+      const port = await listen(server);
+      const fetcher = guard();
+      for (const request of requests) {
+        const answer = await fetcher.fetch(`http://127.0.0.1:${port}/`, { ...JSON_TYPE, ...request });
+        expect(await answer.json()).to.deep.equal({ ok: true });
+        await setImmediate();
+      }
+      return connections;
+    }
+
+    it('for one owner, and for nobody else', async () => {
+      expect(
+        await connectionsFor([{ keepFor: 'a' }, { keepFor: 'a' }, { keepFor: 'a', method: 'POST' }]),
+      ).to.equal(1);
+      expect(await connectionsFor([{ keepFor: 'a' }, { keepFor: 'b' }, { keepFor: 'a' }])).to.equal(2);
+      expect(await connectionsFor([{}, {}])).to.equal(2);
+      expect(await connectionsFor([{ keepFor: 'a' }, {}])).to.equal(2);
+    });
+
+    it('of which the body was read, and no other', async () => {
+      const port = await listen(http.createServer((_request, response) => response.end('x'.repeat(100_000))));
+      const fetcher = guard();
+      for (let times = 0; times < 3; times++) {
+        const answer = await fetcher.fetch(`http://127.0.0.1:${port}/`, { keepFor: 'a' });
+        expect(answer.body).to.equal(null);
+      }
+    });
+
+    it('and makes another one where the other side has closed it meanwhile', async () => {
+      let count = 0;
+      const closing: http.RequestListener = (request, response) => {
+        count += 1;
+        // The second request on a connection finds it closed.
+        if (count === 2) request.socket.destroy();
+        else json(response, { ok: true });
+      };
+      expect(await connectionsFor([{ keepFor: 'a' }, { keepFor: 'a' }], closing)).to.equal(2);
+      expect(count).to.equal(3);
+    });
+  });
+
   it('ends with the reason of the caller when the caller gives up', async () => {
     const given = new AbortController();
     const { port } = await serve(() => given.abort(new Error('no longer needed')));

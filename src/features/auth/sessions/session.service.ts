@@ -10,10 +10,9 @@ import { AppError } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { RefreshToken, Session } from './session.model.ts';
+import { insertSession } from './session.queries.ts';
 
 export const REFRESH_DAYS = 7;
-/** Of one person. The one used longest ago ends when another is opened. */
-const OPEN_SESSIONS_MAX = 100;
 /** Two tabs may refresh at once, or a response may be lost; after this grace a used token means theft. */
 const REUSE_GRACE_SECONDS = 10;
 
@@ -127,36 +126,26 @@ export async function openSession(
   client: ClientInfo,
   { mfa, provider }: SessionOrigin = { mfa: false },
 ): Promise<{ sessionId: string; refreshToken: string }> {
-  await endOldest(tx, userId);
   const sessionId = newId();
-  await Session.query(tx).insert({
-    id: sessionId,
+  const refreshToken = newRefreshToken();
+  await insertSession(tx, {
+    sessionId,
     userId,
-    expiresAt: raw(`now() + interval '${REFRESH_DAYS} days'`),
+    days: REFRESH_DAYS,
     mfa,
-    ssoProviderId: provider?.id ?? null,
     mfaByProvider: provider?.mfa ?? false,
+    ssoProviderId: provider?.id ?? null,
     ipAddress: client.ip,
     userAgent: client.userAgent,
+    refreshTokenHash: tokenHash(refreshToken),
   });
-  return { sessionId, refreshToken: await addRefreshToken(tx, sessionId) };
+  return { sessionId, refreshToken };
 }
 
-/** Makes room for one more session. Nobody uses as many at once; a program that signs in for each request opens them. */
-async function endOldest(tx: Tx, userId: string): Promise<void> {
-  const beyond = Session.query(tx)
-    .select('id')
-    .where('user_id', userId)
-    .whereNull('revoked_at')
-    .orderBy('last_used_at', 'desc')
-    .offset(OPEN_SESSIONS_MAX - 1);
-  await Session.query(tx)
-    .whereIn('id', beyond)
-    .patch({ revokedAt: raw('now()'), revokedReason: 'too_many_sessions' });
-}
+const newRefreshToken = () => randomBytes(32).toString('base64url');
 
 async function addRefreshToken(tx: Tx, sessionId: string): Promise<string> {
-  const refreshToken = randomBytes(32).toString('base64url');
+  const refreshToken = newRefreshToken();
   await RefreshToken.query(tx).insert({ tokenHash: tokenHash(refreshToken), sessionId });
   return refreshToken;
 }

@@ -62,11 +62,11 @@ export function authService({
   const open = async (
     tx: Tx,
     ctx: PublicContext,
-    user: User,
+    userId: string,
     how: SessionOrigin,
   ): Promise<{ caller: SessionCaller; refreshToken: string }> => {
-    const { sessionId, refreshToken } = await openSession(tx, user.id, ctx.client, how);
-    await User.query(tx).findById(user.id).patch({ lastLoginAt: new Date() });
+    const { sessionId, refreshToken } = await openSession(tx, userId, ctx.client, how);
+    await User.query(tx).findById(userId).patch({ lastLoginAt: new Date() });
     const caller = await findCaller(tx, sessionId);
     if (caller === undefined) throw noMembership();
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
@@ -88,7 +88,7 @@ export function authService({
     if (invitation !== undefined) await joinAsExistingUser(tx, invitation, ctx, user, ending);
     const decision = await passwordPolicy.decide(tx, user.id);
     if (!decision.allowed) return { refusal: decision.refusal };
-    const { caller, refreshToken } = await open(tx, ctx, user, { mfa });
+    const { caller, refreshToken } = await open(tx, ctx, user.id, { mfa });
     await decision.recordUse?.(ctx, caller);
     const { id, email, name, mfaEnabled } = user;
     return {

@@ -36,9 +36,13 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
   const outbound = options.fetch;
   const keys = new KeyCache(outbound, options.keyCache);
 
-  async function identify(settings: OidcSettings, signIn: ConsumedSignIn, code: string) {
+  async function identify(
+    { settings, kept }: { settings: OidcSettings; kept: ProviderFetch },
+    signIn: ConsumedSignIn,
+    code: string,
+  ) {
     if (signIn.codeVerifier === null) throw new SsoFailure('answer_invalid', 'the sign-in has no verifier');
-    const { idToken: token, ...tokens } = await exchangeCode(outbound, settings, {
+    const { idToken: token, ...tokens } = await exchangeCode(kept, settings, {
       code,
       codeVerifier: signIn.codeVerifier,
       callbackUrl: callbackUrl(),
@@ -50,7 +54,7 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
     const userinfo =
       settings.userinfoUrl === null
         ? undefined
-        : await fetchUserinfo(outbound, settings.userinfoUrl, tokens.accessToken);
+        : await fetchUserinfo(kept, settings.userinfoUrl, tokens.accessToken);
     if (idToken === undefined && userinfo === undefined) {
       throw new SsoFailure('answer_invalid', 'there is neither an ID token nor a userinfo endpoint');
     }
@@ -83,12 +87,21 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
         settings,
         callbackUrl(),
         { code, state: answer.state },
-        { signIn, exchange: (code) => identify(settings, signIn, code) },
+        {
+          signIn,
+          exchange: (code) => identify({ settings, kept: keeping(outbound, provider.id) }, signIn, code),
+        },
       );
       return { ...identityFrom({ idToken, userinfo }, provider.attributeMapping), tokens };
     },
   };
 }
+
+/** Requests of one provider's sign-ins follow each other closely, and share connections. */
+const keeping = (outbound: ProviderFetch, providerId: string): ProviderFetch => ({
+  fetch: (url, request) => outbound.fetch(url, { ...request, keepFor: providerId }),
+  assertPermitted: (url) => outbound.assertPermitted(url),
+});
 
 function readQuery(query: Readonly<Record<string, unknown>>): Answer {
   const { data, error } = Answer.safeParse(query);

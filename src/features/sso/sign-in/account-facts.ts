@@ -10,7 +10,10 @@ const IS_MEMBER = `(
   exists (select from organization_users m where m.user_id = u.id and m.org_id = :orgId::uuid)
   or exists (select from partner_users m where m.user_id = u.id and m.partner_id = :partnerId::uuid))`;
 
-/** What the database knows about an identity that a provider has proved. Runs across tenants. */
+/**
+ * What the database knows about an identity that a provider has proved. Runs across tenants, and locks the accounts: what
+ * is true of them stays so until the end of the transaction.
+ */
 export async function accountFacts(
   tx: Tx,
   provider: Owner,
@@ -42,7 +45,8 @@ async function candidate(
   text: string,
 ): Promise<Candidate | undefined> {
   const { rows } = await tx.raw<{ rows: Candidate[] }>(
-    `select u.id as "userId", u.status = 'active' as "isActive", ${IS_MEMBER} as "isMember" from users u ${found}`,
+    `select u.id as "userId", u.status = 'active' as "isActive", ${IS_MEMBER} as "isMember" from users u ${found}
+    for update of u`,
     // Knex has no type for a null among named values.
     { providerId, orgId, partnerId, text } as Record<string, string>,
   );

@@ -35,14 +35,12 @@ export async function admitPerson(
 ): Promise<string> {
   const facts = await accountFacts(tx, provider, identity);
   const decision = decideAccount(provider, identity, facts);
-  const user =
+  const userId =
     decision.kind === 'provision'
       ? await provision(tx, provider, decision, facts.isDomainProven)
-      : await User.query(tx).findById(decision.userId).forUpdate();
-  // Disabled or deleted since the facts were read.
-  if (user?.status !== 'active') throw new SsoFailure('account_disabled');
-  const link = await saveIdentity(tx, { sealer: secrets, userId: user.id, provider, identity });
-  const { caller, refreshToken } = await auth.openForProvider(tx, ctx, user, {
+      : decision.userId;
+  const link = await saveIdentity(tx, { sealer: secrets, userId, provider, identity });
+  const { caller, refreshToken } = await auth.openForProvider(tx, ctx, userId, {
     mfa: false,
     provider: { id: provider.id, name: provider.name, mfa: provider.trustsIdpMfa && identity.mfa },
   });
@@ -57,7 +55,7 @@ async function provision(
   provider: SsoProvider,
   { email, name }: Extract<AccountDecision, { kind: 'provision' }>,
   isDomainProven: boolean,
-): Promise<User> {
+): Promise<string> {
   const { orgId, defaultRoleId } = provider;
   if (defaultRoleId === null || !(await defaultRoleStands(tx, provider))) {
     throw new SsoFailure('default_role_invalid');
@@ -72,5 +70,5 @@ async function provision(
   });
   const grant = { roleId: defaultRoleId, orgAccess: 'none' as const, orgIds: [] };
   await addMembership(tx, user.id, { partnerId: null, orgId }, grant);
-  return user;
+  return user.id;
 }
