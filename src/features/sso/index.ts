@@ -4,6 +4,7 @@ import { type BrandingParts, brandingRoutes } from './branding/branding.routes.t
 import { checkDomainsDaily } from './domains/domain-checks.job.ts';
 import { domainRoutes } from './domains/domain.routes.ts';
 import type { DomainParts } from './domains/domain.service.ts';
+import { clearExpiredSignIns } from './flow/clear-expired.job.ts';
 import { linkRoutes } from './links/link.routes.ts';
 import type { LinkStartParts } from './links/link.service.ts';
 import { checkProvidersRegularly } from './health/health.job.ts';
@@ -39,9 +40,14 @@ export const feature = defineFeature({
     linkRoutes(parts),
     brandingRoutes(parts),
   ],
-  jobs(parts: Parameters<typeof checkDomainsDaily>[0] & Parameters<typeof checkProvidersRegularly>[0]) {
+  jobs(
+    parts: Parameters<typeof checkDomainsDaily>[0] &
+      Parameters<typeof checkProvidersRegularly>[0] &
+      Parameters<typeof clearExpiredSignIns>[0],
+  ) {
     checkDomainsDaily(parts);
     checkProvidersRegularly(parts);
+    clearExpiredSignIns(parts);
   },
   tables: [
     bounded('sso_providers', CREATED_BY_PEOPLE),

@@ -18,9 +18,6 @@ type SamlForm = z.output<typeof SamlForm>;
 
 const STATE = /^[\w-]{1,64}$/;
 const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
-/** Expired sign-ins that each answer clears away, so that answers to sign-ins that nobody finishes do not add up. */
-const CLEARED = 10;
-
 /**
  * Keeps a provider's answer with its sign-in, and sends the browser on to the callback. The form comes from another site,
  * so the state cookie (SameSite=Lax) is not with it; it is with the GET that follows, and nothing is checked before. The
@@ -45,14 +42,6 @@ export async function parkResponse(
 
 /** Answers whether such a sign-in is under way. */
 async function park(tx: Tx, state: string, response: string | null): Promise<boolean> {
-  const expired = SsoSession.query(tx)
-    .select('id')
-    .whereRaw('expires_at < now()')
-    .orderBy('expires_at')
-    .limit(CLEARED)
-    .forUpdate()
-    .skipLocked();
-  await SsoSession.query(tx).whereIn('id', expired).delete();
   const parked = await SsoSession.query(tx)
     .where('state', state)
     .whereRaw('expires_at > now()')

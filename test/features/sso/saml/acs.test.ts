@@ -151,23 +151,6 @@ describe('the address for answers of SAML identity providers', () => {
     expect(json.status).to.equal(415);
   });
 
-  it('clears expired sign-ins away, with the answers that they hold', async () => {
-    const [one, other, browser] = [await server.begin(), await server.begin(), await server.begin()];
-    for (const { state } of [one, other]) {
-      await query(
-        server.app,
-        `update sso_sessions set expires_at = now() - interval '1 second' where state = ?`,
-        [state],
-      );
-    }
-    await browser.post([
-      ['SAMLResponse', answer(browser)],
-      ['RelayState', browser.state],
-    ]);
-    expect(await stored(one)).to.equal(undefined);
-    expect(await stored(other)).to.equal(undefined);
-  });
-
   it('uses an answer up with its sign-in', async () => {
     const browser = await server.begin();
     const once = answer(browser);
