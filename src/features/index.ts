@@ -18,6 +18,7 @@ import { feature as logRetention } from './log-retention/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as registration } from './registration/index.ts';
+import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
@@ -38,6 +39,7 @@ export const FEATURES = [
   sites,
   enrollment,
   agents,
+  releases,
   devices,
   customFields,
   inventory,

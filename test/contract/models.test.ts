@@ -18,6 +18,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   audit_chain_heads: 'locked by the sealer',
   audit_checkpoints: 'written by the sealer',
   audit_signing_keys: 'used by the sealer and the command line',
+  release_signing_keys: 'used where releases are signed and verified, and by the command line',
   audit_retention_policies: 'read for all organizations at once by the pruner',
   command_secrets: 'written and read in sets with their commands',
   alert_rounds: 'one row, which the rounds lock',
