@@ -12,8 +12,10 @@ export interface TestRedis {
   readonly pid: number;
   /** Ends the program at once, as a crash would. */
   kill(): Promise<void>;
-  /** Starts it again, empty, on the same port; nothing where it runs. */
-  start(): Promise<void>;
+  /** Starts it again on the same port, empty or with what the last snapshot holds; nothing where it runs. */
+  start(from?: 'empty' | 'snapshot'): Promise<void>;
+  /** Writes down what it holds now. */
+  takeSnapshot(): Promise<void>;
   /** Holds it still: connections stay open, and nothing is answered. */
   freeze(): void;
   thaw(): void;
@@ -35,8 +37,10 @@ export async function startRedis(): Promise<TestRedis> {
     get pid() {
       return child?.pid ?? 0;
     },
-    async start() {
+    async start(from = 'empty') {
       if (child !== undefined) return;
+      // Redis reads the file by itself when it starts.
+      if (from === 'empty') await rm(path.join(dir, 'dump.rdb'), { force: true });
       const started = await run(port, dir);
       child = started;
       await eventually(
@@ -54,6 +58,10 @@ export async function startRedis(): Promise<TestRedis> {
       const ended = new Promise((resolve) => ending.once('exit', resolve));
       ending.kill('SIGKILL');
       await ended;
+    },
+    async takeSnapshot() {
+      const answer = await ask(port, ['SAVE']);
+      if (!answer.startsWith('+OK')) throw new Error(`Redis took no snapshot: ${answer}`);
     },
     freeze: () => void child?.kill('SIGSTOP'),
     thaw: () => void child?.kill('SIGCONT'),

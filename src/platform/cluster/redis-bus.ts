@@ -168,6 +168,9 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   }
 
   #listen(): void {
+    // Whatever was written last may be missing in the Redis that answers next: a replica that took over, or one that
+    // has started again from a snapshot. This node's lease may be in it, so its absence is no sign.
+    this.#redis.client.on('close', () => this.returnAgain());
     const { client } = this.#subscriber;
     client.on('message', (_channel: string, text: string) => this.#receive(text));
     client.on('ready', () => this.#subscribe());

@@ -368,6 +368,33 @@ describe('three servers on one Redis', function () {
     );
   });
 
+  it('find a device where it is, although Redis returns with an old snapshot that has it elsewhere', async () => {
+    const before = await connect(north);
+    await redis.takeSnapshot();
+    before.socket.disconnect();
+    const agent = await connect(east);
+    answerAll(agent);
+    await eventually(
+      async () => (await ask(west)).status,
+      (status) => status === 200,
+      SOON_MS,
+    );
+    await redis.kill();
+    await redis.start('snapshot');
+    await eventually(alive, (nodes) => nodes.length === 3, SOON_MS);
+    for (const app of [west, north, east]) {
+      await eventually(
+        async () => (await ask(app)).status,
+        (status) => status === 200,
+        SOON_MS,
+      );
+    }
+    expect(agent.socket.connected).to.equal(true);
+    expect(agent.notices).to.deep.equal([]);
+    expect((await readPresence(west)).state).to.equal('connected');
+    expect((await agent.heartbeat()).ok).to.equal(true);
+  });
+
   it('mark no devices as lost when a server starts that cannot see the live nodes', async () => {
     const agent = await connect(north);
     await eventually(
