@@ -1,4 +1,19 @@
-/** Versions of releases, in the syntax and the order of semver.org 2.0.0. */
+import { z } from 'zod';
+
+/** Versions in the syntax and the order of semver.org 2.0.0, and the part of that syntax that releases use. */
+
+const RELEASE_NUMBER = String.raw`(0|[1-9]\d{0,8})`;
+
+/** The version of a release. Its only pre-releases are candidates. */
+export const ReleaseVersion = z
+  .string()
+  .max(20)
+  .regex(
+    new RegExp(
+      String.raw`^${RELEASE_NUMBER}\.${RELEASE_NUMBER}\.${RELEASE_NUMBER}(?:-rc\.${RELEASE_NUMBER})?$`,
+    ),
+    'must be a version such as 1.4.0 or 1.4.0-rc.2',
+  );
 
 /** Numbers stay digits, because they may be longer than a number holds exactly. */
 export interface Version {

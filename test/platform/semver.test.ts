@@ -9,10 +9,7 @@ function version(text: string) {
 }
 const order = (a: string, b: string) => Math.sign(compareVersions(version(a), version(b)));
 
-const number = fc.oneof(
-  fc.nat({ max: 3 }).map(String),
-  fc.bigInt({ min: 0n, max: 10n ** 25n }).map(String),
-);
+const number = fc.oneof(fc.nat({ max: 3 }).map(String), fc.bigInt({ min: 0n, max: 10n ** 25n }).map(String));
 const word = fc.stringMatching(/^[a-cA-C0-9-]{0,3}[a-cA-C-][a-cA-C0-9-]{0,3}$/);
 const part = fc.oneof(number, word);
 const list = <T>(of: fc.Arbitrary<T>, minLength: number) => fc.array(of, { minLength, maxLength: 4 });
@@ -82,7 +79,8 @@ describe('versions of releases', () => {
       '9007199254740993.0.0',
     ];
     for (const [at, a] of ascending.entries()) {
-      for (const [bt, b] of ascending.entries()) expect(order(a, b), `${a} ${b}`).to.equal(Math.sign(at - bt));
+      for (const [bt, b] of ascending.entries())
+        expect(order(a, b), `${a} ${b}`).to.equal(Math.sign(at - bt));
     }
   });
 

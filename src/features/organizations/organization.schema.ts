@@ -3,6 +3,7 @@ import {
   AnyJsonInput,
   Id,
   instantOrDay,
+  isStorableJson,
   JsonColumn,
   JsonInput,
   Slug,
@@ -10,6 +11,7 @@ import {
   Timestamp,
 } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
+import { AgentUpdateSettings } from '../partners/index.ts';
 
 const Type = z.enum(['customer', 'internal']);
 const Status = z.enum(['active', 'suspended', 'trial', 'churned']);
@@ -34,13 +36,18 @@ export const Organization = z
   })
   .meta({ id: 'Organization' });
 
+/** Free-form JSON, except for what the server reads. */
+const OrganizationSettings = z
+  .looseObject({ agentUpdates: AgentUpdateSettings.nullable().optional() })
+  .superRefine(isStorableJson);
+
 const fields = {
   name: text(255),
   slug: Slug,
   type: Type.optional(),
   status: Status.optional(),
   maxDevices: z.number().int().min(0).max(2_147_483_647).nullable().optional(),
-  settings: JsonInput.optional(),
+  settings: OrganizationSettings.optional(),
   ssoConfig: JsonInput.optional(),
   contractStart: instantOrDay().nullable().optional(),
   contractEnd: instantOrDay().nullable().optional(),

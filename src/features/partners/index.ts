@@ -2,6 +2,12 @@ import { bounded } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { partnerRoutes } from './partner.routes.ts';
 
+export {
+  AgentUpdateSettings,
+  MaintenanceWindow,
+  UpdatePolicy,
+  VersionPin,
+} from './agent-update-settings.schema.ts';
 export { mergeOrder, storedOrder } from './organization-order.ts';
 export { Partner } from './partner.model.ts';
 

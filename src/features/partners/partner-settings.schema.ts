@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { Id, text, TimeZone } from '../../platform/http/fields.ts';
+import { ClockTime, Id, text, TimeZone } from '../../platform/http/fields.ts';
+import { AgentUpdateSettings } from './agent-update-settings.schema.ts';
 
 /** Partner settings (SPEC 2.2). A key that is not known is refused: a typo in a security setting must not pass for one
  * that took effect. `null` takes a key out. */
 
-const ClockTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time such as 08:30');
 const Day = z.strictObject({ start: ClockTime, end: ClockTime, closed: z.boolean().optional() });
 const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
 
@@ -46,6 +46,7 @@ export const PartnerSettings = z.strictObject({
     })
     .optional(),
   organizationOrder: z.array(Id).max(100_000).optional(),
+  agentUpdates: AgentUpdateSettings.nullable().optional(),
 });
 export type PartnerSettings = z.infer<typeof PartnerSettings>;
 

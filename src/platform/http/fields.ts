@@ -54,6 +54,11 @@ export const wholeNumber = (byDefault: number, min: number, max: number) =>
     .transform((digits = '') => (digits === '' ? byDefault : Number(digits)))
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 
+/** A time of day in a request. */
+export const ClockTime = z
+  .string()
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time from 00:00 to 23:59, such as 08:30');
+
 const DAY_MS = 86_400_000;
 // What both Postgres and four digits of a year can hold.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
@@ -91,7 +96,7 @@ const MAX_JSON_DEPTH = 32;
 const MAX_JSON_LENGTH = 65_536;
 
 /** Refuses JSON that is deeper or longer than a person would write, or has a text that cannot be stored. */
-function isStorableJson(value: unknown, context: z.core.$RefinementCtx): void {
+export function isStorableJson(value: unknown, context: z.core.$RefinementCtx): void {
   const waiting: { value: unknown; path: string[] }[] = [{ value, path: [] }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { value: inner, path } = next;
