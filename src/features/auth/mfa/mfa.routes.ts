@@ -8,12 +8,12 @@ const Success = z.object({ success: z.literal(true) });
 export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): RouteGroup {
   return {
     name: 'Second factor',
-    description: 'Codes of an authenticator app, required after the password.',
+    description: 'The second factor of your account: codes of an authenticator app.',
     routes: [
       route({
         method: 'post',
         path: '/auth/mfa/setup',
-        summary: 'Set up a second factor: a secret for the authenticator app and ten recovery codes',
+        summary: 'Set up a second factor: get a secret for the authenticator app and ten recovery codes',
         description:
           'Sign-in does not require the second factor until POST /auth/mfa/enable confirms that the app works.',
         access: 'person',
@@ -27,7 +27,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
       route({
         method: 'post',
         path: '/auth/mfa/enable',
-        summary: 'Enable the second factor with a first code',
+        summary: 'Enable the second factor with a first code of the authenticator app',
         access: 'person',
         body: MfaEnabling,
         response: Success,

@@ -12,7 +12,7 @@ export const MfaVerification = z.object({ tempToken: z.string().min(1).max(100),
 export type MfaVerification = z.infer<typeof MfaVerification>;
 
 const OwnPassword = CurrentPassword.optional().describe(
-  'Required, except for an account without a password: there, a sign-in with single sign-on in the last 10 minutes stands for it.',
+  'Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.',
 );
 
 export const MfaSetup = z.strictObject({ currentPassword: OwnPassword });
@@ -20,7 +20,7 @@ export type MfaSetup = z.infer<typeof MfaSetup>;
 
 export const MfaSecret = z.object({
   secret: z.string().describe('The secret in Base32, for manual entry.'),
-  otpAuthUrl: z.string().describe('The same as a URL, for a QR code.'),
+  otpAuthUrl: z.string().describe('The secret as a URL, for a QR code.'),
   recoveryCodes: z.array(z.string()),
 });
 export type MfaSecret = z.infer<typeof MfaSecret>;

@@ -43,7 +43,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       path: '/auth/accept-invite',
       summary: 'Accept an invitation and sign in',
       description:
-        'Sets the password of a new account. For an existing account, the password must be its own, and POST /auth/mfa/verify requires its second factor. The mailed link also proves the address; an account whose address was never proved goes to the user of that link. Where the new membership requires single sign-on, the invitation is accepted, and the answer is SSO_REQUIRED with `details.loginUrl`. Sets the refresh cookie `svc_refresh`.',
+        'Sets the password of a new account. For an existing account, the password must be its own, and POST /auth/mfa/verify requires its second factor. The mailed link also proves the address; a person who uses it takes over an account whose address was never proved. If single sign-on is enforced for the new member, the invitation is accepted, and the response is SSO_REQUIRED with `details.loginUrl`. Sets the refresh cookie `svc_refresh`.',
       access: 'public',
       unaudited: 'the invitation is audited, and so is the sign-in at its end',
       body: AcceptInvitation,
@@ -68,7 +68,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       path: '/auth/forgot-password',
       summary: 'Request a link to set a new password',
       description:
-        'The response is the same whether or not the address has an account. Users who have to use single sign-on receive no mail.',
+        'The response is the same whether or not the address has an account. Users for whom single sign-on is enforced receive no mail, except break-glass people.',
       access: 'public',
       unaudited: 'must not reveal whether the address has an account, and changes nothing by itself',
       body: ForgottenPassword,
@@ -81,7 +81,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       path: '/auth/reset-password',
       summary: 'Set a new password with the mailed link',
       description:
-        'Proves the address, and ends all sessions and API keys of the user. Where the address was not proved before, the second factor is removed as well. Users who have to use single sign-on are refused.',
+        'Proves the address, and ends all sessions and API keys of the user. If the address was not proved before, the second factor is removed as well. Users for whom single sign-on is enforced are refused, except break-glass people.',
       access: 'public',
       unaudited: 'writes user.password.change itself, because the user is not known before',
       body: PasswordReset,

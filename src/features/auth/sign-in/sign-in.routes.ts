@@ -31,7 +31,7 @@ export function authRoutes({
         path: '/auth/login',
         summary: 'Sign in with e-mail address and password',
         description:
-          'Sets the refresh cookie `svc_refresh`. A user with a second factor receives a token for POST /auth/mfa/verify instead. Where single sign-on is enforced for the user, a correct password is refused with SSO_REQUIRED and `details.loginUrl`.',
+          'Sets the refresh cookie `svc_refresh`. A user with a second factor receives a token for POST /auth/mfa/verify instead. If single sign-on is enforced for the user, a correct password is refused with SSO_REQUIRED, and `details.loginUrl` is the address of the single sign-on.',
         access: 'public',
         unaudited: 'writes user.login or user.login.failed itself, because the user is not known before',
         body: LoginRequest,
@@ -79,7 +79,7 @@ export function authRoutes({
         path: '/auth/mfa/step-up',
         summary: 'Add the second factor to your session',
         description:
-          'For sessions that were opened without it, such as with single sign-on. Routes that require a second factor accept the session afterwards.',
+          'For sessions that were opened without a second factor, as with single sign-on. Afterwards, routes that require a second factor accept the session.',
         access: 'person',
         body: MfaStepUp,
         response: Tokens,
@@ -119,7 +119,7 @@ export function authRoutes({
       route({
         method: 'post',
         path: '/auth/logout',
-        summary: 'Sign out of the session of the cookie or the access token',
+        summary: 'End the session of the cookie or of the access token',
         access: 'public',
         unaudited: 'writes user.logout itself, because the user is not known before',
         response: z.object({ success: z.literal(true) }),

@@ -29,7 +29,7 @@ export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: 
   if (scope !== 'partner' || partnerId !== owned.partnerId || orgAccess !== 'all') {
     throw new AppError(
       'forbidden',
-      'Only users of the partner with access to all its organizations can change its own sign-in providers.',
+      'Only users of a partner who have access to all its organizations can change the identity providers of the partner.',
     );
   }
 }
@@ -43,6 +43,9 @@ export async function assertRoom({ tx }: Context, { orgId, partnerId }: Owned): 
   await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [lock]);
   const owned = orgId === null ? { partner_id: partnerId } : { org_id: orgId };
   if ((await SsoProvider.query(tx).where(owned).resultSize()) >= MAX_OF_OWNER) {
-    throw new AppError('limit_reached', `At most ${MAX_OF_OWNER} providers are possible. Delete some first.`);
+    throw new AppError(
+      'limit_reached',
+      `An organization or a partner can have at most ${MAX_OF_OWNER} providers. Delete some first.`,
+    );
   }
 }

@@ -26,13 +26,13 @@ import {
   updateProvider,
 } from './provider.service.ts';
 
-/** People with a second factor. An API key has none: it must not decide how people sign in. */
+/** Only people with a second factor: an API key, which has none, must not decide how people sign in. */
 export const CONFIGURE_SIGN_IN = { ...peopleOfEveryScope('organizations:write'), mfa: true } as const;
 
 export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
   name: 'Single sign-on providers',
   description:
-    'Identity providers of organizations and partners. Every change ends the sign-ins that are under way with the provider.',
+    'The identity providers with which the people of organizations and partners sign in. Every change of a provider ends the sign-ins with it that are in progress.',
   routes: [
     route({
       method: 'get',
@@ -46,7 +46,8 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       method: 'get',
       path: '/sso/providers',
       summary: 'List providers',
-      description: 'Those of accessible organizations and of the caller’s partner.',
+      description:
+        'Lists the providers of the organizations that the caller can access, and of the caller’s partner.',
       access: 'signed-in',
       query: ProviderQuery,
       response: pageOf(SsoProvider),
@@ -69,7 +70,7 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       path: '/sso/providers',
       summary: 'Create a provider',
       description:
-        'It is inactive until its status is changed. For OIDC with an issuer, the endpoints are asked of the issuer; if that fails, the provider is created without them.',
+        'A new provider is inactive until POST /sso/providers/:id/status changes its status. If the type is `oidc` and an issuer is given, the endpoints are read from the discovery document of the issuer; if that fails, the provider is created without them.',
       access: CONFIGURE_SIGN_IN,
       body: NewProvider,
       response: SsoProvider,
@@ -91,7 +92,7 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       path: '/sso/providers/:id',
       summary: 'Change a provider',
       description:
-        'Another issuer is asked for its endpoints first; if that fails, nothing is changed. Another identity provider has to prove itself by a sign-in before it can be enforced.',
+        'If the issuer changes, the endpoints are read from the discovery document of the new issuer; if that fails, nothing is changed. If a change selects another identity provider (another issuer, client id, endpoint, entity ID or SSO URL), a person has to sign in with it once before it can be enforced.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       body: ProviderChange,
@@ -113,7 +114,7 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       method: 'delete',
       path: '/sso/providers/:id',
       summary: 'Delete a provider',
-      description: 'With the sign-ins under way and the links between accounts and identities.',
+      description: 'Also deletes the sign-ins with it that are in progress, and its links to accounts.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
@@ -128,7 +129,8 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       method: 'post',
       path: '/sso/providers/:id/status',
       summary: 'Activate or deactivate a provider',
-      description: 'Only a provider that is fully configured can be active.',
+      description:
+        'Only a provider that is fully configured can become active. People sign in with active providers only.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       body: StatusChange,

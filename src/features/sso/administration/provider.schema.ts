@@ -26,7 +26,9 @@ export const Preset = z
     jwksUrl: z.string().optional(),
     ssoUrl: z.string().optional(),
     attributeMapping: AttributeMapping,
-    placeholders: z.array(z.string()).describe('The parts in braces, such as {tenant}, to be replaced.'),
+    placeholders: z
+      .array(z.string())
+      .describe('The names in braces, such as tenant for {tenant}, that you have to replace.'),
   })
   .meta({ id: 'SsoPreset' });
 
@@ -57,13 +59,16 @@ export const SsoProvider = z
     attributeMapping: AttributeMapping,
     autoProvision: z.boolean(),
     defaultRoleId: z.uuid().nullable(),
-    allowedDomains: z.string().describe('Separated by commas; empty: all.'),
+    allowedDomains: z.string().describe('Mail domains, separated by commas. Empty means all domains.'),
     enforceSSO: z.boolean(),
     trustsIdpMfa: z.boolean(),
     breakGlassUserIds: z.array(z.uuid()),
-    configVersion: z.number().int().describe('Raised by each change, which ends the sign-ins under way.'),
+    configVersion: z
+      .number()
+      .int()
+      .describe('Increases with each change. A change ends the sign-ins in progress.'),
     lastSuccessAt: Timestamp.nullable().describe(
-      'The last sign-in with the present identity provider; null after a change of which one it is.',
+      'Time of the last successful sign-in. Null again when a change selects another identity provider.',
     ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
@@ -74,20 +79,23 @@ export type ShownProvider = z.input<typeof SsoProvider>;
 
 const URL_LENGTH = 500;
 
-/** An address on the web, without a part of a preset's template that was not replaced. */
+/** Refuses a URL in which a placeholder of a preset, such as {tenant}, was not replaced. */
 const webUrl = (rule: string, protocols: readonly string[]) =>
   text(URL_LENGTH).superRefine((url, context) => {
     const [placeholder] = placeholdersIn(url);
     const isFit = !/[\s{}]/.test(url) && URL.canParse(url) && protocols.includes(new URL(url).protocol);
     if (placeholder !== undefined) {
-      context.addIssue({ code: 'custom', message: `still has {${placeholder}} in it: replace it` });
+      context.addIssue({
+        code: 'custom',
+        message: `still contains the placeholder {${placeholder}}: replace it`,
+      });
     } else if (!isFit) context.addIssue({ code: 'custom', message: rule });
   });
 
 const HTTPS_RULE = 'must be a URL that begins with https://';
-/** Whether it may be reached, and without TLS at that, is up to the guarded fetch, which only tests let do so. */
+/** Accepts http:// too, because tests use it. In production the guarded fetch refuses it, as it refuses internal addresses. */
 export const ServerUrl = webUrl(HTTPS_RULE, ['https:', 'http:']);
-/** Browsers go there, and this server never does. */
+/** Only browsers open this URL, never this server. A sign-in checks its address when it begins. */
 const BrowserUrl = webUrl(HTTPS_RULE, ['https:']);
 
 /** RFC 6749, 3.3. */
@@ -98,9 +106,9 @@ const Scopes = z
     /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/,
     'must be words separated by one space each',
   )
-  .describe('Such as: openid profile email');
+  .describe('Separated by spaces, such as `openid profile email`.');
 
-/** As it is stored: in lower case and ASCII, each domain once, without blanks. */
+/** Converts the list to the form that is stored: lower case and ASCII, each domain once, without spaces. */
 const AllowedDomains = z
   .string()
   .max(2000)
@@ -113,7 +121,7 @@ const AllowedDomains = z
     }
     return [...new Set(domains)].join(',');
   })
-  .meta({ type: 'string', description: 'Mail domains, separated by commas. Empty: all.' });
+  .meta({ type: 'string', description: 'Mail domains, separated by commas. Empty means all domains.' });
 
 const BreakGlassUserIds = z
   .array(Id)
@@ -122,19 +130,21 @@ const BreakGlassUserIds = z
   .meta({
     type: 'array',
     items: { type: 'string', format: 'uuid' },
-    description: 'People who may sign in by password although single sign-on is enforced.',
+    description: 'The ids of people who may sign in with a password although single sign-on is enforced.',
   });
 
 const EntityId = text(URL_LENGTH).refine(
   (id) => placeholdersIn(id).length === 0,
-  'still has a part in braces in it: replace it',
+  'still contains a placeholder in braces: replace it',
 );
 
-/** What both a new provider and a change may name. In a change, null empties a field. */
+/** The fields of both a new provider and a change. In a change, null clears a field. */
 const settings = {
-  issuer: ServerUrl.nullable().optional().describe('Asks the provider for its endpoints (OIDC discovery).'),
+  issuer: ServerUrl.nullable()
+    .optional()
+    .describe('The endpoints are read from the discovery document of this issuer.'),
   clientId: text(255).nullable().optional(),
-  clientSecret: text(1000).nullable().optional().describe('Is stored sealed, and never returned.'),
+  clientSecret: text(1000).nullable().optional().describe('Stored encrypted, and never returned.'),
   tokenAuthMethod: z.enum(TOKEN_AUTH_METHODS).optional(),
   scopes: Scopes.optional(),
   authorizationUrl: ServerUrl.nullable().optional(),
@@ -146,16 +156,21 @@ const settings = {
   certificate: text(20_000)
     .nullable()
     .optional()
-    .describe('PEM; several one after the other while the provider changes its key.'),
+    .describe('One or several certificates as PEM. Several are useful while the provider changes its key.'),
   attributeMapping: AttributeMapping.optional(),
   autoProvision: z.boolean().optional(),
-  defaultRoleId: Id.nullable().optional().describe('The role of accounts that a sign-in creates.'),
+  defaultRoleId: Id.nullable().optional().describe('The role of an account that a first sign-in creates.'),
   allowedDomains: AllowedDomains.optional(),
-  enforceSSO: z.boolean().optional().describe('Only after a sign-in through this provider has succeeded.'),
+  enforceSSO: z
+    .boolean()
+    .optional()
+    .describe('Can be true only after a successful sign-in with this provider.'),
   trustsIdpMfa: z
     .boolean()
     .optional()
-    .describe('Whether a second factor that the identity provider reports counts as one of this server.'),
+    .describe(
+      'If true, a second factor that the identity provider reports counts as a second factor of Muster.',
+    ),
   breakGlassUserIds: BreakGlassUserIds.optional(),
 };
 
@@ -188,7 +203,7 @@ export const ProviderQuery = PageQuery.extend({
 });
 export type ProviderQuery = z.output<typeof ProviderQuery>;
 
-/** A provider as answers show it. */
+/** A provider as responses show it. */
 export function shown({ userinfoUrl, enforceSso, clientSecret, ...provider }: StoredProvider): ShownProvider {
   return {
     ...provider,

@@ -82,7 +82,7 @@ export async function prepareNew(
 function presetFor({ preset: presetId, type }: NewProvider): PresetDefaults {
   const preset = presetId === undefined ? undefined : findPreset(presetId);
   if (preset !== undefined && preset.type !== type) {
-    throw invalid('body.preset', `is for providers of the type ${preset.type}`);
+    throw invalid('body.preset', `can only be used with providers of the type ${preset.type}`);
   }
   return preset === undefined ? {} : defaultsOf(preset);
 }

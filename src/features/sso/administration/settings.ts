@@ -84,7 +84,7 @@ async function assertMembers(ctx: Context, { breakGlassUserIds, ...owned }: Chan
     const noun = owned.orgId === null ? 'partner' : 'organization';
     throw invalid(
       'body.breakGlassUserIds',
-      `must be users of this ${noun}, which these are not: ${strangers.join(', ')}`,
+      `must be users of this ${noun}; these are not: ${strangers.join(', ')}`,
     );
   }
 }
@@ -94,7 +94,7 @@ async function assertEnforceable(ctx: Context, provider: Changed): Promise<void>
   if (provider.lastSuccessAt === null) {
     throw new AppError(
       'sso_not_proven',
-      'Single sign-on can be enforced after one successful sign-in through this provider as it is now.',
+      'Single sign-on can be enforced only after one successful sign-in with this identity provider.',
     );
   }
   await lockPasswordWay(ctx.tx, provider);

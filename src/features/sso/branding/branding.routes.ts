@@ -4,7 +4,7 @@ import { LoginBranding, LoginBrandingInput, LoginContext } from './branding.sche
 import { readBranding, replaceBranding } from './branding.service.ts';
 import type { LoginContexts } from './login-context.ts';
 
-/** A logo at its largest, in base64, with the rest of the body. */
+/** Room for the largest logo in base64 and the other fields. */
 const BODY_LIMIT = 400_000;
 
 export interface BrandingParts {
@@ -13,15 +13,15 @@ export interface BrandingParts {
 }
 
 export const brandingRoutes = ({ loginContexts, ssoLimits }: BrandingParts): RouteGroup => ({
-  name: 'Sign-in page',
-  description: 'What the sign-in page shows before anybody has signed in.',
+  name: 'Login page',
+  description: 'The content of the login page before a person has signed in.',
   routes: [
     route({
       method: 'get',
       path: '/auth/login-context',
-      summary: 'Read what the sign-in page shows',
+      summary: 'Read the content of the login page',
       description:
-        'Branding and single sign-on of the partner, on a self-hosted server (DEPLOYMENT) with exactly one active partner; nulls on all others. A change shows within a minute.',
+        'On a self-hosted server (setting DEPLOYMENT) with exactly one active partner, returns the branding and the single sign-on of that partner. All other servers return nulls. A change takes effect within a minute.',
       access: 'public',
       before: ssoLimits.loginContext,
       response: LoginContext,
@@ -31,7 +31,7 @@ export const brandingRoutes = ({ loginContexts, ssoLimits }: BrandingParts): Rou
     route({
       method: 'get',
       path: '/partners/me/login-branding',
-      summary: 'Read the branding of the caller’s partner on the sign-in page',
+      summary: 'Read the branding of the login page of the caller’s partner',
       access: { scopes: ['partner'] },
       response: LoginBranding,
       handler: ({ ctx }) => readBranding(ctx),
@@ -39,9 +39,9 @@ export const brandingRoutes = ({ loginContexts, ssoLimits }: BrandingParts): Rou
     route({
       method: 'put',
       path: '/partners/me/login-branding',
-      summary: 'Replace the branding of the caller’s partner on the sign-in page',
+      summary: 'Replace the branding of the login page of the caller’s partner',
       description:
-        'Fields that are left out are cleared. Needs access to all organizations. An https:// logo is not fetched by the server; pages without outside requests show `data:` logos only.',
+        'Fields that are left out are cleared. The caller needs access to all organizations of the partner. The server does not fetch an https:// logo; pages that must not request anything from other servers show `data:` logos only.',
       access: { scopes: ['partner'], permission: 'organizations:write' },
       body: LoginBrandingInput,
       bodyLimit: BODY_LIMIT,

@@ -3,7 +3,7 @@ import { nullAsAbsent, text, Timestamp } from '../../../platform/http/fields.ts'
 import { LOGO_MAX_BYTES, readLogo } from './logo.ts';
 
 const Branding = z.object({
-  logoUrl: z.string().nullable().describe('An https:// URL, or a data: URI of a PNG, JPEG or WebP.'),
+  logoUrl: z.string().nullable().describe('An https:// URL, or a data: URI of a PNG, JPEG or WebP image.'),
   accentColor: z.string().nullable(),
   headline: z.string().nullable(),
 });
@@ -21,13 +21,12 @@ const Logo = z
     return z.NEVER;
   })
   .describe(
-    `An https:// URL, or a base64 data: URI of a PNG, JPEG or WebP of at most ${LOGO_MAX_BYTES / 1024} kB.`,
+    `An https:// URL, or a base64 data: URI of a PNG, JPEG or WebP image of at most ${LOGO_MAX_BYTES / 1024} kB.`,
   );
 
-/** Line breaks, and marks that turn the direction of what follows them, are control characters too. */
+/** Includes line breaks, and marks that change the direction of the text after them. */
 const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
-/** Replaces the branding whole: what is left out is cleared. */
 export const LoginBrandingInput = z.strictObject({
   logoUrl: nullAsAbsent(Logo),
   accentColor: nullAsAbsent(

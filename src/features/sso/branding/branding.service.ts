@@ -18,7 +18,7 @@ export async function replaceBranding(
   if (ctx.caller.orgAccess !== 'all') {
     throw new AppError(
       'forbidden',
-      'Only users with access to all organizations can change the sign-in page of the whole partner.',
+      'Only users with access to all organizations of the partner can change its login page.',
     );
   }
   await PartnerLoginBranding.query(ctx.tx).insert({ partnerId }).onConflict('partner_id').ignore();

@@ -20,18 +20,19 @@ function readUrl(text: string): Logo {
   if (text.length > URL_MAX) return { fault: `must have at most ${URL_MAX} characters as a URL` };
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'https:') return { fault: 'must be an https:// URL or a data: URI' };
-  if (url.username !== '' || url.password !== '') return { fault: 'must not hold a user name or password' };
+  if (url.username !== '' || url.password !== '')
+    return { fault: 'must not contain a user name or password' };
   return { url: url.href };
 }
 
 function readImage(text: string): Logo {
   const [head = '', declared = ''] = DATA_URI.exec(text) ?? [];
   if (declared.startsWith('image/svg')) {
-    return { fault: 'must not be an SVG, which can hold scripts; use PNG, JPEG or WebP' };
+    return { fault: 'must not be an SVG, which can contain scripts; use PNG, JPEG or WebP' };
   }
   const type = IMAGE_TYPES.find((known) => known === declared);
   if (type === undefined) {
-    return { fault: `must be a base64 data: URI of ${IMAGE_TYPES.join(', ')}` };
+    return { fault: `must be a base64 data: URI of one of these types: ${IMAGE_TYPES.join(', ')}` };
   }
   const fault = imageFault(type, text.slice(head.length));
   return fault === undefined ? { url: text } : { fault };
@@ -44,7 +45,7 @@ function imageFault(type: ImageType, base64: string): string | undefined {
   if (bytes.toString('base64') !== base64) return 'must be valid base64';
   if (bytes.length > LOGO_MAX_BYTES) return `must have at most ${LOGO_MAX_BYTES} bytes`;
   const size = imageSize(type, bytes);
-  if (size === undefined) return `must be a whole image of the type ${type}, with nothing behind its end`;
+  if (size === undefined) return `must be a complete image of the type ${type}, without data after its end`;
   const isLarge = Math.max(size.width, size.height) > MAX_PIXELS_A_SIDE;
-  return isLarge ? `must have at most ${MAX_PIXELS_A_SIDE} pixels a side` : undefined;
+  return isLarge ? `must be at most ${MAX_PIXELS_A_SIDE} pixels wide and high` : undefined;
 }

@@ -24,7 +24,7 @@ const about = ({ id, domain, orgId }: { id: string; domain: string; orgId: strin
 export const domainRoutes = (parts: DomainParts): RouteGroup => ({
   name: 'Domains of single sign-on',
   description:
-    'Mail domains that organizations have proved to own, by a DNS record. Where an identity provider does not say whether an address is verified, a first sign-in needs one that covers the address (docs/decisions/sso-domains.md).',
+    'Mail domains of which organizations prove by a DNS record that they own them. If an identity provider does not say whether an address is verified, the first sign-in with that address needs a verified domain that covers it (docs/decisions/sso-domains.md).',
   routes: [
     route({
       method: 'get',
@@ -38,9 +38,9 @@ export const domainRoutes = (parts: DomainParts): RouteGroup => ({
     route({
       method: 'post',
       path: '/sso/domains',
-      summary: 'Begin to prove that an organization owns a domain',
+      summary: 'Create a domain, to prove that an organization owns it',
       description:
-        'Publish the `record` in the DNS, then call POST /sso/domains/:id/verify. Public suffixes such as co.uk or github.io are refused.',
+        'The domain is pending at first. Publish the `record` in the DNS, then call POST /sso/domains/:id/verify. Public suffixes such as co.uk or github.io are refused.',
       access: WRITE,
       body: NewSsoDomain,
       response: SsoDomain,
@@ -61,9 +61,9 @@ export const domainRoutes = (parts: DomainParts): RouteGroup => ({
     route({
       method: 'post',
       path: '/sso/domains/:id/verify',
-      summary: 'Look up the record of a domain, and verify it',
+      summary: 'Look up the DNS record of a domain, and verify the domain',
       description:
-        'A verified domain covers its subdomains, except those that another organization has verified. The record is looked up every day; a domain without it becomes pending again after 7 days. At most 30 checks of an organization in 10 minutes.',
+        'A verified domain covers its subdomains, except those that another organization has verified. The record is looked up every day; a domain becomes pending again after 7 days without the record, or after 30 days in which the name servers did not answer. Allows 30 look-ups for an organization in 10 minutes.',
       access: WRITE,
       params: IdParams,
       response: SsoDomain,

@@ -12,17 +12,17 @@ export const SsoDomain = z
     status: z.enum(['pending', 'verified']),
     record: z
       .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
-      .describe('The DNS record that proves the domain. It has to stay.'),
+      .describe('The DNS record that proves the domain. It has to remain in the DNS.'),
     verifiedAt: Timestamp.nullable(),
     failingSince: Timestamp.nullable().describe(
-      'Since when the daily check does not find the record of a verified domain.',
+      'The time since which the daily check has not found the record of a verified domain.',
     ),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
   .meta({ id: 'SsoDomain' });
 
-/** In its ASCII form, as the DNS knows it. */
+/** Converts a domain to its ASCII form, which the DNS uses. */
 const OwnableDomain = z
   .string()
   .max(253, 'must have at most 253 characters')
@@ -41,7 +41,9 @@ const OwnableDomain = z
   });
 
 export const NewSsoDomain = z.strictObject({
-  orgId: Id.optional().describe('In organization scope, the caller’s organization where it is left out.'),
+  orgId: Id.optional().describe(
+    'Required in partner and system scope. The default is the caller’s organization.',
+  ),
   domain: OwnableDomain,
 });
 export type NewSsoDomain = z.infer<typeof NewSsoDomain>;

@@ -61,7 +61,7 @@ export async function createDomain(ctx: Context, { orgId: given, domain }: NewSs
     }),
     'sso_domains_org_id_domain_key',
     'body.domain',
-    'This organization has this domain already.',
+    'This organization already has this domain.',
   );
   return shown(created);
 }
@@ -88,7 +88,7 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
   if (record === 'absent') {
     throw new AppError(
       'conflict',
-      `There is no TXT record at ${name} with the value of this domain. It can take an hour until a new record is seen.`,
+      `No TXT record at ${name} has the value that this domain needs. A new record can take an hour to become visible.`,
     );
   }
   const verified = await ownedOnce(

@@ -17,7 +17,7 @@ export const breakGlassGuard: BreakGlassGuard = {
       if (named.some((facts) => hasPasswordWay(owner, facts))) continue;
       throw new AppError(
         'conflict',
-        `This is the last person who can sign in if ${name} fails. Name another one in the settings of that identity provider first.`,
+        `This is the last person who can sign in if ${name} fails. Add another break-glass person to that identity provider first.`,
       );
     }
   },

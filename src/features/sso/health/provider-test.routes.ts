@@ -8,14 +8,14 @@ import { prepareTest, testProvider } from './provider-test.service.ts';
 
 export const providerTestRoutes = (parts: Pick<ProviderParts, 'ssoFetch'>): RouteGroup => ({
   name: 'Tests of single sign-on providers',
-  description: 'Whether a provider can be reached and used, and the import of its metadata.',
+  description: 'Checks that a provider can be reached and used, and the import of SAML metadata.',
   routes: [
     route({
       method: 'post',
       path: '/sso/providers/:id/test',
-      summary: 'Test a provider, and fill a SAML provider from its metadata',
+      summary: 'Test a provider, and optionally import the metadata of a SAML provider',
       description:
-        'Of OIDC: its discovery document, issuer, endpoints and keys. Of SAML: its certificate and address. With metadata, the entity ID, address and certificates of a SAML provider are replaced by those in it.',
+        'Of an OIDC provider, the discovery document, issuer, endpoints and keys are checked; of a SAML provider, the certificate and the SSO URL. If the body contains metadata, its entity ID, SSO URL and certificates replace those of the SAML provider.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       body: ProviderTest,

@@ -6,8 +6,10 @@ export const METADATA_MAX = 512 << 10;
 
 export const ProviderTest = z
   .strictObject({
-    metadataUrl: nullAsAbsent(ServerUrl).describe('Where a SAML provider publishes its metadata.'),
-    metadataXml: nullAsAbsent(z.string().min(1).max(METADATA_MAX)).describe('The metadata itself.'),
+    metadataUrl: nullAsAbsent(ServerUrl).describe('The URL at which a SAML provider publishes its metadata.'),
+    metadataXml: nullAsAbsent(z.string().min(1).max(METADATA_MAX)).describe(
+      'The metadata of a SAML provider as XML, instead of metadataUrl.',
+    ),
   })
   .refine(({ metadataUrl, metadataXml }) => metadataUrl === undefined || metadataXml === undefined, {
     path: ['metadataXml'],
@@ -25,6 +27,8 @@ export type Check = z.output<typeof Check>;
 export const ProviderTestResult = z
   .object({
     success: z.boolean(),
-    checks: z.array(Check).describe('In this order; one that fails ends those that build on it.'),
+    checks: z
+      .array(Check)
+      .describe('The checks in their order. If one fails, the checks that depend on it are left out.'),
   })
   .meta({ id: 'SsoProviderTest' });

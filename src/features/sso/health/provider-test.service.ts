@@ -29,7 +29,7 @@ export async function prepareTest(
   const provider = await ctx.withTenant((inner) => readProviderToChange(inner, id));
   if (provider.type !== 'saml' && (input.metadataUrl ?? input.metadataXml) !== undefined) {
     const field = input.metadataUrl === undefined ? 'metadataXml' : 'metadataUrl';
-    throw invalid(`body.${field}`, 'is for providers of the type saml');
+    throw invalid(`body.${field}`, 'can only be used with providers of the type saml');
   }
   const described = await describedProvider(ssoFetch, input);
   const tested: SsoProvider = Object.assign(provider.$clone(), described);

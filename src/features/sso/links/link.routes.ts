@@ -12,13 +12,13 @@ import {
 
 export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
   name: 'Linked identities',
-  description: 'The links between the caller’s account and people at identity providers.',
+  description: 'The links between the caller’s account and accounts at identity providers.',
   routes: [
     route({
       method: 'get',
       path: '/sso/link/options',
       summary: 'List the providers that your account can be linked to',
-      description: 'The active providers of your own organization or partner.',
+      description: 'Lists the active providers of your own organization or partner.',
       access: 'person',
       response: LinkOptions,
       handler: ({ ctx }) => linkOptions(ctx),
@@ -28,9 +28,9 @@ export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
       path: '/sso/link/start/:providerId',
       summary: 'Begin to link your account to a provider',
       description:
-        'Sets the cookie `svc_sso_state`. Send the browser to `url`; it comes back to the profile page of the dashboard, with an `error` where the link was refused. At most 20 in 10 minutes.',
+        'Sets the cookie `svc_sso_state`. Send the browser to `url`. After the sign-in there, it is redirected to the profile page of the dashboard, with `error` and `reason` in the address if the link was refused. Allows 20 requests in 10 minutes.',
       access: 'person',
-      unaudited: 'the link is audited when the provider has proved who the person is',
+      unaudited: 'the callback audits the link, after the provider has identified the person',
       transaction: false,
       params: ProviderParams,
       response: LinkStart,
@@ -50,7 +50,7 @@ export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
       path: '/sso/identities/:id',
       summary: 'Remove a link of your account',
       description:
-        'Refused where you could not sign in without it: the last link to an active provider, of an account without a password or while single sign-on is enforced.',
+        'Refused if you could not sign in afterwards: if it is the last link to an active provider, and your account has no password, or enforced single sign-on does not let you use it.',
       access: 'person',
       params: IdParams,
       response: z.object({ success: z.literal(true) }),

@@ -19,7 +19,7 @@ export const SsoIdentity = z
       .object({ id: z.uuid(), name: z.string(), type: z.enum(PROVIDER_TYPES) })
       .nullable()
       .describe('Null for a provider of an organization or partner that you have left.'),
-    email: z.string().nullable().describe('As the provider named it at the last sign-in.'),
+    email: z.string().nullable().describe('The address that the provider sent at the last sign-in.'),
     lastLoginAt: Timestamp.nullable(),
     createdAt: Timestamp,
   })

@@ -82,14 +82,14 @@ function assertPasswordCounts({ id, passwordHash }: User, enforced: readonly Sso
   if (passwordHash === null) {
     throw new AppError(
       'conflict',
-      'This is the only way in to your account. Set a password, or link another provider, before you remove it.',
+      'This link is the only way to sign in to your account. Set a password or link another provider before you remove it.',
     );
   }
   const isNamed = enforced.some(({ breakGlassUserIds }) => breakGlassUserIds.includes(id));
   if (enforced.length > 0 && !isNamed) {
     throw new AppError(
       'conflict',
-      'This is the only way in to your account, because passwords are not accepted. Link another provider before you remove it.',
+      'This link is the only way to sign in to your account, because single sign-on is enforced for you. Link another provider before you remove it.',
     );
   }
 }

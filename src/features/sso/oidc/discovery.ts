@@ -62,7 +62,7 @@ export async function readDiscovery(outbound: ProviderFetch, issuer: string): Pr
     throw new SsoFailure('answer_invalid', 'the provider does not offer the authorization code flow');
   }
   if (algorithms?.some((name) => SIGNING_ALGORITHMS.some((known) => known === name)) === false) {
-    throw new SsoFailure('answer_invalid', `the provider signs with ${algorithms.join(', ')} only`);
+    throw new SsoFailure('answer_invalid', `the provider signs only with ${algorithms.join(', ')}`);
   }
   return {
     issuer: document.issuer,
@@ -97,7 +97,7 @@ function discoveryUrl(issuer: string): string {
 function tokenAuthMethod({ token_endpoint_auth_methods_supported: offered }: DiscoveryDocument) {
   const ours = (['client_secret_basic', 'client_secret_post'] as const).find((one) => offered.includes(one));
   if (ours === undefined) {
-    throw new SsoFailure('answer_invalid', `the token endpoint takes ${offered.join(', ')} only`);
+    throw new SsoFailure('answer_invalid', `the token endpoint accepts only ${offered.join(', ')}`);
   }
   return ours;
 }

@@ -59,7 +59,7 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
       throw new SsoFailure('answer_invalid', 'there is neither an ID token nor a userinfo endpoint');
     }
     if (idToken !== undefined && userinfo !== undefined && idToken.sub !== userinfo.sub) {
-      throw new SsoFailure('answer_invalid', 'the userinfo endpoint speaks of another subject');
+      throw new SsoFailure('answer_invalid', 'the userinfo response names another subject than the ID token');
     }
     return { idToken, userinfo, tokens };
   }

@@ -52,7 +52,8 @@ export async function verifyResponse<T>(
     });
   }
   // Nothing was signed, as in the answer to a logout.
-  if (saml.checked === undefined) throw new SsoFailure('answer_invalid', 'it holds no assertion');
+  if (saml.checked === undefined)
+    throw new SsoFailure('answer_invalid', 'the response contains no assertion');
   return saml.checked.result;
 }
 

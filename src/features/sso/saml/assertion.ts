@@ -26,7 +26,7 @@ export function checkAssertion(xml: string, expected: Expectations): Assertion {
   const assertion = parseAnswer(xml);
   const id = assertion.attributes.get('ID') ?? '';
   if (assertion.namespace !== NAMESPACE.assertion || assertion.name !== 'Assertion' || id === '') {
-    throw new SsoFailure('answer_invalid', 'what was signed is not an assertion');
+    throw new SsoFailure('answer_invalid', 'the signed element is not an assertion');
   }
   const issuer = only(assertion, 'Issuer').text;
   if (issuer !== expected.issuer) throw new SsoFailure('issuer_mismatch', `the Issuer is ${issuer}`);
@@ -34,13 +34,13 @@ export function checkAssertion(xml: string, expected: Expectations): Assertion {
   const now = expected.now.getTime();
   const expiresAt = issued + MAX_ASSERTION_AGE_MS + CLOCK_SKEW_MS;
   if (!(issued <= now + CLOCK_SKEW_MS && now < expiresAt)) {
-    throw new SsoFailure('answer_expired', 'it was not issued just now');
+    throw new SsoFailure('answer_expired', 'the IssueInstant of the assertion is too old, or in the future');
   }
   assertConditions(only(assertion, 'Conditions'), expected);
   const subject = only(assertion, 'Subject');
   assertConfirmed(subject, expected);
   const nameId = only(subject, 'NameID');
-  if (nameId.children.length > 0) throw new SsoFailure('answer_invalid', 'the NameID holds elements');
+  if (nameId.children.length > 0) throw new SsoFailure('answer_invalid', 'the NameID contains elements');
   return {
     id,
     expiresAt: new Date(expiresAt),
@@ -62,7 +62,10 @@ function assertConditions(conditions: XmlElement, { audience, now }: Expectation
   // All of several restrictions have to name us.
   if (restrictions.length === 0 || !restrictions.every(isForUs)) {
     const named = restrictions.flatMap(({ children }) => children.map(({ text }) => text));
-    throw new SsoFailure('audience_mismatch', `it is meant for ${named.join(', ') || 'anybody'}`);
+    throw new SsoFailure(
+      'audience_mismatch',
+      `the audience of the assertion is ${named.join(', ') || 'not restricted'}`,
+    );
   }
 }
 
@@ -73,7 +76,7 @@ function assertConfirmed(subject: XmlElement, expected: Expectations): void {
   );
   const failures = bearers.map((bearer) => confirmationFailure(bearer, expected));
   if (failures.includes(undefined)) return;
-  throw failures[0] ?? new SsoFailure('answer_invalid', 'no SubjectConfirmation is that of a bearer');
+  throw failures[0] ?? new SsoFailure('answer_invalid', 'the subject has no bearer confirmation');
 }
 
 function confirmationFailure(
@@ -89,7 +92,7 @@ function confirmationFailure(
     // The response around the assertion has one too, but it is not signed: without this one, an assertion that was made
     // for nobody in particular could be put into it.
     if (data.attributes.get('InResponseTo') !== requestId) {
-      return new SsoFailure('nonce_mismatch', 'the assertion answers another request, or none');
+      return new SsoFailure('nonce_mismatch', 'InResponseTo of the assertion names another request, or none');
     }
     if (!data.attributes.has('NotOnOrAfter') || data.attributes.has('NotBefore')) {
       return new SsoFailure('answer_invalid', 'a bearer confirmation needs NotOnOrAfter, and no NotBefore');
@@ -104,7 +107,7 @@ function confirmationFailure(
 
 function contextClassesOf(assertion: XmlElement, { now }: Expectations): string[] {
   const statements = childrenOf(assertion, NAMESPACE.assertion, 'AuthnStatement');
-  if (statements.length === 0) throw new SsoFailure('answer_invalid', 'it has no AuthnStatement');
+  if (statements.length === 0) throw new SsoFailure('answer_invalid', 'the assertion has no AuthnStatement');
   return statements.flatMap((statement) => {
     const end = timeOf(statement, 'SessionNotOnOrAfter');
     if (end !== undefined && !(now.getTime() - CLOCK_SKEW_MS < end)) {
@@ -154,7 +157,7 @@ function timeOf({ attributes }: XmlElement, name: string): number | undefined {
 function only(parent: XmlElement, name: string): XmlElement {
   const [element, second] = childrenOf(parent, NAMESPACE.assertion, name);
   if (element === undefined || second !== undefined) {
-    throw new SsoFailure('answer_invalid', `${parent.name} must hold one ${name}`);
+    throw new SsoFailure('answer_invalid', `${parent.name} must contain exactly one ${name}`);
   }
   return element;
 }

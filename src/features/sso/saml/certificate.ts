@@ -15,7 +15,7 @@ export function normalizedCertificates(text: string): string {
 /** What makes a text useless as certificates of a provider; undefined where at least one of them can be used now. */
 export function certificateFault(text: string, now: Date): string | undefined {
   if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text)) {
-    return 'holds a private key; only the certificate belongs here, and that key must be replaced at the provider';
+    return 'contains a private key; send only the certificate, and replace that key at the identity provider';
   }
   const certificates = readCertificates(text);
   if (certificates === undefined) return 'must be a certificate in PEM form, or several one after the other';
@@ -60,7 +60,7 @@ function keyFault({ publicKey }: X509Certificate): string | undefined {
   if (publicKey.asymmetricKeyType !== 'rsa') return 'must have an RSA key';
   const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? 0;
   return bits < MIN_RSA_BITS
-    ? `must have a key of at least ${MIN_RSA_BITS} bits, and has ${bits}`
+    ? `must have a key of at least ${MIN_RSA_BITS} bits; this one has ${bits}`
     : undefined;
 }
 

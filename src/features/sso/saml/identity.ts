@@ -13,7 +13,7 @@ const MAX_SUBJECT_LENGTH = 255;
 export function identityOf(assertion: Assertion, mapping: AttributeMapping): AssertedIdentity {
   const { nameId, nameIdFormat, attributes, contextClasses } = assertion;
   if (nameIdFormat === NAME_ID_FORMAT.transient) {
-    throw new SsoFailure('name_id_not_stable', 'the NameID is another one at each sign-in');
+    throw new SsoFailure('name_id_not_stable', 'the NameID is transient, so it changes with each sign-in');
   }
   if (nameId.trim() === '' || nameId.length > MAX_SUBJECT_LENGTH) {
     throw new SsoFailure('answer_invalid', `the NameID must have 1 to ${MAX_SUBJECT_LENGTH} characters`);

@@ -53,7 +53,8 @@ function identityProviderOf(root: XmlElement): XmlElement {
   );
   const [provider] = providers;
   if (provider === undefined) throw refused('it describes no identity provider of SAML 2.0');
-  if (providers.length > 1) throw refused('it describes several identity providers; supply that of one');
+  if (providers.length > 1)
+    throw refused('it describes several identity providers; send the metadata of one');
   return provider;
 }
 
@@ -85,7 +86,7 @@ function certificatesOf(roles: readonly XmlElement[], now: Date): string {
     .filter(({ namespace, name }) => namespace === NAMESPACE.signature && name === 'X509Certificate')
     .map(({ text }) => normalizedCertificates(text));
   const certificate = [...new Set(written)].join('');
-  if (certificate === '') throw refused('it names no certificate for signatures');
+  if (certificate === '') throw refused('it contains no signing certificate');
   const fault = certificateFault(certificate, now);
   if (fault !== undefined) throw refused(`its certificate ${fault}`);
   return certificate;

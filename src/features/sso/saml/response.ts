@@ -24,7 +24,7 @@ export function readResponse(base64: string | null, expected: Expectations): str
   const xml = decoded(base64 ?? '');
   const response = parseAnswer(xml, LIMITS);
   if (response.namespace !== NAMESPACE.protocol || response.name !== 'Response') {
-    throw new SsoFailure('answer_invalid', `it is a ${response.name}`);
+    throw new SsoFailure('answer_invalid', `the root element is ${response.name}`);
   }
   assertMeantForUs(response, expected);
   assertSuccess(response);
@@ -35,11 +35,12 @@ export function readResponse(base64: string | null, expected: Expectations): str
 
 function decoded(base64: string): string {
   const packed = base64.length > MAX_BASE64_LENGTH ? '' : base64.replace(/\s+/g, '');
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) throw new SsoFailure('answer_invalid', 'it is not base64');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed))
+    throw new SsoFailure('answer_invalid', 'the response is not base64');
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(packed, 'base64'));
   } catch (cause) {
-    throw new SsoFailure('answer_invalid', 'it is not UTF-8', { cause });
+    throw new SsoFailure('answer_invalid', 'the response is not UTF-8', { cause });
   }
 }
 
@@ -48,7 +49,7 @@ export function parseAnswer(xml: string, limits: XmlRules = {}): XmlElement {
   try {
     return parseXml(xml, { ...limits, isPlain: true });
   } catch (cause) {
-    if (cause instanceof XmlFault) throw new SsoFailure('answer_invalid', `it ${cause.message}`, { cause });
+    if (cause instanceof XmlFault) throw new SsoFailure('answer_invalid', `the XML ${cause.message}`, { cause });
     throw cause;
   }
 }
@@ -61,7 +62,7 @@ function assertMeantForUs(response: XmlElement, { acsUrl, issuer, requestId }: E
   const other = childrenOf(response, NAMESPACE.assertion, 'Issuer').find(({ text }) => text !== issuer);
   if (other !== undefined) throw new SsoFailure('issuer_mismatch', `the Issuer is ${other.text}`);
   if (response.attributes.get('InResponseTo') !== requestId) {
-    throw new SsoFailure('nonce_mismatch', 'the response answers another request, or none');
+    throw new SsoFailure('nonce_mismatch', 'InResponseTo of the response names another request, or none');
   }
 }
 
@@ -72,7 +73,7 @@ function assertSuccess(response: XmlElement): void {
   const said = codes
     .filter(({ name }) => name === 'StatusCode' || name === 'StatusMessage')
     .map(({ attributes, text }) => attributes.get('Value') ?? text);
-  if (said.length === 0) throw new SsoFailure('answer_invalid', 'it has no Status');
+  if (said.length === 0) throw new SsoFailure('answer_invalid', 'the response has no Status');
   if (said[0] !== SUCCESS) throw new SsoFailure('provider_refused', said.join(', '));
 }
 
@@ -81,13 +82,13 @@ function assertOneAssertion(response: XmlElement): void {
   if (all.some(({ name }) => name === 'EncryptedAssertion' || name === 'EncryptedID')) {
     throw new SsoFailure(
       'assertion_encrypted',
-      'encryption must be off at the provider; the form is sent over TLS',
+      'the identity provider must not encrypt assertions; TLS protects the form',
     );
   }
   // Anywhere, because an attack that moves a signed assertion to another place needs a second one.
   const [assertion, second] = all.filter(({ name }) => name === 'Assertion');
   if (assertion === undefined || second !== undefined || !response.children.includes(assertion)) {
-    throw new SsoFailure('answer_invalid', 'it must hold one Assertion and no other');
+    throw new SsoFailure('answer_invalid', 'the response must contain exactly one Assertion');
   }
   const ids = all.flatMap(({ attributes }) => ['ID', 'Id', 'id'].map((name) => attributes.get(name)));
   const known = ids.filter((id) => id !== undefined);

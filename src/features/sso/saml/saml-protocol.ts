@@ -62,7 +62,7 @@ function settingsOf({ entityId, ssoUrl, certificate }: SsoProvider, now: Date) {
   if (certificates.length === 0) {
     const end = certificatesEnd(certificate);
     throw end !== undefined && end <= now
-      ? new SsoFailure('certificate_expired', `on ${end.toISOString()}`)
+      ? new SsoFailure('certificate_expired', `the last certificate expired on ${end.toISOString()}`)
       : new SsoFailure('not_configured', 'no certificate can be used');
   }
   return { issuer: entityId, ssoUrl, certificates };

@@ -14,22 +14,25 @@ export interface SamlRouteParts {
 }
 
 const METADATA_TYPE = 'application/samlmetadata+xml';
-/** An answer of 256 kB in base64, whose `+`, `/` and `=` a form writes as three characters, is seldom longer. */
+/** Enough for most responses of 256 kB: base64 makes them longer, and a form encodes `+`, `/` and `=` as three characters. */
 const FORM_LIMIT = 400 << 10;
 
 export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteGroup {
   return {
     name: 'SAML',
-    description: 'What SAML 2.0 identity providers need of this server, and where they send their answers.',
+    description:
+      'The metadata of Muster for SAML 2.0 identity providers, and the address for their responses.',
     routes: [
       route({
         method: 'get',
         path: '/sso/saml/metadata',
-        summary: 'Read the metadata of this service provider',
-        description: 'The same for every identity provider.',
+        summary: 'Read the SAML metadata of Muster as a service provider',
+        description: 'The metadata is the same for every identity provider.',
         access: 'public',
         query: z.object({
-          providerId: Id.optional().describe('For identity providers that want one address for each.'),
+          providerId: Id.optional().describe(
+            'Ignored. Identity providers that need a separate metadata address for each entry can use it.',
+          ),
         }),
         response: NoBody,
         media: [METADATA_TYPE],
@@ -42,11 +45,11 @@ export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteG
       route({
         method: 'post',
         path: '/sso/saml/acs',
-        summary: 'Receive the answer of a SAML identity provider',
+        summary: 'Receive the response of a SAML identity provider',
         description:
-          'Redirects to the callback, or to the login page with `error=session_expired` where no such sign-in is under way, as with one that began at the identity provider.',
+          'Redirects to GET /sso/callback. If the response belongs to no sign-in in progress, redirects to the login page with `error=session_expired`; this also happens to sign-ins that began at the identity provider.',
         access: 'public',
-        unaudited: 'the callback, where the browser goes next, records how the sign-in ends',
+        unaudited: 'the callback, to which the browser is redirected, audits the sign-in',
         before: ssoLimits.acs,
         bodyType: 'form',
         bodyLimit: FORM_LIMIT,

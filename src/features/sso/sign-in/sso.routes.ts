@@ -23,12 +23,12 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
   const cookie = refreshCookie(parts);
   return {
     name: 'Single sign-on',
-    description: 'Sign-in with the identity provider of an organization or a partner.',
+    description: 'Routes for signing in with the identity provider of an organization or a partner.',
     routes: [
       route({
         method: 'get',
         path: '/sso/check/:orgId',
-        summary: 'Read whether an organization has single sign-on',
+        summary: 'Check if an organization has single sign-on',
         access: 'public',
         before: limits.check,
         params: OrgParams,
@@ -41,7 +41,7 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
         path: '/sso/login/:orgId',
         summary: 'Begin a sign-in with the provider of an organization',
         description:
-          'Redirects to the identity provider, or to the login page with an `error` where the provider cannot be used. Sets the cookie `svc_sso_state`.',
+          'Redirects to the identity provider, and sets the cookie `svc_sso_state`. If the provider cannot be used, redirects to the login page with `error` and `reason`.',
         access: 'public',
         before: limits.login,
         params: OrgParams,
@@ -56,7 +56,8 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
         method: 'get',
         path: '/sso/login/partner/:partnerId',
         summary: 'Begin a sign-in with the provider of a partner',
-        description: 'As for an organization, with the oldest active provider of the partner itself.',
+        description:
+          'Works like the route for organizations. If the partner has several active providers, the oldest one is used.',
         access: 'public',
         before: limits.login,
         params: PartnerParams,
@@ -70,9 +71,9 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
       route({
         method: 'get',
         path: '/sso/callback',
-        summary: 'Return from the identity provider',
+        summary: 'Finish a sign-in, when the browser returns from the identity provider',
         description:
-          'Redirects to the dashboard with `#ssoCode=` for POST /sso/exchange, or to the login page with `error` and `reason`.',
+          'Redirects to the dashboard with `#ssoCode=` and a code for POST /sso/exchange, or to the login page with `error` and `reason`. If the sign-in was to link an identity, redirects to the profile page.',
         access: 'public',
         query: CallbackQuery,
         redirects: true,
@@ -82,12 +83,12 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
       route({
         method: 'post',
         path: '/sso/exchange',
-        summary: 'Exchange the code of a sign-in for tokens',
+        summary: 'Exchange the code of a single sign-on for tokens',
         description:
-          'The code works once, for two minutes. Sets the refresh cookie `svc_refresh`; the refresh token in the body is for clients without cookies.',
+          'The code can be used once, within two minutes. Sets the refresh cookie `svc_refresh`; the body contains the refresh token as well, for clients without cookies.',
         access: 'public',
         before: limits.exchange,
-        unaudited: 'the sign-in that it ends was audited at the callback',
+        unaudited: 'the callback has audited the sign-in',
         body: ExchangeRequest,
         response: ExchangeResponse,
         errors: [

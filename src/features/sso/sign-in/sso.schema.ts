@@ -5,7 +5,7 @@ import { PROVIDER_TYPES } from '../providers/provider.model.ts';
 export const OrgParams = z.object({ orgId: Id });
 export const PartnerParams = z.object({ partnerId: Id });
 
-/** A path of the dashboard: not `//host` or `/\host`, which browsers take for another site. */
+/** A path of the dashboard. `//host` and `/\host` are refused, because browsers would open another site. */
 export const LoginQuery = z.object({
   redirect: z
     .string()
@@ -15,10 +15,10 @@ export const LoginQuery = z.object({
       'must be a path of the dashboard that begins with one slash, such as /devices',
     )
     .optional()
-    .describe('The path of the dashboard to return to.'),
+    .describe('The path of the dashboard that the browser opens after the sign-in.'),
 });
 
-/** Values of the identity provider are checked one by one, so that each failure ends on the login page. */
+/** The handler checks the values, and not this schema, so that each failure ends on the login page and not in JSON. */
 export const CallbackQuery = z.record(z.string(), z.unknown());
 
 export const ExchangeRequest = z.object({

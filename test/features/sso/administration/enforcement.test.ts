@@ -129,7 +129,7 @@ describe('the switch that enforces single sign-on', () => {
       ).to.deep.equal([
         400,
         'VALIDATION_FAILED',
-        `body.breakGlassUserIds: must be users of this ${owner}, which these are not: ${stranger}`,
+        `body.breakGlassUserIds: must be users of this ${owner}; these are not: ${stranger}`,
       ]);
     }
   });

@@ -76,13 +76,13 @@ describe('the settings of a provider', () => {
     const pem = signingKey('signing').certificate;
     const refused: [object, string][] = [
       [{ preset: 'myspace' }, 'preset: must be one of azure-ad, okta, google'],
-      [{ preset: 'okta-saml' }, 'preset: is for providers of the type saml'],
+      [{ preset: 'okta-saml' }, 'preset: can only be used with providers of the type saml'],
       [
         { issuer: 'https://login.microsoftonline.com/{tenant}/v2.0' },
-        'issuer: still has {tenant} in it: replace it',
+        'issuer: still contains the placeholder {tenant}: replace it',
       ],
       [{ type: 'saml', ssoUrl: 'https://{adfs-server}/adfs/ls' }, 'ssoUrl: still has {adfs-server} in it'],
-      [{ type: 'saml', entityId: 'urn:{tenant}' }, 'entityId: still has a part in braces'],
+      [{ type: 'saml', entityId: 'urn:{tenant}' }, 'entityId: still contains a placeholder in braces'],
       [{ issuer: 'idp.example.com' }, 'issuer: must be a URL that begins with https://'],
       [{ issuer: 'javascript:alert(1)' }, 'issuer: must be a URL that begins with https://'],
       [{ issuer: 'https://user:secret@idp.example.com' }, 'issuer: This URL is not allowed'],
@@ -99,7 +99,7 @@ describe('the settings of a provider', () => {
       [{ allowedDomains: 'https://example.com' }, 'allowedDomains: "https://example.com" must be a domain'],
       [{ allowedDomains: '10.0.0.1' }, 'allowedDomains: "10.0.0.1" must be a domain, not an IP address'],
       [{ certificate: 'nonsense' }, 'certificate: must be a certificate in PEM form'],
-      [{ certificate: signingKey('signing').key + pem }, 'certificate: holds a private key'],
+      [{ certificate: signingKey('signing').key + pem }, 'certificate: contains a private key'],
       [{ certificate: samlFile('expired.pem') }, 'certificate: has expired on'],
       [{ attributeMapping: { email: 'email' } }, 'attributeMapping.name: '],
       [{ attributeMapping: { email: 'a', name: 'b', role: 'c' } }, 'attributeMapping: '],

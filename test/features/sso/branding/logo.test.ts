@@ -136,7 +136,7 @@ describe('a logo', () => {
     ['//cdn.example.com/logo.png', 'must be an https:// URL or a data: URI'],
     ['logo.png', 'must be an https:// URL or a data: URI'],
     ['', 'must be an https:// URL or a data: URI'],
-    ['https://user:secret@cdn.example.com/logo.png', 'must not hold a user name or password'],
+    ['https://user:secret@cdn.example.com/logo.png', 'must not contain a user name or password'],
     [`https://cdn.example.com/${'a'.repeat(2100)}`, 'must have at most 2048 characters'],
   ] as const) {
     it(`is not ${text.slice(0, 40).trim()}`, () => {

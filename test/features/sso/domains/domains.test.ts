@@ -83,7 +83,7 @@ describe('domains of single sign-on', () => {
     const early = await verify(orgAdmin, id);
     expect([early.status, early.body.error]).to.deep.equal([
       409,
-      `There is no TXT record at ${record.name} with the value of this domain. It can take an hour until a new record is seen.`,
+      `No TXT record at ${record.name} has the value that this domain needs. A new record can take an hour to become visible.`,
     ]);
     dns.setTxt(record.name, [['v=spf1 -all'], [`${record.value}x`], [record.value.slice(0, -1)]]);
     expect((await verify(orgAdmin, id)).status).to.equal(409);

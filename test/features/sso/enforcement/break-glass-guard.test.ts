@@ -42,7 +42,7 @@ describe('the last break-glass person', () => {
   const expectKept = ({ status, body }: Answer) => {
     expect([status, body.code]).to.deep.equal([409, 'CONFLICT']);
     expect(body.error).to.equal(
-      'This is the last person who can sign in if Acme Login fails. Name another one in the settings of that identity provider first.',
+      'This is the last person who can sign in if Acme Login fails. Add another break-glass person to that identity provider first.',
     );
   };
 

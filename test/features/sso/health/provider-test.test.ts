@@ -204,7 +204,7 @@ describe('the test of a provider', function () {
     expect(refusal(await act.test(ofOidc, { metadataXml: metadata() }))).to.deep.equal([
       400,
       'VALIDATION_FAILED',
-      'body.metadataXml: is for providers of the type saml',
+      'body.metadataXml: can only be used with providers of the type saml',
     ]);
     expect([await storedProvider(app, id), await storedProvider(app, ofOidc)]).to.deep.equal(before);
   });

@@ -256,7 +256,7 @@ describe('linked identities', () => {
       const refused = await remove(who, links[0]);
       expect([refused.status, refused.body.error]).to.deep.equal([
         409,
-        'This is the only way in to your account, because passwords are not accepted. Link another provider before you remove it.',
+        'This link is the only way to sign in to your account, because single sign-on is enforced for you. Link another provider before you remove it.',
       ]);
       expect((await remove(named, links[1])).status).to.equal(200);
       await insertLink(who.id, other);
