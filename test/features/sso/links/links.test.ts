@@ -238,7 +238,7 @@ describe('linked identities', () => {
         const answers = await Promise.all([remove(who, first), remove(who, other)]);
         expect(answers.map(({ status }) => status).toSorted((x, y) => x - y)).to.deep.equal([200, 409]);
         const refusal = answers.find(({ status }) => status === 409);
-        expect(refusal?.body.error).to.include('Set a password, or link another provider');
+        expect(refusal?.body.error).to.include('Set a password or link another provider');
       }
       await query(app, 'delete from sso_providers where id in (?, ?)', [second, off]);
     });

@@ -55,7 +55,7 @@ describe('metadata of a SAML identity provider', () => {
       [GOOD.replace('HTTP-Redirect', 'SOAP'), /no SingleSignOnService with the HTTP-Redirect binding/],
       [GOOD.replace('https://idp.example/sso', 'http://idp.example/sso'), /must be an https URL/],
       [GOOD.replace('https://idp.example/sso', 'javascript:alert(1)'), /must be an https URL/],
-      [entity(role(BOTH)), /names no certificate/],
+      [entity(role(BOTH)), /contains no signing certificate/],
       [entity(role(key(samlFile('expired.pem')) + BOTH)), /certificate has expired on 2021-01-01/],
       [entity(role(key(samlFile('weak.pem')) + BOTH)), /at least 2048 bits/],
       [entity(role(key('AAAA') + BOTH)), /must be a certificate in PEM form/],
