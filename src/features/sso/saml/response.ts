@@ -49,8 +49,8 @@ export function parseAnswer(xml: string, limits: XmlRules = {}): XmlElement {
   try {
     return parseXml(xml, { ...limits, isPlain: true });
   } catch (cause) {
-    if (cause instanceof XmlFault) throw new SsoFailure('answer_invalid', `the XML ${cause.message}`, { cause });
-    throw cause;
+    if (!(cause instanceof XmlFault)) throw cause;
+    throw new SsoFailure('answer_invalid', `the XML ${cause.message}`, { cause });
   }
 }
 

@@ -81,7 +81,10 @@ describe('the settings of a provider', () => {
         { issuer: 'https://login.microsoftonline.com/{tenant}/v2.0' },
         'issuer: still contains the placeholder {tenant}: replace it',
       ],
-      [{ type: 'saml', ssoUrl: 'https://{adfs-server}/adfs/ls' }, 'ssoUrl: still contains the placeholder {adfs-server}'],
+      [
+        { type: 'saml', ssoUrl: 'https://{adfs-server}/adfs/ls' },
+        'ssoUrl: still contains the placeholder {adfs-server}',
+      ],
       [{ type: 'saml', entityId: 'urn:{tenant}' }, 'entityId: still contains a placeholder in braces'],
       [{ issuer: 'idp.example.com' }, 'issuer: must be a URL that begins with https://'],
       [{ issuer: 'javascript:alert(1)' }, 'issuer: must be a URL that begins with https://'],
