@@ -49,7 +49,7 @@ function refereeOrder(a: string, b: string): number {
     if (x === undefined) return y === undefined ? 0 : -1;
     if (y === undefined) return 1;
     if (x === y) continue;
-    const isNumeric = (text: string) => [...text].every((character) => '0123456789'.includes(character));
+    const isNumeric = (text: string) => text.replaceAll(/[0-9]/g, '') === '';
     if (isNumeric(x) && isNumeric(y)) return BigInt(x) < BigInt(y) ? -1 : 1;
     if (isNumeric(x)) return -1;
     if (isNumeric(y)) return 1;
@@ -79,8 +79,9 @@ describe('versions of releases', () => {
       '9007199254740993.0.0',
     ];
     for (const [at, a] of ascending.entries()) {
-      for (const [bt, b] of ascending.entries())
+      for (const [bt, b] of ascending.entries()) {
         expect(order(a, b), `${a} ${b}`).to.equal(Math.sign(at - bt));
+      }
     }
   });
 

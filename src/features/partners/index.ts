@@ -7,6 +7,7 @@ export {
   MaintenanceWindow,
   UpdatePolicy,
   VersionPin,
+  Weekday,
 } from './agent-update-settings.schema.ts';
 export { mergeOrder, storedOrder } from './organization-order.ts';
 export { Partner } from './partner.model.ts';
