@@ -7,15 +7,17 @@ export type PasswordDecision =
   | { allowed: false; refusal: AppError }
   | {
       allowed: true;
-      /** Present where the use of the password is an exception. Call it in the transaction that opened the session. */
+      /** Set if the use of the password is an exception. Call it in the transaction that opens the session. */
       recordUse?: (ctx: PublicContext, caller: SessionCaller) => Promise<void>;
     };
 
-/** Whether people may use their password. Single sign-on, which stands above this feature, decides that. */
+/**
+ * Decides whether people may use their password. Single sign-on implements it, because this feature must not import it.
+ */
 export interface PasswordPolicy {
   /**
-   * Call it after the password or the link was checked, so that it reveals no account, and in the transaction that acts on
-   * the decision, because single sign-on may be enforced at any moment.
+   * Call it after the password or the link was checked, so that it does not reveal accounts. Call it in the transaction
+   * that acts on the decision, because single sign-on may be enforced at any moment.
    */
   decide(tx: Tx, userId: string): Promise<PasswordDecision>;
 }

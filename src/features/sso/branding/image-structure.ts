@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * Whether bytes are one whole image of a type, from the first byte to the last: nothing may follow its end, where a second
- * file could hide. The pixels are not decoded.
+ * Checks that bytes are exactly one complete image of a type. Data after the end of the image is refused, because it
+ * could be a second, hidden file. The pixels are not decoded.
  */
 
 export interface ImageSize {
@@ -13,7 +13,7 @@ export interface ImageSize {
 export const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const;
 export type ImageType = (typeof IMAGE_TYPES)[number];
 
-/** The size of an image in pixels; `undefined` for bytes that are no such image. */
+/** The size of an image in pixels. Undefined if the bytes are not exactly one image of the type. */
 export function imageSize(type: ImageType, bytes: Buffer): ImageSize | undefined {
   const size = READERS[type](bytes);
   return size !== undefined && size.width > 0 && size.height > 0 ? size : undefined;
@@ -27,7 +27,9 @@ const READERS: Record<ImageType, (bytes: Buffer) => ImageSize | undefined> = {
 
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-/** Chunks with correct checksums, of which the first is the header, some hold pixels, and the last is the end. */
+/**
+ * A PNG consists of chunks with checksums: first the header, then others, of which some contain pixels, then the end.
+ */
 function pngSize(bytes: Buffer): ImageSize | undefined {
   if (!bytes.subarray(0, 8).equals(PNG_SIGNATURE)) return undefined;
   let size: ImageSize | undefined;
@@ -51,11 +53,11 @@ function pngSize(bytes: Buffer): ImageSize | undefined {
 }
 
 const [SOI, EOI, SOS] = [0xd8, 0xd9, 0xda];
-/** C4, C8 and CC lie among the frame headers, and are none. */
+/** The markers C4, C8 and CC are in the range of the frame headers, but have another meaning. */
 const isFrameHeader = (marker: number) =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 
-/** Segments up to the end marker, which are the last two bytes. */
+/** A JPEG consists of segments. Its last two bytes are the end marker. */
 function jpegSize(bytes: Buffer): ImageSize | undefined {
   if (bytes[0] !== 0xff || bytes[1] !== SOI) return undefined;
   let size: ImageSize | undefined;
@@ -86,7 +88,10 @@ function jpegSize(bytes: Buffer): ImageSize | undefined {
   return undefined;
 }
 
-/** The next marker behind a scan, whose data may hold 0xff with a zero behind it, and restart markers. */
+/**
+ * The position of the next marker after a scan. The data of a scan may contain restart markers, and 0xff followed by
+ * zero.
+ */
 function endOfScan(bytes: Buffer, start: number): number {
   let at = bytes.indexOf(0xff, start);
   while (at !== -1) {
@@ -97,7 +102,7 @@ function endOfScan(bytes: Buffer, start: number): number {
   return bytes.length;
 }
 
-/** A RIFF file as long as it says, whose chunks fill it, with pixels in one of them. */
+/** A WebP is a RIFF file: its header has its length, and its chunks fill it. One of them must contain pixels. */
 function webpSize(bytes: Buffer): ImageSize | undefined {
   const fourAt = (at: number) => bytes.toString('latin1', at, at + 4);
   if (bytes.length < 20 || fourAt(0) !== 'RIFF' || fourAt(8) !== 'WEBP') return undefined;
@@ -116,7 +121,7 @@ function webpSize(bytes: Buffer): ImageSize | undefined {
       if (size === undefined) return undefined;
     }
     hasPixels ||= ['VP8 ', 'VP8L', 'ANMF'].includes(type);
-    // Chunks begin at even places.
+    // Chunks begin at even positions.
     at = end + (length % 2);
   }
   return at === bytes.length && hasPixels ? size : undefined;

@@ -11,13 +11,13 @@ const CACHED_MS = 60_000;
 
 export interface LoginContexts {
   read(ctx: PublicContext): Promise<LoginContext>;
-  /** What is cached on this server is old; other servers see a change within a minute. */
+  /** Empties the cache of this server after a change. Other servers show the change within a minute. */
   forget(): void;
 }
 
 /**
- * What the sign-in page shows before anybody says who they are: something only where the deployment serves one partner
- * (SPEC 4.8). It is asked for by everybody who comes, so it is read once a minute.
+ * Reads the content of the login page before a person has signed in. Only a self-hosted server with one partner shows
+ * any (SPEC 4.8). Every visitor requests it, so it is cached for a minute.
  */
 export function createLoginContexts({
   isSelfHosted,
@@ -35,10 +35,10 @@ export function createLoginContexts({
       if (cached !== undefined && performance.now() - cached.since < cachedMs) return cached.context;
       const entry = {
         since: performance.now(),
-        context: ctx.withSystem('what the sign-in page shows', (tx) => loginContext(tx, baseUrl())),
+        context: ctx.withSystem('read what the login page shows', (tx) => loginContext(tx, baseUrl())),
       };
       cached = entry;
-      // A failure is not remembered.
+      // A failure is not cached.
       entry.context.catch(() => {
         if (cached === entry) cached = undefined;
       });

@@ -1,8 +1,8 @@
 import { IMAGE_TYPES, imageSize, type ImageType } from './image-structure.ts';
 
-/** Of the decoded image. */
+/** The size of the image file, before base64. */
 export const LOGO_MAX_BYTES = 256 * 1024;
-/** A small file can unfold into a picture that no browser has the memory for. */
+/** Limited, because a small file can decompress to more pixels than a browser has memory for. */
 const MAX_PIXELS_A_SIDE = 4096;
 const URL_MAX = 2048;
 
@@ -10,7 +10,7 @@ const DATA_URI = /^data:([a-z]+\/[a-z+.-]+);base64,/;
 
 export type Logo = { url: string } | { fault: string };
 
-/** A logo as it is stored, or the rule that it breaks. */
+/** Checks a logo. Returns the text to be stored, or the rule that the logo breaks. */
 export function readLogo(text: string): Logo {
   if (text.startsWith('data:')) return readImage(text);
   return readUrl(text);
@@ -41,7 +41,7 @@ function readImage(text: string): Logo {
 function imageFault(type: ImageType, base64: string): string | undefined {
   if (base64.length > (LOGO_MAX_BYTES / 3) * 4 + 4) return `must have at most ${LOGO_MAX_BYTES} bytes`;
   const bytes = Buffer.from(base64, 'base64');
-  // Node's decoder passes over what is not base64.
+  // Node's decoder ignores characters that are not base64.
   if (bytes.toString('base64') !== base64) return 'must be valid base64';
   if (bytes.length > LOGO_MAX_BYTES) return `must have at most ${LOGO_MAX_BYTES} bytes`;
   const size = imageSize(type, bytes);

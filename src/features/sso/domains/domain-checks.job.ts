@@ -17,9 +17,9 @@ const CHECK = defineJob({
   inCluster: 1,
 });
 
-/** Looked up at once, each for a few seconds at most. */
+/** How many domains are looked up at the same time. Each look-up takes a few seconds at most. */
 const AT_ONCE = 20;
-/** Days without the record until a domain is pending again. Name servers that are down get longer. */
+/** The days without the record after which a domain becomes pending again. Longer if the name servers do not answer. */
 const DAYS = { absent: 7, unanswered: 30 } as const;
 const DAY_MS = 86_400_000;
 
@@ -30,13 +30,13 @@ interface Parts {
   log: Logger;
 }
 
-/** Checks once a day whether verified domains still have their records, because domains change hands. */
+/** Checks once a day that verified domains still have their records, because domains are sold. */
 export function checkDomainsDaily({ jobs, ...parts }: Parts & { jobs: Jobs }): void {
   jobs.handle(CHECK, ({ signal }) => checkDomains(parts, signal));
   jobs.schedule(CHECK, { cron: '23 4 * * *', timeZone: 'UTC' }, {});
 }
 
-/** A domain that cannot be checked does not keep the others from it. */
+/** If a domain cannot be checked, the others are checked all the same. */
 export async function checkDomains(
   parts: Parts,
   signal?: AbortSignal,

@@ -1,24 +1,32 @@
 import { domainToASCII } from 'node:url';
 import { parse } from 'tldts';
 
-/** Rules for the names of mail domains, without DNS. */
+/** Rules for the names of mail domains. Nothing here queries the DNS. */
 
 /** Labels of letters, digits and inner hyphens (RFC 1123), in lower case. */
 const ASCII_NAME = /^(?=.{1,253}$)[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/;
-/** `domainToASCII` takes its input for the host of a URL: it would end it at a slash, and decode `%41`. */
+/**
+ * ASCII characters that no domain name has. `domainToASCII` would accept some: it reads the host of a URL, so it stops
+ * at a slash and decodes `%41`.
+ */
 const FOREIGN_ASCII = /[\0-,/:-@[-`{-\x7f]/;
 
-/** The lower-case ASCII form of a domain name, of which IDNs have another; `undefined` for text that is no domain name. */
+/**
+ * Converts a domain name, which may be internationalized, to lower-case ASCII. Undefined if the text is no domain name.
+ */
 export function asciiDomain(text: string): string | undefined {
   if (text.length > 253 || FOREIGN_ASCII.test(text.toLowerCase())) return undefined;
   const ascii = domainToASCII(text);
   return ASCII_NAME.test(ascii) ? ascii : undefined;
 }
 
-/** Names below a public suffix, such as example.github.io, belong to people who do not know each other. */
+/** Includes private public suffixes such as github.io, because the names below them belong to different people. */
 const registered = (domain: string) => parse(domain, { allowPrivateDomains: true });
 
-/** Why nobody can prove to own the domain, as the end of a sentence about it; `undefined` where somebody can. */
+/**
+ * The rule that the domain breaks, if nobody can own it; otherwise undefined. The name of a field goes in front of the
+ * text.
+ */
 export function ownershipFault(domain: string): string | undefined {
   const { domain: registrable, isIp } = registered(domain);
   if (isIp === true) return 'must be a domain, not an IP address';
@@ -29,8 +37,8 @@ export function ownershipFault(domain: string): string | undefined {
 }
 
 /**
- * The domains whose owner owns this one: itself and its parents, down to the one that was registered. The longest comes
- * first. None for a name that nobody can own.
+ * The domains whose owners own this domain as well: the domain itself and its parents, up to the registered domain, the
+ * longest first. Empty for a name that nobody can own.
  */
 export function owningDomains(domain: string): string[] {
   const { domain: registrable } = registered(domain);

@@ -13,7 +13,7 @@ import { SsoDomain } from './domain.model.ts';
 import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
 import { ownershipRecord, type RecordState, recordState } from './ownership-record.ts';
 
-/** Each is looked up every day. */
+/** Limited, because each verified domain is looked up every day. */
 const MAX_OF_ORGANIZATION = 100;
 
 export interface DomainParts {
@@ -24,7 +24,7 @@ export interface DomainParts {
 const visible = (ctx: Context) =>
   SsoDomain.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'sso_domains.org_id'));
 
-/** A domain as answers show it. */
+/** A domain as responses show it. */
 const shown = (domain: SsoDomain) => Object.assign(domain, { record: ownershipRecord(domain) });
 
 export async function listDomains(ctx: Context, query: SsoDomainQuery) {
@@ -43,7 +43,7 @@ export async function readDomain(ctx: Context, id: string) {
   return shown(await find(ctx, id));
 }
 
-/** Begins to prove a domain. Any number of organizations may; one of them ends it. */
+/** Creates a pending domain. Several organizations may create the same domain, but only one can verify it. */
 export async function createDomain(ctx: Context, { orgId: given, domain }: NewSsoDomain) {
   const orgId = given ?? ctx.caller.orgId;
   if (orgId === null) throw invalid('body.orgId', 'is required in partner and system scope');
@@ -66,7 +66,7 @@ export async function createDomain(ctx: Context, { orgId: given, domain }: NewSs
   return shown(created);
 }
 
-/** What the DNS says about a domain of the caller, asked while no transaction is open. */
+/** Looks up the record of a domain of the caller, outside any transaction, because the DNS may take seconds. */
 export async function lookUpDomain(
   ctx: DetachedContext,
   id: string,
@@ -77,7 +77,7 @@ export async function lookUpDomain(
   return recordState(txtRecords, domain);
 }
 
-/** @param record  what the DNS has just said; the token of a domain never changes */
+/** @param record  the result of the look-up; it is still valid, because the token of a domain never changes */
 export async function verifyDomain(ctx: Context, id: string, record: RecordState) {
   const domain = await visible(ctx).findById(id).forNoKeyUpdate();
   if (domain === undefined) throw notFound('Domain');
@@ -101,7 +101,7 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
   return shown(verified);
 }
 
-/** Of two organizations that prove the same domain at once, the unique index lets one pass. */
+/** If two organizations verify the same domain at once, the unique index refuses one of them. */
 async function ownedOnce<T>(work: PromiseLike<T>): Promise<T> {
   try {
     return await work;
@@ -124,8 +124,8 @@ async function find(ctx: Context, id: string): Promise<SsoDomain> {
 }
 
 /**
- * Whether the organization has proved to own a domain, or a parent of it. Where another organization has proved a longer
- * part of the name, the domain is that organization's. Needs a transaction across tenants, which sees both.
+ * Whether the organization has proved that it owns a domain or a parent of it. If several organizations have proved a
+ * part of the name, the longest part decides. Needs a transaction across tenants, which sees the domains of all.
  */
 export async function isDomainProven(tx: Tx, orgId: string, domain: string): Promise<boolean> {
   const name = asciiDomain(domain);

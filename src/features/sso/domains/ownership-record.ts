@@ -3,17 +3,17 @@ import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
 import type { SsoDomain } from './domain.model.ts';
 
 const LABEL = '_muster-verification.';
-/** Leaves room for the label in front of it. */
+/** A DNS name has at most 253 characters, including the label of the record. */
 export const DOMAIN_MAX = 253 - LABEL.length;
 
-/** The TXT record by which an organization proves that a domain is its own. */
+/** The TXT record by which an organization proves that it owns a domain. */
 export const ownershipRecord = ({ domain, token }: Pick<SsoDomain, 'domain' | 'token'>) => ({
   type: 'TXT' as const,
   name: `${LABEL}${domain}`,
   value: `muster-verification=${token}`,
 });
 
-/** `unanswered`: the name servers of the domain did not say. */
+/** `unanswered`: the name servers did not answer, or answered with an error. */
 export type RecordState = 'present' | 'absent' | 'unanswered';
 
 export async function recordState(

@@ -3,7 +3,7 @@ import { type BreakGlassGuard, membersAmong } from '../../users/index.ts';
 import { hasPasswordWay, lockPasswordWay } from '../providers/password-way.ts';
 import { enforcing } from './governs.queries.ts';
 
-/** Each provider that is enforced keeps somebody of its own who can get in without it. */
+/** Refuses changes of a person after which an enforced provider would have no usable break-glass person. */
 export const breakGlassGuard: BreakGlassGuard = {
   async assertRemains(tx, { id, orgId, partnerId }) {
     if (orgId === null && partnerId === null) return;

@@ -13,8 +13,8 @@ export interface BreakGlassParts {
 }
 
 /**
- * Audits that a named person signed in by password, and notifies the owner of the provider: an organization by an alert. A
- * partner has no alerts of its own, so all of its administrators receive a mail.
+ * Audits that a break-glass person signed in with a password, and notifies the owner of the provider: an organization
+ * by an alert, a partner by a mail to each active administrator, because partners have no alerts.
  */
 export async function recordBreakGlassUse(
   tx: Tx,

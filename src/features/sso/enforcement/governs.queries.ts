@@ -1,11 +1,11 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 
-/** The providers that people have to sign in with, oldest first. */
+/** The enforced providers, oldest first. */
 export const enforcing = (tx: Tx) =>
   SsoProvider.query(tx).where({ status: 'active', enforce_sso: true }).orderBy(['created_at', 'id']);
 
-/** Those that govern a person: of the one partner or organization whose member the person is. System people have none. */
+/** The enforced providers of the person's partner or organization. Users of the system scope are never governed. */
 export const providersGoverning = (tx: Tx, userId: string) =>
   enforcing(tx).whereRaw(
     `(partner_id = (select partner_id from partner_users where user_id = :userId)
@@ -20,7 +20,7 @@ export interface GovernedPerson {
   hasPassword: boolean;
 }
 
-/** The people that a provider governs while it is enforced, by address. */
+/** The people whom a provider governs while it is enforced, in the order of their addresses. */
 export async function peopleGovernedBy(
   tx: Tx,
   { orgId, partnerId }: Pick<SsoProvider, 'orgId' | 'partnerId'>,

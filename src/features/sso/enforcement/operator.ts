@@ -6,7 +6,7 @@ import { type Owner, ownerOf } from '../providers/owner.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { enforcing, type GovernedPerson, peopleGovernedBy } from './governs.queries.ts';
 
-/** What the operator of the installation can do about enforcement, across tenants and without signing in. */
+/** Commands of the operator about enforcement. They work across tenants and without a sign-in. */
 
 export interface EnforcedProvider {
   provider: SsoProvider;
@@ -23,8 +23,8 @@ export function listEnforced(db: Db): Promise<EnforcedProvider[]> {
 }
 
 /**
- * Switches the enforcement of a provider off, which ends sign-ins with it that are under way.
- * @returns `undefined` where there is no such provider; `wasEnforced` false where there was nothing to switch off
+ * Switches the enforcement of a provider off, and ends the sign-ins with it that are in progress.
+ * @returns undefined if the provider does not exist; `wasEnforced` is false if enforcement was off already
  */
 export function unlockProvider(
   { db, log, audit }: { db: Db; log: Logger; audit: Pick<AuditTrail, 'record'> },

@@ -5,14 +5,14 @@ import { type BreakGlassParts, recordBreakGlassUse } from './break-glass-use.ts'
 import { providersGoverning } from './governs.queries.ts';
 
 /**
- * People whom an enforced identity provider governs do not use passwords, except those whom the provider names for the case
- * that it fails. Where several are enforced for the same people, being named by one of them is enough.
+ * Refuses passwords of people whom an enforced identity provider governs, except its break-glass people. If several
+ * enforced providers govern a person, one of them has to name the person.
  */
 export function createPasswordPolicy({
   baseUrl,
   ...parts
 }: BreakGlassParts & {
-  /** Where people reach this server, without a slash at the end. */
+  /** The public address of this server, without a slash at the end. */
   baseUrl: () => string;
 }): PasswordPolicy {
   return {

@@ -15,8 +15,8 @@ const CLEAR = defineJob({
 });
 
 /**
- * Removes sign-ins that nobody has finished, with the answers of providers that they keep. Anybody can begin one, so they
- * do not wait for the daily removal of old rows.
+ * Removes sign-ins that nobody has finished, and with them the stored SAML responses. Anybody can begin a sign-in and
+ * so create rows, therefore this runs more often than the daily removal of old rows.
  */
 export function clearExpiredSignIns({ jobs, db, log }: { jobs: Jobs; db: Db; log: Logger }): void {
   const pruner = new RowPruner({ db, rules: ssoRetention, log });

@@ -1,10 +1,10 @@
 import type { SsoFailure } from './sso-failure.ts';
 
-/** Where the dashboard shows why a sign-in failed (SPEC 7). */
+/** The page of the dashboard that shows why a sign-in failed (SPEC 7). */
 export const loginPageUrl = (baseUrl: string, failure: SsoFailure): string =>
   withFailure(`${baseUrl}/login`, failure);
 
-/** The same for a person who is signed in and links an identity to the account. */
+/** The page that shows the result to a signed-in person who has linked an identity. */
 export const profilePageUrl = (baseUrl: string, failure?: SsoFailure): string =>
   failure === undefined ? `${baseUrl}/profile?sso=linked` : withFailure(`${baseUrl}/profile`, failure);
 

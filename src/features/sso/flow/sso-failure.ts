@@ -1,7 +1,7 @@
 /**
- * Why a sign-in with an identity provider fails. `error` is what the specification names (SPEC 7); the reason stands
- * beside it in the redirect and in the audit entry, so that people learn what is wrong. Neither depends on whether a
- * person exists, except after the identity provider has proved who the person is.
+ * The reasons for which a sign-in with an identity provider fails, each with its `error` code of the specification
+ * (SPEC 7). Redirect and audit entry contain both, because the error code alone does not show what is wrong. Neither
+ * reveals whether a person has an account before the identity provider has proved who the person is.
  */
 const ERROR_OF_REASON = {
   session_unknown: 'session_expired',
@@ -18,7 +18,7 @@ const ERROR_OF_REASON = {
   user_gone: 'user_gone',
   email_missing: 'sso_error',
   email_not_verified: 'sso_error',
-  /** The provider does not say whether the address is verified, and nobody has proved to own its domain. */
+  /** The provider does not say whether the address is verified, and the organization has not proved its domain. */
   domain_not_proven: 'sso_error',
   not_configured: 'sso_error',
   provider_unreachable: 'sso_error',
@@ -28,11 +28,11 @@ const ERROR_OF_REASON = {
   client_refused: 'sso_error',
   certificate_expired: 'sso_error',
   signature_invalid: 'sso_error',
-  /** The answer is signed with SHA-1, with a shared secret, not at all, or another way that is not strong enough. */
+  /** The response is not signed, or its algorithm is too weak, such as SHA-1 or a shared secret. */
   algorithm_not_allowed: 'sso_error',
-  /** SAML: the answer was made for another address than ours. */
+  /** SAML: the response was made for another address than that of Muster. */
   recipient_mismatch: 'sso_error',
-  /** SAML: the provider names people by something else at each sign-in. */
+  /** SAML: the provider sends a new NameID for the same person at each sign-in. */
   name_id_not_stable: 'sso_error',
   issuer_mismatch: 'sso_error',
   audience_mismatch: 'sso_error',
@@ -53,7 +53,7 @@ export type SsoError = (typeof ERROR_OF_REASON)[SsoFailureReason];
 export class SsoFailure extends Error {
   readonly reason: SsoFailureReason;
 
-  /** @param detail  for the log only: it may hold what the identity provider has sent. */
+  /** @param detail  for the log only, because it may contain data that the identity provider has sent */
   constructor(reason: SsoFailureReason, detail?: string, options?: { cause?: unknown }) {
     super(detail === undefined ? reason : `${reason}: ${detail}`, options);
     this.name = 'SsoFailure';

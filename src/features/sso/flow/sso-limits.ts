@@ -3,13 +3,13 @@ import type { ClientInfo } from '../../../platform/context.ts';
 import { addressLimiter } from '../../../platform/http/address-limits.ts';
 import { countedAddress } from '../../../platform/http/client-address.ts';
 
-/** How often one network may use each public route. A whole office begins its day behind one address. */
+/** The limit of each public route for one network. It is high because a whole office may sign in from one address. */
 const REQUESTS = { points: 300, seconds: 60 };
-/** Fewer, because a large SAML answer takes up to 0.2 s to check, before its signature says whose it is. */
+/** Lower, because anybody can send a large SAML response, and checking one takes up to 0.2 s of CPU time. */
 const CALLBACKS = { points: 150, seconds: 60 };
-/** Look-ups in the DNS that people of one organization ask for. */
+/** DNS look-ups that the people of one organization request. */
 const DOMAIN_CHECKS = { points: 30, seconds: 600 };
-/** Links that one person begins: each keeps a row for some minutes. */
+/** Links that one person begins. Each stores a row for some minutes. */
 const LINK_STARTS = { points: 20, seconds: 600 };
 
 export type SsoLimits = ReturnType<typeof ssoLimits>;
@@ -29,9 +29,9 @@ export function ssoLimits(limits: RateLimits) {
     acs: counted('sso-acs', CALLBACKS),
     exchange: counted('sso-exchange'),
     loginContext: counted('login-context'),
-    /** By organization. */
+    /** Counted for each organization. */
     domainChecks: limits.limiter('sso-domain-checks', DOMAIN_CHECKS),
-    /** By person. */
+    /** Counted for each person. */
     linkStarts: limits.limiter('sso-link-starts', LINK_STARTS),
   };
 }

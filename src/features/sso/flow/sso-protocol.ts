@@ -1,45 +1,50 @@
 import type { PublicContext } from '../../../platform/context.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 
-/** What an identity provider has proved about a person. Everything in it was verified. */
+/** The verified data of an identity provider about a person. */
 export interface AssertedIdentity {
   /** `sub` or NameID: stable and unique within the provider. At most 255 characters. */
   subject: string;
-  /** As the provider spells it; undefined where it names none. */
+  /** With the provider's capitalization. Undefined if the provider sends none. */
   email: string | undefined;
-  /** Undefined where the provider does not say. From the same document as the address. */
+  /** Undefined if the provider does not say it. `true` comes from the document that contains the address. */
   emailVerified: boolean | undefined;
   name: string | undefined;
-  /** The provider says that a second factor was used. */
+  /** True if the provider reports a second factor. */
   mfa: boolean;
-  /** All claims or attributes, as they are stored with the link. */
+  /** All claims or attributes, to be stored with the link. */
   profile: Record<string, unknown>;
   /** Absent with SAML. */
   tokens?: { accessToken: string; refreshToken: string | undefined; expiresAt: Date | undefined };
 }
 
-/** What a sign-in keeps between its two halves. */
+/** A sign-in that has begun. `nonce` and `codeVerifier` are stored until the browser returns. */
 export interface StartedSignIn {
-  /** Where the browser goes next: at the identity provider. */
+  /** The URL at the identity provider to which the browser is sent. */
   url: string;
   /** OpenID Connect: the nonce. SAML: the ID of the AuthnRequest. At most 64 characters. */
   nonce: string;
   codeVerifier: string | null;
 }
 
-/** The part of a sign-in session that the second half gets back; it was deleted, so it cannot be used again. */
+/**
+ * The stored data of a sign-in, after the browser has returned. The row is deleted, so that nobody can use it again.
+ */
 export interface ConsumedSignIn {
   state: string;
   nonce: string;
   codeVerifier: string | null;
-  /** SAML: what the identity provider's form held, base64. */
+  /** SAML: the response from the identity provider's form, in base64. */
   samlResponse: string | null;
 }
 
-/** One of the two protocols. Both halves throw `SsoFailure`, and work outside of any transaction. */
+/**
+ * One of the two protocols. Both methods throw `SsoFailure`, and run outside any transaction because they use the
+ * network.
+ */
 export interface SsoProtocol {
   begin(provider: SsoProvider, state: string): Promise<StartedSignIn>;
-  /** @param query  of the callback, as it came: values may be missing, or arrays. */
+  /** @param query  the unchecked query of the callback: values may be missing, or arrays */
   finish(
     ctx: PublicContext,
     provider: SsoProvider,

@@ -1,6 +1,6 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
 
-/** A sign-in that is under way (SPEC 2.13). */
+/** A sign-in in progress (SPEC 2.13). */
 export class SsoSession extends BaseModel {
   static override tableName = 'sso_sessions';
   static override hasUpdatedAt = false;
@@ -10,7 +10,7 @@ export class SsoSession extends BaseModel {
   declare nonce: string;
   declare codeVerifier: string | null;
   declare redirectUrl: string | null;
-  /** Of a person who links an identity to their account. */
+  /** The session of a signed-in person who links an identity; null for an ordinary sign-in. */
   declare linkSessionId: string | null;
   declare samlResponse: string | null;
   declare expiresAt: Date;

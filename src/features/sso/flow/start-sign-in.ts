@@ -10,17 +10,17 @@ import { SIGN_IN_MINUTES } from './state-cookie.ts';
 export type Protocols = Readonly<Record<SsoProvider['type'], SsoProtocol>>;
 
 export interface SignInPurpose {
-  /** A path of the dashboard to which the person goes afterwards; null: its first page. */
+  /** The path of the dashboard that the browser opens afterwards; null for its first page. */
   redirectUrl: string | null;
-  /** The session of a person who links an identity to their account; null: somebody signs in. */
+  /** The session of a signed-in person who links an identity; null for an ordinary sign-in. */
   linkSessionId: string | null;
 }
 
 export type StartSignIn = ReturnType<typeof createStartSignIn>;
 
 /**
- * Begins a sign-in with an identity provider. The caller sends the browser to `url` and sets the state cookie with it.
- * Throws `SsoFailure` where the provider cannot be used.
+ * Begins a sign-in with an identity provider. The caller has to redirect the browser to `url` and to set the state
+ * cookie. Throws `SsoFailure` if the provider cannot be used.
  */
 export function createStartSignIn({ db, protocols }: { db: Db; protocols: Protocols }) {
   return async (provider: SsoProvider, purpose: SignInPurpose): Promise<{ url: string; state: string }> => {

@@ -1,11 +1,11 @@
 import { AnyJsonInput } from '../../../platform/http/fields.ts';
 
-/** Characters of the stored profile as JSON. */
+/** The maximum length of the stored profile as JSON, in characters. */
 const PROFILE_MAX = 16_384;
 
 /**
- * What is stored of the claims that an identity provider has sent: in their order, as many as fit. Claims that the
- * database could not store, or that are nested without end, are left out.
+ * Selects the claims to be stored: in the order of the provider, as many as fit. Claims that the database cannot store,
+ * or that are nested too deeply, are left out.
  */
 export function boundedProfile(profile: Readonly<Record<string, unknown>>): Record<string, unknown> {
   let left = PROFILE_MAX;

@@ -23,9 +23,9 @@ interface ProvedLink {
 }
 
 /**
- * Links the person at the identity provider to the account whose session began this sign-in (SPEC 4.8), in the
- * transaction across tenants that has consumed the sign-in.
- * @throws SsoFailure  `user_gone`, `email_mismatch`, `identity_in_use` and what a sign-in is refused for
+ * Links a subject of an identity provider to the account whose session began this sign-in (SPEC 4.8). Needs a
+ * transaction across tenants.
+ * @throws SsoFailure  `user_gone`, `email_mismatch`, `identity_in_use`, and the reasons that refuse a sign-in as well
  */
 export async function finishLink(
   tx: Tx,
@@ -46,7 +46,7 @@ export async function finishLink(
   return { userId };
 }
 
-/** Audits that an account is linked to a person at a provider from now on. */
+/** Audits that an account was linked to a subject of a provider. */
 export async function recordLink(
   tx: Tx,
   ctx: PublicContext,
@@ -68,7 +68,7 @@ export async function recordLink(
   });
 }
 
-/** The person of a session that is still open, and stays so until the end of the transaction. */
+/** Returns the user of an open session, and locks the session so that it stays open until the transaction ends. */
 async function callerOf(tx: Tx, { client, log }: PublicContext, sessionId: string) {
   try {
     const caller = await findCaller(tx, sessionId);

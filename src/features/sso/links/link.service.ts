@@ -63,9 +63,9 @@ export async function listIdentities(ctx: Context) {
   };
 }
 
-/** Removes a link of the caller, unless it is their last way in. */
+/** Removes a link of the caller, unless they could not sign in afterwards. */
 export async function deleteIdentity(ctx: Context, id: string) {
-  // Of two links that are removed at once, the second sees that the first is gone.
+  // The lock makes a second removal wait, so that two removals at once cannot delete the last two links.
   const user = await User.query(ctx.tx).findById(ctx.caller.userId).forNoKeyUpdate();
   const links = await ownIdentities(ctx);
   const link = links.find((one) => one.id === id);
@@ -77,7 +77,7 @@ export async function deleteIdentity(ctx: Context, id: string) {
   return { success: true as const, user, providerId, provider };
 }
 
-/** Throws where somebody could not sign in by password. */
+/** Throws if the user could not sign in with a password. */
 function assertPasswordCounts({ id, passwordHash }: User, enforced: readonly SsoProvider[]): void {
   if (passwordHash === null) {
     throw new AppError(

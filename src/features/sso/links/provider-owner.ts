@@ -3,7 +3,7 @@ import type { SsoProvider } from '../providers/provider.model.ts';
 
 type Member = Pick<Caller, 'orgId' | 'partnerId'>;
 
-/** Whether somebody is a member of the organization or the partner that the identity provider signs people in to. */
+/** Whether a person is a member of the organization or the partner that owns the provider. */
 export const isOfOwner = (
   { orgId, partnerId }: Member,
   provider: Pick<SsoProvider, 'orgId' | 'partnerId'>,

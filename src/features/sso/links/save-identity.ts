@@ -9,7 +9,7 @@ import { SsoFailure } from '../flow/sso-failure.ts';
 import { boundedProfile } from './bounded-profile.ts';
 import { SsoIdentity } from './identity.model.ts';
 
-/** Longer tokens are not stored; those of identity providers have a few thousand characters. */
+/** Longer tokens are not stored. Usual tokens have a few thousand characters. */
 const TOKEN_MAX = 16_384;
 const Stored = text(255);
 
@@ -21,11 +21,11 @@ export interface IdentityToSave {
 }
 
 /**
- * Creates the link between an account and a person at an identity provider, or refreshes it: at every sign-in, and when
- * somebody links an identity from their profile. Of two that do so at once, one creates it and the other refreshes it.
- * Needs a transaction across tenants, and does not check who the person is.
- * @returns `moved` where the account was linked to another person of this provider until now
- * @throws SsoFailure  `identity_in_use` where the person at the provider is linked to another account
+ * Creates or updates the link between an account and a subject of an identity provider. This happens at every sign-in,
+ * and when a person links an identity in their profile. If two calls come at once, one creates the link and the other
+ * updates it. Needs a transaction across tenants. The caller has to check that the account belongs to the subject.
+ * @returns `moved` if the account was linked to another subject of this provider before
+ * @throws SsoFailure  `identity_in_use` if the subject is linked to another account
  */
 export async function saveIdentity(
   tx: Tx,
@@ -47,7 +47,7 @@ export async function saveIdentity(
     lastLoginAt: new Date(),
   });
   await update.catch((error: unknown) => {
-    // Linked to another account since the link was read.
+    // Another transaction has linked the subject to another account since the link was read.
     if (postgresError(error)?.constraint !== 'user_sso_identities_provider_id_external_id_key') throw error;
     throw new SsoFailure('identity_in_use');
   });
@@ -61,7 +61,7 @@ interface LinkKey {
   externalId: string;
 }
 
-/** The link of an account to a provider. Throws where the person at the provider is linked to another account. */
+/** Returns and locks the link of an account to a provider. Throws if the subject is linked to another account. */
 async function linkOf(tx: Tx, { userId, providerId, externalId }: LinkKey): Promise<SsoIdentity | undefined> {
   const links = await SsoIdentity.query(tx)
     .where('provider_id', providerId)
@@ -71,7 +71,10 @@ async function linkOf(tx: Tx, { userId, providerId, externalId }: LinkKey): Prom
   return links[0];
 }
 
-/** Without its tokens, whose seal names the row. A row that another transaction is writing is waited for. */
+/**
+ * Inserts the link without tokens, because sealing them needs the row's id. Waits if another transaction inserts the
+ * same row.
+ */
 async function createdLink(tx: Tx, key: LinkKey): Promise<SsoIdentity> {
   await SsoIdentity.query(tx)
     .insert({ ...key, profile: {} })
@@ -82,7 +85,7 @@ async function createdLink(tx: Tx, key: LinkKey): Promise<SsoIdentity> {
   return link;
 }
 
-/** The tokens of this sign-in; those of an earlier one are forgotten. */
+/** The sealed tokens of this sign-in. Missing tokens become null, which deletes those of an earlier sign-in. */
 function sealedTokens(sealer: Sealer, identityId: string, tokens: AssertedIdentity['tokens']) {
   const sealed = (column: 'access_token' | 'refresh_token', token: string | undefined) =>
     token === undefined || token.length > TOKEN_MAX

@@ -3,11 +3,11 @@ import type { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 
-/** An account, seen from a provider. */
+/** An account that a provider's sign-in may open. */
 export interface Candidate {
   userId: string;
   isActive: boolean;
-  /** Of the organization or partner that owns the provider. */
+  /** Whether the person is a member of the organization or partner that owns the provider. */
   isMember: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface AccountFacts {
   linked: Candidate | undefined;
   /** The account with the asserted address. */
   byEmail: Candidate | undefined;
-  /** The organization has proved to own the domain of the address. */
+  /** Whether the organization has proved that it owns the domain of the address. */
   isDomainProven: boolean;
 }
 
@@ -27,8 +27,9 @@ export type AccountDecision =
 export type DecidingProvider = Pick<SsoProvider, 'orgId' | 'autoProvision' | 'allowedDomains'>;
 
 /**
- * Decides which account a proved identity signs in to (the sign-in rules of SPEC 4.8). The link counts before the address:
- * an address that moves to another person at the provider does not open the account of the earlier one.
+ * Decides which account an asserted identity opens (the sign-in rules of SPEC 4.8). A link has priority over the
+ * address, because a provider may give the address of one person to another: that must not open the account of the
+ * first person.
  * @throws SsoFailure
  */
 export function decideAccount(
@@ -57,7 +58,7 @@ function assertAddressUsable(
   }
 }
 
-/** The account with the asserted address, where the address may decide. */
+/** Returns the account with the asserted address. Throws if the address cannot be trusted for a first sign-in. */
 function matched(
   { orgId }: DecidingProvider,
   { email, emailVerified }: AssertedIdentity,
@@ -77,7 +78,7 @@ function usable(account: Candidate): Candidate {
   return account;
 }
 
-/** The domain of an address in lower case and ASCII; undefined where the text is no address. */
+/** The domain of an address in lower case and ASCII. Undefined if the text is no address. */
 export function emailDomain(email: string): string | undefined {
   const match = /^[^\s@]+@([^\s@]+)$/.exec(email);
   return asciiDomain(match?.[1] ?? '');

@@ -11,8 +11,8 @@ const IS_MEMBER = `(
   or exists (select from partner_users m where m.user_id = u.id and m.partner_id = :partnerId::uuid))`;
 
 /**
- * What the database knows about an identity that a provider has proved. Runs across tenants, and locks the accounts: what
- * is true of them stays so until the end of the transaction.
+ * Reads what the database knows about an asserted identity. Needs a transaction across tenants. Locks the accounts, so
+ * that they do not change before the transaction ends.
  */
 export async function accountFacts(
   tx: Tx,
@@ -25,7 +25,7 @@ export async function accountFacts(
     'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = :text',
     subject,
   );
-  // The link decides, whatever is known of the address.
+  // If there is a link, the account with the address does not matter.
   if (linked !== undefined || email === undefined) {
     return { linked, byEmail: undefined, isDomainProven: false };
   }

@@ -21,10 +21,10 @@ export interface AdmissionParts {
 }
 
 /**
- * Signs a person in whom a provider has identified: finds or creates the account, refreshes its link, opens a session.
- * Runs in one transaction across tenants, so a refusal leaves nothing behind.
+ * Signs in a person whom a provider has identified: finds or creates the account, updates its link and opens a session.
+ * Needs one transaction across tenants, so that a refusal undoes all of this.
  * @returns the code that the dashboard exchanges for tokens
- * @throws SsoFailure; AppError where passwords would be refused as well
+ * @throws SsoFailure; AppError for reasons that refuse a sign-in with a password as well
  */
 export async function admitPerson(
   tx: Tx,
@@ -44,7 +44,7 @@ export async function admitPerson(
     mfa: false,
     provider: { id: provider.id, name: provider.name, mfa: provider.trustsIdpMfa && identity.mfa },
   });
-  // Perhaps an address that was given to somebody else: whoever looks into it later has to find it.
+  // The provider may have given the address to another person, so the audit trail has to show the change.
   if (link === 'moved') await recordLink(tx, ctx, audit, { caller, provider, outcome: link });
   return newExchangeCode(tx, secrets, { sessionId: caller.sessionId, refreshToken });
 }
@@ -65,7 +65,8 @@ async function provision(
     name: name.slice(0, 255),
     passwordHash: null,
     status: 'active',
-    // The word of a provider that anyone may configure does not prove an address; its owner may claim the account.
+    // Any tenant may configure a provider, so its statement alone does not prove the address. Until the address is
+    // proved, its owner can take over the account.
     emailVerifiedAt: isDomainProven ? new Date() : null,
   });
   const grant = { roleId: defaultRoleId, orgAccess: 'none' as const, orgIds: [] };

@@ -24,18 +24,21 @@ export interface CallbackParts extends AdmissionParts {
 
 interface CallbackInput {
   ctx: PublicContext;
-  /** As it came: values may be missing, or arrays. */
+  /** Unchecked: values may be missing, or arrays. */
   query: Readonly<Record<string, unknown>>;
   cookies: Readonly<Record<string, string | undefined>>;
   reply: Reply;
 }
 
 const STATE = /^[\w-]{20,64}$/;
-/** Two first sign-ins of one person at once: the second finds the account of the first. */
+/** Two first sign-ins of one person may conflict; the repeated one then finds the account of the other. */
 const TRIES = 3;
 const SUCCESS_NOTED_FOR_MS = 60_000;
 
-/** The second half of a sign-in (SPEC 4.8): always answers with a redirect, whatever came. */
+/**
+ * Finishes a sign-in after the browser has returned (SPEC 4.8). Always responds with a redirect, because the
+ * request comes from a browser.
+ */
 export async function finishSignIn(input: CallbackInput, parts: CallbackParts): Promise<Redirect> {
   const { ctx } = input;
   const progress: Progress = {};
@@ -53,7 +56,7 @@ export async function finishSignIn(input: CallbackInput, parts: CallbackParts): 
   }
 }
 
-/** How far a sign-in came, for the record of its failure. */
+/** What was read before a sign-in failed, for the log and the audit entry. */
 interface Progress {
   provider?: SsoProvider;
   session?: SsoSession;
@@ -66,7 +69,7 @@ async function proceed(
 ): Promise<Redirect> {
   await parts.ssoLimits.callback(ctx.client);
   const { state } = query;
-  // The cookie first: without it nobody may use up the sign-in of another browser.
+  // The cookie is checked first, so that nobody can consume the sign-in of another browser.
   if (typeof state !== 'string' || !STATE.test(state) || !parts.stateCookie.isFrom(cookies, state)) {
     throw new SsoFailure('session_unknown');
   }
@@ -81,7 +84,7 @@ async function proceed(
     : linked(ctx, { provider, linkSessionId: session.linkSessionId, identity }, parts);
 }
 
-/** Uses a session up: of several callbacks at once, one gets it. */
+/** Deletes the stored sign-in and returns it. Of several callbacks at once, only one receives it. */
 async function consume(
   ctx: PublicContext,
   state: string,
@@ -93,12 +96,12 @@ async function consume(
       .delete()
       .returning('*');
     if (session === undefined) return undefined;
-    // The session goes with its provider, so the provider is there.
+    // The provider exists, because deleting it deletes its sign-ins.
     return { session, provider: await SsoProvider.query(tx).findById(session.providerId).throwIfNotFound() };
   });
 }
 
-/** Throws where the provider was disabled or reconfigured since the sign-in began. */
+/** Throws if the provider was deactivated or changed since the sign-in began. */
 function assertUnchanged(provider: SsoProvider, { providerVersion }: SsoSession): void {
   if (provider.status !== 'active' || provider.configVersion !== providerVersion) {
     throw new SsoFailure('provider_changed', `${provider.status}, version ${provider.configVersion}`);
@@ -118,7 +121,7 @@ async function signedIn(
 ): Promise<Redirect> {
   const code = await retried(() =>
     ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
-      // Read again, because the answer of the provider may have taken seconds.
+      // Read again, because the requests to the provider may have taken seconds.
       assertUnchanged(
         await SsoProvider.query(tx)
           .findById(provider.id)
@@ -149,7 +152,10 @@ async function linked(
   return new Redirect(profilePageUrl(parts.baseUrl()));
 }
 
-/** Shows that the provider works as it is configured. Once a minute, so that a busy morning does not queue for one row. */
+/**
+ * Records that a sign-in with the provider worked. At most once a minute, so that many sign-ins do not wait for one
+ * row.
+ */
 async function noteSuccess(
   ctx: PublicContext,
   { id, configVersion, lastSuccessAt }: SsoProvider,
@@ -177,7 +183,7 @@ const REASONS: Partial<Record<AppError['code'], SsoFailureReason>> = {
   rate_limited: 'rate_limited',
 };
 
-/** What a person may learn about any failure. */
+/** Converts any error to a failure that may be shown to the person. */
 export function failureOf(error: unknown): SsoFailure {
   if (error instanceof SsoFailure) return error;
   const reason = error instanceof AppError ? REASONS[error.code] : undefined;

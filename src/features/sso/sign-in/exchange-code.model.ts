@@ -1,6 +1,6 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
 
-/** What the dashboard exchanges for the tokens of a session that a sign-in has just opened. */
+/** A code that the dashboard exchanges for the tokens of a session that a sign-in has just opened. */
 export class ExchangeCode extends BaseModel {
   static override tableName = 'sso_exchange_codes';
   static override idColumn = 'code_hash';

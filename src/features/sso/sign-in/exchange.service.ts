@@ -11,7 +11,7 @@ import { ExchangeCode } from './exchange-code.model.ts';
 
 const CODE_MINUTES = 2;
 
-/** Stores the refresh token of a new session behind a code that works once. */
+/** Stores the refresh token of a new session, and returns a code that can be exchanged for it once. */
 export async function newExchangeCode(
   tx: Tx,
   sealer: Sealer,

@@ -23,7 +23,7 @@ const NO_PROVIDER = {
   partner: 'No active SSO provider for this partner',
 };
 
-/** Sends the browser to the identity provider, or to the login page where that cannot be used now. */
+/** Redirects the browser to the identity provider, or to the login page if the provider cannot be used. */
 export async function beginLogin(
   { ctx, reply }: { ctx: PublicContext; reply: Reply },
   owner: ProviderOwner,
@@ -53,7 +53,9 @@ export async function beginLogin(
   }
 }
 
-/** What a login page needs to know about an organization. One without a provider looks like one that does not exist. */
+/**
+ * The data that a login page needs of an organization. The result is the same for an organization that does not exist.
+ */
 export async function checkSso(ctx: PublicContext, orgId: string, baseUrl: string) {
   const provider = await ctx.withSystem('whether an organization has single sign-on', (tx) =>
     activeProviderOf(tx, { orgId }),

@@ -6,8 +6,8 @@ import type { SsoProvider } from '../providers/provider.model.ts';
 import type { SsoFailure } from '../flow/sso-failure.ts';
 
 /**
- * Records a failed sign-in with a provider in the trail of its owner, whoever it was that tried. It never throws: the
- * trail must not decide whether a person learns why a sign-in failed.
+ * Records a failed sign-in in the audit trail of the provider's owner, also if the person is unknown. It never throws,
+ * so that the person learns why the sign-in failed even if the entry cannot be written.
  */
 export async function noteFailure(
   ctx: PublicContext,
