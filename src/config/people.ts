@@ -37,7 +37,7 @@ export const peopleArea = defineArea({
       .enum(['self-hosted', 'hosted'], 'must be self-hosted or hosted')
       .default('self-hosted')
       .describe(
-        'Whose server this is. On a self-hosted one with a single partner, the sign-in page shows that partner’s branding and single sign-on.',
+        'The kind of deployment. On a self-hosted server with a single active partner, the login page shows the branding and the single sign-on of that partner.',
       ),
     SMTP_URL: z
       .url({

@@ -1,6 +1,6 @@
 import { sealContext } from '../../platform/secrets/sealed.ts';
 
-/** What this feature stores sealed. */
+/** The columns of this feature that are stored sealed. */
 export const SEALED_SSO_COLUMNS = [
   { table: 'sso_providers', column: 'client_secret', id: 'id' },
   { table: 'user_sso_identities', column: 'access_token', id: 'id' },
@@ -8,7 +8,7 @@ export const SEALED_SSO_COLUMNS = [
   { table: 'sso_exchange_codes', column: 'refresh_token', id: 'code_hash' },
 ] as const;
 
-/** Where each lies, as its seal covers it. */
+/** The seal of each value includes its table, column and row, so that it cannot be moved to another place. */
 export const clientSecretContext = (providerId: string) =>
   sealContext('sso_providers', 'client_secret', providerId);
 export const identityTokenContext = (column: 'access_token' | 'refresh_token', identityId: string) =>

@@ -2,10 +2,8 @@ import { AppError } from '../../../platform/errors.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { certificateFault } from '../saml/certificate.ts';
 
-/** What follows from a provider's settings alone. */
-
 interface Fault {
-  /** The field as the API calls it. */
+  /** The name of the field in the API. */
   path: string;
   message: string;
 }
@@ -18,7 +16,7 @@ const NEEDED = {
 type Needed = (typeof NEEDED)[SsoProvider['type']][number];
 type Configured = Pick<SsoProvider, 'type' | Needed>;
 
-/** What keeps people from signing in with a provider. */
+/** The settings that are missing or invalid, so that people cannot sign in with a provider. */
 export function configurationFaults(provider: Configured, now: Date): Fault[] {
   const missing = NEEDED[provider.type]
     .filter((name) => provider[name] === null)
@@ -29,8 +27,8 @@ export function configurationFaults(provider: Configured, now: Date): Fault[] {
 }
 
 /**
- * Throws where something is missing that has to be there for sign-ins.
- * @param among  only these count: what has expired by itself must not keep an administrator from changing the rest
+ * Throws if a setting that sign-ins need is missing or invalid.
+ * @param among  if given, only the faults of these fields count: an expired certificate must not block other changes
  */
 export function assertConfigured(provider: Configured, now: Date, among?: object): void {
   const faults = configurationFaults(provider, now).filter(
@@ -48,6 +46,6 @@ const IDENTIFYING = {
 
 type Identity = Pick<SsoProvider, 'type' | (typeof IDENTIFYING)[SsoProvider['type']][number]>;
 
-/** Whether a change makes it another identity provider, with which nobody has signed in yet. */
+/** Whether a change selects another identity provider, so that an earlier sign-in no longer proves that it works. */
 export const isAnotherIdentityProvider = (before: Identity, after: Identity): boolean =>
   IDENTIFYING[before.type].some((name) => before[name] !== after[name]);

@@ -7,7 +7,7 @@ import type { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
-/** What a change of a provider asks the network for: before the transaction, so that none waits for it. */
+/** The network requests of a change. They are made before its transaction, so that no transaction waits for them. */
 
 const ENDPOINTS = ['authorizationUrl', 'tokenUrl', 'userInfoUrl', 'jwksUrl'] as const;
 type Endpoints = Pick<ProviderChange, (typeof ENDPOINTS)[number]>;
@@ -25,8 +25,8 @@ export const endpointsOf = ({
 });
 
 /**
- * Throws where an endpoint that somebody has set by hand may not be reached.
- * @param stored  the present endpoints: one that has vanished must not stand in the way of other changes
+ * Throws if this server must not connect to an endpoint that is set by hand.
+ * @param stored  the stored endpoints, which are not checked again: an unreachable one must not block other changes
  */
 export async function assertEndpointsPermitted(
   outbound: ProviderFetch,
@@ -50,7 +50,7 @@ async function assertPermitted(outbound: ProviderFetch, name: string, url: strin
   }
 }
 
-/** The endpoints of a new provider; undefined, with a warning in the log, where the issuer does not answer (SPEC 4.8). */
+/** Discovers the endpoints of a new provider. If that fails, logs a warning and returns undefined (SPEC 4.8). */
 export async function discoverNew(
   { log }: Pick<DetachedContext, 'log'>,
   outbound: ProviderFetch,
@@ -60,7 +60,7 @@ export async function discoverNew(
     return await discover(outbound, issuer);
   } catch (error) {
     if (!(error instanceof SsoFailure)) throw error;
-    // Nobody can ever reach such a URL, so that it is a mistake in the request.
+    // A URL of a form that is never allowed is a mistake in the request.
     await outbound.assertPermitted(issuer).catch((refusal: unknown) => {
       if (refusal instanceof OutboundError && refusal.reason === 'url_refused') {
         throw invalid('body.issuer', refusal.message);
@@ -71,7 +71,7 @@ export async function discoverNew(
   }
 }
 
-/** Whether a change needs the issuer's answer: the issuer is another one, or endpoints would be missing. */
+/** Whether a change needs discovery, because the issuer changes or an endpoint would be missing. */
 export function needsDiscovery(provider: SsoProvider, change: ProviderChange): boolean {
   if (provider.type !== 'oidc' || typeof change.issuer !== 'string') return false;
   const isComplete = (['authorizationUrl', 'tokenUrl', 'jwksUrl'] as const).every(
@@ -94,7 +94,7 @@ export async function discoverAgain(
   }
 }
 
-/** What an administrator may know of a failure: nothing of what the other side has sent. */
+/** Describes a failure for an administrator, without data that the identity provider has sent. */
 export function failureSentence({ reason }: SsoFailure): string {
   switch (reason) {
     case 'provider_unreachable':

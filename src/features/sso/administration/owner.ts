@@ -4,7 +4,7 @@ import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { type Owned, SsoProvider } from '../providers/provider.model.ts';
 import type { NewProvider } from './provider.schema.ts';
 
-/** Whom a new provider belongs to. Throws where the caller may not create one there. */
+/** Returns the owner of a new provider. Throws if the caller may not create providers of this owner. */
 export async function ownerOfNew(
   ctx: Context,
   { ownerScope, orgId }: Pick<NewProvider, 'ownerScope' | 'orgId'>,
@@ -23,7 +23,10 @@ export async function ownerOfNew(
   return { orgId: wanted, partnerId: null };
 }
 
-/** A partner's provider signs in people of all its organizations, those that the caller may not see among them. */
+/**
+ * A partner's provider signs in its technicians, who may reach all its organizations, so the caller must reach all of
+ * them too.
+ */
 export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: Owned): void {
   if (owned.orgId !== null) return;
   if (scope !== 'partner' || partnerId !== owned.partnerId || orgAccess !== 'all') {
@@ -34,10 +37,10 @@ export function assertMayChange({ scope, partnerId, orgAccess }: Caller, owned: 
   }
 }
 
-/** Each active provider is checked regularly. */
+/** Limited, because each active provider is checked regularly. */
 const MAX_OF_OWNER = 50;
 
-/** Throws where the owner has as many providers as it may have. Others are not created at the same time. */
+/** Throws if the owner has the maximum number of providers. The lock makes other creations for this owner wait. */
 export async function assertRoom({ tx }: Context, { orgId, partnerId }: Owned): Promise<void> {
   const lock = `identity providers of ${partnerId ?? orgId ?? ''}`;
   await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [lock]);

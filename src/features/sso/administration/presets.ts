@@ -1,7 +1,10 @@
 import type { AttributeMapping } from '../providers/attribute-mapping.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 
-/** What providers of well-known products have in common (SPEC 2.11). `{…}` stands for a part that each customer has. */
+/**
+ * The default settings for a well-known identity provider (SPEC 2.11). `{…}` is a placeholder that each customer
+ * replaces.
+ */
 export interface Preset {
   id: string;
   type: SsoProvider['type'];
@@ -132,7 +135,7 @@ export const listPresets = () => ({
 
 export type PresetDefaults = Partial<Omit<Preset, 'id' | 'type' | 'name'>>;
 
-/** What a new provider has where its creator has said nothing: not addresses that still have a placeholder in them. */
+/** The settings that a preset gives to a new provider. URLs with placeholders are left out. */
 export function defaultsOf({ id: _id, type: _type, name: _name, ...settings }: Preset): PresetDefaults {
   const { issuer = '', ssoUrl = '' } = settings;
   if (placeholdersIn(issuer).length > 0) delete settings.issuer;

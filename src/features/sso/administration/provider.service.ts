@@ -59,7 +59,9 @@ export async function readProviderToChange(ctx: Context, id: string): Promise<Ss
   return provider;
 }
 
-/** Locked, so that of two changes at once the second is checked against what the first has made of the provider. */
+/**
+ * Reads and locks a provider. Of two changes at once, the second waits and is checked against the result of the first.
+ */
 export async function lockProvider(ctx: Context, id: string): Promise<SsoProvider> {
   const provider = await visibleProviders(ctx).findById(id).forUpdate();
   if (provider === undefined) throw notFound('Provider');
@@ -67,7 +69,7 @@ export async function lockProvider(ctx: Context, id: string): Promise<SsoProvide
   return provider;
 }
 
-/** Asks the network about a new provider. */
+/** Checks the endpoints of a new provider, and discovers missing ones. */
 export async function prepareNew(
   ctx: DetachedContext,
   given: NewProvider,
@@ -87,7 +89,7 @@ function presetFor({ preset: presetId, type }: NewProvider): PresetDefaults {
   return preset === undefined ? {} : defaultsOf(preset);
 }
 
-/** What is set by hand counts before what the issuer has answered, and that before the preset. */
+/** Fields of the request have priority over those of discovery, and those of discovery over those of the preset. */
 export async function createProvider(
   ctx: Context,
   given: NewProvider,
@@ -115,7 +117,7 @@ export async function createProvider(
   return SsoProvider.query(ctx.tx).insertAndFetch({ ...provider, ...vouched });
 }
 
-/** A provider of which nobody has said anything. */
+/** The settings of a provider without any fields in the request. */
 const UNSET = {
   status: 'inactive',
   issuer: null,
@@ -141,7 +143,7 @@ const UNSET = {
   lastSuccessAt: null,
 } satisfies Partial<SsoProvider>;
 
-/** What the network has said about a change, and of which version of the provider that is true. */
+/** The result of discovery for a change, and the version of the provider for which it was made. */
 export interface PreparedChange {
   discovered: Discovered;
   configVersion: number;
@@ -170,9 +172,9 @@ export async function updateProvider(
 ): Promise<SsoProvider> {
   const provider = await lockProvider(ctx, id);
   if (prepared !== undefined) assertVersion(provider, prepared.configVersion);
-  // The issuer was the same when the network could have been asked.
+  // Discovery was not needed for the earlier version, and another change has made it necessary.
   else if (needsDiscovery(provider, change)) throw changedMeanwhile();
-  // A form sends all fields back: with another issuer, endpoints that stayed the same are not what somebody has set.
+  // A form sends all fields back. Unchanged endpoints were not set by hand, so those of the new issuer replace them.
   const byHand = withoutUnchanged(columnsOf(change, provider, secrets), provider);
   const endpoints = byHand.issuer === null ? NO_ENDPOINTS : prepared?.discovered;
   const issuer = prepared === undefined ? {} : { issuer: prepared.discovered.issuer };
@@ -194,7 +196,7 @@ function withoutUnchanged(wanted: Partial<Settings>, provider: SsoProvider): Par
   );
 }
 
-/** Throws where somebody has changed the provider while the network was asked about it. */
+/** Throws if the provider was changed during the network requests. */
 export function assertVersion(provider: SsoProvider, expected: number): void {
   if (provider.configVersion !== expected) throw changedMeanwhile();
 }
@@ -207,7 +209,7 @@ export async function changeStatus(ctx: Context, id: string, change: StatusChang
   return saveSettings(ctx, provider, change);
 }
 
-/** Every change ends the sign-ins under way, and begins the count of failures anew. */
+/** Stores a change, which ends the sign-ins in progress and resets the count of failed checks. */
 export async function saveSettings(
   ctx: Context,
   provider: SsoProvider,
@@ -227,7 +229,7 @@ export async function saveSettings(
   return saved;
 }
 
-/** Sign-ins under way and links of accounts go with it. */
+/** The database deletes the sign-ins in progress and the links of the provider with it. */
 export async function deleteProvider(ctx: Context, id: string) {
   const provider = await lockProvider(ctx, id);
   await provider.$query(ctx.tx).delete();

@@ -11,7 +11,7 @@ import { clientSecretContext } from '../sealed-columns.ts';
 import { assertConfigured } from './configuration.ts';
 import type { ProviderChange } from './provider.schema.ts';
 
-/** The columns that an administrator decides. */
+/** The columns that an administrator can set. */
 export type Settings = Pick<
   SsoProvider,
   | Exclude<keyof ProviderChange, 'userInfoUrl' | 'enforceSSO'>
@@ -35,7 +35,7 @@ export function columnsOf(
       typeof clientSecret === 'string'
         ? sealer.seal(clientSecret, clientSecretContext(stored.id))
         : clientSecret,
-    // What is stored may have expired since, and comes back with a form.
+    // A form sends the stored certificate back, even if it has expired since then.
     certificate:
       typeof certificate === 'string' && certificate !== stored.certificate
         ? readCertificates(certificate)
@@ -49,15 +49,15 @@ function readCertificates(certificate: string): string {
   return normalizedCertificates(certificate);
 }
 
-/** Settings that change nothing about who gets the default role. */
+/** Settings that do not affect who gets the default role. */
 const ROLE_NEUTRAL: ReadonlySet<string> = new Set(['name', 'enforceSso', 'breakGlassUserIds', 'status']);
 
-/** A provider as a change leaves it. */
+/** The settings of a provider after a change. */
 type Changed = Settings & Owned & Pick<SsoProvider, 'type' | 'lastSuccessAt'>;
 
 /**
- * Throws where the caller may not leave a provider like this.
- * @returns what the change brings along: who has configured the default role
+ * Throws if the caller may not give a provider these settings.
+ * @returns the caller as the person who configured the default role, if the change affects who gets that role
  */
 export async function assertAllowed(
   ctx: Context,
@@ -67,10 +67,10 @@ export async function assertAllowed(
   if (changes.breakGlassUserIds !== undefined) await assertMembers(ctx, provider);
   if (provider.enforceSso) await assertEnforceable(ctx, provider);
   if (provider.status === 'active') {
-    // Of a provider that was active already, only what was changed counts.
+    // If the provider was active before, only the changed fields are checked.
     assertConfigured(provider, new Date(), changes.status === undefined ? changes : undefined);
   }
-  // Whoever decides how people sign in vouches for the role that they get by it.
+  // A person who decides how people sign in also decides who gets the default role, and needs its permissions.
   const isNeutral = Object.keys(changes).every((name) => ROLE_NEUTRAL.has(name));
   if (provider.defaultRoleId === null || isNeutral) return {};
   await assertDefaultRole(ctx, provider, provider.defaultRoleId);
@@ -89,7 +89,10 @@ async function assertMembers(ctx: Context, { breakGlassUserIds, ...owned }: Chan
   }
 }
 
-/** Single sign-on has worked, and somebody gets in on the day on which it does not (SHAPES 9). */
+/**
+ * Enforcement needs a sign-in that has worked, and a break-glass person who can sign in if the provider fails (SHAPES
+ * 9).
+ */
 async function assertEnforceable(ctx: Context, provider: Changed): Promise<void> {
   if (provider.lastSuccessAt === null) {
     throw new AppError(

@@ -9,13 +9,13 @@ import { SsoFailure } from '../flow/sso-failure.ts';
 import type { Check } from './provider-test.schema.ts';
 
 const DAY_MS = 86_400_000;
-/** The time that an administrator has to get a new certificate. */
+/** How early the expiry is announced, so that an administrator has time to get a new certificate. */
 const CERTIFICATE_NOTICE_DAYS = 14;
 
 const KeySet = z.object({ keys: z.array(z.object({ kty: z.string() })).min(1) });
 const KEY_SET_TYPES = ['application/json', 'application/jwk-set+json'];
 
-/** Tries everything that a sign-in with a provider will need, short of a person. */
+/** Checks everything that a sign-in with a provider needs and that can be checked without a person. */
 export async function checkProvider(
   outbound: ProviderFetch,
   provider: SsoProvider,
@@ -30,7 +30,7 @@ async function checkOidc(outbound: ProviderFetch, provider: SsoProvider, now: Da
   if (issuer === null) return checks;
   checks.push(...(await checkDiscovery(outbound, issuer)));
   if (authorizationUrl === null || tokenUrl === null || jwksUrl === null) return checks;
-  // Those that sign-ins use, which may be set by hand.
+  // The stored endpoints, because sign-ins use them; they may differ from those of discovery.
   const endpoints = { authorizationUrl, tokenUrl, userinfoUrl, jwksUrl };
   checks.push(
     await attempt('endpoints', () => assertEndpoints(outbound, endpoints)),
@@ -100,7 +100,7 @@ function expiryNotice(certificate: string, now: Date): string | undefined {
     : undefined;
 }
 
-/** What is wrong with a provider that people sign in with, in a sentence; undefined where nothing is. */
+/** Checks an active provider. Returns a sentence about the fault, or undefined if there is none. */
 export async function faultOf(
   outbound: ProviderFetch,
   { type, issuer, certificate }: SsoProvider,

@@ -9,7 +9,9 @@ import { SsoProvider } from '../providers/provider.model.ts';
 import { faultOf } from './checks.ts';
 
 const AT_ONCE = 8;
-/** Of one partner and its organizations, so that providers that hang delay those of others little. */
+/**
+ * The limit for one partner and its organizations, so that hanging providers of one partner hardly delay the others.
+ */
 const AT_ONCE_OF_PARTNER = 2;
 
 export interface RoundParts {
@@ -20,13 +22,15 @@ export interface RoundParts {
   onChecked(type: SsoProvider['type'], outcome: 'ok' | 'failed'): void;
 }
 
-/** A provider, with the partner in whose trail its failures are. */
+/** A provider, with the partner in whose audit trail its failures are recorded. */
 type Watched = SsoProvider & { trailPartnerId: string };
 
 /**
- * Checks every active provider once. The third failure in a row is audited, and raises an alert where the provider belongs
- * to an organization; the first success after it ends both. What goes wrong with one provider keeps none from its check.
- * @param signal  when it is aborted, no further check begins; the next round has another order
+ * Checks every active provider once. The third failure in a row is audited, and raises an alert if the provider belongs
+ * to an organization. The first success afterwards is audited as well, and resolves the alert. If the check of one
+ * provider breaks, the others are checked all the same.
+ * @param signal  when it is aborted, no further check begins; the order is random, so the next round checks others
+ * first
  */
 export async function checkActiveProviders(
   parts: RoundParts,
@@ -92,7 +96,7 @@ async function noteFailure(
   fault: string,
 ): Promise<void> {
   const failures = await count(tx, provider, tx.raw('discovery_failures + 1'));
-  // Somebody has changed it meanwhile, and the next round checks what it is now.
+  // The provider was changed during the check. The next round checks its new settings.
   if (failures === undefined) return;
   log.warn({ providerId: provider.id, failures, fault }, 'sso.provider_failing');
   if (failures < FAILURES_TO_REPORT) return;
@@ -116,7 +120,10 @@ async function noteSuccess(tx: Tx, { audit, log }: RoundParts, provider: Watched
   await audit.record(tx, { ...entryOf(provider, log), action: 'sso.provider.recovered' });
 }
 
-/** Undefined where the provider is no longer the one that was checked. Past the model, for which this would be a change. */
+/**
+ * Stores the count of failures. Returns undefined if the provider was changed meanwhile. Does not use the model, which
+ * would set `updatedAt`.
+ */
 async function count(
   tx: Tx,
   { id, configVersion }: Watched,

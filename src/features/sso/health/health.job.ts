@@ -9,11 +9,11 @@ const CHECK_PROVIDERS = defineJob({
   input: z.object({}),
   result: z.object({ checked: z.number(), failing: z.number(), skipped: z.number() }),
   inCluster: 1,
-  // The next round comes anyway.
+  // Not retried, because the next round comes soon.
   attempts: 1,
 });
 
-/** Providers that hang must not delay the next round. */
+/** The time limit of a round, so that hanging providers do not delay the next one. */
 const ROUND_MS = 600_000;
 
 interface JobParts extends Omit<RoundParts, 'onChecked'> {
@@ -21,7 +21,7 @@ interface JobParts extends Omit<RoundParts, 'onChecked'> {
   metrics: Metrics;
 }
 
-/** Checks every quarter of an hour that people could sign in with the active providers. */
+/** Checks the active providers every 15 minutes. */
 export function checkProvidersRegularly({ jobs, metrics, ...parts }: JobParts): void {
   const checks = metrics.counter(
     'muster_sso_provider_checks_total',

@@ -6,7 +6,7 @@ import { METADATA_MAX, type ProviderTest } from './provider-test.schema.ts';
 
 const XML_TYPES = ['application/samlmetadata+xml', 'application/xml', 'text/xml'];
 
-/** The identity provider that a request describes; undefined where it describes none. */
+/** Reads the metadata in a request, or from the URL in it. Undefined if the request contains neither. */
 export async function describedProvider(
   outbound: Pick<ProviderFetch, 'fetch'>,
   { metadataUrl, metadataXml }: ProviderTest,

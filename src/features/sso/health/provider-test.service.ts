@@ -19,7 +19,7 @@ interface Tested {
   checks: Check[];
 }
 
-/** Asks the identity provider, before there is a transaction that would wait for it. */
+/** Makes the checks before the transaction, so that no transaction waits for the identity provider. */
 export async function prepareTest(
   ctx: DetachedContext,
   id: string,
@@ -40,7 +40,7 @@ export async function prepareTest(
   };
 }
 
-/** Stores what the metadata says, and answers the checks of the provider as it is then. */
+/** Stores imported metadata, and returns the checks, which were made with that metadata. */
 export async function testProvider(
   ctx: Context,
   id: string,

@@ -3,7 +3,7 @@ import { text } from '../../../platform/http/fields.ts';
 
 const Claim = text(255);
 
-/** The names of the claims (OpenID Connect) or attributes (SAML) that say who somebody is (SPEC 2.11). */
+/** The names of the claims (OpenID Connect) or attributes (SAML) that contain address, name and groups (SPEC 2.11). */
 export const AttributeMapping = z
   .strictObject({
     email: Claim,

@@ -13,9 +13,9 @@ import {
 } from '../../roles/index.ts';
 import type { Owned, SsoProvider } from './provider.model.ts';
 
-/** The role that new accounts of a provider get, and whether it may be given (SPEC 4.8). */
-
-/** Throws unless the role is one for members of the owner, and the caller has all of its permissions. */
+/**
+ * Throws unless the default role (SPEC 4.8) is a role for members of the owner, and the caller has all its permissions.
+ */
 export async function assertDefaultRole(ctx: Context, owned: Owned, roleId: string): Promise<void> {
   const [role, tenant] = [await findRoleToAssign(ctx, roleId), await ownerOf(ctx.tx, owned)];
   if (role === undefined || tenant === undefined || !isRoleFor(tenant, role)) {
@@ -26,9 +26,9 @@ export async function assertDefaultRole(ctx: Context, owned: Owned, roleId: stri
 }
 
 /**
- * Whether a new account may be given the provider's default role now: the role still fits, and the administrator who
- * configured it is still active, still reaches the owner and still has all of its permissions. The role keeps its
- * permissions until the transaction ends. For transactions across tenants.
+ * Whether a new account may get the provider's default role now: the role is still one for members of the owner, and
+ * the person who configured it is still active, can still access the owner and still has all permissions of the role.
+ * Locks the role until the transaction ends. Needs a transaction across tenants.
  */
 export async function defaultRoleStands(
   tx: Tx,
@@ -47,14 +47,14 @@ export async function defaultRoleStands(
   );
 }
 
-/** Undefined where the organization is deleted. */
+/** Undefined if the organization is deleted. */
 async function ownerOf(tx: Tx, { orgId, partnerId }: Owned): Promise<RoleTenant | undefined> {
   if (orgId === null) return { scope: 'partner', partnerId, orgId };
   const organization = await Organization.query(tx).findById(orgId).whereNull('deleted_at');
   return organization && { scope: 'organization', partnerId: organization.partnerId, orgId };
 }
 
-/** Undefined where the person can do nothing: disabled, a member of no tenant, or of a partner that is not active. */
+/** Undefined if the person has no rights: disabled, a member of no tenant, or of a partner that is not active. */
 async function rightsOf(tx: Tx, userId: string): Promise<UserRights | undefined> {
   try {
     return await loadUserRights(tx, userId);

@@ -1,5 +1,5 @@
 import type { SsoProvider } from './provider.model.ts';
 
-/** Where a sign-in with the provider of an organization or a partner begins, as a path of this server. */
+/** The path at which a sign-in with the provider of an organization or a partner begins. */
 export const loginUrlOf = ({ orgId, partnerId }: Pick<SsoProvider, 'orgId' | 'partnerId'>): string =>
   partnerId === null ? `/api/v1/sso/login/${orgId ?? ''}` : `/api/v1/sso/login/partner/${partnerId}`;

@@ -7,11 +7,10 @@ export interface Owner {
   kind: 'organization' | 'partner';
   name: string;
   orgId: string | null;
-  /** Of an organization: its partner. Audit entries belong to both. */
+  /** The partner itself, or the partner of the organization: an organization's audit entries name both. */
   partnerId: string;
 }
 
-/** Whose provider it is. */
 export async function ownerOf(
   tx: Tx,
   { orgId, partnerId }: Pick<SsoProvider, 'orgId' | 'partnerId'>,

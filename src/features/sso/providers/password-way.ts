@@ -3,11 +3,11 @@ import { EVERYTHING } from '../../roles/index.ts';
 import type { SignInFacts } from '../../users/index.ts';
 import type { SsoProvider } from './provider.model.ts';
 
-/** The way by password that stays open while single sign-on is enforced (SHAPES 9). */
+/** The sign-in with a password that remains possible while single sign-on is enforced (SHAPES 9). */
 
 type Owner = Pick<SsoProvider, 'orgId' | 'partnerId'>;
 
-/** Whether a member whom a provider names can sign in without it, and repair what is wrong. */
+/** Whether a break-glass person can sign in without the provider, and has the permissions to repair its settings. */
 export function hasPasswordWay(
   { partnerId }: Owner,
   { status, permissions, hasPassword, mfaEnabled }: SignInFacts,
@@ -17,8 +17,8 @@ export function hasPasswordWay(
 }
 
 /**
- * Serializes what could close that way from two sides: a provider that begins to be enforced, and a named person who stops
- * being usable. Each takes this lock before it reads what the other side writes.
+ * Serializes two kinds of change that together could leave no usable break-glass person: switching enforcement on, and
+ * changing such a person. Each has to take this lock before it reads the data that the other changes.
  */
 export async function lockPasswordWay(tx: Tx, { orgId, partnerId }: Owner): Promise<void> {
   const lock = `password way of ${partnerId ?? orgId ?? ''}`;

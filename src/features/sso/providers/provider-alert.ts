@@ -4,12 +4,12 @@ import { SsoProvider } from './provider.model.ts';
 
 const KIND = 'sso_provider_failing';
 
-/** After so many failed checks in a row, a provider counts as failing. */
+/** The number of failed checks in a row after which a provider counts as failing. */
 export const FAILURES_TO_REPORT = 3;
 
 type Owned = Pick<SsoProvider, 'id' | 'orgId'>;
 
-/** A partner's provider has no organization, to which alerts belong: its failures are in the audit trail alone. */
+/** Does nothing for a partner's provider, because alerts belong to organizations. The audit trail has its failures. */
 export async function raiseAlertOf(
   tx: Tx,
   { id, orgId, name, enforceSso }: Owned & Pick<SsoProvider, 'name' | 'enforceSso'>,
@@ -26,7 +26,7 @@ export async function raiseAlertOf(
   });
 }
 
-/** Resolves the organization's alert, unless another of its providers fails as well. */
+/** Resolves the organization's alert, unless another of its providers is failing. */
 export async function resolveAlertOf(tx: Tx, { id, orgId }: Owned, why: string): Promise<void> {
   if (orgId === null) return;
   const other = await SsoProvider.query(tx)

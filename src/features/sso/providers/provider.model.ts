@@ -27,28 +27,28 @@ export class SsoProvider extends BaseModel {
   declare tokenUrl: string | null;
   declare userinfoUrl: string | null;
   declare jwksUrl: string | null;
-  /** Each answer names its issuer (RFC 9207), and one that does not is refused. */
+  /** The provider names itself in each response (RFC 9207), so a response that does not is refused. */
   declare sendsIssuer: boolean;
   declare entityId: string | null;
   declare ssoUrl: string | null;
-  /** PEM, or several one after the other. */
+  /** One or several certificates as PEM. */
   declare certificate: string | null;
   declare attributeMapping: AttributeMapping;
   declare autoProvision: boolean;
   declare defaultRoleId: string | null;
   declare defaultRoleConfiguredBy: string | null;
-  /** Lower case, separated by commas. Empty: all. */
+  /** Domains in lower case, separated by commas. Empty means all domains. */
   declare allowedDomains: string;
   declare enforceSso: boolean;
   declare trustsIdpMfa: boolean;
   declare breakGlassUserIds: string[];
-  /** Raised by each change of settings or status; a sign-in that began with another version ends. */
+  /** Increases with each change of settings or status. A sign-in that began with another version is refused. */
   declare configVersion: number;
-  /** The last sign-in with the present identity provider; null after a change of which one that is. */
+  /** The last successful sign-in. Null again when a change selects another identity provider. */
   declare lastSuccessAt: Date | null;
   declare discoveryFailures: number;
   declare createdBy: string | null;
 }
 
-/** Whose a provider is. */
+/** The owner of a provider: one of the two is set. */
 export type Owned = Pick<SsoProvider, 'orgId' | 'partnerId'>;

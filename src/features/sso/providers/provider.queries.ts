@@ -8,7 +8,7 @@ export type ProviderOwner = { orgId: string } | { partnerId: string };
 const ownedBy = (owner: ProviderOwner) =>
   'orgId' in owner ? { org_id: owner.orgId } : { partner_id: owner.partnerId };
 
-/** The provider that sign-ins of an organization or a partner go to: the oldest active one (SPEC 4.8). */
+/** The provider that sign-ins of an organization or a partner use: the oldest active one (SPEC 4.8). */
 export async function activeProviderOf(tx: Tx, owner: ProviderOwner): Promise<SsoProvider | undefined> {
   return SsoProvider.query(tx)
     .where({ ...ownedBy(owner), status: 'active' })
