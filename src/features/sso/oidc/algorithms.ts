@@ -1,6 +1,6 @@
 /**
- * The algorithms that an ID token may be signed with. All are asymmetric: with a shared secret, anyone who learns the
- * secret could sign, and a public key could be passed off as one.
+ * The permitted signature algorithms of ID tokens. All are asymmetric. With a shared secret, everybody who knows the
+ * secret could sign, and an attacker could use a public key as the secret.
  */
 export const SIGNING_ALGORITHMS = [
   'RS256',

@@ -4,7 +4,7 @@ import type { AttributeMapping } from '../providers/attribute-mapping.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 import { isMultiFactor } from './second-factor.ts';
 
-/** Claims of one document, an ID token or an answer of the userinfo endpoint, and whom they are about. */
+/** The claims of an ID token or of a userinfo response, with their subject. */
 export const Claims = z.looseObject({
   sub: z.string().min(1).max(255).refine(isStorableText, UNSTORABLE_RULE),
 });
@@ -13,8 +13,8 @@ export type Claims = z.output<typeof Claims>;
 const MAX_LENGTH = 255;
 
 /**
- * Who somebody is, by the claims that the provider's mapping names. Both documents are about the same subject. What the
- * ID token says counts before what the userinfo endpoint says.
+ * Reads the identity of a person from the claims that the provider's mapping names. Both documents must have the same
+ * subject. The ID token has priority over the userinfo response.
  */
 export function identityFrom(
   { idToken, userinfo }: { idToken: Claims | undefined; userinfo: Claims | undefined },
@@ -38,9 +38,9 @@ export function identityFrom(
 }
 
 /**
- * Whether an address is verified; undefined where the provider does not say. `email_verified` is about the claim `email`
- * of its own document. It vouches for no other, such as a `preferred_username` that people choose themselves. A denial
- * counts wherever it stands.
+ * Whether an address is verified. Undefined if the provider does not say. `email_verified` refers to the claim `email`
+ * of the same document, and to no other claim, such as a `preferred_username` that people choose themselves. If either
+ * document says that the address is not verified, the result is false.
  */
 function isVerified(email: string, documents: readonly Claims[], claim: string): boolean | undefined {
   if (documents.some((document) => flagOf(document) === false)) return false;
@@ -49,7 +49,9 @@ function isVerified(email: string, documents: readonly Claims[], claim: string):
   return isAbout ? flagOf(source) : undefined;
 }
 
-/** `email_verified`, which some providers send as text. What is neither true nor absent is a denial. */
+/**
+ * Reads `email_verified`, which some providers send as text. A value that is present counts as false unless it is true.
+ */
 function flagOf(document: Claims): boolean | undefined {
   const value = document.email_verified;
   if (value === undefined || value === null) return undefined;

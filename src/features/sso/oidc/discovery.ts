@@ -11,16 +11,16 @@ export interface Endpoints {
   jwksUrl: string;
 }
 
-/** What a provider's own document says about it (OpenID Connect Discovery 1.0). */
+/** The settings in a provider's discovery document (OpenID Connect Discovery 1.0). */
 export interface Discovered extends Endpoints {
-  /** As the document spells it, which is how ID tokens name it. */
+  /** With the spelling of the document, because ID tokens use it too. */
   issuer: string;
-  /** Each answer to a browser names its issuer (RFC 9207). */
+  /** The provider names itself in each authorization response (RFC 9207). */
   sendsIssuer: boolean;
   tokenAuthMethod: (typeof TOKEN_AUTH_METHODS)[number];
 }
 
-/** As long as the columns are. Whether it may be reached is checked by the guarded fetch. */
+/** Limited to the length of the columns. The guarded fetch checks that this server may connect to it. */
 const Endpoint = z.url({ protocol: /^https$/, error: 'must be an HTTPS URL' }).max(500);
 const Words = z.array(z.string().max(100)).max(100);
 
@@ -31,7 +31,7 @@ const DiscoveryDocument = z.object({
   userinfo_endpoint: Endpoint.nullish(),
   jwks_uri: Endpoint,
   authorization_response_iss_parameter_supported: z.boolean().nullish(),
-  // The specification's value where a document does not say.
+  // The default of the specification.
   token_endpoint_auth_methods_supported: Words.nullish().transform((list) => list ?? ['client_secret_basic']),
   response_types_supported: Words.nullish(),
   id_token_signing_alg_values_supported: Words.nullish(),
@@ -39,7 +39,7 @@ const DiscoveryDocument = z.object({
 type DiscoveryDocument = z.output<typeof DiscoveryDocument>;
 
 /**
- * Asks an issuer for its endpoints, and checks that all of them may be reached.
+ * Reads the discovery document of an issuer, and checks that this server may connect to all endpoints.
  * @throws SsoFailure `provider_unreachable`, `issuer_mismatch` or `answer_invalid`
  */
 export async function discover(outbound: ProviderFetch, issuer: string): Promise<Discovered> {
@@ -48,12 +48,12 @@ export async function discover(outbound: ProviderFetch, issuer: string): Promise
   return found;
 }
 
-/** The same without the check of the endpoints. */
+/** Reads the discovery document of an issuer, and does not check the endpoints. */
 export async function readDiscovery(outbound: ProviderFetch, issuer: string): Promise<Discovered> {
   const document = await getDocument(outbound, 'discovery document', discoveryUrl(issuer), {
     schema: DiscoveryDocument,
   });
-  // People leave a slash at the end out, with which some providers, such as Auth0, name themselves.
+  // The issuers of some providers, such as Auth0, end with a slash, and people leave it out.
   if (document.issuer !== issuer && document.issuer !== `${issuer}/`) {
     throw new SsoFailure('issuer_mismatch', `the discovery document names the issuer ${document.issuer}`);
   }
@@ -75,7 +75,9 @@ export async function readDiscovery(outbound: ProviderFetch, issuer: string): Pr
   };
 }
 
-/** Checks that no endpoint leads into an inner network, at this moment. */
+/**
+ * Checks that no endpoint leads into an internal network now. The DNS may change, so it is repeated at each sign-in.
+ */
 export async function assertEndpoints(
   outbound: ProviderFetch,
   { authorizationUrl, tokenUrl, userinfoUrl, jwksUrl }: Endpoints,
@@ -84,7 +86,10 @@ export async function assertEndpoints(
   await Promise.all(Object.entries(named).map(([name, url]) => assertReachable(outbound, name, url)));
 }
 
-/** A multi-tenant document has an issuer such as `https://login.example/{tenantid}`, which no token can name. */
+/**
+ * Refuses the issuer of a multi-tenant document, such as `https://login.example/{tenantid}`, because no token can
+ * contain it.
+ */
 function discoveryUrl(issuer: string): string {
   if (/[{}]/.test(issuer)) throw new SsoFailure('issuer_mismatch', 'the issuer is a template');
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;

@@ -17,8 +17,8 @@ const IdTokenClaims = Claims.extend({
 });
 
 /**
- * Verifies an ID token (OpenID Connect Core 3.1.3.7), and returns its claims. Keys come from the provider's key set
- * alone: none that the token brings along or points to is used.
+ * Verifies an ID token (OpenID Connect Core 3.1.3.7), and returns its claims. Only keys of the provider's key set are
+ * used, and never a key that the token contains or links to.
  * @throws SsoFailure
  */
 export async function verifyIdToken(
@@ -54,7 +54,7 @@ export async function verifyIdToken(
   return claims;
 }
 
-/** Keys of a provider that cannot be used, such as short ones, make jose throw errors that are not its own. */
+/** Unusable keys of a provider, such as short ones, make jose throw errors of other classes than its own. */
 function failureOf(error: unknown): SsoFailure {
   if (error instanceof SsoFailure) return error;
   return new SsoFailure(reasonOf(error), `the ID token: ${String(error)}`, { cause: error });

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
 import { getDocument, type ProviderFetch } from './provider-call.ts';
 
-/** The public members of a key. Whatever else a provider publishes is not kept in memory. */
+/** The public members of a key. Other data that a provider publishes is not kept in memory. */
 const Key = z.object({
   kty: z.string(),
   kid: z.string().optional(),
@@ -26,8 +26,8 @@ export const fetchKeys = (outbound: ProviderFetch, jwksUrl: string): Promise<z.o
 
 export interface KeyCacheLimits {
   /**
-   * After the keys were fetched, an unknown key does not make them be fetched again for so long. Each unknown key has
-   * cost a whole sign-in at the provider, so a short time is enough, and people wait no longer after keys have changed.
+   * The minimum time between two fetches because of an unknown key. It is short, because each unknown key needs a whole
+   * sign-in at the provider, and because people cannot sign in with a new key until it is fetched.
    */
   cooldownMs?: number;
   maxUrls?: number;

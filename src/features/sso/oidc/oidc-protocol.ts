@@ -16,12 +16,12 @@ import { fetchUserinfo } from './userinfo.ts';
 export interface OidcProtocolOptions {
   fetch: ProviderFetch;
   sealer: Sealer;
-  /** Where the provider sends the browser back to. */
+  /** The URL to which the provider redirects the browser. */
   callbackUrl: () => string;
   keyCache?: KeyCacheLimits;
 }
 
-/** What the browser brings back. A value that came twice is an array, and is refused. */
+/** The query of the callback. A parameter that occurs twice is an array, and is refused. */
 const Answer = z.object({
   state: z.string().max(64),
   code: z.string().min(1).max(4096).optional(),
@@ -97,7 +97,7 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
   };
 }
 
-/** Requests of one provider's sign-ins follow each other closely, and share connections. */
+/** The requests of one provider's sign-ins come shortly after each other, so they share connections. */
 const keeping = (outbound: ProviderFetch, providerId: string): ProviderFetch => ({
   fetch: (url, request) => outbound.fetch(url, { ...request, keepFor: providerId }),
   assertPermitted: (url) => outbound.assertPermitted(url),
@@ -112,8 +112,8 @@ function readQuery(query: Readonly<Record<string, unknown>>): Answer {
 }
 
 /**
- * All tenants share one callback, and a tenant may run a hostile provider. Its answers must not be mistaken for those of
- * another one (RFC 9207), so the issuer is looked at first, in refusals as well.
+ * All tenants share one callback, and a tenant may run a hostile provider. A response of that provider must not count
+ * as one of another provider (RFC 9207), so the issuer is checked first, also in error responses.
  */
 function codeOf({ iss, error, code }: Answer, { issuer, sendsIssuer }: OidcSettings): string {
   if (iss === undefined ? sendsIssuer : iss !== issuer) {

@@ -4,12 +4,12 @@ import { clientSecretContext } from '../sealed-columns.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import type { Endpoints } from './discovery.ts';
 
-/** What a sign-in needs to know of a provider, complete. */
+/** The settings of a provider that a sign-in needs. All are present. */
 export interface OidcSettings extends Endpoints, Pick<SsoProvider, 'sendsIssuer' | 'tokenAuthMethod'> {
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** Without `openid`, which is always asked for. */
+  /** Without `openid`, which is always requested. */
   scopes: string[];
 }
 

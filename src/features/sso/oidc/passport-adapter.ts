@@ -4,15 +4,15 @@ import { SsoFailure } from '../flow/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
 /**
- * Where the strategy believes the provider to be. It parses URLs by an older standard, which finds another host in some
- * of them than the guarded fetch, so it is not given the real one.
+ * The strategy receives this URL instead of the provider's. It parses URLs with an older algorithm, which finds a
+ * different host in some URLs than the guarded fetch does.
  */
 const PLACEHOLDER = 'https://provider.invalid/';
 
 /**
- * The only file that knows passport-openidconnect. The strategy builds the request to the provider and takes the answer
- * apart. It trusts unsigned ID tokens and has no limits of time and size (docs/decisions/sso-oidc.md), so it sends
- * nothing and verifies nothing: what comes after the code is `exchange`'s, and its result ends the strategy.
+ * The only file that imports passport-openidconnect. The strategy builds the authorization request and reads the
+ * callback. It trusts unsigned ID tokens and has no limits of time and size (docs/decisions/sso-oidc.md), so it must
+ * not send or verify anything: `exchange` does all that follows the code, and its result ends the strategy.
  */
 class Adapter<T> extends OpenIdStrategy {
   readonly #extraParams: Record<string, string>;
@@ -60,7 +60,7 @@ interface AdapterOptions<T> {
   exchange: (code: string) => Promise<T>;
 }
 
-/** The URL at the provider that the browser is sent to. */
+/** The URL at the provider to which the browser is redirected. */
 export async function authorizationUrl(
   settings: OidcSettings,
   callbackUrl: string,
@@ -86,7 +86,7 @@ export async function authorizationUrl(
   return url.href;
 }
 
-/** Hands the code of an answer to `exchange`, once, if the answer belongs to the sign-in. */
+/** Passes the code of a callback to `exchange`, once, if the callback belongs to the sign-in. */
 export async function takeAnswer<T>(
   settings: OidcSettings,
   callbackUrl: string,
@@ -113,8 +113,8 @@ export async function takeAnswer<T>(
 }
 
 /**
- * Passport's actions as a promise. Each strategy is run once: passport writes the actions on the instance itself.
- * Whatever the strategy throws, at once or in a callback, ends here.
+ * Runs a strategy, and returns its result as a promise. Each strategy is run once, because Passport stores its
+ * callbacks on the instance. All errors of the strategy, also those in callbacks, reject the promise.
  */
 function run<T>(
   strategy: Adapter<T>,

@@ -3,17 +3,16 @@ import type { GuardedFetch, GuardedRequest } from '../../../platform/outbound/gu
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 
-/** What this protocol needs of the guarded fetch. */
 export type ProviderFetch = Pick<GuardedFetch, 'fetch' | 'assertPermitted'>;
 
-/** The largest JSON document that an identity provider may send. Honest ones stay below 40 KiB. */
+/** The maximum size of a JSON document of an identity provider. Usual ones are below 40 KiB. */
 const MAX_BYTES = 256 << 10;
 
-/** Reasons for which nothing of the identity provider's was heard. All others are answers that make no sense. */
+/** Reasons for which no response was received. All other reasons are responses that cannot be used. */
 const UNREACHED: ReadonlySet<string> = new Set(['url_refused', 'unreachable', 'insecure', 'timed_out']);
 
 /**
- * Sends one request to an identity provider. An answer below 500 is returned, whatever it says.
+ * Sends one request to an identity provider. Returns every response with a status below 500.
  * @param name  of the endpoint, for the log
  * @throws SsoFailure
  */
@@ -30,7 +29,7 @@ export async function callProvider(
   return response;
 }
 
-/** The same for a document that anyone may read. */
+/** Fetches a public JSON document of an identity provider. */
 export async function getDocument<S extends z.ZodType>(
   outbound: ProviderFetch,
   name: string,
@@ -60,7 +59,7 @@ export async function readAnswer<S extends z.ZodType>(
   return data;
 }
 
-/** Checks that a URL may be used, and sends nothing. Its name is looked up anew each time. */
+/** Checks that this server may connect to a URL, without a request. The name is looked up again each time. */
 export const assertReachable = (outbound: ProviderFetch, name: string, url: string): Promise<void> =>
   guarded(name, () => outbound.assertPermitted(url));
 

@@ -3,7 +3,7 @@ import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 import { callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
 
-/** RFC 6749, appendix A: visible ASCII and spaces. It is sent in a header later. */
+/** RFC 6749, appendix A: visible ASCII and spaces. Checked because the token is sent in a header later. */
 const Token = z.string().regex(/^[\x20-\x7e]+$/, 'must be visible ASCII');
 
 const Tokens = z.object({
@@ -11,7 +11,7 @@ const Tokens = z.object({
   token_type: z.string().regex(/^bearer$/i, 'must be Bearer'),
   id_token: z.string().nullish(),
   refresh_token: Token.nullish(),
-  // Some providers send digits in quotes. What makes no sense is not worth a refused sign-in.
+  // Some providers send digits in quotes. An invalid value is ignored, because it is no reason to refuse a sign-in.
   expires_in: z.coerce.number().int().min(0).max(3_153_600_000).nullish().catch(undefined),
 });
 
@@ -24,7 +24,7 @@ export interface Tokens {
 
 const Refusal = z.object({ error: z.string() });
 
-/** What the error codes of RFC 6749 5.2 mean to the person who signs in. All others: `provider_refused`. */
+/** The failure reason for each error code of RFC 6749 5.2. All others become `provider_refused`. */
 const REASON_OF_ERROR: Readonly<Record<string, SsoFailureReason>> = {
   invalid_client: 'client_refused',
   unauthorized_client: 'client_refused',

@@ -2,7 +2,7 @@ import { Claims } from './claims.ts';
 import { assertOk, callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
 
 /**
- * What the provider says about the person whose access token this is.
+ * Fetches the claims about the person to whom the access token belongs.
  * @throws SsoFailure
  */
 export async function fetchUserinfo(

@@ -10,7 +10,7 @@ import { SsoFailure } from '../flow/sso-failure.ts';
 import { CLOCK_SKEW_MS, MAX_ASSERTION_AGE_MS } from './expectations.ts';
 import { NAME_ID_FORMAT } from './names.ts';
 
-/** Ourselves, as identity providers know us. */
+/** Muster as a service provider. */
 export interface ServiceProvider {
   entityId: string;
   acsUrl: string;
@@ -19,12 +19,12 @@ export interface ServiceProvider {
 /** One sign-in with one identity provider. */
 export interface SamlSignIn extends ServiceProvider {
   ssoUrl: string;
-  /** PEM: those that are valid now. */
+  /** The certificates of the provider that are valid now, as PEM. */
   certificates: string[];
   requestId: string;
 }
 
-/** The address that the browser goes to, with the AuthnRequest in it (HTTP-Redirect binding). */
+/** The URL to which the browser is redirected. It contains the AuthnRequest (HTTP-Redirect binding). */
 export async function authnRequestUrl(signIn: SamlSignIn, relayState: string): Promise<string> {
   const outcome = await run(new SAML(configOf(signIn)), { query: { RelayState: relayState }, body: {} });
   if (outcome.url === undefined) throw new Error('The SAML strategy made no AuthnRequest.');
@@ -32,8 +32,8 @@ export async function authnRequestUrl(signIn: SamlSignIn, relayState: string): P
 }
 
 /**
- * Checks the signature of a response, and what else node-saml checks.
- * @param check  of the XML of the assertion that was signed, and of nothing beside it; throws SsoFailure
+ * Makes node-saml's checks of a response, which include the signature, and our own.
+ * @param check  receives the XML of the signed assertion, and nothing else; throws SsoFailure
  */
 export async function verifyResponse<T>(
   signIn: SamlSignIn,
@@ -51,7 +51,7 @@ export async function verifyResponse<T>(
       cause: error,
     });
   }
-  // Nothing was signed, as in the answer to a logout.
+  // node-saml accepts responses without an assertion, such as those to a logout.
   if (saml.checked === undefined)
     throw new SsoFailure('answer_invalid', 'the response contains no assertion');
   return saml.checked.result;
@@ -65,7 +65,7 @@ export const serviceProviderMetadata = ({ entityId, acsUrl }: ServiceProvider): 
     wantAssertionsSigned: true,
   });
 
-/** Hands the assertion over between the check of its signature and all other checks of node-saml. */
+/** Runs our checks after node-saml has verified the signature, and before it makes its other checks. */
 class CheckingSaml<T> extends SAML {
   readonly #check: (assertionXml: string) => T;
   checked: { result: T } | undefined;
@@ -94,18 +94,18 @@ function configOf({ entityId, acsUrl, ssoUrl, certificates, requestId }: SamlSig
     entryPoint: ssoUrl,
     idpCert: certificates,
     generateUniqueId: () => requestId,
-    // No Format, so that the provider sends the one that its administrator has chosen.
+    // Without a Format, the provider sends the one that its administrator has chosen.
     identifierFormat: null,
     // Asking for a password would make providers refuse people who have no password, or a second factor.
     disableRequestedAuthnContext: true,
     signatureAlgorithm: 'sha256',
     wantAssertionsSigned: true,
-    // Many providers sign the assertion only; nothing outside of it is believed.
+    // Many providers sign only the assertion. Data outside the assertion is not trusted.
     wantAuthnResponseSigned: false,
     acceptedClockSkewMs: CLOCK_SKEW_MS,
     maxAssertionAgeMs: MAX_ASSERTION_AGE_MS,
     validateInResponseTo: ValidateInResponseTo.always,
-    // The one request that this sign-in has made. That it is used once is the matter of `sso_sessions`.
+    // Knows only the request of this sign-in. `sso_sessions` ensures that it is used once.
     cacheProvider: {
       saveAsync: async () => null,
       getAsync: async (id) => (id === requestId ? new Date().toISOString() : null),
@@ -114,13 +114,15 @@ function configOf({ entityId, acsUrl, ssoUrl, certificates, requestId }: SamlSig
   };
 }
 
-/** All that the strategy reads of a request of Express. */
+/** The part of an Express request that the strategy reads. */
 interface Message {
   query: object;
   body: object;
 }
 
-/** Passport's strategy, for one message: it keeps what it is doing on itself. */
+/**
+ * Runs Passport's strategy for one message. Each message needs a new strategy, because Passport stores its state on it.
+ */
 function run(saml: SAML, message: Message): Promise<{ url?: string }> {
   return new Promise((resolve, reject) => {
     class OneMessage extends AbstractStrategy {

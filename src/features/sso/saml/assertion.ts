@@ -4,22 +4,22 @@ import { BEARER, NAMESPACE } from './names.ts';
 import { parseAnswer } from './response.ts';
 import { childrenOf, type XmlElement } from './xml.ts';
 
-/** What a signed assertion says, all of it checked. */
+/** The checked content of a signed assertion. */
 export interface Assertion {
   id: string;
-  /** From then on it would be refused anyway. */
+  /** From this time on, the assertion is refused because of its age. */
   expiresAt: Date;
   nameId: string;
   nameIdFormat: string | undefined;
   /** How the person has authenticated: AuthnContextClassRef. */
   contextClasses: string[];
-  /** In the order of the document. One that stands twice has all its values. */
+  /** In the order of the document. If an attribute occurs twice, it has the values of both. */
   attributes: ReadonlyMap<string, string[]>;
 }
 
 /**
- * Checks everything of an assertion but its signature. Pure.
- * @param xml  exactly what was signed, in canonical form
+ * Makes all checks of an assertion except that of its signature. Pure.
+ * @param xml  exactly the text that was signed, in canonical form
  * @throws SsoFailure
  */
 export function checkAssertion(xml: string, expected: Expectations): Assertion {
@@ -59,7 +59,7 @@ function assertConditions(conditions: XmlElement, { audience, now }: Expectation
   if (other !== undefined) throw new SsoFailure('answer_invalid', `the condition ${other.name} is unknown`);
   const isForUs = (restriction: XmlElement) =>
     childrenOf(restriction, NAMESPACE.assertion, 'Audience').some(({ text }) => text === audience);
-  // All of several restrictions have to name us.
+  // If there are several restrictions, each has to name Muster.
   if (restrictions.length === 0 || !restrictions.every(isForUs)) {
     const named = restrictions.flatMap(({ children }) => children.map(({ text }) => text));
     throw new SsoFailure(
@@ -69,7 +69,7 @@ function assertConditions(conditions: XmlElement, { audience, now }: Expectation
   }
 }
 
-/** One confirmation is enough, because a provider may offer several ways. */
+/** One valid confirmation is enough, because a provider may send several of different kinds. */
 function assertConfirmed(subject: XmlElement, expected: Expectations): void {
   const bearers = childrenOf(subject, NAMESPACE.assertion, 'SubjectConfirmation').filter(
     ({ attributes }) => attributes.get('Method') === BEARER,
@@ -89,8 +89,8 @@ function confirmationFailure(
     if (recipient !== acsUrl) {
       return new SsoFailure('recipient_mismatch', `the Recipient is ${recipient ?? 'missing'}`);
     }
-    // The response around the assertion has one too, but it is not signed: without this one, an assertion that was made
-    // for nobody in particular could be put into it.
+    // The response has InResponseTo as well, but it is not signed. Without this check, an attacker could put an
+    // assertion that answers no request into a response that names our request.
     if (data.attributes.get('InResponseTo') !== requestId) {
       return new SsoFailure('nonce_mismatch', 'InResponseTo of the assertion names another request, or none');
     }
@@ -126,7 +126,7 @@ function attributesOf(assertion: XmlElement): Map<string, string[]> {
   )) {
     const name = attribute.attributes.get('Name');
     if (name === undefined) continue;
-    // A value with elements in it, such as a NameID, has no text of its own.
+    // A value that contains elements, such as a NameID, has no text of its own.
     const values = childrenOf(attribute, NAMESPACE.assertion, 'AttributeValue')
       .map(({ text }) => text)
       .filter((text) => text.trim() !== '');
@@ -147,7 +147,7 @@ function assertCurrent(element: XmlElement, now: Date): void {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
-/** NaN, which no comparison allows, for a time that cannot be read or names no zone. */
+/** NaN for a time that cannot be parsed or has no time zone. Every comparison with NaN is false, so it is refused. */
 function timeOf({ attributes }: XmlElement, name: string): number | undefined {
   const text = attributes.get(name);
   if (text === undefined) return undefined;

@@ -1,18 +1,20 @@
 import { X509Certificate } from 'node:crypto';
 
-/** The certificates of an identity provider: several while it changes its key. All functions here are pure. */
+/**
+ * The certificates of an identity provider, which has several while it changes its key. All functions here are pure.
+ */
 
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/g;
 const MIN_RSA_BITS = 2048;
-/** Each costs a check of the signature. */
+/** Limited, because a response may be checked with each certificate. */
 const MAX_CERTIFICATES = 10;
 
-/** As PEM, one after the other: from PEM or from the base64 of one certificate. Other text stays what it is. */
+/** Converts PEM, or the base64 of one certificate, to normalized PEM. Other text is returned unchanged. */
 export function normalizedCertificates(text: string): string {
   return readCertificates(text)?.map(String).join('') ?? text;
 }
 
-/** What makes a text useless as certificates of a provider; undefined where at least one of them can be used now. */
+/** The rule that the certificates break, as the end of a sentence. Undefined if at least one can be used now. */
 export function certificateFault(text: string, now: Date): string | undefined {
   if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text)) {
     return 'contains a private key; send only the certificate, and replace that key at the identity provider';
@@ -29,7 +31,7 @@ export function certificateFault(text: string, now: Date): string | undefined {
     : `is not valid before ${day(new Date(next.validFrom))}`;
 }
 
-/** Those whose time it is and whose key is strong enough, as PEM. */
+/** The certificates that are valid now and have a strong key, as PEM. */
 export function usableCertificates(text: string, now: Date): string[] {
   return (readCertificates(text) ?? [])
     .filter((certificate) => keyFault(certificate) === undefined && isCurrent(certificate, now))
@@ -37,13 +39,13 @@ export function usableCertificates(text: string, now: Date): string[] {
     .map(String);
 }
 
-/** When the last of them ends; undefined where the text holds none. */
+/** The time at which the last certificate expires. Undefined if the text contains none. */
 export function certificatesEnd(text: string): Date | undefined {
   const certificates = readCertificates(text);
   return certificates === undefined ? undefined : lastEnd(certificates);
 }
 
-/** Undefined where any of it cannot be read, or it holds none. */
+/** Undefined if the text contains no certificate, or one that cannot be parsed. */
 function readCertificates(text: string): X509Certificate[] | undefined {
   const blocks = [...text.matchAll(PEM_BLOCK)].map(([, base64 = '']) => base64);
   const encoded = (blocks.length === 0 ? [text] : blocks).map((block) => block.replace(/\s+/g, ''));
@@ -56,7 +58,7 @@ function readCertificates(text: string): X509Certificate[] | undefined {
 }
 
 function keyFault({ publicKey }: X509Certificate): string | undefined {
-  // The only kind whose signatures xml-crypto checks, and the only kind that identity providers use.
+  // xml-crypto checks only RSA signatures, and identity providers use only RSA keys.
   if (publicKey.asymmetricKeyType !== 'rsa') return 'must have an RSA key';
   const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? 0;
   return bits < MIN_RSA_BITS

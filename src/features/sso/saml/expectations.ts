@@ -1,4 +1,4 @@
-/** What an answer has to agree with: ours, the provider's, and that of the sign-in. */
+/** The values that a response must contain: those of Muster, of the provider and of the sign-in. */
 export interface Expectations {
   /** Our entity ID. */
   audience: string;
@@ -11,5 +11,5 @@ export interface Expectations {
 
 /** How far the clocks of two servers may be apart. */
 export const CLOCK_SKEW_MS = 60_000;
-/** As long as a sign-in may take (SPEC 2.13): an older assertion does not answer it. */
+/** The time that a sign-in may take (SPEC 2.13). An older assertion cannot belong to it. */
 export const MAX_ASSERTION_AGE_MS = 600_000;

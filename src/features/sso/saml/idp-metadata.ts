@@ -3,22 +3,22 @@ import { certificateFault, normalizedCertificates } from './certificate.ts';
 import { NAMESPACE, REDIRECT_BINDING } from './names.ts';
 import { childrenOf, parseXml, withDescendants, type XmlElement, XmlFault } from './xml.ts';
 
-/** What a provider row needs of an identity provider's metadata. */
+/** The settings that are imported from an identity provider's metadata. */
 export interface IdpMetadata {
   entityId: string;
-  /** Where sign-ins begin, with the HTTP-Redirect binding. */
+  /** The URL to which sign-ins are redirected (HTTP-Redirect binding). */
   ssoUrl: string;
   /** All signing certificates as PEM, one after the other. */
   certificate: string;
 }
 
 const MAX_BYTES = 512 << 10;
-/** What the columns hold. */
+/** The maximum length of the columns. */
 const MAX_LENGTH = 500;
 
 /**
- * Reads the metadata document of an identity provider. Its signature is not checked: an administrator vouches for it,
- * who has pasted it or named the HTTPS address that it came from.
+ * Reads the metadata document of an identity provider. Its signature is not checked, because an administrator has
+ * supplied the document or its HTTPS address.
  * @throws AppError `validation_failed`, which says what is wrong with the document
  */
 export function readIdpMetadata(xml: string, now = new Date()): IdpMetadata {
@@ -28,7 +28,7 @@ export function readIdpMetadata(xml: string, now = new Date()): IdpMetadata {
     throw refused(`its entityID must have 1 to ${MAX_LENGTH} characters`);
   }
   const validUntil = entity.attributes.get('validUntil');
-  // `not later`, so that a time that cannot be read is refused too.
+  // Written with `!`, so that a time that cannot be parsed (NaN) is refused as well.
   if (validUntil !== undefined && !(Date.parse(validUntil) > now.getTime())) throw refused('it has expired');
   const roles = rolesOf(entity);
   return { entityId, ssoUrl: ssoUrlOf(roles), certificate: certificatesOf(roles, now) };
@@ -43,7 +43,7 @@ function parsed(xml: string): XmlElement {
   }
 }
 
-/** The one entity that is an identity provider; documents of federations hold thousands. */
+/** Finds the only identity provider. The documents of federations contain thousands, and are refused. */
 function identityProviderOf(root: XmlElement): XmlElement {
   const providers = [...withDescendants(root)].filter(
     (element) =>

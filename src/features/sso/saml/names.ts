@@ -1,4 +1,4 @@
-/** Names that the standards of SAML 2.0 give to things. */
+/** Names and URIs that the SAML 2.0 standards define. */
 
 export const NAMESPACE = {
   assertion: 'urn:oasis:names:tc:SAML:2.0:assertion',
@@ -18,7 +18,10 @@ export const NAME_ID_FORMAT = {
 
 const EXCLUSIVE_FORM = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 
-/** By the elements of a signature that name one. SHA-1 is not among them, and neither is a transform that hides text. */
+/**
+ * The permitted algorithms of each element of a signature. SHA-1 is missing, and so are transforms that could hide text
+ * from the signature.
+ */
 export const SIGNATURE_ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     CanonicalizationMethod: [EXCLUSIVE_FORM, `${EXCLUSIVE_FORM}WithComments`],
@@ -44,10 +47,13 @@ export const AUTHENTICATION_METHODS = 'http://schemas.microsoft.com/claims/authn
 
 const CLAIM = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims';
 
-/** Attributes that say who somebody is, whatever the mapping of the provider says (SPEC 2.11). */
+/**
+ * The standard attributes for address, name and groups, used if those of the provider's mapping are missing (SPEC
+ * 2.11).
+ */
 export const STANDARD_ATTRIBUTES = {
   email: [`${CLAIM}/emailaddress`, 'urn:oid:0.9.2342.19200300.100.1.3'],
-  // The claim `name` is the sign-in name at some providers, so the one that is surely a name comes first.
+  // Some providers send the sign-in name in the claim `name`, so an attribute that is certainly a name comes first.
   name: ['urn:oid:2.16.840.1.113730.3.1.241', `${CLAIM}/name`],
   firstName: [`${CLAIM}/givenname`, 'urn:oid:2.5.4.42'],
   lastName: [`${CLAIM}/surname`, 'urn:oid:2.5.4.4'],

@@ -9,7 +9,10 @@ import { SsoFailure } from '../flow/sso-failure.ts';
 import { SsoSession } from '../flow/sso-session.model.ts';
 import { MAX_BASE64_LENGTH } from './response.ts';
 
-/** Anything else than one text is nothing: a person must get back to the dashboard, whatever the provider has sent. */
+/**
+ * A value that is not one text counts as missing, and not as an error: the browser must return to the dashboard in any
+ * case.
+ */
 const Field = z.string().optional().catch(undefined);
 
 /** The form that the browser brings from the identity provider (HTTP-POST binding). */
@@ -19,9 +22,9 @@ type SamlForm = z.output<typeof SamlForm>;
 const STATE = /^[\w-]{1,64}$/;
 const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
 /**
- * Keeps a provider's answer with its sign-in, and sends the browser on to the callback. The form comes from another site,
- * so the state cookie (SameSite=Lax) is not with it; it is with the GET that follows, and nothing is checked before. The
- * first answer stays: the same form may come twice.
+ * Stores a provider's response in the row of its sign-in, and redirects the browser to the callback. The form comes
+ * from another site, so the browser does not send the state cookie (SameSite=Lax) with it. The browser sends the cookie
+ * with the GET of the callback, and the response is checked there. If a form is sent twice, the first response is kept.
  */
 export async function parkResponse(
   ctx: PublicContext,
@@ -40,7 +43,7 @@ export async function parkResponse(
   );
 }
 
-/** Answers whether such a sign-in is under way. */
+/** Returns whether such a sign-in is in progress. */
 async function park(tx: Tx, state: string, response: string | null): Promise<boolean> {
   const parked = await SsoSession.query(tx)
     .where('state', state)

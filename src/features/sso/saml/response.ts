@@ -3,21 +3,22 @@ import type { Expectations } from './expectations.ts';
 import { NAMESPACE, SIGNATURE_ALGORITHMS, SUCCESS } from './names.ts';
 import { childrenOf, parseXml, withDescendants, type XmlElement, XmlFault, type XmlRules } from './xml.ts';
 
-/** The largest answer, in bytes of XML. */
+/** The maximum size of a response, in bytes of XML. */
 const MAX_BYTES = 256 << 10;
 /**
- * node-saml parses an answer several times, and needs quadratically more time for more elements: two minutes for the 60,000
- * that fit into the bytes, a tenth of a second for these. A person with a thousand groups needs fewer.
+ * node-saml parses a response several times, and its time grows with the square of the number of elements. The 60,000
+ * elements that fit into the maximum size take two minutes; this number takes a tenth of a second. A response for a
+ * person with a thousand groups has fewer.
  */
 const LIMITS = { maxBytes: MAX_BYTES, maxElements: 2000, maxAttributes: 6000 };
-/** The same in base64, with its line breaks. */
+/** The maximum size in base64, with line breaks. */
 export const MAX_BASE64_LENGTH = Math.ceil((MAX_BYTES / 3) * 4 * 1.05);
 
 /**
- * Checks the form of an answer and what it says outside of its assertion, before anything costly is done with it. None of
- * this is signed, so it can only refuse. Pure.
- * @param base64  as the provider's form held it
- * @returns its XML
+ * Checks the form of a response and its data outside the assertion, before any costly work. This data is not signed, so
+ * these checks can only refuse. Pure.
+ * @param base64  the response as it is in the provider's form
+ * @returns the XML of the response
  * @throws SsoFailure
  */
 export function readResponse(base64: string | null, expected: Expectations): string {
@@ -85,7 +86,7 @@ function assertOneAssertion(response: XmlElement): void {
       'the identity provider must not encrypt assertions; TLS protects the form',
     );
   }
-  // Anywhere, because an attack that moves a signed assertion to another place needs a second one.
+  // Counted in the whole document, because an attack that moves a signed assertion needs a second assertion.
   const [assertion, second] = all.filter(({ name }) => name === 'Assertion');
   if (assertion === undefined || second !== undefined || !response.children.includes(assertion)) {
     throw new SsoFailure('answer_invalid', 'the response must contain exactly one Assertion');

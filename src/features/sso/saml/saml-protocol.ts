@@ -15,9 +15,9 @@ import { readResponse } from './response.ts';
 
 export interface SamlParts {
   fetch: Pick<GuardedFetch, 'assertPermitted'>;
-  /** Under which identity providers know this deployment. */
+  /** The name by which identity providers know this deployment. */
   entityId: () => string;
-  /** Where their forms are sent. */
+  /** The URL to which identity providers send their forms. */
   acsUrl: () => string;
 }
 
@@ -68,7 +68,7 @@ function settingsOf({ entityId, ssoUrl, certificate }: SsoProvider, now: Date) {
   return { issuer: entityId, ssoUrl, certificates };
 }
 
-/** Only the browser goes there, but it must not be sent into the operator's network either (SPEC 4.8). */
+/** Only the browser opens the SSO URL, but it must not be redirected into the operator's network either (SPEC 4.8). */
 async function assertReachable(outbound: SamlParts['fetch'], ssoUrl: string): Promise<void> {
   try {
     await outbound.assertPermitted(ssoUrl);
@@ -78,7 +78,7 @@ async function assertReachable(outbound: SamlParts['fetch'], ssoUrl: string): Pr
   }
 }
 
-/** The sign-in can be used only once already; this holds even where a provider makes one assertion for two of them. */
+/** Each sign-in is used once anyway. This also refuses an assertion that the provider has issued for two sign-ins. */
 async function useOnce(
   ctx: PublicContext,
   provider: SsoProvider,

@@ -1,23 +1,23 @@
 import { XMLParser } from 'fast-xml-parser';
 
 /**
- * Reads XML that others wrote, without everything that makes XML dangerous. fast-xml-parser splits the text and resolves
- * nothing; namespaces and character references are resolved here.
+ * Parses untrusted XML, and refuses the dangerous features of XML. fast-xml-parser parses the text and resolves
+ * nothing; this file resolves namespaces and character references.
  */
 
 export interface XmlElement {
-  /** Empty where the element is in none. */
+  /** The namespace URI; empty if the element has none. */
   namespace: string;
-  /** Without its prefix. */
+  /** The name without its prefix. */
   name: string;
-  /** Those without a prefix: SAML has no others that matter. */
+  /** The attributes without a prefix. SAML needs no others. */
   attributes: ReadonlyMap<string, string>;
   children: readonly XmlElement[];
-  /** Between the tags of this element, without that of its children. */
+  /** The text of this element, without the text of its children. */
   text: string;
 }
 
-/** The text cannot be read, or is refused. The message says why, in words for the person who supplied the text. */
+/** The XML is broken or refused. The message is for the person who supplied the XML. */
 export class XmlFault extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -29,12 +29,12 @@ export interface XmlRules {
   maxBytes?: number;
   maxElements?: number;
   maxAttributes?: number;
-  /** Elements and text only: comments, CDATA sections and processing instructions are refused as well. */
+  /** If true, comments, CDATA sections and processing instructions are refused. */
   isPlain?: true;
 }
 
 const MAX_DEPTH = 50;
-/** Text may look like them as well, so this counts at least as many as there are. */
+/** Text may match these patterns too, so the count may be too high but never too low. */
 const ELEMENT = /<(?!\/)/g;
 const ATTRIBUTE = /=\s*["']/g;
 const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';
@@ -99,7 +99,7 @@ function splitXml(text: string): unknown {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What the parser calls the attributes, and the text, of an element. */
+/** The parser's names for the attributes and for the text of an element. */
 const ATTRIBUTES = ':@';
 const TEXT = '#text';
 const NAME = /^(?:([\p{L}_][\p{L}\p{N}._-]*):)?([\p{L}_][\p{L}\p{N}._-]*)$/u;
@@ -108,7 +108,7 @@ function elementsOf(nodes: unknown, outer: ReadonlyMap<string, string>): XmlElem
   if (!Array.isArray(nodes)) return [];
   return nodes.filter(isRecord).flatMap((node) => {
     const tag = Object.keys(node).find((key) => key !== ATTRIBUTES);
-    // Processing instructions, of which only the text of the one who allowed them has any.
+    // Processing instructions, which occur only without `isPlain`, are skipped.
     if (tag === undefined || tag === TEXT || tag.startsWith('?')) return [];
     return [elementOf(tag, node[tag], node[ATTRIBUTES], outer)];
   });
@@ -150,7 +150,7 @@ function textOf(content: unknown): string {
 
 const NAMED = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
 
-/** With the character references of XML replaced; no others can exist without a document type. */
+/** Replaces character references and the five named entities of XML. Without a document type there are no others. */
 function resolved(text: string): string {
   return text.replace(/&([^;&]{0,10});?/g, (written, name: string) => {
     const digits = /^#(?:x([0-9a-fA-F]+)|([0-9]+))$/.exec(name);
