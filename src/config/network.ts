@@ -14,7 +14,7 @@ export const networkArea = defineArea({
     SSO_ALLOWED_PRIVATE_CIDRS: addresses('10.1.2.3,10.8.0.0/16')
       .optional()
       .describe(
-        'Internal addresses or ranges at which identity providers of tenants may be; others are refused.',
+        'Internal addresses or ranges that single sign-on may connect to. Identity providers at other internal addresses are refused.',
       ),
     OUTBOUND_DENIED_CIDRS: addresses('192.0.2.10,198.51.100.0/24')
       .optional()

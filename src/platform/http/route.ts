@@ -28,7 +28,7 @@ export type Access =
       permission?: string;
       /** API keys are refused. */
       person?: true;
-      /** The session must have been opened with a second factor. */
+      /** The session needs a second factor, given at the sign-in or added later. */
       mfa?: true;
     };
 

@@ -43,7 +43,7 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       path: '/auth/accept-invite',
       summary: 'Accept an invitation and sign in',
       description:
-        'Sets the password of a new account. For an existing account, the password must be its own, and POST /auth/mfa/verify requires its second factor. The mailed link also proves the address; a person who uses it takes over an account whose address was never proved. If single sign-on is enforced for the new member, the invitation is accepted, and the response is SSO_REQUIRED with `details.loginUrl`. Sets the refresh cookie `svc_refresh`.',
+        'Sets the password of a new account. For an existing account, send the password of that account; if it has a second factor, finish with POST /auth/mfa/verify. The mailed link also proves the address; a person who uses it takes over an account whose address was never proved. If single sign-on is enforced for the new member, the invitation is accepted, and the response is SSO_REQUIRED with `details.loginUrl`. Sets the refresh cookie `svc_refresh`.',
       access: 'public',
       unaudited: 'the invitation is audited, and so is the sign-in at its end',
       body: AcceptInvitation,

@@ -176,7 +176,9 @@ const settings = {
 
 export const NewProvider = z.strictObject({
   ownerScope: z.enum(OWNER_SCOPES).optional().describe('Default: organization.'),
-  orgId: nullAsAbsent(Id).describe('Ignored where ownerScope is partner.'),
+  orgId: nullAsAbsent(Id).describe(
+    'The organization that owns the provider. Ignored if ownerScope is `partner`.',
+  ),
   name: text(255),
   type: z.enum(PROVIDER_TYPES),
   preset: nullAsAbsent(
@@ -199,7 +201,7 @@ export type StatusChange = z.output<typeof StatusChange>;
 
 export const ProviderQuery = PageQuery.extend({
   orgId: Id.optional(),
-  scope: z.literal('partner').optional().describe('The providers of the caller’s own partner.'),
+  scope: z.literal('partner').optional().describe('Lists only the providers of the caller’s own partner.'),
 });
 export type ProviderQuery = z.output<typeof ProviderQuery>;
 

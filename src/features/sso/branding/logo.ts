@@ -20,8 +20,9 @@ function readUrl(text: string): Logo {
   if (text.length > URL_MAX) return { fault: `must have at most ${URL_MAX} characters as a URL` };
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'https:') return { fault: 'must be an https:// URL or a data: URI' };
-  if (url.username !== '' || url.password !== '')
+  if (url.username !== '' || url.password !== '') {
     return { fault: 'must not contain a user name or password' };
+  }
   return { url: url.href };
 }
 

@@ -42,7 +42,7 @@ const OwnableDomain = z
 
 export const NewSsoDomain = z.strictObject({
   orgId: Id.optional().describe(
-    'Required in partner and system scope. The default is the caller’s organization.',
+    'Required in partner and system scope. In organization scope, the default is the caller’s organization.',
   ),
   domain: OwnableDomain,
 });

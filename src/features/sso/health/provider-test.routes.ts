@@ -8,7 +8,7 @@ import { prepareTest, testProvider } from './provider-test.service.ts';
 
 export const providerTestRoutes = (parts: Pick<ProviderParts, 'ssoFetch'>): RouteGroup => ({
   name: 'Tests of single sign-on providers',
-  description: 'Checks that a provider can be reached and used, and the import of SAML metadata.',
+  description: 'Tests whether a provider can be reached and used, and imports SAML metadata.',
   routes: [
     route({
       method: 'post',

@@ -34,8 +34,9 @@ export async function finishLink(
   { secrets, audit }: LinkParts,
 ): Promise<{ userId: string }> {
   const caller = await callerOf(tx, ctx, linkSessionId);
-  if (!isOfOwner(caller, provider))
+  if (!isOfOwner(caller, provider)) {
     throw new SsoFailure('user_gone', 'the person is no longer a member of the owner of the provider');
+  }
   if (identity.emailVerified === false) throw new SsoFailure('email_not_verified');
   if (identity.email?.toLowerCase() !== caller.email.toLowerCase()) {
     throw new SsoFailure('email_mismatch', `the provider names ${identity.email ?? 'no address'}`);

@@ -50,7 +50,7 @@ export const linkRoutes = (parts: LinkStartParts): RouteGroup => ({
       path: '/sso/identities/:id',
       summary: 'Remove a link of your account',
       description:
-        'Refused if you could not sign in afterwards: if it is the last link to an active provider, and your account has no password, or enforced single sign-on does not let you use it.',
+        'Refused if you could not sign in afterwards: the link is the last one to an active provider, and you have no password, or must not use it because single sign-on is enforced.',
       access: 'person',
       params: IdParams,
       response: z.object({ success: z.literal(true) }),

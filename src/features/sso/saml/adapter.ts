@@ -52,8 +52,9 @@ export async function verifyResponse<T>(
     });
   }
   // node-saml accepts responses without an assertion, such as those to a logout.
-  if (saml.checked === undefined)
+  if (saml.checked === undefined) {
     throw new SsoFailure('answer_invalid', 'the response contains no assertion');
+  }
   return saml.checked.result;
 }
 

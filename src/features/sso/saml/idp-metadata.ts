@@ -53,8 +53,9 @@ function identityProviderOf(root: XmlElement): XmlElement {
   );
   const [provider] = providers;
   if (provider === undefined) throw refused('it describes no identity provider of SAML 2.0');
-  if (providers.length > 1)
+  if (providers.length > 1) {
     throw refused('it describes several identity providers; send the metadata of one');
+  }
   return provider;
 }
 

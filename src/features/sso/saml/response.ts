@@ -36,8 +36,9 @@ export function readResponse(base64: string | null, expected: Expectations): str
 
 function decoded(base64: string): string {
   const packed = base64.length > MAX_BASE64_LENGTH ? '' : base64.replace(/\s+/g, '');
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed))
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) {
     throw new SsoFailure('answer_invalid', 'the response is not base64');
+  }
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(packed, 'base64'));
   } catch (cause) {

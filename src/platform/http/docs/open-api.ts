@@ -146,7 +146,9 @@ function accessText(row: AnyRoute): string {
   else {
     sentences.push(`Scope: ${access.scopes.join(', ')}.`);
     if (access.permission !== undefined) sentences.push(`Permission: \`${access.permission}\`.`);
-    if (access.mfa === true) sentences.push('The session must have been opened with a second factor.');
+    if (access.mfa === true) {
+      sentences.push('The session needs a second factor (POST /auth/mfa/step-up adds one).');
+    }
   }
   if (refusesKeys(access)) sentences.push('API keys are refused.');
   return sentences.join(' ');
