@@ -6,13 +6,22 @@ import { databaseArea } from './config/database.ts';
 import { networkArea } from './config/network.ts';
 import { peopleArea } from './config/people.ts';
 import { processArea } from './config/process.ts';
+import { releasesArea } from './config/releases.ts';
 import { secretsArea } from './config/secrets.ts';
 
 /**
  * The environment, read once. Each area below `config/` declares its variables and the settings that follow from them.
  * An invalid value stops the start with a line that names the variable and a good value.
  */
-const AREAS = [processArea, databaseArea, secretsArea, auditArchiveArea, peopleArea, networkArea] as const;
+const AREAS = [
+  processArea,
+  databaseArea,
+  secretsArea,
+  auditArchiveArea,
+  peopleArea,
+  networkArea,
+  releasesArea,
+] as const;
 
 const Environment = z.object({
   ...processArea.variables,
@@ -21,6 +30,7 @@ const Environment = z.object({
   ...auditArchiveArea.variables,
   ...peopleArea.variables,
   ...networkArea.variables,
+  ...releasesArea.variables,
 });
 
 const settings = (env: z.output<typeof Environment>) => ({
@@ -30,6 +40,7 @@ const settings = (env: z.output<typeof Environment>) => ({
   ...auditArchiveArea.settings(env),
   ...peopleArea.settings(env),
   ...networkArea.settings(env),
+  ...releasesArea.settings(env),
 });
 
 export type Config = ReturnType<typeof settings>;

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { addAudit } from './audit/audit-commands.ts';
+import { addReleases } from './releases/release-commands.ts';
 import { addSso } from './sso/sso-commands.ts';
 
 /** `npm run muster -- <command>`: the command line of the operator, beside the server. */
@@ -8,6 +9,7 @@ const program = new Command('muster').description('Operates a Muster server.');
 program.exitOverride().configureHelp({ showGlobalOptions: true });
 addAudit(program);
 addSso(program);
+addReleases(program);
 
 try {
   await program.parseAsync();

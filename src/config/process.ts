@@ -15,7 +15,7 @@ export const processArea = defineArea({
       .string()
       .min(1)
       .default('./data')
-      .describe('Folder of the embedded database, generated secrets and mail.'),
+      .describe('Folder of the embedded database, generated secrets, mail and agent releases.'),
     NODE_ID: z
       .string()
       .regex(/^[\w.-]{1,64}$/, 'must have 1 to 64 letters, digits, dots, dashes or underscores')

@@ -2,12 +2,14 @@ import { SEALED_JOB_INPUT } from '../platform/jobs/kind.ts';
 import type { SealedColumn } from '../platform/secrets/reseal.ts';
 import { SEALED_SIGNING_KEY } from './audit/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
+import { SEALED_RELEASE_KEY } from './releases/index.ts';
 import { SEALED_SSO_COLUMNS } from './sso/index.ts';
 
 /** Every column that holds sealed secrets: `npm run rotate-secrets` reads them here. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'user_mfa', column: 'secret', id: 'user_id' },
   SEALED_SIGNING_KEY,
+  SEALED_RELEASE_KEY,
   SEALED_JOB_INPUT,
   SEALED_COMMAND_SECRET,
   ...SEALED_SSO_COLUMNS,

@@ -15,11 +15,14 @@ export const ERROR_STATUS = {
   not_found: 404,
   conflict: 409,
   sso_not_proven: 409,
+  release_untrusted: 409,
   device_offline: 409,
   capability_missing: 409,
   request_timeout: 408,
+  precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  range_not_satisfiable: 416,
   device_busy: 429,
   rate_limited: 429,
   headers_too_large: 431,
@@ -27,6 +30,7 @@ export const ERROR_STATUS = {
   device_error: 502,
   unavailable: 503,
   device_timeout: 504,
+  storage_full: 507,
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_STATUS;

@@ -16,6 +16,7 @@ import { type AccountEnding, createFirstAdmin, invitationLimits } from '../featu
 import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
+import { createAgentReleases } from './agent-releases.ts';
 import { createSingleSignOn } from './single-sign-on.ts';
 
 export type Services = Awaited<ReturnType<typeof createServices>>;
@@ -68,6 +69,7 @@ export async function createServices(
     passwordPolicy,
     breakGlassGuard,
     ...createSingleSignOn(infrastructure),
+    ...(await createAgentReleases(infrastructure)),
     auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,

@@ -194,7 +194,10 @@ describe('every route', () => {
         if (typeof row.access === 'object' && row.access.mfa === true) {
           it('answers 403 to a session without a second factor', async () => {
             const { partnerId } = tenant;
-            const { token } = await buildPerson(app, { scope: 'partner', partnerId });
+            const membership = openTo(row, 'partner')
+              ? ({ scope: 'partner', partnerId } as const)
+              : ({ scope: 'system' } as const);
+            const { token } = await buildPerson(app, membership);
             const { status, body } = await ask(row, token);
             expect([status, body.code]).to.deep.equal([403, 'MFA_REQUIRED']);
           });

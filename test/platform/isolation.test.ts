@@ -369,7 +369,6 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/audit/retention/audit-pruner.ts': 2,
   'features/audit/retention/prune-chain.ts': 1,
   'features/audit/sealing/seal-batch.ts': 2,
-  'features/audit/storage/signing-keys.ts': 2,
   'features/audit/verification/stored-check.ts': 1,
   // Names of all chains that no entry uses any more.
   'features/audit/name-index/unused-names.ts': 4,
@@ -393,6 +392,10 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/registration/confirmation-mail.ts': 1,
   // What public routes are given, as `ctx.withSystem`.
   'features/registration/registration.service.ts': 5,
+  // Releases belong to no tenant; they are downloaded before anybody signs in.
+  'features/releases/registry/operator.ts': 3,
+  'features/releases/registry/release.service.ts': 2,
+  'features/releases/registry/unused-file.ts': 1,
   // What the login page of the only partner looks like, before anybody signs in.
   'features/sso/branding/login-context.ts': 1,
   // Every proved domain is checked.
@@ -416,6 +419,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Jobs of all partners are claimed, renewed and ended.
   'platform/jobs/job-store.ts': 2,
   'platform/secrets/reseal.ts': 1,
+  // Signing keys are the installation's.
+  'platform/secrets/stored-signing-keys.ts': 2,
   'server/services.ts': 1,
 };
 

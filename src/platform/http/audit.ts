@@ -21,7 +21,9 @@ export type AuditActor =
     })
   | Pick<AgentCaller, 'kind' | 'deviceId' | 'orgId' | 'partnerId'>
   /** The server itself. */
-  | { kind: 'system'; orgId: string | null; partnerId: string };
+  | { kind: 'system'; orgId: string | null; partnerId: string }
+  /** The operator of the installation, in what belongs to no tenant. */
+  | { kind: 'system'; scope: 'system'; orgId: null; partnerId: null };
 
 export interface AuditEntry extends AuditNote {
   action: string;

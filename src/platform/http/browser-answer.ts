@@ -1,24 +1,27 @@
 import type { Response } from 'express';
 import { z } from 'zod';
+import { FileAnswer } from './file-answer.ts';
 
-/** An answer for a browser that came here by a link or a form: a redirect or a document, in place of JSON. */
-export type BrowserAnswer = Redirect | Document;
+/** An answer in place of JSON, for what follows links: a redirect, a document or a file. */
+export type BrowserAnswer = Redirect | Document | FileAnswer;
 
-/** The response schema of a row that only redirects. */
+/** The response schema of a row that answers no JSON. */
 export const NoBody = z.never();
 
 export class Redirect {
   readonly url: string;
+  readonly status: 302 | 303;
 
-  /** Is sent as 303, so that the browser follows with a GET, whatever it sent here. */
-  constructor(url: string) {
+  /** Is sent as 303, so that the browser follows with a GET, whatever it sent here; 302 where a specification says so. */
+  constructor(url: string, status: 302 | 303 = 303) {
     this.url = url;
+    this.status = status;
   }
 
   send(response: Response): void {
     // The URL may carry a code, which must not reach the next site as the page that the browser came from.
     response.setHeader('Referrer-Policy', 'no-referrer');
-    response.redirect(303, this.url);
+    response.redirect(this.status, this.url);
   }
 }
 
@@ -37,4 +40,4 @@ export class Document {
 }
 
 export const isBrowserAnswer = (answer: unknown): answer is BrowserAnswer =>
-  answer instanceof Redirect || answer instanceof Document;
+  answer instanceof Redirect || answer instanceof Document || answer instanceof FileAnswer;

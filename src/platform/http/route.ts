@@ -10,6 +10,7 @@ import type {
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { BrowserAnswer } from './browser-answer.ts';
+import type { ByteBody } from './byte-body.ts';
 import type { Download } from './download.ts';
 import type { AuditedJson, RawJson } from './raw-json.ts';
 
@@ -80,6 +81,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   cookies: Readonly<Record<string, string | undefined>>;
   /** The bearer token as sent, also on public routes, where it is not checked. */
   bearer: A extends 'agent' ? string : string | undefined;
+  /** Of a row with `bodyType: 'bytes'`: its body, unread. Throws where the client's headers do not say what it is. */
+  bytes: () => ByteBody;
 }
 
 /** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
@@ -109,9 +112,10 @@ interface RouteBase<
   params?: P;
   query?: Q;
   body?: B;
-  /** `form` for a body that the form of a web page sends (application/x-www-form-urlencoded); JSON when absent. */
-  bodyType?: 'form';
-  /** Largest body in bytes (default 100 kB). */
+  /** `form` for a body that the form of a web page sends (application/x-www-form-urlencoded); `bytes` for a file, which
+   * has no schema and which the handler reads as it arrives; JSON when absent. */
+  bodyType?: 'form' | 'bytes';
+  /** Largest body in bytes (default 100 kB). A row that takes bytes has to count along: see `ByteBody`. */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
   /** Answers with a redirect of the browser and never with a body; its `response` is `NoBody`. */

@@ -1,12 +1,6 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  sign,
-  verify,
-} from 'node:crypto';
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
+import type { SigningKey } from '../../../platform/secrets/key-pair.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { sha256 } from './chain.ts';
 
@@ -38,11 +32,6 @@ export const PublicKey = z.object({
   retiredAt: z.iso.datetime().nullable().describe('When the key stopped signing; null while it is in use.'),
 });
 export type PublicKey = z.infer<typeof PublicKey>;
-
-export interface SigningKey {
-  keyId: string;
-  privateKey: KeyObject;
-}
 
 type Statement = Omit<Checkpoint, 'signature'>;
 
@@ -79,21 +68,6 @@ export function isSignedBy(checkpoint: Checkpoint, publicKey: KeyObject): boolea
 /** The hash by which the next checkpoint refers to this one. */
 export const checkpointHash = (checkpoint: Checkpoint): string =>
   sha256(signedText(checkpoint) + checkpoint.signature);
-
-export interface KeyPair {
-  publicKey: string;
-  privateKey: string;
-}
-
-export const newKeyPair = (): KeyPair =>
-  generateKeyPairSync('ed25519', {
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-
-/** The public key that belongs to a private one, both as PEM. */
-export const publicKeyOf = (privateKey: string): string =>
-  createPublicKey(createPrivateKey(privateKey)).export({ type: 'spki', format: 'pem' }).toString();
 
 /** The short form in which people compare keys. */
 export const fingerprintOf = (publicKey: string): string =>

@@ -2,8 +2,9 @@ import type { Db } from '../../../platform/db/pool.ts';
 import { withAuditAdmin, withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import type { SealedEntry } from '../chain/chain.ts';
 import { ChainCheck, trustedKeys } from '../chain/chain-check.ts';
-import { type Checkpoint, checkpointHash, signCheckpoint, type SigningKey } from '../chain/checkpoint.ts';
+import { type Checkpoint, checkpointHash, signCheckpoint } from '../chain/checkpoint.ts';
 import { chainLock } from '../sealing/seal-batch.ts';
+import type { SigningKey } from '../../../platform/secrets/key-pair.ts';
 import type { SigningKeys } from '../storage/signing-keys.ts';
 import {
   readCheckpointsOf,

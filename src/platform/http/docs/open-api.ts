@@ -92,10 +92,12 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
       ...parameters(row.params, 'path', components),
       ...parameters(row.query, 'query', components),
       ...(row.idempotent === true ? [IDEMPOTENCY_KEY] : []),
+      ...(row.bodyType === 'bytes' ? [CONTENT_HASH] : []),
     ],
     responses: { ...goodResponse(row, components), ...errorResponses(row, errorSchema) },
   };
-  if (row.body !== undefined) {
+  if (row.bodyType === 'bytes') result['requestBody'] = BYTES;
+  else if (row.body !== undefined) {
     const type = row.bodyType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json';
     result['requestBody'] = {
       required: true,
@@ -132,6 +134,19 @@ const IDEMPOTENCY_KEY: Json = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
+const CONTENT_HASH: Json = {
+  name: 'X-Content-SHA256',
+  in: 'header',
+  required: true,
+  description: 'SHA-256 of the body in hexadecimal digits.',
+  schema: { type: 'string', pattern: '^[0-9a-fA-F]{64}$' },
+};
+
+const BYTES: Json = {
+  required: true,
+  content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+};
+
 function security(access: Access): Json[] {
   if (access === 'public') return [];
   return [access === 'agent' ? { agent: [] } : { bearer: [] }];
@@ -156,7 +171,8 @@ function accessText(row: AnyRoute): string {
 
 function errorResponses(row: AnyRoute, schema: Json): Json {
   const codes = new Set<ErrorCode>(row.errors);
-  if (row.query !== undefined || row.body !== undefined) codes.add('validation_failed');
+  const takesInput = row.query !== undefined || row.body !== undefined || row.bodyType === 'bytes';
+  if (takesInput) codes.add('validation_failed');
   if (row.access !== 'public') codes.add('unauthenticated');
   if (row.access === 'agent') codes.add('tenant_inactive').add('rate_limited');
   else if (row.access !== 'public') {

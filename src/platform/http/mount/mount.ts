@@ -26,6 +26,7 @@ import {
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
 import { isBrowserAnswer } from '../browser-answer.ts';
+import { type ByteBody, byteBody } from '../byte-body.ts';
 import { type Changes, changesOf } from './changes.ts';
 import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from '../download.ts';
@@ -80,6 +81,7 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 const sent = new WeakMap<object, { buffer: Buffer; encoding: string }>();
 
 function bodyOf(row: AnyRoute): RequestHandler {
+  if (row.bodyType === 'bytes') return (_request, _response, next) => next();
   if (row.bodyType === 'form') {
     return express.urlencoded({ extended: false, limit: row.bodyLimit ?? BODY_LIMIT, parameterLimit: 20 });
   }
@@ -130,6 +132,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       ...parseInput(row, request),
       signal: abortSignal(response),
       bearer: bearerToken(request),
+      bytes: () => byteBody(row, request),
       cookies: parseCookies(request.headers.cookie ?? ''),
       reply: pendingReply(),
       once:
@@ -142,7 +145,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     input.reply.apply(response);
     response.status(row.status ?? 200);
     if (answer instanceof OpenDownload) await answer.send(response);
-    else if (isBrowserAnswer(answer)) answer.send(response);
+    else if (isBrowserAnswer(answer)) await answer.send(response);
     else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
@@ -152,6 +155,7 @@ type Input = ReturnType<typeof parseInput> & {
   signal: AbortSignal;
   cookies: Record<string, string | undefined>;
   bearer: string | undefined;
+  bytes: () => ByteBody;
   reply: ReturnType<typeof pendingReply>;
   once: OnceOnly | undefined;
 };

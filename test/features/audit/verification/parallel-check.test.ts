@@ -13,9 +13,9 @@ import { CHAIN_START, seal, type SealedEntry } from '../../../../src/features/au
 import {
   type Checkpoint,
   checkpointHash,
-  newKeyPair,
   signCheckpoint,
 } from '../../../../src/features/audit/chain/checkpoint.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/key-pair.ts';
 import { LineChunk, linesIn } from '../../../../src/features/audit/verification/line-chunk.ts';
 import { type LineCheck, ParallelCheck } from '../../../../src/features/audit/verification/parallel-check.ts';
 import { VerifyWorkerPool } from '../../../../src/features/audit/verification/verify-worker-pool.ts';

@@ -3,11 +3,8 @@ import { createPrivateKey, randomUUID } from 'node:crypto';
 import { BundleReader } from '../../../../src/features/audit/chain/bundle.ts';
 import { seal, type SealedEntry } from '../../../../src/features/audit/chain/chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from '../../../../src/features/audit/chain/chain-check.ts';
-import {
-  type Checkpoint,
-  newKeyPair,
-  signCheckpoint,
-} from '../../../../src/features/audit/chain/checkpoint.ts';
+import { type Checkpoint, signCheckpoint } from '../../../../src/features/audit/chain/checkpoint.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/key-pair.ts';
 import { entryFromCopyRow } from '../../../../src/features/audit/storage/copy-row.ts';
 import { exportBundle } from '../../../../src/features/audit/export/export-bundle.ts';
 import { ParallelCheck } from '../../../../src/features/audit/verification/parallel-check.ts';

@@ -1,0 +1,17 @@
+import { addRelease } from '../../features/releases/index.ts';
+import { printPromotion } from './print-promotion.ts';
+import type { AddOptions } from './release-commands.ts';
+import { withReleases } from './with-releases.ts';
+
+export async function add(path: string, { sha256, notes, ...name }: AddOptions): Promise<void> {
+  const { release, isNew, promotion } = await withReleases((parts) =>
+    addRelease(parts, name, { path, sha256, notes }),
+  );
+  const what = `${release.component} ${release.version} for ${release.os} ${release.architecture}`;
+  process.stdout.write(
+    isNew
+      ? `${what} is registered: ${release.size} bytes, SHA-256 ${release.sha256}, signed by key ${release.keyId}.\n`
+      : `${what} was registered with this file before. Nothing was changed.\n`,
+  );
+  printPromotion(promotion);
+}

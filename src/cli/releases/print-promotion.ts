@@ -1,0 +1,13 @@
+import type { Promotion } from '../../features/releases/index.ts';
+
+export function printPromotion({ promoted, demoted }: Promotion): void {
+  for (const { component, os, architecture, version } of promoted) {
+    const before = demoted.find(
+      (one) => one.component === component && one.os === os && one.architecture === architecture,
+    );
+    const instead = before === undefined ? '' : ` instead of ${before.version}`;
+    process.stdout.write(
+      `${component} for ${os} ${architecture}: devices upgrade to ${version}${instead}.\n`,
+    );
+  }
+}

@@ -1,0 +1,66 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { z } from 'zod';
+import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/index.ts';
+
+/** Commands for releases of the agent, loaded on demand. */
+export function addReleases(program: Command): void {
+  const releases = program
+    .command('releases')
+    .description('publish and promote releases of the agent (audited, without signing in)')
+    .exitOverride();
+
+  releases
+    .command('add')
+    .description('publish a file as the release of a component for a platform')
+    .argument('<file>', 'the file, which is copied into the data folder')
+    .requiredOption('--version <version>', 'such as 1.4.0 or 1.4.0-rc.2', parsed(Version))
+    .requiredOption('--component <component>', Component.options.join(', '), parsed(Component))
+    .requiredOption('--os <os>', OperatingSystem.options.join(', '), parsed(OperatingSystem))
+    .requiredOption('--architecture <architecture>', Architecture.options.join(', '), parsed(Architecture))
+    .option('--sha256 <hash>', 'refuse the file unless it has this SHA-256', (text: string) =>
+      text.toLowerCase(),
+    )
+    .option('--notes <text>', 'what is new')
+    .exitOverride()
+    .action(async (file: string, options: AddOptions) => {
+      const { add } = await import('./add.ts');
+      await add(file, options);
+    });
+
+  releases
+    .command('list')
+    .description('list all releases, newest first')
+    .exitOverride()
+    .action(async () => {
+      const { printReleases } = await import('./list.ts');
+      await printReleases();
+    });
+
+  releases
+    .command('promote')
+    .description('make a version what devices upgrade to, on every platform that it has a release for')
+    .argument('<version>', 'a version that is registered', parsed(Version))
+    .option('--component <component>', 'this component only', parsed(Component))
+    .exitOverride()
+    .action(async (version: string, { component }: { component?: Component }) => {
+      const { promote } = await import('./promote.ts');
+      await promote({ version, component });
+    });
+}
+
+export interface AddOptions {
+  version: string;
+  component: Component;
+  os: OperatingSystem;
+  architecture: Architecture;
+  sha256?: string;
+  notes?: string;
+}
+
+const parsed =
+  <T>(schema: z.ZodType<T>) =>
+  (text: string): T => {
+    const result = schema.safeParse(text);
+    if (result.success) return result.data;
+    throw new InvalidArgumentError(result.error.issues[0]?.message ?? '');
+  };

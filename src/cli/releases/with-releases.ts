@@ -1,0 +1,18 @@
+import { createAuditTrail } from '../../features/audit/index.ts';
+import { type OperatorParts, ReleaseFiles, ReleaseKeys } from '../../features/releases/index.ts';
+import { withInstallation } from '../with-installation.ts';
+
+/** Does with the releases of this installation what an operator asks for. */
+export function withReleases<T>(work: (parts: OperatorParts) => Promise<T>): Promise<T> {
+  return withInstallation({ migrates: false }, ({ db, log, secrets, config }) =>
+    work({
+      db,
+      log,
+      // The entry is sealed by a running server, or by the next one that starts.
+      audit: createAuditTrail({ wake() {} }),
+      files: new ReleaseFiles(config.dataDir),
+      keys: new ReleaseKeys(secrets),
+      promotesItself: config.autoPromotesReleases,
+    }),
+  );
+}

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { promoteNote, publishNote, releaseNote } from './audit-notes.ts';
+import { Target } from './platform.ts';
+import { promote } from './promotion.ts';
+import { assertFree, register, type RegistryParts } from './registration.ts';
+import { MAX_BYTES } from './release-files.ts';
+import type { ReleaseLimits } from './release-limits.ts';
+import {
+  FileParams,
+  Pinnable,
+  PromoteRequest,
+  Promotion,
+  Release,
+  ReleaseQuery,
+  shown,
+  UploadQuery,
+  VersionParams,
+} from './release.schema.ts';
+import {
+  deleteRelease,
+  latestRelease,
+  listReleases,
+  openDownload,
+  pinnableVersions,
+} from './release.service.ts';
+
+/** What is published here runs with all rights on every device: a second factor, and no API key. */
+const PUBLISH = { scopes: ['system'], person: true, mfa: true } as const;
+
+export interface ReleaseRouteParts {
+  releases: RegistryParts & { forgetFile: (sha256: string) => Promise<void> };
+  releaseLimits: ReleaseLimits;
+}
+
+export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): RouteGroup => ({
+  name: 'Agent releases',
+  description:
+    'Versions of the agent and its companions. Devices upgrade to the promoted release of their platform, unless a pin, a policy or a window says otherwise.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/agent-versions',
+      summary: 'List releases',
+      description: 'Newest first.',
+      access: 'signed-in',
+      query: ReleaseQuery,
+      response: pageOf(Release),
+      async handler({ ctx, query }) {
+        const { data, pagination } = await listReleases(ctx, query);
+        return { data: data.map(shown), pagination };
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/agent-versions/latest',
+      summary: 'Read the promoted release of a platform',
+      access: 'public',
+      before: releaseLimits.latest,
+      query: Target,
+      response: Release,
+      errors: ['not_found', 'rate_limited'],
+      handler: async ({ ctx, query }) => shown(await latestRelease(ctx, query)),
+    }),
+    route({
+      method: 'get',
+      path: '/agent-versions/pinnable',
+      summary: 'List the versions that can be pinned',
+      access: 'signed-in',
+      response: Pinnable,
+      handler: ({ ctx }) => pinnableVersions(ctx),
+    }),
+    route({
+      method: 'get',
+      path: '/agent-versions/:version/download',
+      summary: 'Download the file of a release',
+      description:
+        'From this server, with `Range`, `If-Range` and `If-None-Match` by its SHA-256 as ETag; or a redirect (302) to where it is.',
+      access: 'public',
+      before: releaseLimits.download,
+      params: VersionParams,
+      query: Target,
+      response: NoBody,
+      media: ['application/octet-stream'],
+      errors: ['precondition_failed', 'range_not_satisfiable', 'rate_limited', 'unavailable'],
+      handler: ({ ctx, params, query }) => openDownload(ctx, releases.files, { ...params, ...query }),
+    }),
+    route({
+      method: 'put',
+      path: '/agent-versions/:version/files/:component/:os/:architecture',
+      summary: 'Publish a release',
+      description:
+        'The body is the file. It is signed here. With AGENT_AUTO_PROMOTE a stable release that is higher than the promoted one is promoted at once. The same file again changes nothing; another file needs another version.',
+      access: PUBLISH,
+      params: FileParams,
+      query: UploadQuery,
+      bodyType: 'bytes',
+      bodyLimit: MAX_BYTES,
+      response: Release,
+      status: 201,
+      errors: ['conflict', 'payload_too_large', 'request_timeout', 'storage_full'],
+      async prepare({ ctx, params, bytes }) {
+        const { pieces, length, sha256 } = bytes();
+        await ctx.withTenant(({ tx }) => assertFree(tx, params, sha256));
+        return releases.files.receive(pieces, { sha256, length });
+      },
+      async handler({ ctx, params, query, prepared: file }) {
+        try {
+          const { notes } = query;
+          const { release, ...registration } = await register(ctx.tx, releases, { ...params, file, notes });
+          return { ...shown(release), registration };
+        } catch (error) {
+          await releases.files.discard(file);
+          throw error;
+        }
+      },
+      audit: {
+        action: 'agent_version.publish',
+        resource: 'agent_version',
+        note: ({ registration, ...release }) =>
+          registration.isNew ? publishNote(release, registration) : [],
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-versions/promote',
+      summary: 'Promote a version',
+      description:
+        'Makes a version what devices upgrade to, on every platform that it has a release for: all of them, or none.',
+      access: PUBLISH,
+      body: PromoteRequest,
+      response: Promotion,
+      errors: ['not_found', 'release_untrusted'],
+      handler: ({ ctx, body }) => promote(ctx.tx, releases.keys, body),
+      audit: {
+        action: 'agent_version.promote',
+        resource: 'agent_version',
+        note: (promotion, { body }) => promoteNote(body.version, promotion),
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/agent-versions/:id',
+      summary: 'Delete a release',
+      access: PUBLISH,
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      errors: ['conflict'],
+      handler: ({ ctx, params }) => deleteRelease(ctx, params.id, releases.forgetFile),
+      audit: {
+        action: 'agent_version.delete',
+        resource: 'agent_version',
+        note: ({ release }) => releaseNote(release),
+      },
+    }),
+  ],
+});
