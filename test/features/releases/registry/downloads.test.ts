@@ -122,7 +122,7 @@ describe('downloading a release', function () {
     }
   });
 
-  it('follows to GitHub what is there', async () => {
+  it('redirects to GitHub where the file is', async () => {
     await query(
       bench.app,
       `insert into agent_releases (id, version, component, os, architecture, source, size, sha256, signature, key_id, is_prerelease, download_url)
