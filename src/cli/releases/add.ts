@@ -1,7 +1,20 @@
-import { addRelease } from '../../features/releases/index.ts';
+import {
+  addRelease,
+  type Architecture,
+  type Component,
+  type OperatingSystem,
+} from '../../features/releases/index.ts';
 import { printPromotion } from './print-promotion.ts';
-import type { AddOptions } from './release-commands.ts';
 import { withReleases } from './with-releases.ts';
+
+export interface AddOptions {
+  version: string;
+  component: Component;
+  os: OperatingSystem;
+  architecture: Architecture;
+  sha256?: string;
+  notes?: string;
+}
 
 export async function add(path: string, { sha256, notes, ...name }: AddOptions): Promise<void> {
   const { release, isNew, promotion } = await withReleases((parts) =>

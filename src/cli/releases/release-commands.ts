@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
 import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/index.ts';
+import type { AddOptions } from './add.ts';
 
 /** Commands for releases of the agent, loaded on demand. */
 export function addReleases(program: Command): void {
@@ -46,15 +47,6 @@ export function addReleases(program: Command): void {
       const { promote } = await import('./promote.ts');
       await promote({ version, component });
     });
-}
-
-export interface AddOptions {
-  version: string;
-  component: Component;
-  os: OperatingSystem;
-  architecture: Architecture;
-  sha256?: string;
-  notes?: string;
 }
 
 const parsed =

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError, invalid } from '../errors.ts';
-import type { AnyRoute } from './route.ts';
 
 /**
  * The body of a request that is a file. Nothing of it has been read, and nothing that the client says of it is proved:
@@ -17,8 +16,7 @@ export interface ByteBody {
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-export function byteBody({ path, bodyType, bodyLimit: limit }: AnyRoute, request: IncomingMessage): ByteBody {
-  if (bodyType !== 'bytes' || limit === undefined) throw new Error(`${path} does not take a file`);
+export function byteBody(request: IncomingMessage, limit: number): ByteBody {
   const announced = request.headers['content-length'];
   const length = announced === undefined ? undefined : Number(announced);
   if (length !== undefined && length > limit) {

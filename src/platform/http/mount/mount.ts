@@ -107,6 +107,12 @@ function assertSentAsRead(request: Request): void {
   if (fault !== undefined) throw invalid(['body', fault.path].filter(Boolean).join('.'), fault.message);
 }
 
+function bytesLimit({ path, bodyType, bodyLimit }: AnyRoute): number {
+  if (bodyType !== 'bytes' || bodyLimit === undefined)
+    throw new Error(`${path} declares no bytes with a limit`);
+  return bodyLimit;
+}
+
 /** A body of another type is refused by name, rather than read as an empty one. */
 function expectedType(row: AnyRoute): RequestHandler {
   const [type, name] =
@@ -132,7 +138,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       ...parseInput(row, request),
       signal: abortSignal(response),
       bearer: bearerToken(request),
-      bytes: () => byteBody(row, request),
+      bytes: () => byteBody(request, bytesLimit(row)),
       cookies: parseCookies(request.headers.cookie ?? ''),
       reply: pendingReply(),
       once:
