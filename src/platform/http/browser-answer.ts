@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { z } from 'zod';
-import { FileAnswer } from './file-answer.ts';
+import { FileAnswer } from './files/file-answer.ts';
 
 /** An answer in place of JSON, for what follows links: a redirect, a document or a file. */
 export type BrowserAnswer = Redirect | Document | FileAnswer;

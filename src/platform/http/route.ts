@@ -10,7 +10,7 @@ import type {
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { BrowserAnswer } from './browser-answer.ts';
-import type { ByteBody } from './byte-body.ts';
+import type { ByteBody } from './files/byte-body.ts';
 import type { Download } from './download.ts';
 import type { AuditedJson, RawJson } from './raw-json.ts';
 

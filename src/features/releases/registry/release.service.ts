@@ -1,6 +1,6 @@
 import type { Context, PublicContext } from '../../../platform/context.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
-import { FileAnswer } from '../../../platform/http/file-answer.ts';
+import { FileAnswer } from '../../../platform/http/files/file-answer.ts';
 import { type Page, toPage } from '../../../platform/http/pagination.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';

@@ -26,7 +26,7 @@ import {
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
 import { isBrowserAnswer } from '../browser-answer.ts';
-import { type ByteBody, byteBody } from '../byte-body.ts';
+import { type ByteBody, byteBody } from '../files/byte-body.ts';
 import { type Changes, changesOf } from './changes.ts';
 import { noteDenials } from './denials.ts';
 import { Download, OpenDownload } from '../download.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Request, Response } from 'express';
-import { AppError } from '../errors.ts';
+import { AppError } from '../../errors.ts';
 
 /** A client that takes nothing for so long is gone, and the file that is open for it is closed. */
 const PATIENCE_MS = 60_000;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { AppError, invalid } from '../errors.ts';
+import { AppError, invalid } from '../../errors.ts';
 
 /**
  * The body of a request that is a file. Nothing of it has been read, and nothing that the client says of it is proved:
