@@ -459,6 +459,8 @@ describe('the way across tenants', () => {
         // Adds a job with the deed of a tenant, who sees none.
         { name: 'enqueue_job', public: false },
         { name: 'lock_device_caps', public: false },
+        // Of the partner's record, its organizations' members read this and nothing else.
+        { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },
         // With the end of a command its secrets, which no tenant reads.
         { name: 'remove_command_secrets', public: false },

@@ -12,10 +12,17 @@ export async function readAgentUpdates(ctx: Context, orgId: string): Promise<Eff
   });
 }
 
-/** An organization's members cannot read its partner's record, so the database hands out this part of it. */
+/** Members of an organization cannot read its partner's record, so a function of the database hands out this part of it. */
 async function ofPartner({ tx }: Context, partnerId: string): Promise<unknown> {
   const row = await tx
-    .select<{ settings: unknown }[]>(tx.raw('partner_agent_updates(?) as settings', [partnerId]))
+    .select<{ settings: unknown }[]>(
+      tx.raw(
+        `coalesce(
+          (select p.settings -> 'agentUpdates' from partners p where p.id = :partnerId),
+          partner_agent_updates(:partnerId)) as settings`,
+        { partnerId },
+      ),
+    )
     .first();
   return row?.settings;
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
-import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
@@ -108,5 +108,18 @@ describe('the agent updates of an organization', () => {
       expect((await read(token, orgId)).status).to.equal(404);
     }
     expect((await read(selected.token, sibling)).status).to.equal(200);
+  });
+
+  it('of a partner are handed out by the database to its own organizations only', async () => {
+    await setPartner({ policy: 'staged' });
+    const other = await buildTenant(app);
+    const asMemberOf = (orgId: string) =>
+      withTenant(
+        app.server.database.pool,
+        { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [orgId] },
+        async (tx) => tx.select(tx.raw('partner_agent_updates(?) as settings', [tenant.partnerId])).first(),
+      );
+    expect(await asMemberOf(tenant.orgId)).to.deep.equal({ settings: { policy: 'staged' } });
+    expect(await asMemberOf(other.orgId)).to.deep.equal({ settings: null });
   });
 });
