@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { assertEndpoints, discover, readDiscovery } from '../oidc/discovery.ts';
-import { getDocument, type ProviderFetch } from '../oidc/provider-call.ts';
+import { assertReachable, getDocument, type ProviderFetch } from '../oidc/provider-call.ts';
 import { configurationFaults } from '../administration/configuration.ts';
 import { failureSentence } from '../administration/endpoints.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
@@ -21,7 +21,7 @@ export async function checkProvider(
   provider: SsoProvider,
   now: Date,
 ): Promise<Check[]> {
-  return provider.type === 'oidc' ? checkOidc(outbound, provider, now) : checkSaml(provider, now);
+  return provider.type === 'oidc' ? checkOidc(outbound, provider, now) : checkSaml(outbound, provider, now);
 }
 
 async function checkOidc(outbound: ProviderFetch, provider: SsoProvider, now: Date): Promise<Check[]> {
@@ -70,7 +70,7 @@ async function attempt(name: Check['name'], work: () => Promise<unknown>): Promi
   }
 }
 
-function checkSaml(provider: SsoProvider, now: Date): Check[] {
+async function checkSaml(outbound: ProviderFetch, provider: SsoProvider, now: Date): Promise<Check[]> {
   const { certificate, ssoUrl } = provider;
   const checks = [configurationCheck(provider, now)];
   if (certificate !== null) {
@@ -82,7 +82,8 @@ function checkSaml(provider: SsoProvider, now: Date): Check[] {
       ...(notice === undefined ? {} : { message: `The certificate ${notice}.` }),
     });
   }
-  if (ssoUrl !== null) checks.push({ name: 'ssoUrl', ok: ssoUrl.startsWith('https://') });
+  if (ssoUrl !== null)
+    checks.push(await attempt('ssoUrl', () => assertReachable(outbound, 'SSO URL', ssoUrl)));
   return checks;
 }
 

@@ -26,7 +26,7 @@ const metadata = ({
       ${certificate.replace(/-----[A-Z ]+-----/g, '')}
     </X509Certificate></X509Data></KeyInfo></KeyDescriptor>
     <SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
-      Location="https://idp.example.com/sso"/>
+      Location="https://127.0.0.1:4443/sso"/>
   </IDPSSODescriptor>
 </EntityDescriptor>`;
 
@@ -126,10 +126,13 @@ describe('the test of a provider', function () {
     expect(await outcome(id)).to.deep.equal([false, 'no configuration']);
     await act.change(id, {
       entityId: 'urn:idp',
-      ssoUrl: 'https://idp.example.com/sso',
+      ssoUrl: 'https://127.0.0.1:4443/sso',
       certificate: CERTIFICATE,
     });
     expect(await outcome(id)).to.deep.equal([true, 'configuration', 'certificate', 'ssoUrl']);
+    await query(app, `update sso_providers set sso_url = 'https://10.0.0.1/sso' where id = ?`, [id]);
+    expect(await outcome(id)).to.deep.equal([false, 'configuration', 'certificate', 'no ssoUrl']);
+    await query(app, `update sso_providers set sso_url = 'https://127.0.0.1:4443/sso' where id = ?`, [id]);
     await query(app, 'update sso_providers set certificate = ? where id = ?', [samlFile('expired.pem'), id]);
     expect(await outcome(id)).to.deep.equal([false, 'no configuration', 'no certificate', 'ssoUrl']);
     const { checks } = (await act.test(id)).body;
@@ -146,7 +149,7 @@ describe('the test of a provider', function () {
     ]);
     expect((await act.read(id)).body).to.deep.include({
       entityId: 'https://idp.example.com',
-      ssoUrl: 'https://idp.example.com/sso',
+      ssoUrl: 'https://127.0.0.1:4443/sso',
       certificate: CERTIFICATE,
       configVersion: 2,
     });
