@@ -1,4 +1,5 @@
 import type { Context, PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { FileAnswer } from '../../../platform/http/files/file-answer.ts';
 import { type Page, toPage } from '../../../platform/http/pagination.ts';
@@ -82,7 +83,20 @@ export async function deleteRelease(
   if (release.promoted) {
     throw new AppError('conflict', 'The release is promoted. Promote another version of its platform first.');
   }
+  if (await isPinned(ctx.tx, release)) {
+    throw new AppError('conflict', 'A partner or an organization pins this version. Remove its pin first.');
+  }
   await release.$query(ctx.tx).delete();
   if (release.source === 'local') ctx.afterCommit(() => forgetFile(release.sha256));
   return { success: true, release };
+}
+
+/** Says whether a partner or an organization pins the version of a release. Of a caller who sees all of them. */
+async function isPinned(tx: Tx, { component, version }: AgentRelease): Promise<boolean> {
+  const pinned = (table: 'partners' | 'organizations') =>
+    tx(table)
+      .select('id')
+      .whereNull('deleted_at')
+      .whereRaw(`settings #>> array['agentUpdates', 'pins', ?] = ?`, [component, version]);
+  return (await pinned('partners').unionAll(pinned('organizations')).first()) !== undefined;
 }

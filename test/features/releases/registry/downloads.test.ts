@@ -201,6 +201,21 @@ describe('deleting a release', () => {
     expect(entries.map((entry) => entry.resource_name)).to.deep.equal(['1.0.0', '1.0.1']);
   });
 
+  it('is refused while a partner or an organization pins its version', async () => {
+    const { admin, orgId } = await buildTenant(bench.app);
+    await upload(bench, { version: '3.0.0', platform: 'watchdog/linux/x64' });
+    const { id } = (await upload(bench, { version: '2.5.0', platform: 'watchdog/linux/x64' })).body;
+    const pin = (route: string, pins: object) =>
+      bench.app.call('PATCH', route, { token: admin.token, body: { settings: { agentUpdates: { pins } } } });
+    for (const route of ['/orgs/partners/me', `/orgs/organizations/${orgId}`]) {
+      expect((await pin(route, { watchdog: '2.5.0' })).status).to.equal(200);
+      const refused = await remove(id);
+      expect([refused.status, refused.body.code], route).to.deep.equal([409, 'CONFLICT']);
+      await pin(route, { agent: '2.5.0', watchdog: null });
+    }
+    expect((await remove(id)).body).to.deep.equal({ success: true });
+  });
+
   it('is refused to a partner', async () => {
     const { admin } = await buildTenant(bench.app);
     const { body } = await upload(bench, { version: '1.5.0' });
