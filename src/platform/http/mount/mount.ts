@@ -108,8 +108,8 @@ function assertSentAsRead(request: Request): void {
 }
 
 function bytesLimit({ path, bodyType, bodyLimit }: AnyRoute): number {
-  if (bodyType !== 'bytes' || bodyLimit === undefined)
-    throw new Error(`${path} declares no bytes with a limit`);
+  const isDeclared = bodyType === 'bytes' && bodyLimit !== undefined;
+  if (!isDeclared) throw new Error(`${path} declares no bytes with a limit`);
   return bodyLimit;
 }
 

@@ -1,0 +1,40 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { byteBody } from '../../src/platform/http/files/byte-body.ts';
+
+describe('a body of bytes that its reader leaves half-way', () => {
+  let server: Server;
+  let read = 0;
+  before(async () => {
+    server = createServer(async (request, response) => {
+      for await (const piece of byteBody(request, 1e9).pieces) {
+        read += piece.length;
+        break;
+      }
+      // As long as it takes to remove what was written.
+      await sleep(50);
+      response.statusCode = 507;
+      response.end('full');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  after(() => server.closeAllConnections());
+
+  it('keeps neither the client from its answer nor the connection', async function () {
+    this.timeout(10_000);
+    const { port } = server.address() as AddressInfo;
+    const answer = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'PUT',
+      headers: { 'x-content-sha256': 'a'.repeat(64) },
+      body: new Uint8Array(20 << 20),
+    });
+    expect([answer.status, await answer.text()]).to.deep.equal([507, 'full']);
+    expect(read).to.be.lessThan(1 << 20);
+    const closed = once(server, 'close').then(() => 'closed');
+    server.close();
+    expect(await Promise.race([closed, sleep(3000)])).to.equal('closed');
+  });
+});
