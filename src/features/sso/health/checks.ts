@@ -82,8 +82,9 @@ async function checkSaml(outbound: ProviderFetch, provider: SsoProvider, now: Da
       ...(notice === undefined ? {} : { message: `The certificate ${notice}.` }),
     });
   }
-  if (ssoUrl !== null)
+  if (ssoUrl !== null) {
     checks.push(await attempt('ssoUrl', () => assertReachable(outbound, 'SSO URL', ssoUrl)));
+  }
   return checks;
 }
 
