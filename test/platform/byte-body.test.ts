@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byteBody } from '../../src/platform/http/files/byte-body.ts';
@@ -8,17 +8,18 @@ import { byteBody } from '../../src/platform/http/files/byte-body.ts';
 describe('a body of bytes that its reader leaves half-way', () => {
   let server: Server;
   let read = 0;
+  const refuse = async (request: IncomingMessage, response: ServerResponse) => {
+    for await (const piece of byteBody(request, 1e9).pieces) {
+      read += piece.length;
+      break;
+    }
+    // As long as it takes to remove what was written.
+    await sleep(50);
+    response.statusCode = 507;
+    response.end('full');
+  };
   before(async () => {
-    server = createServer(async (request, response) => {
-      for await (const piece of byteBody(request, 1e9).pieces) {
-        read += piece.length;
-        break;
-      }
-      // As long as it takes to remove what was written.
-      await sleep(50);
-      response.statusCode = 507;
-      response.end('full');
-    });
+    server = createServer((request, response) => void refuse(request, response));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
   after(() => server.closeAllConnections());
