@@ -84,7 +84,9 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
       });
     });
     // Stays for as long as the request lives: an error without a listener would end the process.
-    request.on('error', (error) => reject(new FailedExchange(failure, error, request.reusedSocket)));
+    request.on('error', (error) =>
+      reject(new FailedExchange(failure, error, request.reusedSocket && isReset(error))),
+    );
     // Node closes a request without an error when the answer switches to another protocol.
     request.once('close', () => reject(new FailedExchange(failure, new Error('The connection was closed.'))));
     request.once('response', resolve);
@@ -95,15 +97,18 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
 /** What the network said, for the log, beside what the caller may see. */
 export class FailedExchange extends Error {
   readonly shown: OutboundError;
-  /** The connection was kept from an earlier request: the other side may have closed it meanwhile. */
-  readonly wasKept: boolean;
+  /** The connection was kept from an earlier request, and the other side has closed it without an answer to this one. */
+  readonly isStale: boolean;
 
-  constructor(shown: OutboundError, cause: unknown, wasKept = false) {
+  constructor(shown: OutboundError, cause: unknown, isStale = false) {
     super('The exchange failed.', { cause });
     this.shown = shown;
-    this.wasKept = wasKept;
+    this.isStale = isStale;
   }
 }
+
+const isReset = (error: NodeJS.ErrnoException): boolean =>
+  error.code === 'ECONNRESET' || error.code === 'EPIPE';
 
 /** Answers each look-up with the addresses that were checked, so that a second answer of the DNS has no say. */
 function pinnedTo(addresses: readonly string[]): LookupFunction {

@@ -148,8 +148,7 @@ export class GuardedFetch {
       });
     try {
       const message = await send(this.#keptFor(request.keepFor)).catch((error: unknown) => {
-        // The other side has closed it as we wrote to it.
-        if (error instanceof FailedExchange && error.wasKept && !signal.aborted) return send(undefined);
+        if (error instanceof FailedExchange && error.isStale && !signal.aborted) return send(undefined);
         throw error;
       });
       deadline.readingBody();

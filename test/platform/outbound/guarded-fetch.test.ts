@@ -471,6 +471,24 @@ describe('the guarded fetch', () => {
       expect(await connectionsFor([{ keepFor: 'a' }, { keepFor: 'a' }], closing)).to.equal(2);
       expect(count).to.equal(3);
     });
+
+    it('and sends nothing again where the other side has answered with nonsense', async () => {
+      let count = 0;
+      const port = await listen(
+        http.createServer((request, response) => {
+          count += 1;
+          if (count === 1) json(response, { ok: true });
+          else request.socket.end('nonsense\r\n\r\n');
+        }),
+      );
+      const fetcher = guard();
+      const send = () =>
+        fetcher.fetch(`http://127.0.0.1:${port}/`, { ...JSON_TYPE, keepFor: 'a', method: 'POST' });
+      await (await send()).json();
+      await setImmediate();
+      expect(await reasonOf(send())).to.equal('invalid_response');
+      expect(count).to.equal(2);
+    });
   });
 
   it('ends with the reason of the caller when the caller gives up', async () => {

@@ -1,4 +1,6 @@
+import type { RequestListener } from 'node:http';
 import { buildPerson, buildTenant, giveSecondFactor, type Person } from '../../../support/factories.ts';
+import { type HttpsServer, startHttpsServer } from '../../../support/https-server.ts';
 import type { Answer, TestApp } from '../../../support/test-app.ts';
 import { query } from '../sso-support.ts';
 
@@ -28,6 +30,22 @@ export function requestsOf(app: TestApp, { token }: Pick<Person, 'token'>) {
     status: (id: string, status: string) => call('POST', `/sso/providers/${id}/status`, { status }),
     test: (id: string, body: object = {}) => call('POST', `/sso/providers/${id}/test`, body),
     remove: (id: string) => call('DELETE', `/sso/providers/${id}`),
+  };
+}
+
+/**
+ * For a suite whose tests need hostile or broken servers: the function starts one and returns its URL; each test stops
+ * its own at its end.
+ */
+export function hostileServers(): (listener: RequestListener) => Promise<string> {
+  const open: HttpsServer[] = [];
+  afterEach(async () => {
+    for (const server of open.splice(0)) await server.stop();
+  });
+  return async (listener) => {
+    const server = await startHttpsServer(listener);
+    open.push(server);
+    return `https://127.0.0.1:${server.port}`;
   };
 }
 

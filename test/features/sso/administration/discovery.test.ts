@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import type { RequestListener } from 'node:http';
-import { type HttpsServer, startHttpsServer } from '../../../support/https-server.ts';
 import { type OidcProvider, startOidcProvider } from '../../../support/oidc-provider.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { createSsoApp, query } from '../sso-support.ts';
 import {
   buildSsoTenant,
+  hostileServers,
   ENDPOINTS,
   proveProvider,
   refusal,
@@ -31,16 +31,7 @@ describe('the endpoints of a provider', function () {
     await app.close();
   });
 
-  const open: HttpsServer[] = [];
-  afterEach(async () => {
-    for (const server of open.splice(0)) await server.stop();
-  });
-  /** A hostile or broken identity provider. */
-  const serve = async (listener: RequestListener): Promise<string> => {
-    const server = await startHttpsServer(listener);
-    open.push(server);
-    return `https://127.0.0.1:${server.port}`;
-  };
+  const serve = hostileServers();
   const endpointsOf = ({ authorizationUrl, tokenUrl, userInfoUrl, jwksUrl }: typeof ENDPOINTS) => ({
     authorizationUrl,
     tokenUrl,

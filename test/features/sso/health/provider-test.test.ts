@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import type { RequestListener } from 'node:http';
-import { type HttpsServer, startHttpsServer } from '../../../support/https-server.ts';
 import { type OidcProvider, startOidcProvider } from '../../../support/oidc-provider.ts';
 import { samlFile, signingKey } from '../../../support/saml-certificates.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import {
   buildSsoTenant,
+  hostileServers,
   proveProvider,
   refusal,
   requestsOf,
@@ -47,15 +46,7 @@ describe('the test of a provider', function () {
     await app.close();
   });
 
-  const open: HttpsServer[] = [];
-  afterEach(async () => {
-    for (const server of open.splice(0)) await server.stop();
-  });
-  const serve = async (listener: RequestListener): Promise<string> => {
-    const server = await startHttpsServer(listener);
-    open.push(server);
-    return `https://127.0.0.1:${server.port}`;
-  };
+  const serve = hostileServers();
   const make = async (body: object): Promise<string> => (await act.create(body)).body.id;
   const oidc = () => make({ issuer: idp.issuer, clientId: 'muster', clientSecret: 'secret' });
   /** The names of the checks, each with `no` where it has failed. */
