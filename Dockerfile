@@ -8,7 +8,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY knexfile.t[s] ./
 COPY src ./src
 COPY seed[s] ./seeds
-RUN npm run build
+RUN npm run build && npm run build:dashboard
 
 FROM node:24-bookworm-slim AS modules
 WORKDIR /app

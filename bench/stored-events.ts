@@ -87,7 +87,8 @@ async function agentOf(bench: AuditBench): Promise<AgentCaller> {
     values ($1, $2, $3, 'DESK', 'linux', 'Debian 12', 'x64', '1', now())`,
     [deviceId, orgId, siteId],
   );
-  return { kind: 'agent', deviceId, orgId, siteId, partnerId };
+  const machine = { osType: 'linux', architecture: 'x64', autoUpdate: true, canUpgrade: true } as const;
+  return { kind: 'agent', deviceId, orgId, siteId, partnerId, machine };
 }
 
 function events(count: number): DeviceEvent[] {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Values } from './config/area.ts';
 import { auditArchiveArea } from './config/audit-archive.ts';
+import { backupStoreArea } from './config/backup-store.ts';
 import { databaseArea } from './config/database.ts';
 import { networkArea } from './config/network.ts';
 import { peopleArea } from './config/people.ts';
@@ -21,6 +22,7 @@ const AREAS = [
   peopleArea,
   networkArea,
   releasesArea,
+  backupStoreArea,
 ] as const;
 
 const Environment = z.object({
@@ -31,6 +33,7 @@ const Environment = z.object({
   ...peopleArea.variables,
   ...networkArea.variables,
   ...releasesArea.variables,
+  ...backupStoreArea.variables,
 });
 
 const settings = (env: z.output<typeof Environment>) => ({
@@ -41,6 +44,7 @@ const settings = (env: z.output<typeof Environment>) => ({
   ...peopleArea.settings(env),
   ...networkArea.settings(env),
   ...releasesArea.settings(env),
+  ...backupStoreArea.settings(env),
 });
 
 export type Config = ReturnType<typeof settings>;

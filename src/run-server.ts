@@ -3,9 +3,11 @@ import { ownSecret } from './platform/secrets/own-files.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/db/embedded/index.ts';
 import type { Logger } from './platform/logger.ts';
 import { startServer, type Server } from './server.ts';
+import { openDashboard, type Dashboard } from './server/dashboard/dashboard.ts';
 
 export interface RunningServer extends Server {
   embedded: EmbeddedPostgres | undefined;
+  dashboard: Dashboard;
   /**
    * SIGINT and SIGTERM close everything in order; a second signal, or a close that takes too long, ends the process at
    * once. An error that nobody has caught closes in order too, with exit code 1.
@@ -22,27 +24,40 @@ export interface RunOptions {
 
 const FORCE_AFTER_MS = 25_000;
 
-/** Starts the server, and the embedded Postgres unless a database is configured. */
+/**
+ * Starts the server, and the embedded Postgres unless a database is configured. A dashboard that is not built yet is
+ * built meanwhile, and nothing waits for it.
+ */
 export async function runServer({ config, log, onStep = () => {} }: RunOptions): Promise<RunningServer> {
   let since = performance.now();
   const step = (name: string) => {
     onStep(name, Math.round(performance.now() - since));
     since = performance.now();
   };
-  const embedded =
-    config.database.kind === 'embedded'
-      ? await startEmbeddedPostgres({ dataDir: config.dataDir, log })
-      : undefined;
-  if (embedded !== undefined) step(`Postgres (embedded${embedded.adopted ? ', adopted' : ''})`);
+  const dashboard = openDashboard({ log });
+  let embedded: EmbeddedPostgres | undefined;
   try {
-    const server = await startServer({ config, ...(await resolveDatabaseAndSecrets(config, embedded)), log });
+    if (config.database.kind === 'embedded') {
+      embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+      step(`Postgres (embedded${embedded.adopted ? ', adopted' : ''})`);
+    }
+    const access = await resolveDatabaseAndSecrets(config, embedded);
+    const server = await startServer({ config, ...access, log, dashboard });
     step('Server: migrations, hub and REST');
     const close = async () => {
+      await dashboard.stop();
       await server.close();
       await embedded?.stop();
     };
-    return { ...server, embedded, close, closeOnSignals: (before) => closeOnSignals(log, before, close) };
+    return {
+      ...server,
+      embedded,
+      dashboard,
+      close,
+      closeOnSignals: (before) => closeOnSignals(log, before, close),
+    };
   } catch (error) {
+    await dashboard.stop();
     await embedded?.stop();
     throw error;
   }

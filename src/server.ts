@@ -8,11 +8,13 @@ import { CloseStack } from './platform/close-stack.ts';
 import type { Database } from './platform/db/database.ts';
 import { listen } from './platform/http/server/http-server.ts';
 import { pruneRowsDaily } from './platform/jobs/prune-rows.ts';
+import type { Sealer } from './platform/secrets/sealed.ts';
 import { createHttpApp } from './server/http-app.ts';
 import { openInfrastructure } from './server/infrastructure.ts';
 import { createLiveSide } from './server/live-side.ts';
 import type { ServerOptions } from './server/options.ts';
 import { createServices } from './server/services.ts';
+import { createSignInFragments } from './server/sign-in-link.ts';
 
 export interface Server {
   /** http://127.0.0.1:3000, with the port that was really taken. */
@@ -20,6 +22,10 @@ export interface Server {
   hub: Hub;
   database: Database;
   auditSealer: AuditSealer;
+  /** A single-use sign-in for the program that has started this server (`createSignInFragments`). */
+  signInFragment(userId: string): Promise<string>;
+  /** Seals what is stored of secrets. */
+  secrets: Sealer;
   /** Closes in order: agents are sent away, requests finish, presence and audit are written, pools close. */
   close(): Promise<void>;
 }
@@ -37,11 +43,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
     const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls } = infrastructure;
-    const { hub, groups, credentials } = live;
+    const { hub, groups, credentials, upgradeHistory } = live;
 
     let isDraining = false;
     const app = createHttpApp(infrastructure, services, live, {
       isDraining: () => isDraining,
+      dashboard: options.dashboard,
       routeParts: {
         ...services,
         hub,
@@ -72,6 +79,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ...services,
       db: database.hubPool,
       hub,
+      upgradeHistory,
       log,
       metrics,
       alertTiming: options.alerts,
@@ -81,6 +89,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ...services,
       jobs,
       db: database.jobPool,
+      hub,
+      secrets,
+      loopbackUrl: url,
       log,
       mailer,
       metrics,
@@ -105,6 +116,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       hub,
       database,
       auditSealer: services.auditSealer,
+      signInFragment: createSignInFragments(infrastructure, services),
+      secrets,
       async close() {
         await closing.close();
         log.info({}, 'server.closed');

@@ -1,28 +1,71 @@
-import { spawn } from 'node:child_process';
-import { readdirSync, statfsSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
+import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
+import { FILE_TIMES_VARIABLE, slowestFiles } from './support/file-times.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
  * `npm test` runs every test on one Postgres, with our programs built once. Test files run in parallel; those that start
- * whole programs run afterwards, fewer at a time, because each of them keeps several processes busy.
+ * whole programs run afterwards, when the agent has been built for them.
  * With arguments it runs Mocha with those: `npm test -- test/hub/device/mailbox.test.ts`.
  */
 const ROOT = path.join(import.meta.dirname, '..');
 const MOCHA = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
 /** More than the two cores of a small machine, because tests also wait: for databases, for flushes, for frames. */
 const JOBS = 3;
+/** Fewer, because each of these files keeps several processes busy. */
 const PROGRAM_JOBS = 2;
+/** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
+const LONGEST = [
+  'contract/bad-input',
+  'contract/routes',
+  'agent/session/agent-process',
+  'agent/session/agent-logs',
+  'features/sso/saml/forgeries',
+  'features/releases/registry/command-line',
+  'features/audit/verification/muster-audit',
+  'features/sso/enforcement/unlock',
+  'features/backup/store-restic',
+  'features/backup/care/rotation',
+  'features/backup/care/retention',
+  'hub/cluster/redis-cluster',
+  'platform/s3',
+  'platform/migrations',
+  'platform/redis-limits',
+  'engine/keys-and-care',
+  'e2e/install',
+  'e2e/faults/redis-lost',
+  'e2e/faults/random',
+  'e2e/faults/fleet',
+  'e2e/faults/agents',
+  'e2e/agent-program',
+  'e2e/backup-round-trip',
+].map((name) => `test/${name}.test.ts`);
+/** So many files are named at the end. */
+const SLOWEST = 25;
 /** In bytes: many times what the databases that exist at once take. */
 const ROOM_IN_MEMORY = 2 * 1024 ** 3;
-const WHOLE_PROGRAMS = [/^test\/e2e\//, /^test\/platform\/embedded-postgres/];
+const WHOLE_PROGRAMS = [
+  /^test\/e2e\//,
+  /^test\/watchdog\//,
+  /^test\/dashboard\//,
+  /^test\/platform\/embedded-postgres/,
+];
+
+function rank(file: string): number {
+  const at = LONGEST.indexOf(file);
+  return at === -1 ? LONGEST.length : at;
+}
 
 function testFiles(): string[] {
   return readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => path.posix.join('test', ...file.split(path.sep)))
-    .sort();
+    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
 }
 
 function mocha(words: string[], settings: Record<string, string>): Promise<number> {
@@ -48,6 +91,12 @@ function folderInMemory(): string | undefined {
   }
 }
 
+/** Into its usual place, where the test files that need it find it. */
+async function buildDashboard(): Promise<void> {
+  const words = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/cli/build-dashboard.ts')];
+  await promisify(execFile)(process.execPath, words, { cwd: ROOT });
+}
+
 // Ctrl+C reaches Mocha as well; the database ends after it.
 process.on('SIGINT', () => {});
 
@@ -56,7 +105,15 @@ const [postgres, built] = await Promise.all([
   startTestPostgres({ within: folderInMemory() }),
   given.length > 0 ? undefined : buildPrograms(),
 ]);
+// Only whole programs need it, so the other tests do not wait for it.
+const building = given.length > 0 ? undefined : buildOwnAgent();
+const dashboard = given.length > 0 ? undefined : buildDashboard();
+building?.catch(() => {});
+dashboard?.catch(() => {});
+const notes = mkdtempSync(path.join(tmpdir(), 'muster-test-times-'));
+const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(notes, 'times');
 const settings = {
+  [FILE_TIMES_VARIABLE]: times,
   [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl,
   ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
 };
@@ -67,13 +124,20 @@ try {
     const files = testFiles();
     const programs = files.filter((file) => WHOLE_PROGRAMS.some((place) => place.test(file)));
     const together = files.filter((file) => !programs.includes(file));
-    const codes = [
-      await mocha(['--parallel', '--jobs', String(JOBS), ...together], settings),
-      await mocha(['--parallel', '--jobs', String(PROGRAM_JOBS), ...programs], settings),
-    ];
+    const codes = [await mocha(['--parallel', '--jobs', String(JOBS), ...together], settings)];
+    const agent = await building;
+    await dashboard;
+    const withAgent = agent === undefined ? settings : { ...settings, [BUILT_AGENT_VARIABLE]: agent.folder };
+    codes.push(await mocha(['--parallel', '--jobs', String(PROGRAM_JOBS), ...programs], withAgent));
     process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
+    if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
 } finally {
+  rmSync(notes, { recursive: true, force: true });
+  await building?.then(
+    (agent) => agent.remove(),
+    () => {},
+  );
   await built?.remove();
   await postgres.stop();
 }

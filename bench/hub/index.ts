@@ -15,6 +15,7 @@ import { reconnectStorm } from './reconnect-storm.ts';
 import { remoteAskTime } from './remote-ask-time.ts';
 import { silentDevices } from './silent-devices.ts';
 import { slowDashboard } from './slow-dashboard.ts';
+import { upgradeOffers } from './upgrade-offers.ts';
 
 /**
  * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub against its baselines,
@@ -36,6 +37,7 @@ const FIGURES: readonly Figure[] = [
   slowDashboard,
   silentDevices,
   heldDevices,
+  upgradeOffers,
 ];
 
 const wanted = process.argv.slice(2).map(Number);

@@ -1,10 +1,15 @@
 import { Command } from 'commander';
+import { addDoctor } from './cli/doctor/doctor.ts';
 import { addEnroll } from './cli/enroll.ts';
 import { addEventLog } from './cli/event-log.ts';
+import { addLogs } from './cli/logs.ts';
 import { addRotateToken } from './cli/rotate-token.ts';
 import { addRun } from './cli/run.ts';
+import { addService } from './cli/service.ts';
 import { addSimulate } from './cli/simulate.ts';
 import { addStatus } from './cli/status.ts';
+import { addUnenroll } from './cli/unenroll.ts';
+import { addUpdate } from './cli/update.ts';
 import { AGENT_VERSION } from './core/version.ts';
 
 /** `muster-agent`, the program on a managed machine. */
@@ -20,13 +25,17 @@ addEnroll(program);
 addRun(program);
 addStatus(program);
 addRotateToken(program);
+addUpdate(program);
 addEventLog(program);
+addLogs(program);
+addService(program);
+addDoctor(program);
+addUnenroll(program);
 addSimulate(program);
 
-try {
-  await program.parseAsync();
-} catch (error) {
+// No `await` at the top level: the program is also bundled as CommonJS, which has none.
+program.parseAsync().catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : String(error));
   process.exitCode =
     error instanceof Error && 'exitCode' in error && typeof error.exitCode === 'number' ? error.exitCode : 1;
-}
+});

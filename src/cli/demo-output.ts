@@ -19,10 +19,13 @@ export async function timed<T>(step: string, work: () => Promise<T>): Promise<T>
 
 export function showBlock(demo: {
   url: string;
+  /** The address of the dashboard, with a code that signs in once. */
+  dashboard: string;
   dataDir: string;
   clusterDir: string | undefined;
   people: DemoPeople;
   machine: DemoMachine;
+  canBackUp: boolean;
   readyAfterMs: number;
 }): void {
   const { url, people, machine } = demo;
@@ -34,6 +37,9 @@ export function showBlock(demo: {
   );
   print(`
 Muster is running (${(demo.readyAfterMs / 1000).toFixed(1)} s). Everything here is on this machine only.
+
+  Dashboard      ${demo.dashboard}
+                 signs you in as ${admin.email}, once, within 15 minutes; later with a password from below
 
   REST API       ${api}
   API reference  ${url}/docs   sockets: ${url}/docs/sockets
@@ -53,7 +59,28 @@ curl -s "${api}/devices?limit=5" -H "authorization: Bearer $TOKEN"
   3. The newest entries of "${machine.logName}" of this machine (${machine.hostname}), read live by its agent
 curl -s "${api}/system-tools/devices/${machine.deviceId}/eventlogs/${logName}/events?limit=5" -H "authorization: Bearer $TOKEN"
 
+${backupLines(demo.canBackUp, api, machine)}
   Data folder    ${demo.dataDir}${demo.clusterDir === undefined ? '' : `   database: ${demo.clusterDir}`}
   Ctrl+C stops everything. "npm run demo -- reset" starts over.
 `);
+}
+
+const backupLines = (canBackUp: boolean, api: string, { deviceId }: DemoMachine) =>
+  canBackUp
+    ? `  4. Backups of this machine: the first one, of a small folder, is being made now
+curl -s "${api}/backup/snapshots?deviceId=${deviceId}" -H "authorization: Bearer $TOKEN"
+`
+    : `  Backups need restic, which is not installed here: "apt-get install restic", "brew install restic",
+  "winget install restic.restic", or https://restic.net. Then start the demo again.
+`;
+
+/** Says how the backup has ended, whenever that is. */
+export async function showBackup(work: () => Promise<void>): Promise<void> {
+  try {
+    await timed('Backup of this machine: files to browse and restore', work);
+  } catch (error) {
+    print(
+      `  The backup of this machine was not made: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
 }

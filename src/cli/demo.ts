@@ -9,9 +9,10 @@ import { runServer } from '../run-server.ts';
 import { sayWhyAndExit, StartRefused } from '../start-failure.ts';
 import type { ChildProgram } from './child-program.ts';
 import { startDemoFleet, startThisMachine } from './demo-agents.ts';
+import { backUpThisMachine, hasEngine } from './demo-backup.ts';
 import { signInTo } from './demo-client.ts';
 import { ensureKeys, ensureSeed, makeDataFolder, removeDemo } from './demo-data.ts';
-import { showBlock, showStep, timed } from './demo-output.ts';
+import { showBackup, showBlock, showStep, timed } from './demo-output.ts';
 
 /** `npm run demo` starts a complete Muster with demo data and agents on this machine. */
 
@@ -38,6 +39,7 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
   // A folder below the default one keeps the demo apart from the data of `npm start`.
   const config = readConfig({ defaults: { DATA_DIR: './data/demo' } });
   const { dataDir } = config;
+  const canBackUp = hasEngine(config);
   await assertPortFree(config);
   if (reset) await timed('Earlier demo deleted', () => removeDemo(config));
   await makeDataFolder(dataDir);
@@ -66,17 +68,27 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
         startDemoFleet({ ...parts, keysFile: keys.file, devices }),
       );
     }
+    // The one step that nothing else waits for: it began with the server, and has mostly ended by now.
+    await timed('Dashboard', () => server.dashboard.settled);
     const machine = await timed('This machine enrolled and connected', () =>
       startThisMachine({ ...parts, keys: keys.keys, client }),
     );
+    const { user } = await client.get('/auth/me', z.object({ user: z.object({ id: z.string() }) }));
     showBlock({
       url: server.url,
+      dashboard: `${server.url}/${await server.signInFragment(user.id)}`,
       dataDir,
       clusterDir: server.embedded?.clusterDir,
       people,
       machine,
+      canBackUp: await canBackUp,
       readyAfterMs: performance.now() - startedAt,
     });
+    // Everything works already, so nobody waits for this, and its failure ends nothing.
+    if (await canBackUp) {
+      const { deviceId } = machine;
+      void showBackup(() => backUpThisMachine({ server, client, deviceId, dataDir }));
+    }
   } catch (error) {
     await stopPrograms();
     await server.close();

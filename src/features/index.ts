@@ -5,6 +5,7 @@ import { alertSearch, feature as alerts } from './alerts/index.ts';
 import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
+import { backupConfigsUseFilters, feature as backup } from './backup/index.ts';
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
@@ -51,6 +52,7 @@ export const FEATURES = [
   eventLogs,
   diagnosticLogs,
   alerts,
+  backup,
   logRetention,
   audit,
 ] as const;
@@ -60,7 +62,7 @@ type AnyFeature = (typeof FEATURES)[number];
 type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
 /** What features contribute to each other where a door would make them depend on each other in a cycle. */
 const CONTRIBUTIONS = {
-  filterReferrers: [groupsUseFilters],
+  filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
 };
 /** What the routes of all features need from outside. */

@@ -3,7 +3,8 @@ import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.t
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
 import type { AgentIdentity } from './ports/agent-credentials.ts';
-import type { JobChange } from './ports/command-ledger.ts';
+import type { UpgradeReport } from './ports/upgrades.ts';
+import type { JobChange } from './ports/long-work.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
 
 /** The hub as features use it. */
@@ -13,6 +14,8 @@ export interface DeviceHub {
   readonly events: Pick<ClusterEvents, 'publish' | 'subscribe' | 'onPublished'>;
   /** Processes a heartbeat that came over HTTP. Throws `device_busy` or `unavailable`, after which the agent retries. */
   heartbeat(agent: AgentIdentity, heartbeat: Heartbeat, ip: string): Promise<HeartbeatAck>;
+  /** Records what a device reports about an upgrade over HTTP. Throws `unavailable` when it has to be sent again. */
+  upgradeReported(report: UpgradeReport): Promise<void>;
   /** A device was created or is back in service. Subscribers in whose scope it is see it enter. */
   deviceEntered(device: DeviceSummary, partnerId: string): void;
   deviceChanged(deviceId: string, patch: DevicePatch): void;
@@ -43,6 +46,10 @@ export interface Hub extends DeviceHub {
   republish(): void;
   /** Rights or tenants have changed. @param payloads  as the database announces them */
   accessChanged(payloads: readonly string[]): void;
+  /** Long work has changed. @param payloads  as the database announces them */
+  longWorkChanged(payloads: readonly string[]): void;
+  /** Announcements of changed work may have been missed. */
+  longWorkMayHaveChanged(): void;
   /** Announcements of changed rights may have been missed. */
   accessMayHaveChanged(): void;
   /** Another node has claimed the device while this one could not be notified. */

@@ -6,12 +6,13 @@ import type { Metrics } from '../platform/metrics.ts';
 import type { Directory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import type { DashboardLimits } from './dashboard/dashboard-limits.ts';
-import type { DashboardNamespace } from './dashboard/dashboard-transport.ts';
 import type { AgentCredentials } from './ports/agent-credentials.ts';
 import type { CommandLedger } from './ports/command-ledger.ts';
 import type { DeviceStore } from './ports/device-store.ts';
 import type { FleetStore } from './ports/fleet-store.ts';
+import type { LongWork } from './ports/long-work.ts';
 import type { LogReads, People } from './ports/people.ts';
+import type { UpgradeHistory, UpgradeOffers } from './ports/upgrades.ts';
 import type { AdmissionLimits } from './sockets/admission.ts';
 
 export interface HubOptions {
@@ -25,6 +26,10 @@ export interface HubOptions {
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   credentials: AgentCredentials;
   ledger: CommandLedger;
+  /** Long work that is shown beside the commands. Without it, only commands are. */
+  longWork?: LongWork;
+  /** What devices should install, and what becomes of it. Without it nothing is offered, and reports are dropped. */
+  upgrades?: { offers: UpgradeOffers; history: UpgradeHistory };
   /** The audit trail of live log reads. Without it they are not recorded. */
   logReads?: LogReads;
   people: People;
@@ -38,8 +43,6 @@ export interface HubOptions {
   directory?: Directory;
   /** The nodes that are alive, or `undefined` while that is not certain. */
   nodes?: () => ReadonlySet<string> | undefined;
-  /** Connects the dashboard rooms of all nodes. */
-  joinDashboards?: (namespace: DashboardNamespace) => void;
   nodeId: string;
   /** How long a device stays online after its connection closed (default 5 s). */
   graceMs?: number;

@@ -16,12 +16,12 @@ import { InProcessDirectory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import { Router } from './cluster/router.ts';
 import { CommandDispatcher } from './commands/command-dispatcher.ts';
-import { JobFeed } from './commands/job-feed.ts';
 import { UndeliveredWork } from './commands/undelivered-work.ts';
 import { DashboardQuotas } from './dashboard/dashboard-limits.ts';
-import { openDashboardNamespace, serveDashboards } from './dashboard/dashboard-transport.ts';
+import { serveDashboards } from './dashboard/dashboard-transport.ts';
 import { BUSY, type ActorLimits } from './device/actor-messages.ts';
 import { ActorRegistry } from './device/actor-registry.ts';
+import { drainActors } from './device/drain.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { Hub } from './device-hub.ts';
 import { ChangedDevices } from './feed/changed-devices.ts';
@@ -32,6 +32,9 @@ import { DeviceEventHandlers } from './feed/device-event-handlers.ts';
 import { RecentChanges } from './feed/recent-changes.ts';
 import { FEED } from './feed/topics.ts';
 import { LiveFilters } from './filters/live-filters.ts';
+import { JobAudience } from './jobs/job-audience.ts';
+import { JobFeed } from './jobs/job-feed.ts';
+import { LongWorkFeed } from './jobs/long-work-feed.ts';
 import { hubCounters, registerHubGauges } from './hub-metrics.ts';
 import type { HubOptions } from './hub-options.ts';
 import { ActorReports } from './presence/actor-reports.ts';
@@ -41,6 +44,8 @@ import { LostDevices } from './presence/lost-devices.ts';
 import { PresenceWriter } from './presence/presence-writer.ts';
 import { ReportingDevices } from './presence/reporting-devices.ts';
 import { startSilenceSweep } from './presence/silence-sweep.ts';
+import { NO_UPGRADE_OFFERS } from './ports/upgrades.ts';
+import { UpgradeReportWriter } from './upgrades/upgrade-report-writer.ts';
 import { AddressAdmission, type AddressLimits } from './sockets/address-admission.ts';
 import { Admission, type AdmissionLimits } from './sockets/admission.ts';
 import { createSocketServer } from './sockets/socket-server.ts';
@@ -67,9 +72,6 @@ const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 const ADMISSION_PER_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
 /** A device counts as silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
-/** The most agents a second that reconnect after a drain. They choose a random time within the resulting period. */
-const RECONNECTS_PER_SECOND = 200;
-const DRAIN_QUERIES_MS = 3000;
 /** Within this time, the other nodes have noticed that this one is back. */
 const RETURN_MS = 1500;
 
@@ -81,12 +83,23 @@ export function createHub(options: HubOptions): Hub {
   const registry = new ActorRegistry();
   const counters = hubCounters(metrics);
   const io = createSocketServer(options.httpServer);
-  const dashboards = openDashboardNamespace(io, options.joinDashboards);
   const heartbeatMs = options.heartbeatSeconds * 1000;
   const silentAfterMs = heartbeatMs * MISSED_HEARTBEATS;
 
+  // Other nodes.
+  const events = new ClusterEvents(
+    // A single process has no other nodes.
+    options.bus === undefined ? undefined : (message) => bus.broadcast(message),
+    () => counters.undelivered.inc(),
+  );
+
   // Commands.
-  const jobs = new JobFeed(dashboards.jobRooms);
+  const jobAudience = new JobAudience();
+  const jobs = new JobFeed(jobAudience, events);
+  const longWork =
+    options.longWork === undefined
+      ? undefined
+      : new LongWorkFeed({ work: options.longWork, audience: jobAudience, log });
   const dispatcher = new CommandDispatcher({
     ledger,
     registry,
@@ -102,12 +115,6 @@ export function createHub(options: HubOptions): Hub {
     everyMs: options.undeliveredWorkMs,
   });
 
-  // Other nodes.
-  const events = new ClusterEvents(
-    // A single process has no other nodes.
-    options.bus === undefined ? undefined : (message) => bus.broadcast(message),
-    () => counters.undelivered.inc(),
-  );
   const router = new Router({
     registry,
     directory,
@@ -137,7 +144,21 @@ export function createHub(options: HubOptions): Hub {
     // While presence could not be written, every node may have read outdated presence.
     () => announcements.missed(),
   );
+  const offers = options.upgrades?.offers ?? NO_UPGRADE_OFFERS;
+  const upgrades =
+    options.upgrades === undefined
+      ? undefined
+      : new UpgradeReportWriter({
+          history: options.upgrades.history,
+          log,
+          onChanged: (deviceIds) => announcements.changed(deviceIds),
+          onRefused: (count) => metrics.refusedRecords.inc({ records: 'upgrades' }, count),
+        });
   const reporting = new ReportingDevices();
+  offers.onDeviceChanged((deviceId) => {
+    registry.get(deviceId)?.forgetOffer();
+    reporting.get(deviceId)?.known?.offer.forget();
+  });
   const recent = new RecentChanges();
   const livePresence = (device: DeviceSummary) => withLivePresence(device, registry, reporting);
   const live =
@@ -156,7 +177,7 @@ export function createHub(options: HubOptions): Hub {
     options.bus === undefined ? undefined : (changes) => events.broadcast(FEED, { events: changes }),
   );
   const reports = new HttpReports(
-    { devices: reporting, store, writer, feed, log },
+    { devices: reporting, store, writer, feed, offers, log },
     { heartbeatMs, countsForMs: silentAfterMs },
   );
   const changedDevices = new ChangedDevices({
@@ -202,10 +223,19 @@ export function createHub(options: HubOptions): Hub {
     feed,
     ownFeed,
     dispatcher,
+    upgrades,
     jobs,
     log,
   });
-  const connections = new AgentConnections({ registry, directory, bus, events: actorReports, limits, log });
+  const connections = new AgentConnections({
+    registry,
+    directory,
+    bus,
+    events: actorReports,
+    limits,
+    offers,
+    log,
+  });
   const admission = new Admission(options.admission ?? ADMISSION);
   let isDraining = false;
   const gate = new UpgradeGate(options.httpServer, {
@@ -235,7 +265,7 @@ export function createHub(options: HubOptions): Hub {
     counters.querySeconds.observe({ type: liveQuery.type }, (performance.now() - startedAt) / 1000);
     return outcome;
   };
-  serveDashboards(dashboards.namespace, {
+  serveDashboards(io, {
     people: options.people,
     proxyTrust: options.proxyTrust,
     store,
@@ -243,6 +273,8 @@ export function createHub(options: HubOptions): Hub {
     latest: (device) => livePresence(ownFeed.latest(device)),
     live,
     ledger,
+    work: options.longWork,
+    jobAudience,
     query,
     logReads: options.logReads,
     log,
@@ -276,6 +308,13 @@ export function createHub(options: HubOptions): Hub {
       });
       if (!answer.ok) throw new AppError('device_busy', answer.error.message, { retryAfterMs: 1000 });
       return answer;
+    },
+    async upgradeReported(report) {
+      const isStored = await new Promise<boolean>((resolve) => {
+        if (upgrades === undefined) resolve(true);
+        else upgrades.record(report, resolve);
+      });
+      if (!isStored) throw new AppError('unavailable', 'The report was not stored.', { retryAfterMs: 5000 });
     },
     deviceEntered(device, partnerId) {
       feed.entered(livePresence(device), partnerId);
@@ -315,6 +354,8 @@ export function createHub(options: HubOptions): Hub {
         announcements.missed();
       }, RETURN_MS).unref();
     },
+    longWorkChanged: (payloads) => longWork?.notified(payloads),
+    longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
     accessChanged: (payloads) => accessChanges.changed(payloads),
     accessMayHaveChanged: () => accessChanges.recheckAll(),
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
@@ -330,18 +371,7 @@ export function createHub(options: HubOptions): Hub {
     },
     async drain() {
       isDraining = true;
-      const deadline = performance.now() + DRAIN_QUERIES_MS;
-      while (performance.now() < deadline && [...registry.values()].some((actor) => actor.openQueries > 0)) {
-        await pause(50);
-      }
-      const spreadMs = 1000 + (registry.size / RECONNECTS_PER_SECOND) * 1000;
-      for (const actor of registry.values()) {
-        actor.stop(
-          { afterMs: Math.round(1000 + Math.random() * spreadMs), reason: 'draining' },
-          'socket_closed',
-        );
-      }
-      await pause(20);
+      await drainActors(registry);
     },
     async close() {
       isDraining = true;
@@ -351,7 +381,9 @@ export function createHub(options: HubOptions): Hub {
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');
       await undeliveredWork.close();
       await dispatcher.close();
+      await upgrades?.close();
       jobs.close();
+      await longWork?.close();
       await io.close();
       eventHandlers.close();
       accessChanges.close();
@@ -365,5 +397,3 @@ export function createHub(options: HubOptions): Hub {
     },
   };
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

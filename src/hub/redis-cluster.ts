@@ -3,8 +3,6 @@ import { RedisNodeBus } from '../platform/cluster/redis-bus.ts';
 import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { joinDashboards } from './dashboard/dashboard-adapter.ts';
-import type { DashboardNamespace } from './dashboard/dashboard-transport.ts';
 import type { Directory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 
@@ -13,7 +11,6 @@ export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;
   nodes: () => ReadonlySet<string> | undefined;
-  joinDashboards: (namespace: DashboardNamespace) => void;
   close(): Promise<void>;
 }
 
@@ -53,19 +50,16 @@ export async function joinCluster(parts: {
         bus.returnAgain();
       });
     });
-    let refused = 0;
     metrics.gauge('muster_cluster_nodes', 'Live nodes, including this one.', () => bus.nodes?.size ?? 0);
     metrics.gauge(
       'muster_cluster_refused_frames',
       'Invalid frames on the channels of the cluster.',
-      () => bus.refused + refused,
+      () => bus.refused,
     );
     return {
       bus,
       directory,
       nodes: () => bus.nodes,
-      joinDashboards: (namespace) =>
-        joinDashboards(namespace, { redis, subscriber, onRefused: () => (refused += 1) }),
       close: () => subscriber.close(),
     };
   } catch (error) {

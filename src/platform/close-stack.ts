@@ -49,7 +49,9 @@ export class CloseStack {
         this.#log.error({ err: error, step: name }, 'server.close_step_failed');
       }
     }
-    if (failures.length > 0) throw new AggregateError(failures, 'Some parts of the server failed to close.');
+    if (failures.length === 0) return;
+    const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : 'unknown'));
+    throw new AggregateError(failures, `Some parts of the server failed to close: ${reasons.join('; ')}`);
   }
 }
 

@@ -31,6 +31,13 @@ export interface AgentCaller {
   orgId: string;
   siteId: string;
   partnerId: string;
+  /** What is recorded of the machine. */
+  machine: {
+    readonly osType: 'windows' | 'macos' | 'linux';
+    readonly architecture: 'x64' | 'x86' | 'arm64';
+    readonly autoUpdate: boolean;
+    readonly canUpgrade: boolean;
+  };
 }
 
 /** Where a request came from. */

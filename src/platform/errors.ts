@@ -18,6 +18,7 @@ export const ERROR_STATUS = {
   release_untrusted: 409,
   device_offline: 409,
   capability_missing: 409,
+  engine_missing: 409,
   request_timeout: 408,
   precondition_failed: 412,
   payload_too_large: 413,
@@ -29,6 +30,7 @@ export const ERROR_STATUS = {
   internal: 500,
   device_error: 502,
   unavailable: 503,
+  server_engine_missing: 503,
   device_timeout: 504,
   storage_full: 507,
 } as const;
@@ -39,6 +41,7 @@ export type ErrorCode = keyof typeof ERROR_STATUS;
 const WIRE: Partial<Record<ErrorCode, string>> = {
   proxy_trust_required: 'proxy_trust_required',
   ip_not_allowed_at_sign_in: 'IP_NOT_ALLOWED',
+  server_engine_missing: 'ENGINE_MISSING',
 };
 
 export const wireCode = (code: ErrorCode): string => WIRE[code] ?? code.toUpperCase();

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
-import { Instant, reportedText, text } from './primitives.ts';
+import { Instant, reportedLine, reportedText, text } from './primitives.ts';
+import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 import { storableText } from './storable.ts';
 
 /** Socket messages between agents and the hub, in both directions (namespace `/agents`). */
@@ -69,19 +70,13 @@ export const Heartbeat = z.object({
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 
-export const Upgrade = z.object({
-  component: z.string().describe('What to upgrade, such as `agent`.'),
-  version: z.string(),
-  url: z.url().describe('Where to download it.'),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .describe('The checksum of the download, in lower-case hexadecimal.'),
-  size: z.number().int().positive().optional().describe('In bytes.'),
-});
-
 export const AgentConfig = z.object({
   heartbeatSeconds: z.number().int().positive().describe('The interval between heartbeats.'),
+  releaseKeys: z
+    .array(ReleaseKey)
+    .max(RELEASE_KEYS_MAX)
+    .optional()
+    .describe('The keys whose releases the agent installs, and those that they have signed.'),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
@@ -139,15 +134,25 @@ export const CommandFrame = z.object({
 });
 export type CommandFrame = z.infer<typeof CommandFrame>;
 
+/** What the database stores in an integer column of eight bytes, and JavaScript computes with exactly. */
+const Amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER);
+const Files = Amount.int();
+
+/** The longest path that a device may report. */
+export const PROGRESS_PATH_MAX = 4096;
+
 export const CommandProgress = z.object({
   id: CommandId,
   seq: z.number().int().nonnegative().describe('Counts the progress messages of this command from 0.'),
-  phase: reportedText(50, 0).describe('What the command does now, such as `running`.'),
+  phase: reportedLine(50).describe('What the command does now, such as `running`.'),
   percent: Percent.optional(),
-  done: z.number().nonnegative().optional().describe('How much is done, in the unit of the command.'),
-  total: z.number().nonnegative().optional().describe('How much there is to do, in the same unit.'),
-  rate: z.number().nonnegative().optional().describe('How much is done in a second.'),
-  etaSeconds: z.number().nonnegative().optional().describe('The estimated time that remains.'),
+  done: Amount.optional().describe('How much is done, in the unit of the command.'),
+  total: Amount.optional().describe('How much there is to do, in the same unit.'),
+  rate: Amount.optional().describe('How much is done in a second.'),
+  etaSeconds: Amount.optional().describe('The estimated time that remains.'),
+  filesDone: Files.optional().describe('How many files are done, where the command works on files.'),
+  filesTotal: Files.optional().describe('How many files there are.'),
+  path: reportedLine(PROGRESS_PATH_MAX).optional().describe('The file that the command works on now.'),
   message: reportedText(1000, 0).optional().describe('For people.'),
 });
 export type CommandProgress = z.infer<typeof CommandProgress>;
@@ -180,22 +185,6 @@ export type CommandResult = z.infer<typeof CommandResult>;
 
 export const CommandCancel = z.object({ id: CommandId });
 export type CommandCancel = z.infer<typeof CommandCancel>;
-
-export const UpdateStatus = z.object({
-  component: reportedText(50, 0).describe('What is being updated, such as `agent`.'),
-  targetVersion: reportedText(50, 0),
-  phase: z.enum([
-    'downloading',
-    'verifying',
-    'installing',
-    'restarting',
-    'completed',
-    'failed',
-    'rolled_back',
-  ]),
-  error: reportedText(2000, 0).optional().describe('Why the update has failed.'),
-});
-export type UpdateStatus = z.infer<typeof UpdateStatus>;
 
 export const HubReconnect = z.object({
   afterMs: z.number().int().nonnegative().describe('How long to wait before connecting again.'),

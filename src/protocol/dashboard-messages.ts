@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Metrics, type ErrorAck } from './agent-messages.ts';
-import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly } from './event-logs.ts';
+import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly, LogQuerySummary } from './event-logs.ts';
 import { type JobOutput, JobsSubscribe, type JobsSnapshot, type JobUpdate } from './jobs.ts';
 import { OsType } from './primitives.ts';
 
@@ -173,6 +173,8 @@ export const QueryOutcome = z.object({
   outcome: z.enum(['answered', 'no_match', 'offline', 'timed_out', 'error', 'cancelled']),
   rows: z.number().int().describe('How many entries were sent, also where the query ended early.'),
   message: z.string().optional().describe('The reason, for people.'),
+  // As the device reports them at the end of a query that it answered.
+  ...LogQuerySummary.partial().shape,
 });
 export type QueryOutcome = z.infer<typeof QueryOutcome>;
 

@@ -3,6 +3,7 @@ export * from './storable.ts';
 export * from './primitives.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
+export * from './releases.ts';
 export * from './agent-messages.ts';
 export * from './jobs.ts';
 export * from './dashboard-messages.ts';

@@ -2,21 +2,49 @@ import { z } from 'zod';
 import { CommandProgress } from './agent-messages.ts';
 import { CommandStatus, ScriptOutputRow } from './commands/index.ts';
 
-/** Durable commands as users follow them on the dashboard socket, where they are called jobs. */
+/** Long work as users follow it on the dashboard socket, where it is called jobs: commands, backups and the like. */
+
+/** The states of work that is no command. */
+const WorkState = z.enum(['pending', 'running', 'completed', 'partial', 'passed', 'failed', 'cancelled']);
+
+export const JobState = z.enum([...CommandStatus.options, ...WorkState.options]);
+export type JobState = z.infer<typeof JobState>;
+
+const OPEN_STATES: readonly JobState[] = ['queued', 'dispatched', 'accepted', 'running', 'pending'];
+/** Whether a job in this state has ended. */
+export const isFinal = (state: JobState): boolean => !OPEN_STATES.includes(state);
 
 export const JobUpdate = z.object({
   id: z.uuid(),
-  kind: z.string().describe('The type of the command.'),
+  kind: z
+    .string()
+    .describe(
+      'The type of a command, such as `script.run`, or of other work: `backup`, `restore`, `verification`, `key_rotation`. Which of the latter are sent depends on the rights of the user.',
+    ),
   orgId: z.uuid(),
   deviceId: z.uuid().optional(),
-  state: CommandStatus.describe('The last five are final.'),
+  commandId: z.uuid().optional().describe('The command by which a device does this work.'),
+  state: JobState.describe(
+    'Of a command: `queued`, `dispatched`, `accepted` and `running` are open. Of other work: `pending` and `running`. All others are final.',
+  ),
   ...CommandProgress.omit({ id: true, seq: true }).shape,
   phase: z.string().describe('As the device reports it. Where it reports nothing, this repeats `state`.'),
+  percent: z
+    .number()
+    .min(0)
+    .max(100)
+    .nullable()
+    .optional()
+    .describe('Null, or left out with a command: not known.'),
+  stalledSince: z
+    .string()
+    .optional()
+    .describe('Present where the work runs and has not advanced for 15 minutes: since when.'),
   at: z.string().describe('When the job reached this state.'),
 });
 export type JobUpdate = z.infer<typeof JobUpdate>;
 
-/** Converted to lower case, as in the names of the rooms of the subscribers. */
+/** Converted to lower case, as the database returns ids, so that the two compare. */
 const id = z.uuid().toLowerCase().optional();
 
 /** Subscribes to all jobs that the caller may see, to those of an organization or a device, or to one job and its output. */
@@ -27,7 +55,11 @@ export type JobsSubscribe = z.infer<typeof JobsSubscribe>;
 
 export const JobsSnapshot = z.object({
   ok: z.literal(true),
-  jobs: z.array(JobUpdate).describe('The open jobs, newest first; with `jobId` that job, open or not.'),
+  jobs: z
+    .array(JobUpdate)
+    .describe(
+      'The open jobs, newest first: at most 200 commands, and 200 of each other kind. With `jobId` that job, open or not.',
+    ),
 });
 export type JobsSnapshot = z.infer<typeof JobsSnapshot>;
 

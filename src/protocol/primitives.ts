@@ -36,6 +36,12 @@ export const text = (max: number, min = 1) =>
 /** Text that a machine reports. Characters that cannot be stored are replaced. */
 export const reportedText = (max: number, min = 1) => z.string().min(min).max(max).overwrite(storableText);
 
+/** Text of one line that a machine reports. Characters that move the cursor or the direction of writing are replaced. */
+export const reportedLine = (max: number) =>
+  reportedText(max, 0).overwrite((value) => value.replaceAll(NOT_IN_A_LINE, '\uFFFD'));
+/** Control characters, ends of lines and paragraphs, and the marks that reverse the order in which text is shown. */
+const NOT_IN_A_LINE = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu;
+
 const JSON_DEPTH_MAX = 32;
 
 /** A free-form JSON object that a machine reports. Characters that cannot be stored are replaced in its texts and keys. */

@@ -3,19 +3,24 @@ import { poolState } from '../platform/db/pool.ts';
 import type { ExpensiveWork } from '../platform/expensive-work.ts';
 import type { Metrics } from '../platform/metrics.ts';
 
-export function databaseGauges(metrics: Metrics, { pool, hubPool }: Database): void {
-  metrics.labelledGauge(
-    'muster_database_connections',
-    'Connections of the pool for requests, by state.',
-    'state',
-    () => poolState(pool),
-  );
-  metrics.labelledGauge(
-    'muster_database_hub_connections',
-    'Connections of the pool for the live side, by state.',
-    'state',
-    () => poolState(hubPool),
-  );
+/** What each pool is for, by the name of its metric. */
+const POOLS = {
+  connections: { pool: 'pool', use: 'requests' },
+  hub_connections: { pool: 'hubPool', use: 'the live side' },
+  job_connections: { pool: 'jobPool', use: 'background jobs' },
+  queue_connections: { pool: 'queuePool', use: 'the queue of background jobs' },
+  store_connections: { pool: 'storePool', use: 'the backup store' },
+} as const;
+
+export function databaseGauges(metrics: Metrics, database: Database): void {
+  for (const [name, { pool, use }] of Object.entries(POOLS)) {
+    metrics.labelledGauge(
+      `muster_database_${name}`,
+      `Connections of the pool for ${use}, by state.`,
+      'state',
+      () => poolState(database[pool]),
+    );
+  }
 }
 
 export function expensiveWorkGauge(metrics: Metrics, work: ExpensiveWork): void {

@@ -4,6 +4,7 @@ import { API_INFO, VERSION } from '../api-info.ts';
 import { createAgentAuthenticator } from '../features/agents/index.ts';
 import { routeTable } from '../features/index.ts';
 import type { RouteParts } from '../features/index.ts';
+import { INSTALLER_PATHS } from '../features/releases/index.ts';
 import type { RedisConnection } from '../platform/cluster/redis.ts';
 import type { Database } from '../platform/db/database.ts';
 import { pendingMigrations } from '../platform/db/migrations/migrations.ts';
@@ -13,18 +14,26 @@ import { openApi } from '../platform/http/docs/open-api.ts';
 import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
 import { mount } from '../platform/http/mount/mount.ts';
 import { healthRoutes, metricsRoute, neverStored } from '../platform/http/operations.ts';
+import { rawService } from '../platform/http/server/raw-service.ts';
+import { singlePage, type SinglePage } from '../platform/http/single-page/single-page.ts';
 import { beginRequest } from '../platform/http/request-state.ts';
-import { SOCKET_REFERENCE } from '../protocol/index.ts';
+import { HUB_PATH, SOCKET_REFERENCE } from '../protocol/index.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import type { LiveSide } from './live-side.ts';
 import type { Services } from './services.ts';
 
-/** The Express application: the API below /api/v1, its documents, health and metrics. */
+export interface AppOptions {
+  routeParts: RouteParts;
+  isDraining: () => boolean;
+  dashboard: SinglePage | undefined;
+}
+
+/** The Express application: the API below /api/v1, its documents, health, metrics and the dashboard. */
 export function createHttpApp(
   { config, database, expensive, log, metrics, proxyTrust, redis }: Infrastructure,
-  { apiKeys, audit, authenticator }: Services,
+  { apiKeys, audit, authenticator, backupStore }: Services,
   { credentials, hub }: LiveSide,
-  { routeParts, isDraining }: { routeParts: RouteParts; isDraining: () => boolean },
+  { routeParts, isDraining, dashboard }: AppOptions,
 ): Express {
   const routes = routeTable(routeParts);
   const api = mount(routes, {
@@ -49,21 +58,42 @@ export function createHttpApp(
   app.use('/api/v1', health);
   app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
   app.use('/api/v1', api);
+  app.use('/backup-store', rawService('/backup-store', backupStore.service));
+  // The one line that installs an agent is typed by people.
+  app.get([...INSTALLER_PATHS], neverStored, api);
+  if (dashboard !== undefined) app.use(singlePage(dashboard, NOT_THE_DASHBOARD));
   app.use(unknownRoute);
   app.use(errorHandler);
   return app;
 }
 
-/** The reference page needs inline styles; everything else must come from this server. */
+/** The paths for programs have their own 404s, also where a browser asks. */
+const NOT_THE_DASHBOARD = [
+  '/api',
+  HUB_PATH,
+  '/docs',
+  '/health',
+  '/metrics',
+  '/backup-store',
+  ...INSTALLER_PATHS,
+];
+
+/**
+ * One policy for all pages: everything comes from this server, the socket of the dashboard too. Styles may be inline,
+ * which the reference page and the parts of the dashboard need; scripts may not.
+ */
 const CONTENT_SECURITY_POLICY = {
   useDefaults: false,
   directives: {
     'default-src': ["'self'"],
+    'script-src': ["'self'"],
     'style-src': ["'self'", "'unsafe-inline'"],
     'img-src': ["'self'", 'data:'],
+    'connect-src': ["'self'"],
     'object-src': ["'none'"],
     'base-uri': ["'none'"],
     'frame-ancestors': ["'none'"],
+    'form-action': ["'self'"],
   },
 };
 

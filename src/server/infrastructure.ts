@@ -47,6 +47,12 @@ export async function openInfrastructure(
   const expensiveLive = new ExpensiveWork({ poolSize: hubPoolSize(config.databasePoolSize) });
   expensiveWorkGauge(metrics, expensive);
 
+  const testing = outbound === undefined ? {} : { testing: outbound };
+  const github = {
+    addresses: { allowedInternal: config.github?.allowedPrivate ?? [] },
+    log,
+    ...testing,
+  };
   const httpServer = createHttpServer();
   const proxyTrust: ProxyTrust = {
     proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
@@ -69,7 +75,14 @@ export async function openInfrastructure(
     ssoFetch: new GuardedFetch({
       addresses: { allowedInternal: config.outbound.ssoAllowedPrivate, denied: config.outbound.denied },
       log,
-      ...(outbound === undefined ? {} : { testing: outbound }),
+      ...testing,
+    }),
+    /** Reaches the API of GitHub, or of a mirror inside the operator's network. */
+    githubFetch: new GuardedFetch({ ...github, limits: { headersMs: 20_000, totalMs: 30_000 } }),
+    /** Downloads files of releases. */
+    githubFiles: new GuardedFetch({
+      ...github,
+      limits: { headersMs: 30_000, pieceMs: 60_000, totalMs: 1_800_000 },
     }),
     txtRecords: createTxtLookup({ nameServers: outbound?.nameServers }),
     expensive,

@@ -1,9 +1,18 @@
+import { createLongWork, LONG_WORK_CHANNEL, ReturnedDevices } from '../features/backup/index.ts';
 import { createCommandLedger } from '../features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
 import { createFleetStore, recompileOnDefinitionChanges } from '../features/live-filters/index.ts';
+import {
+  createUpgradeHistory,
+  readBoard,
+  type ReleaseKeys,
+  UpgradeBoard,
+  UPGRADES_CHANNEL,
+} from '../features/releases/index.ts';
 import { ACCESS_CHANNEL, type Cluster, createHub, type Hub, joinCluster } from '../hub/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
+import type { UpgradeHistory } from '../hub/ports.ts';
 import { DatabaseNotifications } from '../platform/db/connections/notifications.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import type { ServerOptions } from './options.ts';
@@ -13,6 +22,7 @@ export interface LiveSide {
   hub: Hub;
   groups: DynamicGroupSync;
   credentials: CachedAgentCredentials;
+  upgradeHistory: UpgradeHistory;
 }
 
 /**
@@ -21,7 +31,7 @@ export interface LiveSide {
  */
 export async function createLiveSide(
   infrastructure: Infrastructure,
-  { audit, authenticator, apiKeys, logReads }: Services,
+  { audit, authenticator, apiKeys, logReads, releases }: Services,
   timing: ServerOptions['hub'],
   closing: CloseStack,
 ): Promise<LiveSide> {
@@ -43,6 +53,11 @@ export async function createLiveSide(
   const credentials = new CachedAgentCredentials(db, isInTouch);
   const cluster = await joinConfiguredCluster(infrastructure, () => hub, closing);
 
+  const board = await openUpgradeBoard(infrastructure, releases.keys, closing);
+  const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
+
+  const returned = new ReturnedDevices({ db, jobs: infrastructure.jobs, log });
+  closing.add('backups of returned devices', () => returned.close());
   const built = createHub({
     httpServer,
     nodeId,
@@ -52,7 +67,6 @@ export async function createLiveSide(
           bus: cluster.bus,
           directory: cluster.directory,
           nodes: cluster.nodes,
-          joinDashboards: cluster.joinDashboards,
         }),
     store: createDeviceStore({
       db,
@@ -61,12 +75,17 @@ export async function createLiveSide(
       log,
       expensive,
       onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
-      onPresence: (deviceIds) => groups?.touched(deviceIds, 'turned'),
+      onPresence(deviceIds) {
+        groups?.touched(deviceIds, 'turned');
+        returned.turned(deviceIds);
+      },
     }),
     onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
     fleet: createFleetStore({ db, expensive }),
     credentials,
+    longWork: createLongWork(db),
     ledger: createCommandLedger({ db, nodeId, sealer: infrastructure.secrets }),
+    upgrades: { offers: board, history: upgradeHistory },
     logReads,
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,
@@ -77,6 +96,7 @@ export async function createLiveSide(
     ...timing,
   });
   hub = built;
+  await closing.start('notifications of long work', longWorkNotifications(infrastructure, built));
   closing.add('connections', async () => {
     const ended = connections.end();
     await built.close();
@@ -91,7 +111,45 @@ export async function createLiveSide(
   metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
     groupSync.failing(),
   );
-  return { hub, groups, credentials };
+  return { hub, groups, credentials, upgradeHistory };
+}
+
+const longWorkNotifications = ({ log, urls }: Infrastructure, hub: Hub) =>
+  new DatabaseNotifications({
+    url: urls.appUrl,
+    channel: LONG_WORK_CHANNEL,
+    onNotifications: (payloads) => hub.longWorkChanged(payloads),
+    onReturn: () => hub.longWorkMayHaveChanged(),
+    log,
+  });
+
+/** It listens before it reads, so that no change is missed. */
+async function openUpgradeBoard(
+  { baseUrl, database, log, metrics, urls }: Infrastructure,
+  keys: ReleaseKeys,
+  closing: CloseStack,
+): Promise<UpgradeBoard> {
+  const notifications = new DatabaseNotifications({
+    url: urls.appUrl,
+    channel: UPGRADES_CHANNEL,
+    onNotifications: (payloads) => board.notified(payloads),
+    onReturn: () => board.mayHaveMissed(),
+    log,
+  });
+  const board = new UpgradeBoard({
+    read: (...which) => readBoard(database.hubPool, keys, ...which),
+    baseUrl,
+    isInTouch: () => notifications.isInTouch,
+    log,
+  });
+  await closing.start('notifications of upgrades', notifications);
+  await closing.start('upgrade offers', board);
+  metrics.gauge(
+    'muster_upgrade_devices_held',
+    'Devices that are being upgraded, were asked to upgrade, or wait after failures.',
+    () => board.heldDevices,
+  );
+  return board;
 }
 
 async function joinConfiguredCluster(

@@ -2,6 +2,7 @@ import type { Config } from '../config.ts';
 import type { RoundTiming } from '../features/alerts/index.ts';
 import type { HubOptions } from '../hub/index.ts';
 import type { Logger } from '../platform/logger.ts';
+import type { SinglePage } from '../platform/http/single-page/single-page.ts';
 import type { GuardedFetchOptions } from '../platform/outbound/guarded-fetch.ts';
 import type { SecretKeys } from '../platform/secrets/sealed.ts';
 
@@ -12,6 +13,8 @@ export interface ServerOptions {
   jwtSecret: string;
   secretKeys: SecretKeys;
   log: Logger;
+  /** Without it, only programs are served. */
+  dashboard?: SinglePage;
   /** Shorter times and smaller limits, for tests. */
   hub?: Pick<
     HubOptions,
@@ -24,6 +27,7 @@ export interface ServerOptions {
     | 'undeliveredWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
+  backupStore?: { idleMs?: number; reserveBytes?: number };
   /** For tests, whose identity providers and name servers are local. */
   outbound?: GuardedFetchOptions['testing'];
 }

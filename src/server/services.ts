@@ -17,6 +17,8 @@ import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import { createAgentReleases } from './agent-releases.ts';
+import { createBackupEngine, createBackupStore } from './backup-store.ts';
+import type { ServerOptions } from './options.ts';
 import { createSingleSignOn } from './single-sign-on.ts';
 
 export type Services = Awaited<ReturnType<typeof createServices>>;
@@ -24,9 +26,10 @@ export type Services = Awaited<ReturnType<typeof createServices>>;
 /** What several features share and no device takes part in: who is who, and the record of who did what. */
 export async function createServices(
   infrastructure: Infrastructure,
-  { jwtSecret }: { jwtSecret: string },
+  options: Pick<ServerOptions, 'jwtSecret' | 'backupStore'>,
   closing: CloseStack,
 ) {
+  const { jwtSecret } = options;
   const { baseUrl, config, database, log, mailer, rateLimits, secrets, jobs } = infrastructure;
   await createConfiguredAdmin(infrastructure);
 
@@ -70,6 +73,8 @@ export async function createServices(
     breakGlassGuard,
     ...createSingleSignOn(infrastructure),
     ...(await createAgentReleases(infrastructure)),
+    backupStore: await createBackupStore(infrastructure, options),
+    backupEngine: createBackupEngine(config),
     auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,

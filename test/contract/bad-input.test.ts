@@ -28,6 +28,7 @@ interface Shape {
   enum?: unknown[];
   const?: unknown;
   anyOf?: Shape[];
+  oneOf?: Shape[];
   items?: Shape;
   minimum?: number;
   properties?: Record<string, Shape>;
@@ -103,6 +104,7 @@ const refusedBefore = new Set([401, 403, 404, 409, 429]);
 describe('bad input', function () {
   let app: TestApp;
   let ids: Record<string, string>;
+  let encryptionKeyId: string;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   /** By the path of the row: one device may not send all that these tests send. */
   const agentTokens = new Map<string, string>();
@@ -123,7 +125,16 @@ describe('bad input', function () {
       token: (await giveSecondFactor(app, tenant.admin)).token,
       body: { orgId: tenant.orgId, name: 'Provider', type: 'oidc', ...SSO_ENDPOINTS },
     });
+    encryptionKeyId = await made('/backup/encryption/keys', { orgId: tenant.orgId, name: 'Key' });
+    const sources = { paths: { linux: ['/home'] } };
     ids = {
+      '/backup/configs/:id': await made('/backup/configs', {
+        orgId: tenant.orgId,
+        name: 'Documents',
+        provider: 'server',
+        encryptionKeyId,
+        sources,
+      }),
       '/devices/:id/inventory': device.deviceId,
       '/devices/:id/software': device.deviceId,
       '/devices/:id/software/changes': device.deviceId,
@@ -197,6 +208,8 @@ describe('bad input', function () {
       orgAccess: 'all',
       orgIds: [],
       deviceIds: [ids['/devices/:id/commands']],
+      targetDevices: [ids['/devices/:id/commands']],
+      targetGroups: [],
       ipAddresses: ['203.0.113.7'],
       enrollmentKey: 'set below',
       conditions: { operator: 'AND', conditions: [{ field: 'hostname', operator: 'isNotNull' }] },
@@ -220,6 +233,15 @@ describe('bad input', function () {
       version: '1.2.3',
       logoUrl: 'https://cdn.example.com/logo.png',
       accentColor: '#1a2b3c',
+      encryptionKeyId,
+      sources: { paths: { linux: ['/home'] } },
+      schedule: { frequency: 'daily' },
+      retention: { keepDaily: 7 },
+      targets: {},
+      details: {},
+      selectedPaths: ['/home'],
+      restoreType: 'selective',
+      material: Buffer.alloc(32, 7).toString('base64'),
     };
     if (name === 'scopes' && shape.type === 'string') return 'openid email';
     if (Object.hasOwn(known, name)) return known[name];
@@ -240,10 +262,9 @@ describe('bad input', function () {
   }
 
   async function goodBody(row: AnyRoute): Promise<{ body: Body; fields: [string, Shape][] }> {
-    const { properties = {} } = z.toJSONSchema(row.body as z.ZodType, {
-      io: 'input',
-      unrepresentable: 'any',
-    }) as Shape;
+    const whole = z.toJSONSchema(row.body as z.ZodType, { io: 'input', unrepresentable: 'any' }) as Shape;
+    // Of a body with several forms the first one.
+    const { properties = {} } = (whole.oneOf ?? whole.anyOf)?.[0] ?? whole;
     const body = Object.fromEntries(
       Object.entries(properties).map(([name, shape]) => [name, sample(name, shape)]),
     );
@@ -397,6 +418,7 @@ describe('bad input', function () {
     expect(lenient.map(nameOf)).to.deep.equal([
       'POST /agents/enroll',
       'POST /agents/:id/heartbeat',
+      'POST /agents/:id/watchdog-report',
       'POST /agents/:id/inventory',
     ]);
   });

@@ -31,8 +31,15 @@ interface Update {
   after: object;
 }
 
+const S3_DETAILS = {
+  bucket: 'acme-backups',
+  region: 'eu-central-1',
+  accessKey: 'AKIA0',
+  secretKey: 'hunter1',
+};
+
 describe('changes in the audit trail', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let system: Person;
@@ -148,6 +155,38 @@ describe('changes in the audit trail', function () {
         body: { name: 'New', clientSecret: 'hunter2' },
         before: { name: 'Old', clientSecret: null, configVersion: 1 },
         after: { name: 'New', clientSecret: '(secret)', configVersion: 2 },
+      };
+    },
+    'PATCH /backup/vault/:id': async () => {
+      const encryptionKeyId = await make('/backup/encryption/keys', {
+        orgId: tenant.orgId,
+        name: 'Key of vaults',
+      });
+      const configId = await make('/backup/configs', {
+        orgId: tenant.orgId,
+        name: 'Of a vault',
+        provider: 'server',
+        encryptionKeyId,
+        sources: { paths: { linux: ['/home'] } },
+      });
+      const { deviceId } = await buildDevice(app, tenant.orgId);
+      return renaming('/backup/vault', { deviceId, configId, provider: 's3', details: S3_DETAILS });
+    },
+    'PATCH /backup/configs/:id': async () => {
+      const encryptionKeyId = await make('/backup/encryption/keys', { orgId: tenant.orgId, name: 'Key' });
+      const sources = { paths: { linux: ['/home'] } };
+      const { path } = await renaming('/backup/configs', {
+        orgId: tenant.orgId,
+        provider: 's3',
+        details: S3_DETAILS,
+        encryptionKeyId,
+        sources,
+      });
+      return {
+        path,
+        body: { name: 'New', details: { ...S3_DETAILS, secretKey: 'hunter2' } },
+        before: { name: 'Old', sealedSecret: '(secret)' },
+        after: { name: 'New', sealedSecret: '(secret)' },
       };
     },
     'PATCH /devices/:id': async () => {

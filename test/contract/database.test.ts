@@ -31,6 +31,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
   scripts: { language: 'bash' },
   sso_providers: { type: 'saml' },
+  backup_configs: { provider: 'server' },
   custom_fields: { key: 'asset_tag', type: 'string' },
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
@@ -39,6 +40,16 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_groups: { type: 'static', filter_id: null },
   background_jobs: { state: 'queued', lease_id: null, expires_at: null },
   device_group_changes: { change: 'joined', reason: 'manual' },
+  device_upgrades: { component: 'agent', state: 'downloading', finished_at: null },
+  backup_store_credentials: { role: 'device', as_of: null },
+  backup_jobs: { type: 'manual' },
+  backup_restores: { overwrite: 'never' },
+  backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
+  backup_vault_syncs: { reason: 'manual' },
+  backup_snapshots: { engine_id: 'a'.repeat(64) },
+  backup_verifications: { verification_type: 'integrity' },
+  backup_usage_days: { provider: 'server', day: '2026-01-31' },
+  backup_sla_events: { event_type: 'rpo_breach' },
 };
 
 /** Grants a tenant does not have on purpose: there the right refusal is "permission denied". */

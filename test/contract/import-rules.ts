@@ -5,17 +5,23 @@ import { type Graph, type Import, type Module, findCycles } from './import-graph
 type Zone = keyof typeof mayImport;
 
 const mayImport = {
-  main: ['main', 'server', 'features', 'hub', 'platform', 'protocol', 'config'],
+  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config'],
   // The demo fills its database from a seed.
-  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'protocol', 'config'],
-  server: ['server', 'features', 'hub', 'platform', 'protocol', 'config'],
-  features: ['features', 'hub', 'platform', 'protocol'],
+  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config'],
+  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config'],
+  features: ['features', 'hub', 'platform', 'engine', 'protocol'],
   hub: ['hub', 'platform', 'protocol'],
   platform: ['platform'],
   config: ['config'],
   protocol: ['protocol'],
-  agent: ['agent', 'protocol'],
+  // restic as a child process, for the server and the agent.
+  engine: ['engine', 'protocol'],
+  agent: ['agent', 'engine', 'protocol'],
+  // Of the agent only its room `os`: see `wrongDirection`.
+  watchdog: ['watchdog', 'agent', 'protocol'],
   dashboard: ['dashboard', 'protocol'],
+  // Builds programs from their sources, and imports none of them.
+  packaging: ['packaging'],
   knexfile: ['platform', 'config'],
   seeds: ['seeds', 'features', 'platform', 'protocol', 'config'],
 } as const satisfies Record<string, readonly string[]>;
@@ -51,6 +57,7 @@ export function wrongDirection(graph: Graph): string[] {
     const to = zoneOf(target);
     if (from === undefined || to === undefined) return true;
     if (from === 'dashboard' && to === 'features') return !(typeOnly && target.endsWith('.schema.ts'));
+    if (from === 'watchdog' && to === 'agent' && !target.startsWith('src/agent/os/')) return true;
     const allowed: readonly string[] = mayImport[from];
     return !allowed.includes(to);
   });
@@ -61,19 +68,23 @@ export function wrongPackages(graph: Graph): string[] {
   return breaches(graph, ({ path }, { package: name }) => {
     if (name === undefined) return false;
     if (zoneOf(path) === 'protocol') return name !== 'zod';
+    // What the engine imports becomes part of the agent.
+    if (zoneOf(path) === 'engine') return !['node', 'zod', '@noble/ciphers', 'fzstd'].includes(name);
     if (zoneOf(path) === 'config') return name !== 'zod' && name !== 'node';
     return false;
   });
 }
 
-/** Folders that only have a door: the hub and each feature, even while their `index.ts` is missing. */
-const ALWAYS_CLOSED = /^src\/(hub|features\/[^/]+)$/;
-/** The list of all features, which hides none of them. */
-const NOT_DOORS = new Set(['src/features/index.ts']);
+/** Folders that only have a door: the hub, the engine and each feature, even while their `index.ts` is missing. */
+const ALWAYS_CLOSED = /^src\/(hub|engine|(dashboard\/)?features\/[^/]+)$/;
+/** The lists of all features, which hide none of them. */
+const NOT_DOORS = new Set(['src/features/index.ts', 'src/dashboard/features/index.ts']);
 /** Entries of a folder beside its `index.ts`. */
 const SIDE_DOORS = [
   // What the hub needs from above, as interfaces that features implement.
   /^src\/hub\/ports(\.ts$|\/)/,
+  // Tables are loaded with the pages that have one, apart from the controls of every page.
+  /^src\/dashboard\/ui\/data-table\/index\.ts$/,
 ];
 
 /**
@@ -184,11 +195,38 @@ export function upwardInAgent(graph: Graph): string[] {
   });
 }
 
+/** The rooms of the dashboard, from the bottom up: a file imports from its own room and from the rooms before it. */
+const dashboardRooms = [
+  'api',
+  'routing',
+  'live',
+  'session',
+  'directory',
+  'ui',
+  'features',
+  'app',
+  'main.tsx',
+  'vite.config.ts',
+];
+
+/** No room of the dashboard imports from a room above it. */
+export function upwardInDashboard(graph: Graph): string[] {
+  const levelOf = (path: string) => {
+    const room = /^src\/dashboard\/([^/]+)/.exec(path)?.[1];
+    return room === undefined ? undefined : dashboardRooms.indexOf(room);
+  };
+  return breaches(graph, ({ path }, { target }) => {
+    const from = levelOf(path);
+    const to = levelOf(target ?? '');
+    if (from === undefined || to === undefined) return false;
+    return from === -1 || to === -1 || to > from;
+  });
+}
+
 const packageHomes: Record<string, RegExp> = {
   express: /^src\/(platform\/http\/|server\/http-app\.ts$)/,
   'socket.io':
-    /^src\/hub\/(sockets\/(socket-server|release-handshake)|agents\/(agent-transport|agent-socket-fast-path)|dashboard\/dashboard-(transport|adapter))\.ts$/,
-  '@socket.io/redis-adapter': /^src\/hub\/dashboard\/dashboard-adapter\.ts$/,
+    /^src\/hub\/(sockets\/(socket-server|release-handshake)|agents\/(agent-transport|agent-socket-fast-path)|dashboard\/dashboard-transport)\.ts$/,
   ioredis: /^src\/platform\/cluster\//,
   knex: /^(src\/platform\/db\/|knexfile\.ts$|seeds\/)/,
 };
@@ -201,7 +239,7 @@ export function awayFromHome(graph: Graph): string[] {
 }
 
 export function environmentReaders(graph: Graph): string[] {
-  const allowed = /^src\/(config(\.ts$|\/)|agent\/)/;
+  const allowed = /^src\/(config(\.ts$|\/)|agent\/|watchdog\/)/;
   return [...graph.values()]
     .filter(({ path, readsEnvironment }) => readsEnvironment && !allowed.test(path))
     .map(({ path }) => `${path} → process.env`);

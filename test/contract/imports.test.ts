@@ -8,6 +8,8 @@ import * as rules from './import-rules.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+const isSource = (path: string): boolean => /\.tsx?$/.test(path);
+
 function filesBelow(folder: string): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
@@ -17,7 +19,7 @@ function filesBelow(folder: string): string[] {
 }
 
 function projectGraph(): Graph {
-  const own = ['src', 'seeds'].flatMap(filesBelow).filter((path) => path.endsWith('.ts'));
+  const own = ['src', 'seeds'].flatMap(filesBelow).filter(isSource);
   if (existsSync(join(root, 'knexfile.ts'))) own.push('knexfile.ts');
   const sources = new Map(own.map((path) => [path, readFileSync(join(root, path), 'utf8')]));
   return buildGraph(sources, (path) => existsSync(join(root, path)));
@@ -28,16 +30,13 @@ function countedByGit(): number {
   const list = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src'], {
     cwd: root,
   });
-  const files = list
-    .toString('utf8')
-    .split('\n')
-    .filter((path) => path.endsWith('.ts'));
+  const files = list.toString('utf8').split('\n').filter(isSource);
   return files.filter((path) => existsSync(join(root, path))).length;
 }
 
 function countedByNode(): number {
   const entries = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
-  return entries.filter((path) => path.endsWith('.ts')).length;
+  return entries.filter(isSource).length;
 }
 
 describe('imports', () => {
@@ -57,7 +56,7 @@ describe('imports', () => {
     none([...rules.strayFiles(graph), ...rules.wrongDirection(graph)]);
   });
 
-  it('bring nothing but zod into the protocol, and zod and Node into the configuration', () => {
+  it('bring few packages into the protocol, the configuration and the engine', () => {
     none(rules.wrongPackages(graph));
   });
 
@@ -77,11 +76,15 @@ describe('imports', () => {
     none(rules.upwardInAgent(graph));
   });
 
+  it('go down through the rooms of the dashboard', () => {
+    none(rules.upwardInDashboard(graph));
+  });
+
   it('keep express, socket.io, ioredis and knex each in one place', () => {
     none(rules.awayFromHome(graph));
   });
 
-  it('leave the environment to the configuration and the agent', () => {
+  it('leave the environment to the configuration and the programs on devices', () => {
     none(rules.environmentReaders(graph));
   });
 
@@ -128,6 +131,12 @@ describe('import rules', () => {
       'src/features/sites/index.ts',
     ],
     ['src/config.ts', `import './platform/ids.ts'`, 'src/platform/ids.ts'],
+    ['src/watchdog/a.ts', `import '../agent/core/b.ts'`, 'src/agent/core/b.ts'],
+    ['src/watchdog/a.ts', `import '../platform/ids.ts'`, 'src/platform/ids.ts'],
+    ['src/agent/os/a.ts', `import '../../watchdog/b.ts'`, 'src/watchdog/b.ts'],
+    ['src/engine/a.ts', `import '../platform/ids.ts'`, 'src/platform/ids.ts'],
+    ['src/engine/a.ts', `import type { A } from '../agent/a.ts'`, 'src/agent/a.ts'],
+    ['src/hub/a.ts', `import '../engine/index.ts'`, 'src/engine/index.ts'],
   ];
   for (const [from, statement, to] of upward) {
     it(`find ${from} with ${statement}`, () => {
@@ -162,9 +171,17 @@ describe('import rules', () => {
     expect(rules.strayFiles(plant({ 'src/utils/a.ts': '', 'src/other.ts': '' }))).to.have.length(2);
   });
 
-  it('find another package in the protocol or the configuration', () => {
-    const graph = plant({ 'src/protocol/a.ts': `import 'node:fs'`, 'src/config.ts': `import 'pino'` });
-    expect(rules.wrongPackages(graph)).to.deep.equal(['src/protocol/a.ts → node:fs', 'src/config.ts → pino']);
+  it('find another package in the protocol, the configuration or the engine', () => {
+    const graph = plant({
+      'src/protocol/a.ts': `import 'node:fs'`,
+      'src/config.ts': `import 'pino'`,
+      'src/engine/a.ts': `import 'pino'; import 'node:fs'`,
+    });
+    expect(rules.wrongPackages(graph)).to.deep.equal([
+      'src/protocol/a.ts → node:fs',
+      'src/config.ts → pino',
+      'src/engine/a.ts → pino',
+    ]);
   });
 
   it('find a way around the door of a feature or the hub', () => {
@@ -250,6 +267,32 @@ describe('import rules', () => {
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`src/platform/db/${at}.ts`, '']));
     expect(rules.crowdedFolders(plant(files(15)))).to.deep.equal([]);
     expect(rules.crowdedFolders(plant(files(16)))).to.have.length(1);
+  });
+
+  it('find a way up in the dashboard, and a file in none of its rooms', () => {
+    const faults = [
+      pair(
+        'src/dashboard/ui/page.tsx',
+        `import '../features/sites/index.ts'`,
+        'src/dashboard/features/sites/index.ts',
+      ),
+      pair('src/dashboard/api/client.ts', `import '../session/index.ts'`, 'src/dashboard/session/index.ts'),
+      pair('src/dashboard/features/sites/a.tsx', `import '../../app/app.tsx'`, 'src/dashboard/app/app.tsx'),
+      pair('src/dashboard/other/a.tsx', `import '../ui/index.ts'`, 'src/dashboard/ui/index.ts'),
+    ];
+    for (const graph of faults) expect(rules.upwardInDashboard(graph)).to.have.length(1);
+    const around = pair(
+      'src/dashboard/features/sites/a.tsx',
+      `import '../devices/b.tsx'`,
+      'src/dashboard/features/devices/b.tsx',
+    );
+    expect(rules.aroundTheDoor(around)).to.have.length(1);
+    const fine = pair(
+      'src/dashboard/features/sites/a.tsx',
+      `import '../../ui/index.ts'`,
+      'src/dashboard/ui/index.ts',
+    );
+    expect(rules.upwardInDashboard(fine)).to.deep.equal([]);
   });
 
   it('find a package away from its home, by a deep path and as a type too', () => {

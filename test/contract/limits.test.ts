@@ -19,6 +19,8 @@ interface PageSize {
 const USUAL: PageSize = { byDefault: 50, max: 100 };
 const LIVE: PageSize = { byDefault: 50, max: 500 };
 const OTHERS: Record<string, PageSize> = {
+  'GET /backup/snapshots/:id/browse': { byDefault: 50, max: 1000 },
+  'GET /backup/snapshots/:id/diff': { byDefault: 50, max: 1000 },
   'GET /devices/:id/diagnostic-logs': { byDefault: 50, max: 1000 },
   'GET /devices/:id/eventlogs': { byDefault: 50, max: 500 },
   'GET /system-tools/devices/:deviceId/eventlogs/:name/events': LIVE,

@@ -15,7 +15,11 @@ const EXCEPTIONS: Record<string, { uses: string[]; reason: string }> = {
   'src/platform/storage/s3.ts': {
     uses: ['aws4fetch AwsV4Signer', 'fetch'],
     reason:
-      'The bucket is named by AUDIT_ARCHIVE_ENDPOINT. A bucket that a tenant names must not be reached this way.',
+      'The buckets are named by AUDIT_ARCHIVE_ENDPOINT and RELEASES_S3_ENDPOINT. A bucket that a tenant names must not be reached this way.',
+  },
+  'src/platform/storage/s3-objects.ts': {
+    uses: ['aws4fetch AwsV4Signer', 'node:http request', 'node:https request'],
+    reason: 'The operator names the storage; large objects are streamed in both directions.',
   },
   'src/platform/mail/delivery.ts': {
     uses: ['nodemailer *'],

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { z } from 'zod';
+import { dashboardTypes } from '../../src/cli/dashboard-types.ts';
 import { API_INFO } from '../../src/api-info.ts';
 import { routesAsData } from '../../src/features/index.ts';
 import type { Scope } from '../../src/platform/db/tenant-scope.ts';
@@ -348,6 +349,11 @@ describe('the OpenAPI document', () => {
   it('equals the committed one (npm run docs writes it)', async () => {
     const committed = await readFile(path.join(import.meta.dirname, '../../docs/openapi.json'), 'utf8');
     expect(JSON.parse(committed)).to.deep.equal(JSON.parse(JSON.stringify(document)));
+  });
+
+  it('gives the committed types of the client of the dashboard (npm run docs writes them)', async () => {
+    const file = path.join(import.meta.dirname, '../../src/dashboard/api/routes.ts');
+    expect(await dashboardTypes(document)).to.equal(await readFile(file, 'utf8'));
   });
 
   it('has every route, with an operation id of its own', () => {

@@ -51,6 +51,36 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     userId,
   ) => `insert into idempotency_keys (user_id, key, request_hash, created_at)
     values ('${userId}', $token, $token, $at)`,
+  backup_store_credentials: ({ deviceId, orgId }) => `with made as (
+      insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id)
+    insert into backup_store_credentials (id, org_id, repository_id, secret_hash, role, expires_at)
+    select $id, '${orgId}', id, $token, 'device', $at from made`,
+  backup_jobs: ({ deviceId, orgId }) => `insert into backup_jobs
+      (id, org_id, device_id, type, status, expires_at, finished_at)
+    values ($id, '${orgId}', '${deviceId}', 'manual', 'completed', $at, $at)`,
+  backup_restores: ({ deviceId, orgId }) => `insert into backup_restores
+      (id, org_id, device_id, overwrite, status, command_id, expires_at, finished_at)
+    values ($id, '${orgId}', '${deviceId}', 'never', 'completed', $id, $at, $at)`,
+  backup_vault_syncs: ({ deviceId, orgId }) => `with source as (
+      insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id),
+    copy as (
+      insert into backup_repositories (id, org_id, device_id) values (gen_random_uuid(), '${orgId}', '${deviceId}')
+      returning id),
+    vault as (
+      insert into backup_vaults (id, org_id, device_id, name, source_repository_id, repository_id, provider, details,
+        sync_after_backup, retention_count, max_lag_hours)
+      select $id, '${orgId}', '${deviceId}', 'Vault', source.id, copy.id, 'server', '{}', true, 3, 48 from source, copy
+      returning id)
+    insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, status, expires_at, finished_at)
+    select $id, '${orgId}', '${deviceId}', id, 'manual', 'completed', $at, $at from vault`,
+  backup_verifications: ({ deviceId, orgId }) => `insert into backup_verifications
+      (id, org_id, device_id, verification_type, status, finished_at)
+    values ($id, '${orgId}', '${deviceId}', 'integrity', 'passed', $at)`,
+  backup_sla_events: ({ deviceId, orgId }) => `insert into backup_sla_events
+      (id, org_id, device_id, event_type, resolved_at)
+    values ($id, '${orgId}', '${deviceId}', 'rpo_breach', $at)`,
+  backup_usage_days: ({ orgId }) => `insert into backup_usage_days (org_id, day, provider, bytes, snapshots)
+    values ('${orgId}', ($at)::date, 'server', 0, 0)`,
   background_jobs: () => `insert into background_jobs
       (id, name, state, input, max_attempts, deadline, finished_at, expires_at)
     values ($id, 'aged', 'succeeded', '{}', 1, $at, $at, $at)`,
@@ -68,6 +98,12 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($id, '${orgId}', '${deviceId}', 'agent.ping', '{}', 'succeeded', 60, $at, $at)`,
   alerts: ({ orgId }) => `insert into alerts (id, org_id, kind, severity, status, title, message, resolved_at)
     values ($id, '${orgId}', 'disk_full', 'low', 'resolved', 't', 'm', $at)`,
+  device_upgrades: ({
+    deviceId,
+    orgId,
+  }) => `insert into device_upgrades (id, org_id, device_id, component, attempt_id,
+      target_version, state, started_at, finished_at)
+    values ($id, '${orgId}', '${deviceId}', 'agent', $id, '1.0.0', 'completed', $at, $at)`,
   device_event_logs: ({
     deviceId,
     orgId,
@@ -85,7 +121,7 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
 const ORDER = ['sessions', ...Object.keys(MAKE).filter((table) => table !== 'sessions')];
 
 describe('the life of rows', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;

@@ -38,6 +38,7 @@ const EXEMPT = [
   'test/contract/words.test.ts',
   'docs/glossary.md',
   'docs/openapi.json',
+  'src/dashboard/api/routes.ts',
   'docs/socket-protocol.md',
 ];
 
@@ -48,7 +49,9 @@ function texts(): { file: string; text: string }[] {
   });
   return list
     .split('\n')
-    .filter((file) => /^(src|test|docs)\/.*\.(ts|md|mjs)$|^README\.md$/.test(file) && !EXEMPT.includes(file))
+    .filter(
+      (file) => /^(src|test|docs)\/.*\.(tsx?|md|mjs)$|^README\.md$/.test(file) && !EXEMPT.includes(file),
+    )
     .filter((file) => existsSync(path.join(ROOT, file)))
     .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }));
 }

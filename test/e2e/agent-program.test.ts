@@ -196,7 +196,7 @@ describe('the agent program', function () {
     const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
     const { port } = new URL(app.url);
     await app.close();
-    await eventually(status, ({ running }) => running?.connection.state === 'waiting', 5000);
+    await eventually(status, ({ running }) => running?.connection.state === 'waiting', 30_000);
     app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1', PORT: port } });
     await eventually(
       () => get(`/devices/${deviceId}`),
@@ -250,7 +250,7 @@ describe('the agent program', function () {
 
     const first = simulate(30);
     await connected(first);
-    const devices = await eventually(online, (list) => list.length === 30, 5000);
+    const devices = await eventually(online, (list) => list.length === 30, 30_000);
     const windows = devices.find(({ osType }) => osType === 'windows')!;
 
     const base = `/devices/${windows.id}/eventlogs/System/events`;
@@ -267,7 +267,7 @@ describe('the agent program', function () {
     expect(await first.ended).to.equal(0);
     const second = simulate(30);
     await connected(second);
-    const again = await eventually(online, (list) => list.length === 30, 5000);
+    const again = await eventually(online, (list) => list.length === 30, 30_000);
     expect(again.map(({ id }) => id)).to.have.members(devices.map(({ id }) => id));
   });
 });

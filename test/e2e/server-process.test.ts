@@ -11,7 +11,7 @@ const failsOn = (signal: string, statement: string) =>
   `--import=data:text/javascript,${encodeURIComponent(`process.on('${signal}', () => { ${statement} })`)}`;
 
 describe('the process of the server', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let database: TestDatabase;
   let dataDir: string;
   let server: StartedServer;

@@ -23,7 +23,7 @@ for (const node of programs) {
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
 
   describe(`Muster on Node ${version}`, function () {
-    this.timeout(90_000);
+    this.timeout(120_000);
     let folder: string;
     let server: StartedServer | undefined;
     let agent: Program | undefined;

@@ -1,4 +1,5 @@
 import { LiveRunner } from '../../src/agent/work/live-runner.ts';
+import { environmentNetwork } from '../../src/agent/os/network/open-network.ts';
 import { AgentConnection } from '../../src/agent/core/connection/connection.ts';
 import { CommandStore } from '../../src/agent/work/command-store.ts';
 import { DurableRunner } from '../../src/agent/work/durable-runner.ts';
@@ -69,10 +70,13 @@ export function simulateAgent(
     clock,
     warn: () => {},
   });
+  const network = environmentNetwork({});
   let isConnected = false;
   const connect = () => {
     const connection = new AgentConnection({
       server,
+      network,
+      deviceId,
       tokens: fixedToken(token),
       handshake: {
         agentVersion: AGENT_VERSION,

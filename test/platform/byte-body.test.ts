@@ -25,7 +25,7 @@ describe('a body of bytes that its reader leaves half-way', () => {
   after(() => server.closeAllConnections());
 
   it('keeps neither the client from its answer nor the connection', async function () {
-    this.timeout(10_000);
+    this.timeout(120_000);
     const { port } = server.address() as AddressInfo;
     const answer = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'PUT',

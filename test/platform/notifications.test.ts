@@ -6,7 +6,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
 
 describe('notifications of the database', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let database: TestDatabase;
   let proxy: TcpProxy;
   let notifications: DatabaseNotifications;

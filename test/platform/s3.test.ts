@@ -63,7 +63,7 @@ describe('objects in S3-compatible storage', function () {
         for (const number of parts.keys()) parts.set(number, Buffer.alloc(0));
       }
       // Behind the whole of a test run a collection takes its time.
-      if (calls++ % 10 === 0) {
+      if (calls++ % 8 === 0) {
         collect();
         peak = Math.max(peak, process.memoryUsage().arrayBuffers);
       }
@@ -72,7 +72,7 @@ describe('objects in S3-compatible storage', function () {
     collect();
     const before = process.memoryUsage().arrayBuffers;
     // The server throws away what it gets, so it cannot put it together in the end.
-    expect(await failureOf(storeWith().put('a/huge.txt', pieces(300)))).to.contain('InvalidPart');
+    expect(await failureOf(storeWith().put('a/huge.txt', pieces(160)))).to.contain('InvalidPart');
     // Both ends are in this process, each with a part and what it copies of it.
     expect((peak - before) / MIB).to.be.lessThan(100);
   });

@@ -28,7 +28,7 @@ export async function connectDashboard(app: Pick<TestApp, 'url'>, token: string)
       reject(error);
     });
   });
-  const send = (event: string, payload?: unknown) => socket.timeout(5000).emitWithAck(event, payload);
+  const send = (event: string, payload?: unknown) => socket.timeout(30_000).emitWithAck(event, payload);
   return {
     socket,
     deltas,

@@ -22,7 +22,7 @@ const TYPE_AAAA = 28;
 const TYPE_TXT = 16;
 const UDP_MAX = 1232;
 
-export async function startDnsServer(): Promise<DnsServer> {
+export async function startDnsServer(tries = 5): Promise<DnsServer> {
   const names = new Map<string, (readonly string[])[]>();
   const texts = new Map<string, readonly (readonly string[])[]>();
   let isSilent = false;
@@ -64,8 +64,17 @@ export async function startDnsServer(): Promise<DnsServer> {
       connection.write(Buffer.concat([length, reply]));
     });
   });
-  stream.listen(port, '127.0.0.1');
-  await once(stream, 'listening');
+  try {
+    stream.listen(port, '127.0.0.1');
+    await once(stream, 'listening');
+  } catch (error) {
+    socket.close();
+    // Somebody else may have the port over TCP.
+    if (tries > 1 && error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+      return startDnsServer(tries - 1);
+    }
+    throw error;
+  }
   return {
     address: `127.0.0.1:${port}`,
     set: (name, addresses) => void names.set(name, [addresses]),

@@ -2,7 +2,7 @@
 export async function eventually<T>(
   read: () => Promise<T> | T,
   fits: (value: T) => boolean,
-  withinMs = 15_000,
+  withinMs = 30_000,
 ): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {

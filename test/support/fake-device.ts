@@ -95,7 +95,7 @@ export async function connectDevice(
   });
 
   const send = (event: string, payload?: unknown): Promise<unknown> =>
-    socket.timeout(5000).emitWithAck(event, payload);
+    socket.timeout(30_000).emitWithAck(event, payload);
   const finish = (frame: Pick<CommandFrame, 'id' | 'epoch'>, result: object) =>
     send('command:result', {
       id: frame.id,

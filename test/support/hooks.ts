@@ -1,3 +1,4 @@
+import { noteFileTime } from './file-times.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
 /** Tests start from the embedded default: what the machine happens to offer must not decide what they see. */
@@ -21,7 +22,10 @@ for (const name of [
 }
 
 export const mochaHooks = {
-  async afterAll() {
+  async afterAll(this: Mocha.Context) {
     await stopTestPostgres();
+    // Where the files run in parallel, this is after each of them.
+    const file = this.test?.parent?.suites[0]?.file;
+    if (file !== undefined) noteFileTime(file);
   },
 };

@@ -89,8 +89,21 @@ async function answer(
   const parts = uploadId === null ? undefined : self.uploads.get(uploadId);
   if (uploadId !== null && parts === undefined) throw new Refused(404, 'NoSuchUpload');
 
-  if (name === 'PUT') self.objects.set(key, kept);
-  else if (name === 'POST begin') {
+  if (name === 'LIST') return void response.end(listOf(self, url.searchParams));
+  if (name === 'HEAD') {
+    const size = self.objects.get(key)?.length;
+    if (size === undefined) return void response.writeHead(404).end();
+    return void response.writeHead(200, { 'content-length': size }).end();
+  }
+  if (name === 'PUT') {
+    const isNew = !self.objects.has(key);
+    if (request.headers['if-none-match'] === '*' && !isNew) throw new Refused(412, 'PreconditionFailed');
+    const checksum = request.headers['x-amz-checksum-sha256'];
+    if (checksum !== undefined && checksum !== Buffer.from(sha256(body), 'hex').toString('base64')) {
+      throw new Refused(400, 'BadDigest');
+    }
+    self.objects.set(key, kept);
+  } else if (name === 'POST begin') {
     const id = randomUUID();
     self.uploads.set(id, new Map());
     return void response.end(
@@ -113,17 +126,40 @@ async function answer(
     return void response.end(
       '<?xml version="1.0"?><CompleteMultipartUploadResult><ETag>"x-1"</ETag></CompleteMultipartUploadResult>',
     );
-  } else if (name === 'DELETE') self.uploads.delete(uploadId ?? '');
-  else if (name === 'GET') {
+  } else if (name === 'DELETE') {
+    if (uploadId === null) self.objects.delete(key);
+    else self.uploads.delete(uploadId);
+  } else if (name === 'GET') {
     const object = self.objects.get(key);
     if (object === undefined) throw new Refused(404, 'NoSuchKey');
+    const [, first, last = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
+    if (first !== undefined) {
+      const end = last === '' ? object.length : Number(last) + 1;
+      return void response.writeHead(206).end(object.subarray(Number(first), end));
+    }
     return void response.end(fault === 'too small' ? object.subarray(0, -1) : object);
   }
   response.setHeader('etag', `"${md5(kept)}"`);
   response.end();
 }
 
+/** A page of two, so that every list takes several. */
+function listOf({ objects }: Pick<S3Server, 'objects'>, query: URLSearchParams): string {
+  const after = query.get('continuation-token') ?? '';
+  const keys = [...objects.keys()]
+    .filter((key) => key.startsWith(query.get('prefix') ?? '') && key > after)
+    .toSorted((a, b) => (a < b ? -1 : 1));
+  const page = keys.slice(0, 2);
+  const contents = page.map(
+    (key) =>
+      `<Contents><Key>${key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><Size>${objects.get(key)?.length}</Size></Contents>`,
+  );
+  const next = keys.length > 2 ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : '';
+  return `<?xml version="1.0"?><ListBucketResult>${contents.join('')}${next}</ListBucketResult>`;
+}
+
 function nameOf(method: string, query: URLSearchParams): string {
+  if (query.has('list-type')) return 'LIST';
   if (method === 'POST') return query.has('uploads') ? 'POST begin' : 'POST complete';
   return query.has('partNumber') ? `${method} part` : method;
 }
@@ -134,6 +170,7 @@ const hmac = (key: Buffer | string, text: string) => createHmac('sha256', key).u
 
 function checkSignature(request: IncomingMessage, url: URL, body: Buffer): void {
   const headers = request.headers;
+  if (url.searchParams.has('X-Amz-Signature')) return checkSignedUrl(request, url);
   const told =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
       headers.authorization ?? '',
@@ -148,27 +185,59 @@ function checkSignature(request: IncomingMessage, url: URL, body: Buffer): void 
   }
   const at = String(headers['x-amz-date']);
   const hash = String(headers['x-amz-content-sha256']);
-  const query = [...url.searchParams]
-    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
-    .toSorted()
-    .join('&');
   const canonical = [
     request.method,
     url.pathname,
-    query,
+    queryOf(url.searchParams),
     ...names.map((name) => `${name}:${String(headers[name]).trim()}`),
     '',
     signedHeaders,
     hash,
   ].join('\n');
-  const scope = `${day}/${region}/s3/aws4_request`;
-  const text = ['AWS4-HMAC-SHA256', at, scope, sha256(canonical)].join('\n');
-  let key = hmac(`AWS4${S3_KEYS.secretAccessKey}`, day);
-  for (const step of [region, 's3', 'aws4_request']) key = hmac(key, step);
-  if (hmac(key, text).toString('hex') !== signature) throw new Refused(403, 'SignatureDoesNotMatch');
+  assertSigned({ day, region, at, canonical }, signature);
   if (hash !== sha256(body)) throw new Refused(400, 'XAmzContentSHA256Mismatch');
   const md5Told = headers['content-md5'];
   if (md5Told !== undefined && md5Told !== Buffer.from(md5(body), 'hex').toString('base64')) {
     throw new Refused(400, 'BadDigest');
   }
+}
+
+/** A URL that carries its signature, for a while: only the host is signed with it. */
+function checkSignedUrl({ method, headers }: IncomingMessage, url: URL): void {
+  const query = new URLSearchParams(url.searchParams);
+  const signature = query.get('X-Amz-Signature');
+  query.delete('X-Amz-Signature');
+  const [keyId = '', day = '', region = ''] = (query.get('X-Amz-Credential') ?? '').split('/');
+  const at = query.get('X-Amz-Date') ?? '';
+  const begun = Date.parse(at.replace(/^(....)(..)(..T..)(..)(..Z)$/, '$1-$2-$3:$4:$5'));
+  if (keyId !== S3_KEYS.accessKeyId) throw new Refused(403, 'InvalidAccessKeyId');
+  const isOver = !(Date.now() < begun + Number(query.get('X-Amz-Expires')) * 1000);
+  if (isOver) throw new Refused(403, 'AccessDenied');
+  const canonical = [
+    method,
+    url.pathname,
+    queryOf(query),
+    `host:${headers.host}`,
+    '',
+    'host',
+    'UNSIGNED-PAYLOAD',
+  ].join('\n');
+  assertSigned({ day, region, at, canonical }, signature ?? '');
+}
+
+const queryOf = (query: URLSearchParams): string =>
+  [...query]
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .toSorted()
+    .join('&');
+
+function assertSigned(
+  { day, region, at, canonical }: Record<'day' | 'region' | 'at' | 'canonical', string>,
+  signature: string | undefined,
+): void {
+  const scope = `${day}/${region}/s3/aws4_request`;
+  const text = ['AWS4-HMAC-SHA256', at, scope, sha256(canonical)].join('\n');
+  let key = hmac(`AWS4${S3_KEYS.secretAccessKey}`, day);
+  for (const step of [region, 's3', 'aws4_request']) key = hmac(key, step);
+  if (hmac(key, text).toString('hex') !== signature) throw new Refused(403, 'SignatureDoesNotMatch');
 }

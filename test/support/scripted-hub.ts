@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { Server, type Socket } from 'socket.io';
@@ -10,6 +10,8 @@ import type {
   Heartbeat,
   OkAck,
   Refusal,
+  UpdateStatus,
+  Upgrade,
 } from '../../src/protocol/index.ts';
 
 interface CommandOptions {
@@ -44,6 +46,13 @@ export interface ScriptedHub {
   /** What came over plain HTTP as the inventory of a device. */
   inventories: unknown[];
   inventoryStatus: number;
+  /** What each answer to a heartbeat offers. */
+  upgrades: Upgrade[];
+  /** Whether phases of upgrades are acknowledged. */
+  takesStatuses: boolean;
+  statuses: UpdateStatus[];
+  /** Answers requests over HTTP that this hub does not know; `true` where it has. */
+  answers: (request: IncomingMessage, response: ServerResponse, body: Buffer) => boolean;
   /** Refuses results with this code instead of taking them. */
   refuseResults: string | undefined;
   command(type: string, payload: unknown, options?: CommandOptions): Promise<string>;
@@ -58,6 +67,7 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
+      if (hub.answers(request, response, Buffer.concat(chunks))) return;
       const isKnown = /^\/api\/v1\/agents\/[^/]+\/inventory$/.test(request.url ?? '');
       if (isKnown) hub.inventories.push(JSON.parse(gunzipSync(Buffer.concat(chunks)).toString()));
       response.writeHead(isKnown ? hub.inventoryStatus : 404, { 'content-type': 'application/json' });
@@ -81,6 +91,10 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     heartbeatAnswerMs: 0,
     forgetAcks: 0,
     refuseResults: undefined,
+    upgrades: [],
+    takesStatuses: true,
+    statuses: [],
+    answers: () => false,
     inventories: [],
     inventoryStatus: 200,
     async command(type, payload, options = {}) {
@@ -95,10 +109,10 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     ) {
       const deadline = new Date(now() + deadlineMs).toISOString();
       const frame = { id, type, payload, epoch, attempt: 1, deadline, secrets };
-      return (await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command', frame)) as OkAck | ErrorAck;
+      return (await hub.sockets.at(-1)!.timeout(30_000).emitWithAck('command', frame)) as OkAck | ErrorAck;
     },
     async cancel(id) {
-      return (await hub.sockets.at(-1)!.timeout(2000).emitWithAck('command:cancel', { id })) as
+      return (await hub.sockets.at(-1)!.timeout(30_000).emitWithAck('command:cancel', { id })) as
         | OkAck
         | ErrorAck;
     },
@@ -119,11 +133,16 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
       hub.heartbeats.push(Date.now());
       hub.lastHeartbeat = message;
       const answer = () => {
-        ack({ ok: true, at: new Date(now()).toISOString(), nextInMs: hub.nextInMs, upgrade: [] });
+        ack({ ok: true, at: new Date(now()).toISOString(), nextInMs: hub.nextInMs, upgrade: hub.upgrades });
       };
       if (!hub.answersHeartbeats) return;
       if (hub.heartbeatAnswerMs === 0) answer();
       else setTimeout(answer, hub.heartbeatAnswerMs);
+    });
+    socket.on('update:status', (status: UpdateStatus, ack) => {
+      if (!hub.takesStatuses) return;
+      hub.statuses.push(status);
+      ack({ ok: true });
     });
     socket.on('command:rows', (rows: CommandRows, ack) => {
       hub.rows.push(rows);

@@ -1,5 +1,6 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import type { DashboardLimits } from '../../src/hub/dashboard/dashboard-limits.ts';
+import type { SinglePage } from '../../src/platform/http/single-page/single-page.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import type { AdmissionLimits } from '../../src/hub/sockets/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
@@ -49,6 +50,8 @@ export interface TestAppOptions {
   undeliveredWorkMs?: number;
   alerts?: { everyMs: number; wholeEveryMs: number };
   outbound?: ServerOptions['outbound'];
+  backupStore?: ServerOptions['backupStore'];
+  dashboard?: SinglePage;
 }
 
 export const TEST_ENCRYPTION_KEY = 'a-key-that-only-tests-seal-secrets-with';
@@ -67,7 +70,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     }),
   };
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
-  const { dashboardLimits, undeliveredWorkMs, outbound } = options;
+  const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard } = options;
   const server = await startServer({
     config,
     database,
@@ -85,6 +88,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     },
     ...(alerts === undefined ? {} : { alerts }),
     ...(outbound === undefined ? {} : { outbound }),
+    ...(backupStore === undefined ? {} : { backupStore }),
+    ...(dashboard === undefined ? {} : { dashboard }),
   });
   return {
     url: server.url,

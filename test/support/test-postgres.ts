@@ -45,7 +45,8 @@ export async function createTestDatabase(
       : { ownerUrl: shared };
   const name = `muster_test_${process.pid}_${++made}`;
   const template = options.migrated === false ? 'template1' : TEMPLATE;
-  await asOwner(server.ownerUrl, `create database ${name} template ${template}`);
+  // A copy of the files takes half of what a copy through the log does, with the files in memory.
+  await asOwner(server.ownerUrl, `create database ${name} template ${template} strategy file_copy`);
   const ownerUrl = withDatabase(server.ownerUrl, name);
   return {
     ownerUrl,

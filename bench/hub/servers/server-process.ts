@@ -17,7 +17,7 @@ export interface ServerSettings {
 }
 
 export async function startMeasured(
-  script: 'muster' | 'plain-socket-io' | 'raw-ws',
+  script: 'muster' | 'offers-hub' | 'plain-socket-io' | 'raw-ws',
   { cores = SERVER_CORE, nodeFlags = ['--expose-gc'], env = {} }: ServerSettings = {},
 ): Promise<ServerProcess> {
   const child = await startProcess(`servers/${script}.ts`, { cores, nodeFlags, env });

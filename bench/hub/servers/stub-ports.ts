@@ -33,7 +33,13 @@ export const NO_LEDGER: CommandLedger = {
 export const TOKEN_IS_DEVICE: AgentCredentials = {
   verify: async (token) => ({
     ok: true,
-    identity: { deviceId: token, orgId: 'org', siteId: 'site', partnerId: 'partner' },
+    identity: {
+      deviceId: token,
+      orgId: 'org',
+      siteId: 'site',
+      partnerId: 'partner',
+      machine: { osType: 'linux', architecture: 'x64', autoUpdate: true, canUpgrade: false },
+    },
   }),
   forget() {},
   lapsed: async () => [],

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { defaultDataDir } from '../core/enrollment/credentials.ts';
+import { defaultDataDir } from '../os/installation/data-folder.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { rotateToken } from '../core/enrollment/rotate-token.ts';
 

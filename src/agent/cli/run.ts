@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import type { ConnectionState } from '../core/connection/connection.ts';
-import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { type ConnectionState, HTTP_ONLY } from '../core/connection/connection-state.ts';
+import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { defaultDataDir } from '../os/installation/data-folder.ts';
+import { openWatchdogLink } from '../core/supervision/watchdog-link.ts';
 import { onShutdown } from '../os/processes/shutdown.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { runAgent } from '../session/run-agent.ts';
@@ -19,8 +21,17 @@ export function addRun(program: Command): void {
       if (credentials === undefined) throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
       const print = json ? printJson : printText;
       const warn = json ? warnJson : warnText;
-      const agent = await runAgent({ dataDir, credentials, onState: changesOnly(print), warn });
-      onShutdown({ parentWatch }, () => agent.stop());
+      // Until the agent has started, there is nothing to be stopped in good order.
+      let stop = (): void => process.exit(0);
+      const watchdog = await openWatchdogLink(() => stop());
+      const agent = await runAgent({
+        dataDir,
+        credentials,
+        onState: changesOnly(print),
+        warn,
+        ...(watchdog === undefined ? {} : { watchdog }),
+      });
+      stop = onShutdown({ parentWatch }, () => agent.stop());
     });
 }
 
@@ -28,7 +39,8 @@ export function addRun(program: Command): void {
 function changesOnly(print: (state: ConnectionState) => void): (state: ConnectionState) => void {
   let last = '';
   return (state) => {
-    const text = state.state === 'connected' ? `connected ${state.since}` : JSON.stringify(state);
+    const { lastHeartbeatAt: _changesEachTime, ...kept } = { lastHeartbeatAt: null, ...state };
+    const text = JSON.stringify(kept);
     if (text !== last) print(state);
     last = text;
   };
@@ -51,6 +63,8 @@ function printText(state: ConnectionState): void {
   if (state.state === 'waiting') {
     const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
     console.log(`${time}  ${state.reason} The next attempt is in ${seconds} s.`);
+  } else if (state.state === 'http_only') {
+    console.log(`${time}  ${HTTP_ONLY}. ${state.reason}`);
   } else {
     console.log(`${time}  ${state.state}`);
   }

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { onShutdown } from '../os/processes/shutdown.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING } from '../core/server/server-address.ts';
+import { isSecureServer } from '../os/network/secure-server.ts';
 import { Fleet } from '../simulator/fleet.ts';
 import { parseServer } from './enroll.ts';
 

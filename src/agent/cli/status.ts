@@ -1,29 +1,60 @@
 import type { Command } from 'commander';
-import { defaultDataDir, loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { readUpgradeState, upgradeSentences } from '../capabilities/update/upgrade-state.ts';
+import { HTTP_ONLY } from '../core/connection/connection-state.ts';
+import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { printable } from '../core/plain-text.ts';
+import { Settings } from '../core/state/settings.ts';
+import { AGENT_VERSION } from '../core/version.ts';
+import { currentRelease } from '../os/installation/current-release.ts';
+import { defaultDataDir } from '../os/installation/data-folder.ts';
+import { defaultProgramsDir } from '../os/installation/layout.ts';
 import { runningAgent, type AgentStatus } from '../core/state/status-file.ts';
 
 export function addStatus(program: Command): void {
   program
     .command('status')
     .description(
-      'show whether the agent is enrolled, running and connected (exit 0: connected, 1: not connected, 2: not enrolled)',
+      'show whether the agent is enrolled, running and connected (exit 0: connected, 1: not connected, or over HTTP only, 2: not enrolled)',
     )
     .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
     .option('--json', 'print a JSON object', false)
-    .action(async ({ dataDir, json }: { dataDir: string; json: boolean }) => {
+    .option('--programs <folder>', 'folder of the programs', defaultProgramsDir())
+    .action(async ({ dataDir, programs, json }: { dataDir: string; programs: string; json: boolean }) => {
       const credentials = await loadCredentials(dataDir);
       const running = credentials === undefined ? undefined : await runningAgent(dataDir);
       const enrollment =
         credentials === undefined
           ? undefined
           : { server: credentials.server, deviceId: credentials.deviceId };
+      const versions = {
+        agentVersion: running?.agentVersion ?? AGENT_VERSION,
+        watchdogVersion: running?.watchdogVersion ?? (await currentRelease(programs, 'watchdog')) ?? null,
+      };
+      const settings = await Settings.load(dataDir, (message) => console.error(message));
+      const upgrade = await readUpgradeState(dataDir, settings.autoUpdate);
       if (json) {
+        const enrolled = enrollment !== undefined;
         console.log(
-          JSON.stringify({ enrolled: enrollment !== undefined, ...enrollment, running: running ?? null }),
+          JSON.stringify({ enrolled, ...enrollment, running: running ?? null, ...versions, upgrade }),
         );
-      } else console.log(enrollment === undefined ? NOT_ENROLLED : sentence(enrollment, running));
+      } else if (enrollment === undefined) console.log(NOT_ENROLLED);
+      else {
+        const lines = [
+          sentence(enrollment, running),
+          versionSentence(versions),
+          ...upgradeSentences(upgrade),
+        ];
+        for (const line of lines) console.log(printable(line, LINE_MAX));
+      }
       process.exitCode = enrollment === undefined ? 2 : running?.connection.state === 'connected' ? 0 : 1;
     });
+}
+
+const LINE_MAX = 3000;
+
+function versionSentence(versions: { agentVersion: string; watchdogVersion: string | null }): string {
+  const { agentVersion, watchdogVersion } = versions;
+  return `The agent is ${agentVersion}; ${watchdogVersion === null ? 'no watchdog is installed' : `its watchdog is ${watchdogVersion}`}.`;
 }
 
 function sentence(
@@ -36,6 +67,8 @@ function sentence(
   switch (connection.state) {
     case 'connected':
       return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'none yet'}.`;
+    case 'http_only':
+      return `Enrolled ${as}, running (process ${pid}), ${HTTP_ONLY}. Since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt}. ${connection.reason}`;
     case 'waiting':
       return `Enrolled ${as}, running (process ${pid}), not connected. ${connection.reason} The next attempt is at ${connection.nextTryAt}.`;
     default:

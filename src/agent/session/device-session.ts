@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
+import { openBackups } from '../capabilities/backup/handlers.ts';
+import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
+import { LocalEngine } from '../capabilities/backup/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';
@@ -16,18 +19,25 @@ import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
 import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
 import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
 import { updateHandlers } from '../capabilities/update/handlers.ts';
+import { openUpdates } from '../capabilities/update/updates.ts';
 import { AgentError } from '../core/agent-error.ts';
-import { AgentConnection, type ConnectionState } from '../core/connection/connection.ts';
+import { AgentConnection } from '../core/connection/connection.ts';
+import { type ConnectionState, reachesServer } from '../core/connection/connection-state.ts';
+import { StateLines } from '../core/connection/state-lines.ts';
 import type { Credentials } from '../core/enrollment/credentials.ts';
 import { rotateByAge } from '../core/enrollment/rotate-token.ts';
 import { KeptTokens } from '../core/enrollment/tokens.ts';
 import { HeartbeatReporter } from '../core/heartbeat.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING, isSecureServer } from '../core/server/server-address.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING } from '../core/server/server-address.ts';
+import { isSecureServer } from '../os/network/secure-server.ts';
 import { EXIT, ServerCallError } from '../core/server/server-call.ts';
 import { ServerClock } from '../core/server/server-clock.ts';
 import { openDeviceFolder } from '../core/state/device-folder.ts';
 import { Settings } from '../core/state/settings.ts';
 import { StatusFile } from '../core/state/status-file.ts';
+import type { DiagnosticLog } from '../os/diagnostics/diagnostic-log.ts';
+import { openNetwork } from '../os/network/open-network.ts';
+import type { WatchdogLink } from '../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../core/version.ts';
 import { CommandStore } from '../work/command-store.ts';
 import { DurableRunner } from '../work/durable-runner.ts';
@@ -38,6 +48,7 @@ export interface DeviceSession {
   stop(): Promise<void>;
 }
 
+const STARTED = `agent ${AGENT_VERSION} started`;
 const INVENTORY_IS_OFF = 'The settings of this machine forbid sending its inventory.';
 
 export interface SessionOptions {
@@ -46,17 +57,25 @@ export interface SessionOptions {
   onState: (state: ConnectionState) => void;
   /** For problems that the agent can work with and that its administrator should know about. */
   warn: (message: string) => void;
+  /** The agent's log on this machine. */
+  log: DiagnosticLog;
+  /** For tests: see `ConnectionOptions`. */
+  httpAfterMs?: number;
+  /** The watchdog that runs this agent. Without one, the agent does not upgrade itself. */
+  watchdog?: WatchdogLink;
 }
 
 /** Starts the agent as one device of one server: its capabilities, its stored commands and its connection. */
 export async function startSession(options: SessionOptions): Promise<DeviceSession> {
-  const { dataDir, credentials, onState } = options;
+  const { dataDir, credentials, onState, watchdog, log } = options;
   const { server, deviceId } = credentials;
   let shipping: LogShipping | undefined;
   const warn = (message: string) => {
     options.warn(message);
+    log.write('warn', 'agent', message);
     shipping?.log('warn', 'agent', message);
   };
+  log.write('info', 'agent', `${STARTED} as device ${deviceId} at ${server}`);
   const folder = await openDeviceFolder(dataDir, credentials);
   const clock = new ServerClock();
   const settings = await Settings.load(dataDir, warn);
@@ -64,23 +83,32 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     if (!settings.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
     warn(INSECURE_WARNING);
   }
+  const network = await openNetwork(dataDir);
+  const access = { server, network };
   const heartbeats = new HeartbeatReporter();
-  const status = new StatusFile(dataDir, server);
+  const status = new StatusFile(dataDir, server, watchdog?.watchdogVersion);
+  const stateLines = new StateLines();
   const scripts = new ScriptFolder(dataDir, warn);
   const tokens = new KeptTokens(dataDir, credentials);
   const unpackSpace = new UnpackSpace({ folder: path.join(dataDir, 'unpacked') });
   await unpackSpace.clear();
   const reader = await openEventLogs(unpackSpace);
   if (settings.shipLogs) {
-    const parts = { server, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, clock };
-    shipping = new LogShipping({ ...parts, warn: options.warn });
+    const parts = { access, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, clock };
+    shipping = new LogShipping({
+      ...parts,
+      warn(message) {
+        options.warn(message);
+        log.write('warn', 'shipping', message);
+      },
+    });
     await shipping.start();
-    shipping.log('info', 'agent', `agent ${AGENT_VERSION} started`);
+    shipping.log('info', 'agent', STARTED);
   }
   const inventory = settings.sendInventory
     ? new InventoryReports({
         collect: async (signal) => collectInventory(machineSources(signal), warn),
-        send: sendInventoryTo(server, deviceId),
+        send: sendInventoryTo(access, deviceId),
         tokens,
         clock,
         file: path.join(folder, 'inventory.json'),
@@ -89,6 +117,15 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     : undefined;
   await inventory?.start();
   await scripts.clear();
+  const backupFolder = path.join(dataDir, 'backup');
+  const engine = new LocalEngine({ folder: backupFolder, warn });
+  const backups = await openBackups({ engine, server, network, dataDir, folder: backupFolder, warn });
+
+  const engineWatch = new EngineWatch({
+    searchPath: process.env['PATH'],
+    onChange: () => connection.renew(),
+  });
+  await engineWatch.start();
 
   const queries = new LiveRunner(eventLogHandlers(reader), clock);
   const reportNow = () => {
@@ -110,25 +147,45 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
         },
       }),
       ...powerHandlers(settings.allowReboot, machineRebooter),
+      ...backups,
     },
     clock,
     warn,
   });
+  const updates =
+    watchdog === undefined
+      ? undefined
+      : openUpdates({ dataDir, access, link: watchdog, work: durable, settings, warn });
   const connection = new AgentConnection({
     server,
+    network,
     ...(credentials.hubPath === undefined ? {} : { hubPath: credentials.hubPath }),
     tokens,
+    deviceId,
+    ...(options.httpAfterMs === undefined ? {} : { httpAfterMs: options.httpAfterMs }),
     handshake: {
       agentVersion: AGENT_VERSION,
-      capabilities: [...queries.capabilities, ...durable.capabilities],
+      get capabilities() {
+        const ofUpdates = updates?.capabilities ?? [];
+        return [...queries.capabilities, ...durable.capabilities, ...ofUpdates, ...engineWatch.capabilities];
+      },
       bootId: randomUUID(),
     },
     queries,
     durable,
     clock,
-    heartbeat: async () => ({ ...(await heartbeats.heartbeat()), autoUpdate: settings.autoUpdate }),
+    async heartbeat() {
+      await settings.refresh();
+      return { ...(await heartbeats.heartbeat()), ...updates?.facts(), autoUpdate: settings.autoUpdate };
+    },
+    beatAtMostMs: () => watchdog?.beatEveryMs,
+    onConnected: (sendStatus) => updates?.connected(sendStatus),
+    onHeartbeatAck: (answer) => updates?.acknowledged(answer),
     onState(state) {
+      watchdog?.connection({ isConnected: state.state === 'connected', reachesServer: reachesServer(state) });
       status.put(state);
+      const line = stateLines.next(state);
+      if (line !== undefined) log.write(line.level, 'connection', line.message);
       shipping?.onState(state);
       inventory?.onState(state);
       onState(state);
@@ -140,11 +197,15 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   return {
     async stop() {
       rotation.stop();
+      engineWatch.stop();
       connection.stop();
+      await updates?.stop();
       await durable.stop();
       await inventory?.stop();
       await shipping?.stop();
+      network.close();
       await status.remove();
+      log.write('info', 'agent', 'agent stopped');
     },
   };
 }

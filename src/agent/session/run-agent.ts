@@ -1,6 +1,8 @@
 import { type Credentials, isSameDevice, loadCredentials } from '../core/enrollment/credentials.ts';
 import { type DeviceSession, type SessionOptions, startSession } from './device-session.ts';
 import { LockHeldError, takeLock, type FolderLock } from '../os/files/folder-lock.ts';
+import { AGENT_VERSION } from '../core/version.ts';
+import { DiagnosticLog } from '../os/diagnostics/diagnostic-log.ts';
 import { removeOldDrafts } from '../os/files/private-file.ts';
 
 export interface RunningAgent {
@@ -14,15 +16,25 @@ const ENROLLMENT_CHECK_MS = 2000;
  * Runs the agent of this machine; only one can run in a folder. If the machine is enrolled as another device meanwhile,
  * the session of the former device is stopped and one for the new device is started, with its own journal.
  */
-export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
-  const { dataDir, warn } = options;
+export async function runAgent(options: Omit<SessionOptions, 'log'>): Promise<RunningAgent> {
+  const { dataDir } = options;
   const lock = await lockFolder(dataDir);
+  // Only the process that has the lock writes the log.
+  const log = new DiagnosticLog({ dataDir, writer: 'agent', version: AGENT_VERSION });
+  const logCrash = (error: Error) => log.write('error', 'agent', error.stack ?? String(error));
+  process.on('uncaughtExceptionMonitor', logCrash);
+  const warn = (message: string) => {
+    options.warn(message);
+    log.write('warn', 'agent', message);
+  };
   await removeOldDrafts(dataDir);
   let credentials = options.credentials;
   let session: DeviceSession | undefined;
   try {
-    session = await startSession(options);
+    session = await startSession({ ...options, log });
   } catch (error) {
+    log.write('error', 'agent', `The agent does not start: ${String(error)}`);
+    process.off('uncaughtExceptionMonitor', logCrash);
     await lock.release();
     throw error;
   }
@@ -36,7 +48,7 @@ export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
     await session?.stop();
     session = undefined;
     credentials = next;
-    session = await startSession({ ...options, credentials });
+    session = await startSession({ ...options, credentials, log });
   }
   function checkLater(): void {
     timer = setTimeout(() => {
@@ -64,6 +76,7 @@ export async function runAgent(options: SessionOptions): Promise<RunningAgent> {
       clearTimeout(timer);
       await turn;
       await session?.stop();
+      process.off('uncaughtExceptionMonitor', logCrash);
       await lock.release();
     },
   };

@@ -11,7 +11,8 @@ import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
 import { sendInventoryTo } from '../capabilities/inventory/send.ts';
 import { readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
-import { EXIT, ServerCallError } from '../core/server/server-call.ts';
+import { environmentNetwork } from '../os/network/open-network.ts';
+import { EXIT, type ServerAccess, ServerCallError } from '../core/server/server-call.ts';
 import { ServerClock } from '../core/server/server-clock.ts';
 import { fixedToken } from '../core/enrollment/tokens.ts';
 import { fraction } from './random.ts';
@@ -51,12 +52,14 @@ const INVENTORY_EACH_MS = 20;
 /** Many agents in one process: the real connection and the real runners, on top of simulated machines. */
 export class Fleet {
   readonly #options: FleetOptions;
+  readonly #access: ServerAccess;
   readonly #connections = new Map<number, AgentConnection>();
   readonly #inventories: InventoryReports[] = [];
   #stopped = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#access = { server: options.server, network: environmentNetwork() };
   }
 
   async start(): Promise<void> {
@@ -104,7 +107,7 @@ export class Fleet {
     const request = { ...describeSynthetic(index, fleetId), enrollmentKey: this.#keyFor(index) };
     for (let tries = 1; ; tries++) {
       try {
-        return await enroll(this.#options.server, request);
+        return (await enroll(this.#access, request)).credentials;
       } catch (error) {
         const mayPass =
           error instanceof ServerCallError &&
@@ -131,7 +134,7 @@ export class Fleet {
     const tokens = fixedToken(credentials.token);
     const inventory = new InventoryReports({
       collect: async () => syntheticInventory(index, describeSynthetic(index, fleet.fleetId)),
-      send: sendInventoryTo(this.#options.server, credentials.deviceId),
+      send: sendInventoryTo(this.#access, credentials.deviceId),
       tokens,
       clock,
       warn: () => {},
@@ -152,7 +155,8 @@ export class Fleet {
     const { agentVersion } = syntheticHeartbeat(index, Date.now());
     await new Promise<void>((resolve) => {
       const connection = new AgentConnection({
-        server: this.#options.server,
+        ...this.#access,
+        deviceId: credentials.deviceId,
         tokens,
         handshake: {
           agentVersion,

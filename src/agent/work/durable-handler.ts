@@ -7,10 +7,13 @@ import type {
   SecretRef,
 } from '../../protocol/index.ts';
 
+/** The reason of an aborted signal where the agent stops. Otherwise the command was cancelled. */
+export const AGENT_STOPS = new Error('The agent stops.');
+
 /** What a handler of a durable command gets besides its payload. */
 export interface DurableContext<T extends DurableCommandType> {
   /**
-   * Aborted when the command is cancelled or the agent stops. The handler then ends what it has started, and rejects.
+   * Aborted when the command is cancelled or, with the reason `AGENT_STOPS`, when the agent stops. The handler then ends what it has started, and rejects.
    * When the agent stops, it waits for this as long as the handler has declared (`stopMs`).
    */
   signal: AbortSignal;

@@ -16,7 +16,7 @@ import { type AnswerChannel, sendable } from '../core/connection/answer-channel.
 import { boundHandler } from './bound-handler.ts';
 import type { ServerClock } from '../core/server/server-clock.ts';
 import type { CommandStore, Entry } from './command-store.ts';
-import { stopMsOf, type AnyDurableContext, type DurableHandlers } from './durable-handler.ts';
+import { AGENT_STOPS, stopMsOf, type AnyDurableContext, type DurableHandlers } from './durable-handler.ts';
 import { startable } from './lanes.ts';
 import { ResultOutbox } from './result-outbox.ts';
 import { RunningCommand } from './running-command.ts';
@@ -60,6 +60,8 @@ export class DurableRunner {
   #opening: Promise<void> | undefined;
   #isOpen = false;
   #stopped = false;
+  #isPaused = false;
+  #whenIdle: (() => void)[] = [];
 
   constructor(parts: DurableRunnerParts) {
     this.#parts = parts;
@@ -72,6 +74,29 @@ export class DurableRunner {
 
   get running(): number {
     return this.#running.size;
+  }
+
+  /**
+   * From now on no command is accepted: the server keeps those that it sends, and sends them again later. What was
+   * accepted before still runs.
+   */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+  }
+
+  /** Nothing runs and nothing waits to be started. */
+  get isIdle(): boolean {
+    const unfinished = this.#parts.store.entries().filter(({ result }) => result === undefined);
+    return this.#running.size + this.#accepting.size + unfinished.length === 0;
+  }
+
+  /** Resolves when nothing runs and nothing waits, also where more is accepted right afterwards. */
+  async idle(): Promise<void> {
+    if (!this.isIdle) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   /** Resumes what the last process left. If the store cannot be opened, the next frame tries again. */
@@ -88,7 +113,7 @@ export class DurableRunner {
   async stop(): Promise<void> {
     this.#stopped = true;
     const ending = [...this.#running.values()];
-    for (const command of ending) command.cancel();
+    for (const command of ending) command.cancel(AGENT_STOPS);
     await Promise.all(ending.map(async ({ over, stopMs }) => settledWithin(over, stopMs)));
     if (this.#isOpen) await this.#parts.store.close();
   }
@@ -125,7 +150,7 @@ export class DurableRunner {
         `The payload is larger than ${PAYLOAD_MAX_BYTES} bytes.`,
       );
     }
-    if (this.#stopped || this.#isFull(this.#laneOf(frame.type))) {
+    if (this.#stopped || this.#isPaused || this.#isFull(this.#laneOf(frame.type))) {
       throw new AgentError(
         AgentErrorCode.busy,
         'The agent holds as many commands as it can; send this one again later.',
@@ -220,6 +245,7 @@ export class DurableRunner {
 
   #startNext(): void {
     if (this.#stopped) return;
+    if (this.isIdle) for (const resolve of this.#whenIdle.splice(0)) resolve();
     const unfinished = this.#parts.store.entries().filter(({ result }) => result === undefined);
     const running = unfinished.filter(({ id }) => this.#running.has(id));
     const waiting = unfinished.filter(({ id }) => !this.#running.has(id) && !this.#withdrawn.has(id));

@@ -40,8 +40,8 @@ export class RunningCommand {
     return this.#controller.signal;
   }
 
-  cancel(): void {
-    this.#controller.abort();
+  cancel(reason?: Error): void {
+    this.#controller.abort(reason);
   }
 
   /** Reports at once that the command runs, and over a new connection how far it is. */

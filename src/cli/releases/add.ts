@@ -7,6 +7,8 @@ import {
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';
 
+type Release = Awaited<ReturnType<typeof addRelease>>['release'];
+
 export interface AddOptions {
   version: string;
   component: Component;
@@ -16,15 +18,19 @@ export interface AddOptions {
   notes?: string;
 }
 
+const DONE = {
+  added: ({ size, sha256, keyId }: Release) =>
+    `is registered: ${size} bytes, SHA-256 ${sha256}, signed by key ${keyId}.`,
+  none: () => 'was registered with this file before. Nothing was changed.',
+  signed: ({ keyId }: Release) =>
+    `was registered with this file before, but its signature did not hold. It is signed by key ${keyId} now.`,
+};
+
 export async function add(path: string, { sha256, notes, ...name }: AddOptions): Promise<void> {
-  const { release, isNew, promotion } = await withReleases((parts) =>
+  const { release, change, promotion } = await withReleases((parts) =>
     addRelease(parts, name, { path, sha256, notes }),
   );
   const what = `${release.component} ${release.version} for ${release.os} ${release.architecture}`;
-  process.stdout.write(
-    isNew
-      ? `${what} is registered: ${release.size} bytes, SHA-256 ${release.sha256}, signed by key ${release.keyId}.\n`
-      : `${what} was registered with this file before. Nothing was changed.\n`,
-  );
+  process.stdout.write(`${what} ${DONE[change](release)}\n`);
   printPromotion(promotion);
 }

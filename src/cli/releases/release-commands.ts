@@ -47,6 +47,31 @@ export function addReleases(program: Command): void {
       const { promote } = await import('./promote.ts');
       await promote({ version, component });
     });
+
+  releases
+    .command('sign')
+    .description('sign again with the present key what earlier keys have signed')
+    .option('--version <version>', 'this version only', parsed(Version))
+    .exitOverride()
+    .action(async (only: { version?: string }) => {
+      const { sign } = await import('./sign.ts');
+      await sign(only);
+    });
+
+  releases
+    .command('rotate-key')
+    .description(
+      'replace the key that signs releases; the present one signs the new one, so that devices trust it',
+    )
+    .option(
+      '--new-chain',
+      'where the present key is lost: no enrolled device installs what the new key signs until it is enrolled again',
+    )
+    .exitOverride()
+    .action(async ({ newChain }: { newChain?: true }) => {
+      const { rotateKey } = await import('./rotate-key.ts');
+      await rotateKey({ vouched: newChain !== true });
+    });
 }
 
 const parsed =

@@ -1,5 +1,5 @@
 import { createAuditTrail } from '../../features/audit/index.ts';
-import { type OperatorParts, ReleaseFiles, ReleaseKeys } from '../../features/releases/index.ts';
+import { type OperatorParts, openReleaseFiles, ReleaseKeys } from '../../features/releases/index.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Does with the releases of this installation what an operator asks for. */
@@ -10,7 +10,7 @@ export function withReleases<T>(work: (parts: OperatorParts) => Promise<T>): Pro
       log,
       // The entry is sealed by a running server, or by the next one that starts.
       audit: createAuditTrail({ wake() {} }),
-      files: new ReleaseFiles(config.dataDir),
+      files: openReleaseFiles(config),
       keys: new ReleaseKeys(secrets),
       promotesItself: config.autoPromotesReleases,
     }),

@@ -1,10 +1,11 @@
-import type { DeviceHub } from '../../hub/index.ts';
+import { z } from 'zod';
+import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Heartbeat, HeartbeatAck, RotateTokenResponse } from '../../protocol/index.ts';
-import { stageAgentToken } from '../devices/index.ts';
+import { type DecommissionParts, stageAgentToken, unenrollDevice } from '../devices/index.ts';
 
-export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
+export function agentRoutes({ hub, forgetTokens }: DecommissionParts): RouteGroup {
   return {
     name: 'Agents',
     description: 'Agent requests over plain HTTP. Everything else uses the socket.',
@@ -40,6 +41,23 @@ export function agentRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
           action: 'agent.token.rotate',
           resource: 'device',
           note: ({ hostname }, { params }) => ({ resourceId: params.id, resourceName: hostname }),
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/agents/:id/unenroll',
+        summary: 'Take the device out of service',
+        description:
+          'For a machine that leaves, such as one on which the agent is uninstalled. It is what `DELETE /devices/:id` does: the token is revoked, and the record stays and can be restored.',
+        access: 'agent',
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        errors: ['not_found'],
+        handler: ({ ctx }) => unenrollDevice(ctx, { hub, forgetTokens }),
+        audit: {
+          action: 'device.delete',
+          resource: 'device',
+          note: ({ device: { id, orgId, hostname } }) => auditSubject({ id, orgId, name: hostname }),
         },
       }),
     ],

@@ -9,7 +9,18 @@ import { alertRetention } from './retention.ts';
 
 export type { RoundTiming } from './alert-rounds.ts';
 export { alertSearch } from './alert-search.ts';
-export { raiseAlert, resolveAlert } from './raise.ts';
+export type { NewAlert, StandingCause } from './raise.ts';
+export {
+  endLastingAlerts,
+  followCauses,
+  raiseAlert,
+  raiseAlerts,
+  raiseLastingAlerts,
+  resolveAlert,
+  resolveAlerts,
+  standingAlert,
+  standingCauses,
+} from './raise.ts';
 
 interface WorkerParts {
   db: Db;

@@ -70,15 +70,28 @@ export interface NewAlert {
  * that the rounds do not observe; the feature must call `resolveAlert` when the cause ends.
  */
 export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string> {
-  const { orgId, deviceId, kind, severity, title, message, details = {} } = alert;
+  const [id] = await raiseAlerts(tx, [alert]);
+  if (id === undefined) throw new Error(`alert ${alert.kind} was not raised`);
+  return id;
+}
+
+/** The same for many, of which no two may be about the same device and kind. */
+export const raiseAlerts = (tx: Tx, alerts: readonly NewAlert[]): Promise<string[]> =>
+  raiseMany(tx, alerts, { causeLasts: false });
+
+async function raiseMany(
+  tx: Tx,
+  alerts: readonly NewAlert[],
+  { causeLasts }: { causeLasts: boolean },
+): Promise<string[]> {
   const { rows } = await tx.raw<{ rows: { id: string }[] }>(
-    raiseSql(`select ?::uuid as org_id, ?::uuid as device_id, ? as kind, ? as severity, left(?, 300) as title,
-      left(?, 2000) as message, ?::jsonb as details, false as cause_lasts`),
-    [orgId, deviceId ?? null, kind, severity, title, message, JSON.stringify(details)] as string[],
+    raiseSql(`select w."orgId" as org_id, w."deviceId" as device_id, w.kind, w.severity, left(w.title, 300) as title,
+      left(w.message, 2000) as message, coalesce(w.details, '{}') as details, ${String(causeLasts)} as cause_lasts
+    from jsonb_to_recordset(?::jsonb) as w ("orgId" uuid, "deviceId" uuid, kind text, severity text, title text,
+      message text, details jsonb)`),
+    [JSON.stringify(alerts)],
   );
-  const [raised] = rows;
-  if (raised === undefined) throw new Error(`alert ${kind} was not raised`);
-  return raised.id;
+  return rows.map(({ id }) => id);
 }
 
 /** Resolves the open alert of a device or organization and kind, if there is one. `why` is shown with it. */
@@ -92,4 +105,89 @@ export async function resolveAlert(
     [why, orgId, deviceId ?? orgId, kind],
   );
   return rowCount > 0;
+}
+
+/**
+ * Raises alerts whose causes last until `endLastingAlerts` is called for their kind. An alert that somebody resolves
+ * before that is not raised again.
+ */
+export async function raiseLastingAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
+  await raiseMany(tx, alerts, { causeLasts: true });
+}
+
+/** Ends the cause of all alerts of a kind, in all organizations. Those that are open are resolved with the reason. */
+export async function endLastingAlerts(tx: Tx, { kind, why }: { kind: string; why: string }): Promise<void> {
+  await tx.raw(`update alerts a set ${causeEndedSql('left(?, 300)')} where a.kind = ? and a.cause_lasts`, [
+    why,
+    kind,
+  ]);
+}
+/** The same for many devices. @param details  only alerts that have these are resolved */
+export async function resolveAlerts(
+  tx: Tx,
+  {
+    kind,
+    deviceIds,
+    details,
+    why,
+  }: { kind: string; deviceIds: readonly string[]; details: Record<string, unknown>; why: string },
+): Promise<void> {
+  await tx.raw(
+    `update alerts a set ${causeEndedSql('left(?, 300)')}
+    where a.subject_id = any(?::uuid[]) and a.kind = ? and a.status <> 'resolved' and a.details @> ?::jsonb`,
+    [why, [...deviceIds], kind, JSON.stringify(details)],
+  );
+}
+
+/** Whether an alert of the kind about the device is open. */
+export async function standingAlert(
+  tx: Tx,
+  { deviceId, kind }: { deviceId: string; kind: string },
+): Promise<boolean> {
+  const open = await tx('alerts')
+    .where({ subject_id: deviceId, kind })
+    .whereNot('status', 'resolved')
+    .first<{ id: string } | undefined>('id');
+  return open !== undefined;
+}
+
+/** An alert that is open, or that a user resolved while its cause lasts. */
+export interface StandingCause {
+  isResolved: boolean;
+  details: unknown;
+}
+
+/** The alerts of a kind whose cause lasts, in all organizations, by the device or organization that they are about. */
+export async function standingCauses(tx: Tx, kind: string): Promise<Map<string, StandingCause>> {
+  const { rows } = await tx.raw<{ rows: { subject: string; isResolved: boolean; details: unknown }[] }>(
+    `select a.subject_id as subject, a.status = 'resolved' as "isResolved", a.details from alerts a
+    where a.kind = ? and ${STANDS('a')}`,
+    [kind],
+  );
+  return new Map(rows.map(({ subject, ...cause }) => [subject, cause]));
+}
+
+/**
+ * Makes the alerts of a kind follow their causes, in all organizations: raises those that do not stand yet, and ends the
+ * causes of those that are not wanted any more. One that somebody resolved is not raised again while its cause lasts.
+ * @param alerts  of the kind, at most one about each device or organization
+ */
+export async function followCauses(
+  tx: Tx,
+  { kind, alerts, why }: { kind: string; alerts: readonly NewAlert[]; why: string },
+): Promise<{ raised: number; ended: number }> {
+  const subjects = alerts.map(({ orgId, deviceId }) => deviceId ?? orgId);
+  const { rowCount: ended } = await tx.raw<{ rowCount: number }>(
+    `update alerts a set ${causeEndedSql('left(?, 300)')}
+    where a.kind = ? and a.cause_lasts and a.subject_id <> all(?::uuid[])`,
+    [why, kind, subjects],
+  );
+  const { rows } = await tx.raw<{ rows: { subject_id: string }[] }>(
+    `select a.subject_id from alerts a where a.kind = ? and a.subject_id = any(?::uuid[]) and ${STANDS('a')}`,
+    [kind, subjects],
+  );
+  const standing = new Set(rows.map(({ subject_id: subject }) => subject));
+  const wanted = alerts.filter(({ orgId, deviceId }) => !standing.has(deviceId ?? orgId));
+  if (wanted.length > 0) await raiseLastingAlerts(tx, wanted);
+  return { raised: wanted.length, ended };
 }

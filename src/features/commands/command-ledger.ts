@@ -135,7 +135,6 @@ export function createCommandLedger({
             ])
             .limit(JOBS_SHOWN)
             .select<JobRow[]>(tx.raw(JOB_COLUMNS));
-          if (jobId !== undefined && rows.length === 0) throw notFound('Command');
           return rows.map(toJobUpdate);
         },
         { readOnly: true },

@@ -5,7 +5,7 @@ interface NewRows {
   devices: readonly { id: string; orgId: string }[];
   type: string;
   payload: object;
-  createdBy: string;
+  createdBy: string | null;
   timeoutSeconds: number;
   ttlSeconds: number;
   execution: { id: string; scriptId: string } | undefined;

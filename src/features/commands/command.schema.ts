@@ -3,8 +3,8 @@ import {
   COMMANDS,
   CommandProgress,
   CommandStatus,
-  DURABLE_COMMAND_TYPES,
-  type DurableCommandType,
+  SENDABLE_COMMAND_TYPES,
+  type SendableCommandType,
   secretRefsIn,
 } from '../../protocol/index.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
@@ -59,7 +59,7 @@ const TTL_DEFAULT_SECONDS = 24 * 3600;
 const TTL_MAX_SECONDS = 30 * 24 * 3600;
 
 const fields = {
-  type: z.enum(DURABLE_COMMAND_TYPES),
+  type: z.enum(SENDABLE_COMMAND_TYPES),
   payload: z.record(z.string(), z.unknown()).optional(),
   ttlSeconds: z
     .number()
@@ -72,7 +72,7 @@ const fields = {
 
 /** Parses the payload by the schema of the type, which the socket reference documents. */
 function payloadOf(
-  { type, payload = {} }: { type: DurableCommandType; payload?: Record<string, unknown> | undefined },
+  { type, payload = {} }: { type: SendableCommandType; payload?: Record<string, unknown> | undefined },
   context: z.core.$RefinementCtx,
 ) {
   const parsed = COMMANDS[type].payload.safeParse(payload);

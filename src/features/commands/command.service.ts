@@ -1,6 +1,6 @@
 import { raw } from 'objection';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { CommandPayload, DurableCommandType } from '../../protocol/index.ts';
+import type { CommandPayload, DurableCommandType, SendableCommandType } from '../../protocol/index.ts';
 import { holds, type Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -102,7 +102,7 @@ const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 
 function misfit(
   hub: DeviceHub,
-  type: DurableCommandType,
+  type: SendableCommandType,
   device: CommandTarget,
 ): Omit<Refusal, 'deviceId'> | undefined {
   if (!device.isManageable) {
@@ -112,7 +112,7 @@ function misfit(
   return { code: 'CAPABILITY_MISSING', message: `The agent on this device cannot do "${type}".` };
 }
 
-function assertMayStart(ctx: Context, type: DurableCommandType): void {
+function assertMayStart(ctx: Context, type: SendableCommandType): void {
   if (type === 'script.run' && !holds(ctx.caller.permissions, 'scripts:execute')) {
     throw new AppError('forbidden', 'This needs the permission scripts:execute.');
   }

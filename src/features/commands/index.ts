@@ -7,7 +7,15 @@ export { autoUpdateCommands } from './auto-update.ts';
 export { SEALED_COMMAND_SECRET } from './command-secrets.ts';
 export { createCommandLedger } from './command-ledger.ts';
 export { Command, Refusal } from './command.schema.ts';
-export { addCommands } from './command.service.ts';
+export { addCommands, cancelCommand } from './command.service.ts';
+export {
+  type AddedCommand,
+  addServerCommand,
+  announceCommands,
+  cancelServerCommand,
+  type EndedCommand,
+  findEndOfCommand,
+} from './server-commands.ts';
 
 export const feature = defineFeature({
   name: 'commands',

@@ -44,6 +44,7 @@ export class Device extends BaseModel {
   declare osBuild: string | null;
   declare architecture: DeviceAnswer['architecture'];
   declare agentVersion: string;
+  declare watchdogVersion: string | null;
   declare machineId: string | null;
   declare tags: string[];
   declare customFields: Record<string, unknown>;

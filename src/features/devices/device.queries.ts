@@ -4,7 +4,7 @@ import { nameOrder } from '../../platform/db/name-order.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import { STATUS_SQL } from '../conditions/index.ts';
 import { BETWEEN_TEXTS } from '../search/index.ts';
-import type { Device, DeviceSort } from './device.schema.ts';
+import type { AgentState, Device, DeviceSort } from './device.schema.ts';
 
 /** Reads devices as answers show them: the record, its presence and the computed status in one query. */
 
@@ -24,6 +24,9 @@ export interface DeviceRow {
   architecture: Device['architecture'];
   agent_version: string;
   watchdog_version: string | null;
+  agent_state: AgentState['state'] | null;
+  agent_state_message: string | null;
+  agent_state_since: Date | null;
   tags: string[];
   custom_fields: Record<string, unknown>;
   hardware: Device['hardware'];
@@ -167,6 +170,11 @@ function metricsOf(row: Pick<DeviceRow, 'cpu_percent' | 'ram_percent' | 'disk_pe
 /** Stored in single precision, which would show as 12.300000190734863. */
 const rounded = (value: number) => Math.round(value * 100) / 100;
 
+function agentStateOf(row: DeviceRow): AgentState | null {
+  const { agent_state: state, agent_state_message: message, agent_state_since: since } = row;
+  return state === null || since === null ? null : { state, message, since: since.toISOString() };
+}
+
 export function toDevice(row: DeviceInGroups): Device {
   const metrics = metricsOf(row);
   return {
@@ -185,6 +193,7 @@ export function toDevice(row: DeviceInGroups): Device {
     architecture: row.architecture,
     agentVersion: row.agent_version,
     watchdogVersion: row.watchdog_version,
+    agentState: agentStateOf(row),
     enrolledAt: row.enrolled_at.toISOString(),
     lastSeenAt: row.last_seen_at?.toISOString() ?? null,
     lastIp: row.last_ip,

@@ -7,9 +7,18 @@ import {
   Network,
   OsType,
   Presence,
+  WatchdogReport,
 } from '../../protocol/index.ts';
 import { JsonColumn, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
+
+/** What the watchdog of a device says about the agent that it runs. */
+export const AgentState = z.object({
+  state: WatchdogReport.shape.agentState,
+  message: z.string().nullable(),
+  since: Timestamp,
+});
+export type AgentState = z.infer<typeof AgentState>;
 
 export const Device = z
   .object({
@@ -28,6 +37,7 @@ export const Device = z
     architecture: Architecture,
     agentVersion: z.string(),
     watchdogVersion: z.string().nullable(),
+    agentState: AgentState.nullable().describe('As the watchdog reports it; null without a watchdog.'),
     enrolledAt: Timestamp,
     lastSeenAt: Timestamp.nullable(),
     lastIp: z.string().nullable(),

@@ -1,6 +1,6 @@
 import { raw } from 'objection';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { DeviceSummary, EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
+import type { DeviceSummary, EnrollRequest, EnrollResponse, ReleaseKey } from '../../protocol/index.ts';
 import { HUB_PATH } from '../../protocol/index.ts';
 import type { PublicContext } from '../../platform/context.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
@@ -41,6 +41,8 @@ export interface EnrollmentSettings {
   /** Where agents reach this server, without a slash at the end. */
   baseUrl: () => string;
   heartbeatSeconds: number;
+  /** The keys that sign releases, which the new device trusts. */
+  releaseKeys: (tx: Tx) => Promise<ReleaseKey[]>;
   forgetTokens: (deviceIds: readonly string[]) => void;
   enrollLimits: EnrollLimits;
 }
@@ -51,8 +53,8 @@ export async function enroll(
   request: EnrollRequest,
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
-  const { key, device, token, isNew } = await settings.enrollLimits.limited(ctx.client, () =>
-    tradeKey(ctx, request, settings.audit),
+  const { key, device, token, isNew, releaseKeys } = await settings.enrollLimits.limited(ctx.client, () =>
+    tradeKey(ctx, request, settings),
   );
 
   settings.audit.committed();
@@ -67,16 +69,26 @@ export async function enroll(
     orgId: device.orgId,
     siteId: device.siteId,
     token,
-    config: { heartbeatSeconds: settings.heartbeatSeconds, hubUrl: `${settings.baseUrl()}${HUB_PATH}` },
+    config: {
+      heartbeatSeconds: settings.heartbeatSeconds,
+      hubUrl: `${settings.baseUrl()}${HUB_PATH}`,
+      releaseKeys,
+    },
   };
 }
 
 /** Counts the use of the key, stores the device and issues its token, in one transaction. */
-async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: AuditTrail) {
+async function tradeKey(
+  ctx: PublicContext,
+  request: EnrollRequest,
+  { audit, releaseKeys }: EnrollmentSettings,
+) {
   if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
     throw new AppError('unauthenticated', KEY_FAULT.unknown);
   }
   return ctx.withSystem('enroll a device, whose tenant only the key knows', async (tx) => {
+    // Before the enrollment key is locked, for which other machines wait.
+    const trusted = await releaseKeys(tx);
     const key = await takeKey(tx, request.enrollmentKey);
     const known = await findMachine(tx, key.orgId, request.machineId);
     if (known?.condition === undefined || known.condition === 'decommissioned') {
@@ -95,7 +107,8 @@ async function tradeKey(ctx: PublicContext, request: EnrollRequest, audit: Audit
       actor: { kind: 'agent', deviceId, orgId: key.orgId, partnerId: key.partnerId },
       state: ctx,
     });
-    return { key, device: await readSummary(tx, deviceId), token, isNew: known === undefined };
+    const device = await readSummary(tx, deviceId);
+    return { key, device, token, isNew: known === undefined, releaseKeys: trusted };
   });
 }
 

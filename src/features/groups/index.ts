@@ -5,6 +5,8 @@ import { groupRetention } from './retention.ts';
 
 export { DynamicGroupSync } from './dynamic-group-sync.ts';
 export { groupsUseFilters } from './group-cycles.ts';
+export { groupsOutsideOrganization } from './membership.ts';
+export { organizationScope } from './organization-scope.ts';
 
 export const feature = defineFeature({
   name: 'groups',

@@ -137,3 +137,20 @@ export function assertStatic({ type }: { type: 'static' | 'dynamic' }): void {
     'The members of a dynamic group are determined by its filter. Change the filter instead.',
   );
 }
+
+/** The positions in the list, counted from 0, of ids that are not groups of the organization. */
+export async function groupsOutsideOrganization(
+  tx: Tx,
+  orgId: string,
+  groupIds: readonly string[],
+): Promise<number[]> {
+  if (groupIds.length === 0) return [];
+  const { rows } = await tx.raw<{ rows: { position: number }[] }>(
+    `select given.position::int - 1 as position
+    from unnest(?::uuid[]) with ordinality as given (id, position)
+    left join device_groups g on g.org_id = ? and g.id = given.id
+    where g.id is null order by 1`,
+    [[...groupIds], orgId],
+  );
+  return rows.map(({ position }) => position);
+}

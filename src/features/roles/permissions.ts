@@ -11,7 +11,7 @@ export const CATALOGUE = {
   backup: ['read', 'write', 'delete', 'execute'],
   filters: ['read', 'write', 'delete'],
   audit: ['read', 'export'],
-  recovery: ['read', 'write', 'execute'],
+  recovery: ['read', 'write', 'execute', 'export'],
   agents: ['read', 'write', 'delete'],
 } as const satisfies Record<string, readonly string[]>;
 

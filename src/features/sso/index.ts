@@ -23,6 +23,7 @@ export { createPasswordPolicy } from './enforcement/password-policy.ts';
 export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
 export { createOidcProtocol } from './oidc/oidc-protocol.ts';
 export { createSamlProtocol } from './saml/saml-protocol.ts';
+export { newExchangeCode } from './sign-in/exchange.service.ts';
 export { ssoLimits } from './flow/sso-limits.ts';
 export { createStartSignIn } from './flow/start-sign-in.ts';
 export { stateCookie } from './flow/state-cookie.ts';

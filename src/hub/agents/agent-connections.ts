@@ -8,6 +8,7 @@ import type { ActorRegistry } from '../device/actor-registry.ts';
 import { type ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import { SUPERSEDED } from '../device/reconnect-notices.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
+import type { UpgradeOffers } from '../ports/upgrades.ts';
 import { CapabilitySets } from './capability-sets.ts';
 
 interface Parts {
@@ -16,6 +17,7 @@ interface Parts {
   bus: NodeBus<HubMessage>;
   events: ActorEvents;
   limits: ActorLimits;
+  offers: UpgradeOffers;
   log: Logger;
 }
 
@@ -34,7 +36,7 @@ export class AgentConnections {
     link: DeviceLink;
     ip: string;
   }): DeviceActor {
-    const { registry, events, limits, log } = this.#parts;
+    const { registry, events, limits, offers, log } = this.#parts;
     const { identity, handshake, link, ip } = connection;
     const previous = registry.get(identity.deviceId);
     const actor = new DeviceActor({
@@ -42,6 +44,7 @@ export class AgentConnections {
       link,
       events,
       limits,
+      offers,
       agentVersion: handshake.agentVersion,
       capabilities: this.#capabilities.intern(handshake.capabilities),
       ip,

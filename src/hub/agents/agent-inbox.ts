@@ -1,5 +1,11 @@
 import type { z } from 'zod';
-import { AGENT_EVENTS, type AgentEvent, type ErrorAck, type OkAck } from '../../protocol/index.ts';
+import {
+  AGENT_EVENTS,
+  type AgentEvent,
+  type ErrorAck,
+  type OkAck,
+  UpgradableComponent,
+} from '../../protocol/index.ts';
 import { BUSY } from '../device/actor-messages.ts';
 import { noAnswer, type Answer, type EventReceiver } from './agent-socket-fast-path.ts';
 import type { DeviceActor } from '../device/device-actor.ts';
@@ -23,6 +29,13 @@ const ANSWERS_MAX = 20_000;
 type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
 
 const OK: OkAck = { ok: true };
+const NO_SUCH_COMPONENT: ErrorAck = {
+  ok: false,
+  error: {
+    code: 'VALIDATION_FAILED',
+    message: `component: one of ${UpgradableComponent.options.join(', ')}`,
+  },
+};
 
 /** Passes each valid message to the actor and acknowledges it. */
 const HANDLE: {
@@ -42,8 +55,14 @@ const HANDLE: {
   'command:progress'(actor, progress, answer) {
     answer(actor.post({ kind: 'progress', progress }) ? OK : BUSY);
   },
-  // Upgrades are not implemented yet, so their phases are acknowledged and not stored.
-  'update:status': (_actor, _status, answer) => answer(OK),
+  'update:status'(actor, status, answer) {
+    const component = UpgradableComponent.safeParse(status.component);
+    if (!component.success) return answer(NO_SUCH_COMPONENT);
+    // The agent keeps a report until it is stored.
+    const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
+    const reported = { ...status, component: component.data };
+    if (!actor.post({ kind: 'upgrade', status: reported, at: actor.lastHeardAt, ack })) answer(BUSY);
+  },
 };
 
 /** Receives the messages of one agent, limits their number and parses them for the actor. */

@@ -2,7 +2,8 @@ import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
-import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from '../ports/command-ledger.ts';
+import type { CommandEnd, CommandEvent, CommandLedger } from '../ports/command-ledger.ts';
+import type { JobChange } from '../ports/long-work.ts';
 import { ProgressThrottle } from './progress-throttle.ts';
 
 /** Calls to the ledger within this time are combined. */

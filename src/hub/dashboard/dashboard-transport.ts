@@ -15,16 +15,18 @@ import type { RunLiveQuery } from '../device/live-query.ts';
 import type { DashboardAccess } from '../access/dashboard-access.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import { DashboardInbox, errorAck } from './dashboard-inbox.ts';
-import { DashboardJobs } from './dashboard-jobs.ts';
 import type { DashboardQuotas } from './dashboard-limits.ts';
 import { DashboardQueries, type QueryClient } from './dashboard-queries.ts';
 import { DashboardSubscriptions } from './dashboard-subscriptions.ts';
 import { isHandshakeReleased } from '../sockets/release-handshake.ts';
-import type { JobRooms } from '../commands/job-feed.ts';
+import { DashboardJobs } from '../jobs/dashboard-jobs.ts';
+import type { JobAudience } from '../jobs/job-audience.ts';
+import { PacedJobs } from '../jobs/paced-jobs.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import { type FlowControl, FlowControlledClient } from '../sockets/flow-controlled-client.ts';
 import type { CommandLedger } from '../ports/command-ledger.ts';
 import type { DeviceStore } from '../ports/device-store.ts';
+import type { LongWork } from '../ports/long-work.ts';
 import type { LogReads, People } from '../ports/people.ts';
 
 interface SocketData {
@@ -33,7 +35,7 @@ interface SocketData {
   leave: () => void;
 }
 type DashboardSocket = Socket<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
-export type DashboardNamespace = Namespace<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
+type DashboardNamespace = Namespace<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 
 interface Parts {
   people: People;
@@ -44,6 +46,8 @@ interface Parts {
   latest: (device: DeviceSummary) => DeviceSummary;
   live: LiveFilters | undefined;
   ledger: CommandLedger;
+  work: LongWork | undefined;
+  jobAudience: JobAudience;
   query: RunLiveQuery;
   logReads: LogReads | undefined;
   log: Logger;
@@ -57,22 +61,9 @@ interface Parts {
   patienceMs?: number;
 }
 
-/** @param join  connects the rooms of all nodes */
-export function openDashboardNamespace(
-  io: Server,
-  join: ((namespace: DashboardNamespace) => void) | undefined,
-): { namespace: DashboardNamespace; jobRooms: JobRooms } {
-  const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
-  join?.(namespace);
-  const jobRooms: JobRooms = {
-    update: (rooms, job) => void namespace.to(rooms).emit('job:update', job),
-    output: (rooms, output) => void namespace.to(rooms).emit('job:output', output),
-  };
-  return { namespace, jobRooms };
-}
-
 /** Serves dashboards on their namespace: authenticates each connection and builds its parts. */
-export function serveDashboards(namespace: DashboardNamespace, parts: Parts): void {
+export function serveDashboards(io: Server, parts: Parts): void {
+  const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
   namespace.use((socket: DashboardSocket, next) => {
     admit(socket, parts).then(
       (data) => {
@@ -124,7 +115,9 @@ function serve(socket: DashboardSocket, parts: Parts): void {
     parts,
   );
   const queries = new DashboardQueries(queryClient(socket, client, parts.proxyTrust), parts);
-  const jobs = new DashboardJobs(roomMember(socket), parts);
+  const pacedJobs = new PacedJobs({ flow: client, send: (event) => client.emitJson(event) });
+  const { ledger, work, jobAudience: audience } = parts;
+  const jobs = new DashboardJobs(pacedJobs, { ledger, work, audience });
   const access = allAccess.admit({
     caller,
     authenticate,
@@ -144,6 +137,8 @@ function serve(socket: DashboardSocket, parts: Parts): void {
     client.close();
     queries.close();
     subscriptions.close();
+    jobs.close();
+    pacedJobs.close();
   });
 
   /** Starts work with current rights and counts it as a request of an API key. */
@@ -170,19 +165,13 @@ function serve(socket: DashboardSocket, parts: Parts): void {
       },
       'jobs:subscribe': (message) => begin((now) => jobs.subscribe(now, message)),
       async 'jobs:unsubscribe'(message) {
-        await jobs.unsubscribe(message);
+        jobs.unsubscribe(message);
         return { ok: true };
       },
     },
   });
   socket.onAny((event: string, ...args: unknown[]) => inbox.receive(event, args));
 }
-
-const roomMember = (socket: DashboardSocket) => ({
-  // A connection that has ended would stay in the room for ever.
-  join: (rooms: string[]) => (socket.connected ? socket.join(rooms) : undefined),
-  leave: (room: string) => socket.leave(room),
-});
 
 /** While more rows than this wait for a client, no further device is queried for it. */
 const PAUSE_ROWS = 2000;

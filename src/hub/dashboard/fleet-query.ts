@@ -29,10 +29,10 @@ export async function queryFleet(parts: {
     for (const deviceId of waiting) {
       const refusal = refusals.get(deviceId);
       let rows = 0;
-      const end = (outcome: QueryOutcome['outcome'], message?: string) =>
-        outcomes.set(deviceId, { deviceId, outcome, rows, ...(message === undefined ? {} : { message }) });
+      const end = (outcome: QueryOutcome['outcome'], details: Partial<QueryOutcome> = {}) =>
+        outcomes.set(deviceId, { ...details, deviceId, outcome, rows });
       await ready();
-      if (refusal !== undefined) end('error', refusal);
+      if (refusal !== undefined) end('error', { message: refusal });
       else if (signal.aborted) end('cancelled');
       else {
         const answer = await queryDevice(
@@ -43,8 +43,8 @@ export async function queryFleet(parts: {
           },
           signal,
         );
-        const { outcome, message } = describe(answer, rows);
-        end(outcome, message);
+        const { outcome, ...details } = describe(answer, rows);
+        end(outcome, details);
       }
     }
   };
@@ -52,8 +52,11 @@ export async function queryFleet(parts: {
   return deviceIds.map((id) => outcomes.get(id)).filter((outcome) => outcome !== undefined);
 }
 
-function describe(answer: LiveQueryOutcome, rows: number): Pick<QueryOutcome, 'outcome' | 'message'> {
-  if (answer.ok) return { outcome: rows > 0 ? 'answered' : 'no_match' };
+function describe(
+  answer: LiveQueryOutcome<'eventlogs.query' | 'eventlogs.tail'>,
+  rows: number,
+): Omit<QueryOutcome, 'deviceId' | 'rows'> {
+  if (answer.ok) return { ...answer.output, outcome: rows > 0 ? 'answered' : 'no_match' };
   switch (answer.reason) {
     case 'offline':
       return { outcome: 'offline' };

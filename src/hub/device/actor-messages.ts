@@ -10,6 +10,8 @@ import type {
   Heartbeat,
   HeartbeatAck,
   HubReconnect,
+  UpdateStatus,
+  UpgradableComponent,
 } from '../../protocol/index.ts';
 import type { LiveQueryOutcome } from './live-query.ts';
 
@@ -42,7 +44,11 @@ export type ActorMessage =
   | { kind: 'query'; query: LiveQueryRequest }
   | { kind: 'rows'; rows: CommandRows }
   | { kind: 'progress'; progress: CommandProgress }
-  | { kind: 'result'; result: CommandResult; ack: (isStored: boolean) => void };
+  | { kind: 'result'; result: CommandResult; ack: (isStored: boolean) => void }
+  | { kind: 'upgrade'; status: ReportedUpgrade; at: number; ack: (isStored: boolean) => void };
+
+/** A phase of an upgrade, of a component that devices upgrade. */
+export type ReportedUpgrade = UpdateStatus & { component: UpgradableComponent };
 
 export const BUSY: ErrorAck = {
   ok: false,
@@ -53,7 +59,7 @@ export const BUSY: ErrorAck = {
 export function rejectMessage(message: ActorMessage): void {
   if (message.kind === 'query') message.query.settle({ ok: false, reason: 'disconnected' });
   if (message.kind === 'heartbeat') message.ack(BUSY);
-  if (message.kind === 'result') message.ack(false);
+  if (message.kind === 'result' || message.kind === 'upgrade') message.ack(false);
 }
 
 export interface ActorLimits {

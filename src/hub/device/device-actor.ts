@@ -2,12 +2,15 @@ import type { CommandResult, CommandRows, HubReconnect, PresenceReason } from '.
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
 import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
 import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
+import type { UpgradeOffers } from '../ports/upgrades.ts';
+import { HeldOffer } from '../upgrades/held-offer.ts';
 import {
   rejectMessage,
   type ActorLimits,
   type ActorMessage,
   type DeviceLink,
   type LiveQueryRequest,
+  type ReportedUpgrade,
 } from './actor-messages.ts';
 import { missingCapability, progressEvent, receiptEvent, resultEvent } from './command-events.ts';
 import {
@@ -33,6 +36,8 @@ export interface ActorEvents {
   ready(actor: DeviceActor): void;
   /** @param onStored  called with `true` when the event is in the ledger, with `false` when it cannot be stored now */
   command(event: CommandEvent, onStored?: (isStored: boolean) => void): void;
+  /** @param onStored  called with `true` when the phase is stored, with `false` when it has to be sent again */
+  upgrade(deviceId: string, status: ReportedUpgrade, onStored: (isStored: boolean) => void): void;
   /** Output of a command, or rows with an id that is no open query of this device. */
   rows(deviceId: string, rows: CommandRows): void;
   /** The actor has reached the state `gone`. */
@@ -45,6 +50,7 @@ export interface ActorOptions {
   link: DeviceLink;
   events: ActorEvents;
   limits: ActorLimits;
+  offers: UpgradeOffers;
   agentVersion: string;
   capabilities: readonly string[];
   ip: string;
@@ -73,6 +79,7 @@ export class DeviceActor {
   readonly #link: DeviceLink;
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
+  readonly #offer: HeldOffer;
   readonly #mailbox: Mailbox<ActorMessage | (() => void)>;
   /** Created by the first query, because most devices have none. */
   #queries: PendingQueries | undefined;
@@ -91,6 +98,7 @@ export class DeviceActor {
     this.#link = options.link;
     this.#events = options.events;
     this.#limits = options.limits;
+    this.#offer = new HeldOffer(options.offers);
     this.#facts = { agentVersion: options.agentVersion };
     this.capabilities = options.capabilities;
     this.lastHeardAt = options.now;
@@ -153,6 +161,10 @@ export class DeviceActor {
   /** Reports again that the device is connected, because another node may have said otherwise. */
   republish(): void {
     if (this.countsAsConnected) this.#reportPresence();
+  }
+  /** What the device should install may have changed. */
+  forgetOffer(): void {
+    this.#offer.forget();
   }
   endIfUnread(): void {
     if (this.#linkOpen) this.#link.endIfUnread();
@@ -237,6 +249,8 @@ export class DeviceActor {
         return this.#events.rows(this.deviceId, message.rows);
       case 'result':
         return this.#onResult(message.result, message.ack);
+      case 'upgrade':
+        return this.#onUpgrade(message);
       case 'progress':
         if (this.#queries?.has(message.progress.id) === true) return;
         return this.#events.command(progressEvent(this.deviceId, message.progress));
@@ -269,11 +283,19 @@ export class DeviceActor {
     this.heard(at);
     setMetrics(this.#presence, heartbeat.metrics);
     this.#presence.uptimeSeconds = heartbeat.uptimeSeconds ?? null;
-    ack(heartbeatAck(at, this.#limits.heartbeatMs));
+    const isKnown = hasSameFacts(this.#facts, heartbeat);
+    if (!isKnown) {
+      this.#facts = machineFacts(heartbeat);
+      this.#offer.forget();
+    }
+    ack(heartbeatAck(at, this.#limits.heartbeatMs, this.#offer.current(this, this.#facts, at)));
     this.#reportPresence();
-    if (hasSameFacts(this.#facts, heartbeat)) return;
-    this.#facts = machineFacts(heartbeat);
-    this.#reportFacts();
+    if (!isKnown) this.#reportFacts();
+  }
+
+  #onUpgrade({ status, at, ack }: Extract<ActorMessage, { kind: 'upgrade' }>): void {
+    this.#offer.reported(status.phase, at);
+    this.#events.upgrade(this.deviceId, status, ack);
   }
 
   #onQuery(query: LiveQueryRequest): void {
@@ -337,7 +359,13 @@ export class DeviceActor {
   }
 
   #reportDisconnected(reason: PresenceReason): void {
-    this.#presence.presence = { state: 'disconnected', since: instant(Date.now()), reason };
+    const now = Date.now();
+    const isUpdating = reason === 'socket_closed' && this.#offer.isUpdating(now);
+    this.#presence.presence = {
+      state: 'disconnected',
+      since: instant(now),
+      reason: isUpdating ? 'updating' : reason,
+    };
     this.#reportPresence();
   }
 

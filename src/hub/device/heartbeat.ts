@@ -15,15 +15,17 @@ const FACTS = [
 ] as const;
 export type MachineFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
 
-const NO_UPGRADES: HeartbeatAck['upgrade'] = [];
-
 let lastAck: Readonly<HeartbeatAck> | undefined;
 
-/** All heartbeats within one millisecond share one object as their answer. */
-export function heartbeatAck(at: number, heartbeatMs: number): Readonly<HeartbeatAck> {
+/** All heartbeats within one millisecond that are offered the same share one object as their answer. */
+export function heartbeatAck(
+  at: number,
+  heartbeatMs: number,
+  upgrade: HeartbeatAck['upgrade'],
+): Readonly<HeartbeatAck> {
   const now = instant(at);
-  if (lastAck?.at !== now || lastAck.nextInMs !== heartbeatMs) {
-    lastAck = { ok: true, at: now, nextInMs: heartbeatMs, upgrade: NO_UPGRADES };
+  if (lastAck?.at !== now || lastAck.nextInMs !== heartbeatMs || lastAck.upgrade !== upgrade) {
+    lastAck = { ok: true, at: now, nextInMs: heartbeatMs, upgrade };
   }
   return lastAck;
 }

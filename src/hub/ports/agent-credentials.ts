@@ -1,4 +1,13 @@
-import type { RefusalCode } from '../../protocol/index.ts';
+import type { Architecture, OsType, RefusalCode } from '../../protocol/index.ts';
+
+/** What is recorded of a device and decides about its upgrades. */
+export interface UpgradableMachine {
+  readonly osType: OsType;
+  readonly architecture: Architecture;
+  readonly autoUpdate: boolean;
+  /** Whether its agent installs releases by itself. */
+  readonly canUpgrade: boolean;
+}
 
 /** A device, as identified by its credential. */
 export interface AgentIdentity {
@@ -6,6 +15,7 @@ export interface AgentIdentity {
   orgId: string;
   siteId: string;
   partnerId: string;
+  machine: UpgradableMachine;
 }
 
 export interface RefusedVerdict {

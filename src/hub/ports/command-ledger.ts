@@ -6,6 +6,7 @@ import type {
   JobsSubscribe,
   JobUpdate,
 } from '../../protocol/index.ts';
+import type { JobChange } from './long-work.ts';
 
 /** A command of the ledger that is marked as dispatched under this epoch. */
 export interface DispatchedCommand {
@@ -44,12 +45,6 @@ export interface CommandEnd {
   error?: { code: string; message: string };
 }
 
-/** A job that has changed, with the partner it belongs to. */
-export interface JobChange {
-  update: JobUpdate;
-  partnerId: string;
-}
-
 /** Durable commands: each takes effect once, even when processes fail (DESIGN 4.7). */
 export interface CommandLedger {
   /**
@@ -71,8 +66,9 @@ export interface CommandLedger {
   /** Ends commands that have expired or timed out. */
   sweep(): Promise<JobChange[]>;
   /**
-   * The open jobs that the caller may see, newest first, or the one that the filter names, whatever its state. Throws
-   * `forbidden` for an organization outside the scope and `not_found` for a device or job that the caller does not see.
+   * The open commands that the caller may see, newest first, or the one that the filter names, whatever its state; empty
+   * where there is none. Throws `forbidden` for an organization outside the scope and `not_found` for a device that the
+   * caller does not see.
    */
   jobs(caller: Caller, filter: JobsSubscribe): Promise<JobUpdate[]>;
 }

@@ -2,13 +2,15 @@ import { JobOutput, type CommandRows } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Directory } from '../cluster/directory.ts';
 import type { CommandDispatcher } from '../commands/command-dispatcher.ts';
-import type { JobFeed } from '../commands/job-feed.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
+import type { JobFeed } from '../jobs/job-feed.ts';
 import type { CommandEvent } from '../ports/command-ledger.ts';
 import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
+import type { ReportedUpgrade } from '../device/actor-messages.ts';
+import type { UpgradeReportWriter } from '../upgrades/upgrade-report-writer.ts';
 import type { PresenceWriter } from './presence-writer.ts';
 import type { ReportingDevices } from './reporting-devices.ts';
 
@@ -20,6 +22,7 @@ interface Parts {
   feed: ClusterFeed;
   ownFeed: DashboardFeed;
   dispatcher: CommandDispatcher;
+  upgrades: UpgradeReportWriter | undefined;
   jobs: JobFeed;
   log: Logger;
 }
@@ -59,6 +62,12 @@ export class ActorReports implements ActorEvents {
 
   command(event: CommandEvent, onStored?: (isStored: boolean) => void): void {
     this.#parts.dispatcher.record(event, onStored);
+  }
+
+  upgrade(deviceId: string, status: ReportedUpgrade, onStored: (isStored: boolean) => void): void {
+    const { upgrades } = this.#parts;
+    if (upgrades === undefined) return onStored(true);
+    upgrades.record({ ...status, deviceId }, onStored);
   }
 
   rows(deviceId: string, { id, seq, rows }: CommandRows): void {

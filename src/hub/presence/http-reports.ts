@@ -5,12 +5,15 @@ import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
 import type { DeviceStore } from '../ports/device-store.ts';
 import type { PresenceWriter } from './presence-writer.ts';
+import type { UpgradeOffers } from '../ports/upgrades.ts';
+import { HeldOffer } from '../upgrades/held-offer.ts';
 import type { ReportingDevices } from './reporting-devices.ts';
 
 interface Parts {
   devices: ReportingDevices;
   store: DeviceStore;
   writer: PresenceWriter;
+  offers: UpgradeOffers;
   feed: Pick<DashboardFeed, 'changed'>;
   log: Logger;
 }
@@ -34,20 +37,21 @@ export class HttpReports {
     const { store, devices } = this.#parts;
     for (const { deviceId, until } of await store.reporting()) {
       if (until === null) continue;
-      devices.set(deviceId, { until: monotonic(until), lastSeenAt: 0, facts: undefined });
+      devices.set(deviceId, { until: monotonic(until), lastSeenAt: 0, known: undefined });
     }
   }
 
-  heartbeat({ deviceId }: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
+  heartbeat(identity: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
     const at = Date.now();
-    const { devices, writer, feed } = this.#parts;
+    const { deviceId } = identity;
+    const { devices, writer, feed, offers } = this.#parts;
     const { countsForMs, heartbeatMs } = this.#timing;
-    let facts = devices.get(deviceId)?.facts;
-    if (facts === undefined || !hasSameFacts(facts, heartbeat)) {
-      facts = machineFacts(heartbeat);
-      writer.facts(factsOf({ deviceId, capabilities: undefined }, facts));
+    let known = devices.get(deviceId)?.known;
+    if (known === undefined || !hasSameFacts(known.facts, heartbeat)) {
+      known = { facts: machineFacts(heartbeat), offer: new HeldOffer(offers) };
+      writer.facts(factsOf({ deviceId, capabilities: undefined }, known.facts));
     }
-    devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, facts });
+    devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, known });
     const { metrics } = heartbeat;
     const lastSeenAt = instant(at);
     writer.report({
@@ -63,7 +67,11 @@ export class HttpReports {
       lastSeenAt,
       ...(metrics === undefined ? {} : { metrics }),
     });
-    return heartbeatAck(at, heartbeatMs);
+    return heartbeatAck(
+      at,
+      heartbeatMs,
+      known.offer.current({ identity, capabilities: undefined }, known.facts, at),
+    );
   }
 
   /** The device has connected, or was decommissioned. */

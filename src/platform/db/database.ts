@@ -11,6 +11,8 @@ export interface Database {
   hubPool: Knex;
   /** For what background jobs do, so that they neither wait for requests nor take their connections. */
   jobPool: Knex;
+  /** For the backup store, so that a fleet that backs up leaves all others their connections. */
+  storePool: Knex;
   /** For claiming jobs and renewing their leases, which must not wait for what the jobs do. */
   queuePool: Knex;
   close(): Promise<void>;
@@ -41,6 +43,7 @@ export const hubPoolSize = (poolSize: number) => Math.max(2, Math.ceil(poolSize 
 
 const JOB_POOL_SIZE = 4;
 const QUEUE_POOL_SIZE = 2;
+const STORE_POOL_SIZE = 4;
 
 /** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
@@ -51,8 +54,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const hubPool = openPool(appUrl, { max: hubPoolSize(options.poolSize), name: 'muster-hub' });
   const jobPool = openPool(appUrl, { max: JOB_POOL_SIZE, name: 'muster-jobs' });
   const queuePool = openPool(appUrl, { max: QUEUE_POOL_SIZE, name: 'muster-queue' });
+  const storePool = openPool(appUrl, { max: STORE_POOL_SIZE, name: 'muster-store' });
   const close = async () => {
-    await Promise.all([pool, hubPool, jobPool, queuePool].map((each) => each.destroy()));
+    await Promise.all([pool, hubPool, jobPool, queuePool, storePool].map((each) => each.destroy()));
   };
   try {
     // The role first: one that may see nothing would find every migration missing.
@@ -63,7 +67,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     await close();
     throw error;
   }
-  return { pool, hubPool, jobPool, queuePool, close };
+  return { pool, hubPool, jobPool, queuePool, storePool, close };
 }
 
 async function migrateAsOwner(

@@ -1,9 +1,10 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { FileAnswer } from './files/file-answer.ts';
+import { StreamAnswer } from './files/stream-answer.ts';
 
 /** An answer in place of JSON, for what follows links: a redirect, a document or a file. */
-export type BrowserAnswer = Redirect | Document | FileAnswer;
+export type BrowserAnswer = Redirect | Document | FileAnswer | StreamAnswer;
 
 /** The response schema of a row that answers no JSON. */
 export const NoBody = z.never();
@@ -40,4 +41,4 @@ export class Document {
 }
 
 export const isBrowserAnswer = (answer: unknown): answer is BrowserAnswer =>
-  answer instanceof Redirect || answer instanceof Document || answer instanceof FileAnswer;
+  [Redirect, Document, FileAnswer, StreamAnswer].some((kind) => answer instanceof kind);

@@ -77,6 +77,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   body: B;
   /** Aborted when the client goes away before it has its answer. */
   signal: AbortSignal;
+  /** Resolves when the answer was sent, or its client has gone: for what is held until then. */
+  closed: Promise<void>;
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
   /** The bearer token as sent, also on public routes, where it is not checked. */

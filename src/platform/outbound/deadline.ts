@@ -5,6 +5,8 @@ export interface TimeLimits {
   connectMs: number;
   /** From there until the head of the answer is read. */
   headersMs: number;
+  /** Between two pieces of a body that is read as it arrives. */
+  pieceMs: number;
   /** For the whole call with all its redirects. */
   totalMs: number;
 }
@@ -36,6 +38,10 @@ export class Deadline {
 
   awaitingHead(): void {
     this.#begin(this.#limits.headersMs, 'timed_out');
+  }
+
+  awaitingPiece(): void {
+    this.#begin(this.#limits.pieceMs, 'timed_out');
   }
 
   readingBody(): void {

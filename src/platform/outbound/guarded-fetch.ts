@@ -4,7 +4,7 @@ import { type AddressRules, addressClass, AddressPolicy } from './address-policy
 import { Deadline, type TimeLimits } from './deadline.ts';
 import { exchange, FailedExchange, KeptConnections } from './exchange.ts';
 import { OutboundError } from './outbound-error.ts';
-import { mediaType, readBody } from './read-body.ts';
+import { assertIdentity, mediaType, readBody } from './read-body.ts';
 import { resolveHost } from './resolve-host.ts';
 import { hostOf, targetUrl } from './target-url.ts';
 
@@ -31,6 +31,8 @@ export interface GuardedRequest {
   maxBytes?: number;
   /** How many redirects a GET or HEAD follows; none when absent. Headers of the caller stay with the first origin. */
   maxRedirects?: number;
+  /** Refuses a redirect to a place that it answers false for. Absent: all that `fetch` would reach are followed. */
+  mayRedirectTo?: (url: URL) => boolean;
   /**
    * For whom the connection is made: it stays open for two seconds, for other requests with the same text. Two tenants must
    * never give the same. Absent: the connection is closed after the request.
@@ -39,10 +41,20 @@ export interface GuardedRequest {
   signal?: AbortSignal;
 }
 
+/** An answer whose body is read as it arrives. */
+export interface OpenAnswer {
+  status: number;
+  headers: Headers;
+  /** Throws `OutboundError` where it does not arrive whole. Ends the connection when it is left before its end. */
+  body: AsyncIterable<Buffer>;
+  /** For a body that is not read at all. */
+  leave(): void;
+}
+
 const KEEP_MS = 2000;
 /** So many owners of connections are remembered; those of others close by themselves. */
 const OWNERS_MAX = 200;
-const LIMITS: TimeLimits = { connectMs: 5000, headersMs: 10_000, totalMs: 15_000 };
+const LIMITS: TimeLimits = { connectMs: 5000, headersMs: 10_000, pieceMs: 10_000, totalMs: 15_000 };
 const MAX_BYTES = 1 << 20;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const WITHOUT_BODY = new Set([204, 205, 304]);
@@ -66,24 +78,84 @@ export class GuardedFetch {
    */
   async fetch(text: string, request: GuardedRequest = {}): Promise<Response> {
     const deadline = new Deadline(this.#limits, request.signal);
-    let url: URL | undefined;
+    const visited: URL[] = [];
     try {
-      url = targetUrl(text, undefined, this.#options.testing);
-      let headers = request.headers ?? {};
-      for (let redirects = 0; ; redirects++) {
-        const message = await this.#send(url, { ...request, headers }, deadline);
-        const next = REDIRECTS.has(message.statusCode ?? 0) ? message.headers.location : undefined;
-        if (next === undefined) return await this.#answer(message, request);
-        message.destroy();
-        if (redirects >= followed(request)) throw new OutboundError('redirected');
-        const before: URL = url;
-        url = this.#redirected(next, before);
-        if (url.origin !== before.origin) headers = {};
+      return await this.#answer(await this.#follow(text, request, deadline, visited), request);
+    } catch (error) {
+      throw this.#failure(error, visited.at(-1), deadline.signal);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /**
+   * Sends one request and returns the head of the answer, with a body that is read as it arrives: for a file that is too
+   * large for memory. Its media type is not looked at.
+   * @throws OutboundError, as `fetch`
+   */
+  async open(text: string, request: Omit<GuardedRequest, 'accept' | 'maxBytes'> = {}): Promise<OpenAnswer> {
+    const deadline = new Deadline(this.#limits, request.signal);
+    const visited: URL[] = [];
+    try {
+      const message = await this.#follow(text, request, deadline, visited);
+      assertIdentity(message);
+      const body = this.#pieces(message, deadline, visited.at(-1));
+      return {
+        status: message.statusCode ?? 0,
+        headers: headersOf(message),
+        body,
+        leave() {
+          message.destroy();
+          deadline.end();
+        },
+      };
+    } catch (error) {
+      deadline.end();
+      throw this.#failure(error, visited.at(-1), deadline.signal);
+    }
+  }
+
+  async *#pieces(
+    message: IncomingMessage,
+    deadline: Deadline,
+    url: URL | undefined,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      deadline.awaitingPiece();
+      for await (const piece of message as AsyncIterable<Buffer>) {
+        // What the reader does with it takes its own time.
+        deadline.readingBody();
+        yield piece;
+        deadline.awaitingPiece();
       }
     } catch (error) {
       throw this.#failure(error, url, deadline.signal);
     } finally {
+      message.destroy();
       deadline.end();
+    }
+  }
+
+  /** Follows redirects to the head of the answer that is none. `visited` gets each URL before it is used. */
+  async #follow(
+    text: string,
+    request: GuardedRequest,
+    deadline: Deadline,
+    visited: URL[],
+  ): Promise<IncomingMessage> {
+    let url = targetUrl(text, undefined, this.#options.testing);
+    let headers = request.headers ?? {};
+    for (let redirects = 0; ; redirects++) {
+      visited.push(url);
+      const message = await this.#send(url, { ...request, headers }, deadline);
+      const next = REDIRECTS.has(message.statusCode ?? 0) ? message.headers.location : undefined;
+      if (next === undefined) return message;
+      message.destroy();
+      if (redirects >= followed(request)) throw new OutboundError('redirected');
+      const before: URL = url;
+      url = this.#redirected(next, before);
+      if (request.mayRedirectTo?.(url) === false) throw new OutboundError('redirected');
+      if (url.origin !== before.origin) headers = {};
     }
   }
 

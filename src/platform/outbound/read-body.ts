@@ -6,10 +6,7 @@ import { OutboundError } from './outbound-error.ts';
  * no small answer can grow large in memory.
  */
 export async function readBody(message: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const encoding = message.headers['content-encoding'];
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    throw new OutboundError('invalid_response');
-  }
+  assertIdentity(message);
   if (Number(message.headers['content-length'] ?? 0) > maxBytes) throw new OutboundError('too_large');
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -19,6 +16,14 @@ export async function readBody(message: IncomingMessage, maxBytes: number): Prom
     pieces.push(piece);
   }
   return Buffer.concat(pieces);
+}
+
+/** Throws where the body is compressed. */
+export function assertIdentity(message: IncomingMessage): void {
+  const encoding = message.headers['content-encoding'];
+  if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
+  message.destroy();
+  throw new OutboundError('invalid_response');
 }
 
 /** The media type without its parameters, such as `application/json`. */

@@ -15,7 +15,7 @@ export interface KeyRow {
 }
 
 /** All keys of a table, including retired ones, oldest first. */
-export async function keyRows(tx: Tx, table: string): Promise<KeyRow[]> {
+export async function keyRows<Row extends KeyRow = KeyRow>(tx: Tx, table: string): Promise<Row[]> {
   return tx(table).orderBy(['created_at', 'id']);
 }
 
@@ -42,13 +42,11 @@ export class StoredSigningKeys {
   }
 
   /** Replaces the active key and returns the id of the new one. Running servers use it for what they sign next. */
-  async rotate(db: Db): Promise<string> {
-    return withSystem(db, 'replace a key that signs', async (tx) => {
-      await tx(this.#table)
-        .whereNull('retired_at')
-        .update({ retired_at: tx.fn.now(3) });
-      return this.#make(tx);
-    });
+  async replace(tx: Tx): Promise<string> {
+    await tx(this.#table)
+      .whereNull('retired_at')
+      .update({ retired_at: tx.raw('clock_timestamp()') });
+    return this.#make(tx);
   }
 
   /** Throws `SealBrokenError` if the key was encrypted with a secret that is no longer configured. */
@@ -87,6 +85,8 @@ export class StoredSigningKeys {
         id,
         public_key: pair.publicKey,
         sealed_private_key: this.#secrets.seal(pair.privateKey, this.#contextOf(id)),
+        // Not when the transaction began: it may have waited for one that made the key before.
+        created_at: tx.raw('clock_timestamp()'),
       })
       .onConflict()
       .ignore();

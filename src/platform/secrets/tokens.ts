@@ -10,7 +10,12 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_LENGTH = 40;
 const CHECKSUM_LENGTH = 6;
 
-export const TOKEN_PREFIX = { agent: 'magt_', enrollmentKey: 'menr_', apiKey: 'mstr_' } as const;
+export const TOKEN_PREFIX = {
+  agent: 'magt_',
+  enrollmentKey: 'menr_',
+  apiKey: 'mstr_',
+  backupStore: 'mbak_',
+} as const;
 export type TokenKind = keyof typeof TOKEN_PREFIX;
 
 export function newToken(kind: TokenKind): string {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { XMLParser } from 'fast-xml-parser';
 
-/** Objects in S3-compatible storage (docs/decisions/audit-archive.md). */
+/** Objects in S3-compatible storage (docs/decisions/audit-archive.md, docs/decisions/releases.md). */
 
 export interface S3Options {
   endpoint: string;
@@ -61,7 +61,11 @@ export class S3Store {
    * storage gives is what it was given; where anything fails, no object of that name was made or replaced before all
    * pieces had come.
    */
-  async put(key: string, pieces: AsyncIterable<string>, signal?: AbortSignal): Promise<{ bytes: number }> {
+  async put(
+    key: string,
+    pieces: AsyncIterable<string | Buffer>,
+    signal?: AbortSignal,
+  ): Promise<{ bytes: number }> {
     const whole = createHash('sha256');
     let bytes = 0;
     let uploadId: string | undefined;
@@ -90,12 +94,27 @@ export class S3Store {
     return { bytes };
   }
 
-  async *#parts(pieces: AsyncIterable<string>): AsyncGenerator<{ part: Buffer; isLast: boolean }> {
+  /** A URL by which anyone can read an object for a while. Nothing is asked of the storage: the object may not exist. */
+  async readUrl(key: string, seconds: number): Promise<string> {
+    const { region, accessKeyId, secretAccessKey } = this.#options;
+    const signer = new AwsV4Signer({
+      method: 'GET',
+      url: s3Url(this.#options, key, { 'X-Amz-Expires': String(seconds) }).href,
+      service: 's3',
+      region,
+      accessKeyId,
+      secretAccessKey,
+      signQuery: true,
+    });
+    return (await signer.sign()).url.href;
+  }
+
+  async *#parts(pieces: AsyncIterable<string | Buffer>): AsyncGenerator<{ part: Buffer; isLast: boolean }> {
     const { partBytes } = this.#timing;
     let collected: Buffer[] = [];
     let size = 0;
     for await (const piece of pieces) {
-      const bytes = Buffer.from(piece);
+      const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
       // Before it is added: so there is always something left for the last part.
       if (size >= partBytes) {
         yield { part: Buffer.concat(collected), isLast: false };
@@ -201,7 +220,7 @@ export class S3Store {
   ): Promise<T> {
     const { region, accessKeyId, secretAccessKey } = this.#options;
     const { patienceMs } = this.#timing;
-    const url = this.#urlOf(key, query);
+    const url = s3Url(this.#options, key, query);
     const bytes = body ?? Buffer.alloc(0);
     const signer = new AwsV4Signer({
       method,
@@ -242,21 +261,25 @@ export class S3Store {
       clearTimeout(timer);
     }
   }
+}
 
-  #urlOf(key: string, query: Record<string, string>): URL {
-    const { endpoint, bucket, pathStyle } = this.#options;
-    const url = new URL(endpoint);
-    const base = url.pathname.replace(/\/+$/, '');
-    if (!pathStyle) url.hostname = `${bucket}.${url.hostname}`;
-    url.pathname = pathStyle ? `${base}/${bucket}/${key}` : `${base}/${key}`;
-    url.search = new URLSearchParams(query).toString();
-    return url;
-  }
+/** Where an object is; without a key, the bucket. */
+export function s3Url(
+  { endpoint, bucket, pathStyle }: S3Options,
+  key: string,
+  query: Record<string, string> = {},
+): URL {
+  const url = new URL(endpoint);
+  const base = url.pathname.replace(/\/+$/, '');
+  if (!pathStyle) url.hostname = `${bucket}.${url.hostname}`;
+  url.pathname = pathStyle ? `${base}/${bucket}/${key}` : `${base}/${key}`;
+  url.search = new URLSearchParams(query).toString();
+  return url;
 }
 
 const xml = new XMLParser({ parseTagValue: false });
 
-function inside(text: string, name: string): Record<string, unknown> {
+export function inside(text: string, name: string): Record<string, unknown> {
   try {
     const parsed: unknown = xml.parse(text);
     const value = (parsed as Record<string, unknown>)[name];
@@ -274,7 +297,7 @@ function reasonIn(text: string): string {
   return typeof code === 'string' && /^\w{1,60}$/.test(code) ? code : 'it did not say why';
 }
 
-function refusal(method: string, status: number, text: string): S3Error {
+export function refusal(method: string, status: number, text: string): S3Error {
   return new S3Error(`The storage answered ${method} with ${status}: ${reasonIn(text)}.`, {
     isPassing: status >= 500 || status === 429,
   });

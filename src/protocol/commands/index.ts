@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { BACKUP_COMMANDS } from './backup.ts';
 import { EVENT_LOG_COMMANDS } from './event-logs.ts';
 import { INVENTORY_COMMANDS } from './inventory.ts';
 import type { Lane } from './lanes.ts';
@@ -7,6 +8,7 @@ import { SCRIPT_COMMANDS } from './scripts.ts';
 import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
 
+export * from './backup.ts';
 export * from './lanes.ts';
 export * from './outcome.ts';
 export * from './scripts.ts';
@@ -19,6 +21,7 @@ export const COMMANDS = {
   ...UPDATE_COMMANDS,
   ...INVENTORY_COMMANDS,
   ...POWER_COMMANDS,
+  ...BACKUP_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;
@@ -46,6 +49,14 @@ export function isDurable(type: string): type is DurableCommandType {
   return Object.hasOwn(COMMANDS, type) && 'lane' in COMMANDS[type as CommandType];
 }
 export const DURABLE_COMMAND_TYPES = COMMAND_TYPES.filter(isDurable);
+
+/** The durable commands that people can send; the others are made by the server for a purpose of its own. */
+export type SendableCommandType = {
+  [T in DurableCommandType]: (typeof COMMANDS)[T] extends { isOfServer: true } ? never : T;
+}[DurableCommandType];
+export const SENDABLE_COMMAND_TYPES = DURABLE_COMMAND_TYPES.filter(
+  (type): type is SendableCommandType => !('isOfServer' in COMMANDS[type]),
+);
 
 /** The lane of a durable command. A type of another release, which this one does not know, runs as `work`. */
 export function laneOf(type: string): Lane {

@@ -11,6 +11,8 @@ import type { Lane } from './lanes.ts';
  */
 export interface CommandShape {
   lane?: Lane;
+  /** Only the server makes it: people cannot send it with a payload of their own. */
+  isOfServer?: true;
   payload: z.ZodType;
   row?: z.ZodType;
   output: z.ZodType;

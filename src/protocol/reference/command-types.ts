@@ -36,6 +36,18 @@ export const LOG_ENTRY = {
   computer: 'web-01',
 } as const;
 
+const SNAPSHOT_ID = '5f2c6d0e8a1b4c3d9e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d';
+const REPOSITORY = {
+  destination: {
+    type: 'server',
+    path: '/backup-store/01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f9e/',
+    user: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f90',
+    secret: { secretRef: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f91' },
+  },
+  password: { secretRef: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f92' },
+} as const;
+const PURPOSE_ID = '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f93';
+
 const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
   'eventlogs.list': { summary: 'Lists the logs of the device.', payload: {}, output: { logs: [LOG] } },
   'eventlogs.get': {
@@ -82,6 +94,84 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     summary: 'Restarts the machine, after the hub has the result.',
     payload: { delaySeconds: 60 },
     output: {},
+  },
+  'backup.run': {
+    summary: 'Backs up folders and files into a repository.',
+    payload: {
+      jobId: PURPOSE_ID,
+      repository: REPOSITORY,
+      host: 'web-01',
+      paths: ['/home'],
+      excludes: ['*.tmp'],
+      oneFileSystem: false,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      status: 'partial',
+      snapshotId: SNAPSHOT_ID,
+      filesNew: 12,
+      filesChanged: 3,
+      filesUnmodified: 18_240,
+      bytesProcessed: 5_368_709_120,
+      bytesAdded: 1_048_576,
+      seconds: 41.5,
+      unreadable: { count: 1, paths: [{ path: '/home/a/secret', message: 'permission denied' }] },
+    },
+  },
+  'backup.restore': {
+    summary: 'Restores files of a snapshot.',
+    payload: {
+      restoreId: PURPOSE_ID,
+      repository: REPOSITORY,
+      snapshotId: SNAPSHOT_ID,
+      selectedPaths: ['/home/a/report.odt'],
+      overwrite: 'never',
+      dryRun: false,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      status: 'completed',
+      targetPath: '/var/lib/muster-agent/restores/01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f93',
+      filesRestored: 1,
+      bytesRestored: 18_240,
+      filesSkipped: 0,
+      seconds: 2.5,
+      failed: { count: 0, paths: [] },
+    },
+  },
+  'backup.verify': {
+    summary: 'Restores a sample of files, reports their checksums and removes them again.',
+    payload: {
+      verificationId: PURPOSE_ID,
+      repository: REPOSITORY,
+      snapshotId: SNAPSHOT_ID,
+      paths: ['/home/a/report.odt'],
+      timeoutSeconds: 3600,
+    },
+    output: {
+      files: [{ path: '/home/a/report.odt', sha256: SNAPSHOT_ID, sizeBytes: 18_240 }],
+      seconds: 2.5,
+    },
+  },
+  'backup.vault-sync': {
+    summary: 'Copies snapshots of a repository into another one.',
+    payload: {
+      syncId: PURPOSE_ID,
+      source: REPOSITORY,
+      vault: {
+        destination: { type: 'local', path: '/mnt/vault/01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f94' },
+        password: { secretRef: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f95' },
+        isNew: true,
+      },
+      snapshotIds: [SNAPSHOT_ID],
+      timeoutSeconds: 86_400,
+    },
+    output: { copies: [{ source: SNAPSHOT_ID, copy: 'd'.repeat(64) }], seconds: 12.5 },
+  },
+  'backup.test-destination': {
+    summary: 'Checks whether the device reaches a destination and can write there.',
+    payload: { destination: { type: 'local', path: '/mnt/backup' }, timeoutSeconds: 60 },
+    output: { checks: [{ name: 'write', ok: true }] },
   },
 };
 

@@ -150,7 +150,10 @@ const TO_CLIENTS: Record<keyof HubToDashboard, Described> = {
   'eventlogs:end': {
     summary: 'Ends a query or a tail with the outcome for each device.',
     payload: EventLogsEnd,
-    example: { queryId: QUERY, outcomes: [{ deviceId: DEVICE_ID, outcome: 'answered', rows: 1 }] },
+    example: {
+      queryId: QUERY,
+      outcomes: [{ deviceId: DEVICE_ID, outcome: 'answered', rows: 1, scanned: 18_240, truncated: false }],
+    },
   },
   'job:update': {
     summary: 'Reports a change of a job.',

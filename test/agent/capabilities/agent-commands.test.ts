@@ -112,7 +112,7 @@ describe('commands for the agent itself', function () {
     await start();
     await hub.command('agent.refresh-inventory', {});
     await heartbeats(2);
-    expect(hub.heartbeats[1]! - hub.heartbeats[0]!).to.be.within(390, 1000);
+    expect(hub.heartbeats[1]! - hub.heartbeats[0]!).to.be.within(390, 20_000);
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(hub.heartbeats).to.have.length(2);
   });

@@ -2,14 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { LiveRunner, type LiveHandlers } from '../../../src/agent/work/live-runner.ts';
-import { AgentConnection, type ConnectionState } from '../../../src/agent/core/connection/connection.ts';
+import { AgentConnection } from '../../../src/agent/core/connection/connection.ts';
+import type { ConnectionState } from '../../../src/agent/core/connection/connection-state.ts';
 import { CommandStore } from '../../../src/agent/work/command-store.ts';
 import { DurableRunner } from '../../../src/agent/work/durable-runner.ts';
 import { JournalFile, type Journal } from '../../../src/agent/work/journal-file.ts';
 import type { DurableHandlers } from '../../../src/agent/work/durable-handler.ts';
 import { ServerClock } from '../../../src/agent/core/server/server-clock.ts';
 import { fixedToken, type Tokens } from '../../../src/agent/core/enrollment/tokens.ts';
-import type { Heartbeat } from '../../../src/protocol/index.ts';
+import type { Network } from '../../../src/agent/os/network/network.ts';
+import { environmentNetwork } from '../../../src/agent/os/network/open-network.ts';
+import type { Heartbeat, HeartbeatAck } from '../../../src/protocol/index.ts';
 
 /** The agent's parts, put together with what a test wants them to do. */
 export interface TestAgent {
@@ -18,12 +21,16 @@ export interface TestAgent {
   durable: DurableRunner;
   states: ConnectionState[];
   warnings: string[];
+  /** The answers to its heartbeats. */
+  answers: HeartbeatAck[];
   stop(): Promise<void>;
 }
 
 export async function startTestAgent(options: {
   server: string;
   dataDir: string;
+  network?: Network;
+  httpAfterMs?: number;
   live?: LiveHandlers;
   work?: DurableHandlers;
   journal?: Journal;
@@ -40,10 +47,13 @@ export async function startTestAgent(options: {
     work = {},
     random = () => 0,
     facts = () => ({}),
+    network = environmentNetwork({}),
+    httpAfterMs,
     tokens = fixedToken('t'),
   } = options;
   const states: ConnectionState[] = [];
   const warnings: string[] = [];
+  const answers: HeartbeatAck[] = [];
   const warn = (message: string) => void warnings.push(message);
   const clock = new ServerClock();
   const queries = new LiveRunner(live, clock);
@@ -57,12 +67,16 @@ export async function startTestAgent(options: {
   });
   const connection = new AgentConnection({
     server,
+    network,
+    deviceId: 'd',
+    ...(httpAfterMs === undefined ? {} : { httpAfterMs }),
     tokens,
     handshake: { agentVersion: '1', capabilities: queries.capabilities, bootId: 'b' },
     queries,
     durable,
     clock,
     heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
+    onHeartbeatAck: (answer) => void answers.push(answer),
     onState: (state) => states.push(state),
     random,
     ackMs: 1000,
@@ -75,6 +89,7 @@ export async function startTestAgent(options: {
     durable,
     states,
     warnings,
+    answers,
     async stop() {
       connection.stop();
       await durable.stop();

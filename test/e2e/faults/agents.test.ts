@@ -8,7 +8,7 @@ import type { ServerProgram } from './support/server-program.ts';
 import { setStage, type Stage } from './support/stage.ts';
 import { DONE_ONCE } from './support/work.ts';
 
-const SOON_MS = 30_000;
+const SOON_MS = 60_000;
 
 describe('agents that are killed, and agents that are two', function () {
   this.timeout(120_000);

@@ -8,8 +8,8 @@ import type { ServerProgram } from './support/server-program.ts';
 import { setStage, type Stage } from './support/stage.ts';
 import { DONE_ONCE } from './support/work.ts';
 
-const AT_ONCE_MS = 8000;
-const SOON_MS = 30_000;
+const AT_ONCE_MS = 20_000;
+const SOON_MS = 60_000;
 
 describe('a server that stands still for a while', function () {
   this.timeout(120_000);

@@ -193,7 +193,7 @@ describe('commands', () => {
     await ended(id, 'accepted');
     await agent.succeed(frame, DONE);
     await ended(id, 'succeeded');
-  }).timeout(30_000);
+  }).timeout(120_000);
 
   it('change nothing by what is said of them after their end', async () => {
     const agent = await connect();

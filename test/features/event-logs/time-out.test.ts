@@ -39,12 +39,12 @@ describe('a live query that runs out of time', () => {
         return { ok: false, reason: 'timeout' };
       },
     } as unknown as DeviceHub;
-    const arrivedAt = performance.now() - 29_000;
+    const arrivedAt = performance.now() - 20_000;
     await liveLogs({ hub: asked, reads })
       .list({ ...ctx, arrivedAt }, 'device', new AbortController().signal)
       .catch(() => undefined);
     expect(given).to.have.length(1);
-    expect(given[0]).to.be.within(1, 1000);
+    expect(given[0]).to.be.within(1, 10_000);
   });
 
   it('answers 503 where the database has not answered by then, and asks no device', async () => {

@@ -1,8 +1,8 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
 import pg from 'pg';
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { blockedMs } from '../../support/processor-time.ts';
 import { all, of } from './conditions.ts';
 import { filterGround } from './filter-ground.ts';
 
@@ -18,15 +18,6 @@ describe('one person with the right to read filters', () => {
     all(...patterns.map((pattern) => of('hostname', 'matches', pattern)));
   const patterns = (count: number, make: (n: number) => string) =>
     Array.from({ length: count }, (_, n) => make(n));
-
-  /** How long nothing else could run while the work was done. */
-  async function blockedMs(work: () => Promise<unknown>): Promise<number> {
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
-    await work();
-    delay.disable();
-    return delay.max / 1e6;
-  }
 
   it('does not hold up the server with regular expressions that grow large', async () => {
     const conditions = matching(patterns(330, dots));

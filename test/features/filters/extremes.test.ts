@@ -87,7 +87,8 @@ describe('saved filters that are too much', () => {
         conditions: all(of('osVersion', 'matches', pattern)),
       });
       expect(status, pattern).to.be.oneOf(expected);
-      expect(performance.now() - begun, pattern).to.be.lessThan(6000);
+      // Far less than an engine takes that tries every way.
+      expect(performance.now() - begun, pattern).to.be.lessThan(25_000);
     }
   });
 });

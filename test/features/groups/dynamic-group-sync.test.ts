@@ -368,7 +368,10 @@ describe('dynamic groups', function () {
         () => membersOf(group.id),
         (found) => found.includes(theirs),
       );
-      expect(node.failing()).to.equal(1);
+      await eventually(
+        async () => node.failing(),
+        (failing) => failing === 1,
+      );
       await store(JSON.stringify(conditions));
       node.start();
       await becomes(damaged.id, [mine]);

@@ -94,7 +94,7 @@ describe('search', () => {
         type: 'settings',
         title: 'API keys',
         description: 'Access for programs, with scopes and expiry',
-        href: '/settings/api-keys',
+        href: '/api-keys',
       },
     ]);
   });

@@ -80,7 +80,7 @@ describe('an address belongs to whoever reads its mail', () => {
       const invited = await invite(tenant.admin, email);
       expect(invited.status).to.equal(201);
       expect((await login(email, ATTACKER_PASSWORD)).status, 'before acceptance').to.equal(401);
-      const invitation = await mailbox.newest(email, 2);
+      const invitation = await mailbox.newest(email, 1, '/accept-invite#');
       expect((await accept(tokenIn(invitation), OWNER_PASSWORD)).status).to.equal(200);
       expect((await login(email, ATTACKER_PASSWORD)).status, 'after acceptance').to.equal(401);
       expect((await login(email, OWNER_PASSWORD)).status).to.equal(200);
@@ -157,6 +157,7 @@ describe('an address belongs to whoever reads its mail', () => {
     it('keeps the owner from registering a provider of their own no longer than until their mail is read', async () => {
       const email = address();
       await registerPartner(email);
+      await mailbox.newest(email);
       const again = await registerPartner(email, OWNER_PASSWORD);
       expect([again.status, again.body.success]).to.deep.equal([201, true]);
       const confirmed = await verify(tokenIn(await mailbox.newest(email, 2)), OWNER_PASSWORD);
@@ -202,6 +203,7 @@ describe('an address belongs to whoever reads its mail', () => {
   describe('an inviter who keeps the link to themselves', () => {
     const squat = async (email: string) => {
       const { inviteUrl } = (await invite(other.admin, email, SYSTEM_ROLES.partnerAdmin)).body;
+      await mailbox.newest(email);
       const { body } = await accept(tokenIn(inviteUrl), ATTACKER_PASSWORD);
       return body.tokens.accessToken as string;
     };
@@ -293,6 +295,8 @@ describe('an address belongs to whoever reads its mail', () => {
     it('so several tenants may invite one address, and the first that is accepted counts', async () => {
       const email = address();
       expect((await invite(other.admin, email)).status).to.equal(201);
+      // Mails may be delivered in another order than they were written.
+      await mailbox.newest(email, 1);
       expect((await invite(tenant.admin, email)).status).to.equal(201);
       const newest = tokenIn(await mailbox.newest(email, 2));
       expect((await accept(newest, OWNER_PASSWORD)).status).to.equal(200);

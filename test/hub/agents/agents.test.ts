@@ -8,13 +8,16 @@ import { connectDevice, Refused } from '../../support/fake-device.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
+/** Long enough to connect again within it on a busy machine. */
+const GRACE_MS = 1500;
+
 describe('agents on the hub', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp({ graceMs: 250 });
+    app = await createTestApp({ graceMs: GRACE_MS });
     tenant = await buildTenant(app);
   });
   after(async () => app.close());
@@ -71,7 +74,7 @@ describe('agents on the hub', () => {
     first.socket.disconnect();
     const second = await connectDevice(app, device.token);
     await second.heartbeat();
-    await new Promise((resolve) => setTimeout(resolve, 900));
+    await new Promise((resolve) => setTimeout(resolve, GRACE_MS + 500));
     const after = await read();
     expect(after.status).to.equal('online');
     expect(after.presence.since).to.equal(before.presence.since);
@@ -223,7 +226,7 @@ describe('agents on the hub', () => {
     }
     expect(asked).to.be.within(150, 250);
     expect(agent.notices.map(({ reason }) => reason)).to.deep.equal(['protocol_violation']);
-  }).timeout(30_000);
+  }).timeout(120_000);
 
   it('calls a device offline when its heartbeats stop although the socket is open', async () => {
     const quick = await createTestApp({ env: { AGENT_HEARTBEAT_SECONDS: '1' } });

@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/test-postgr
 const SOON_MS = 15_000;
 
 describe('a change that could not be announced because Redis was unavailable', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let redis: TestRedis;
   let database: TestDatabase;
   let proxy: TcpProxy;

@@ -95,7 +95,7 @@ describe('a command during faults', () => {
     await kept;
     expect((await is(id, 'succeeded')).output).to.deep.equal(DONE);
     expect(await ends(id)).to.have.length(1);
-  }).timeout(60_000);
+  }).timeout(120_000);
 
   it('continues on another server when one is lost: without a receipt it is sent again, with one its result is awaited', async () => {
     const mute = await connect({

@@ -92,11 +92,11 @@ describe('a live query to many devices', () => {
     expect(ends).to.deep.equal([]);
     await full.agent.rows(frame, [entry(1)], 1);
     await full.agent.succeed(frame, { scanned: 9, truncated: false });
-    await empty.agent.succeed(await empty.agent.nextCommand(), { scanned: 9, truncated: false });
+    await empty.agent.succeed(await empty.agent.nextCommand(), { scanned: 40, truncated: true });
     await failing.agent.fail(await failing.agent.nextCommand(), 'LOG_NOT_FOUND', 'There is no such log.');
     expect(await ended(started.queryId)).to.deep.equal([
-      { deviceId: full.device.deviceId, outcome: 'answered', rows: 3 },
-      { deviceId: empty.device.deviceId, outcome: 'no_match', rows: 0 },
+      { deviceId: full.device.deviceId, outcome: 'answered', rows: 3, scanned: 9, truncated: false },
+      { deviceId: empty.device.deviceId, outcome: 'no_match', rows: 0, scanned: 40, truncated: true },
       {
         deviceId: failing.device.deviceId,
         outcome: 'error',
@@ -130,7 +130,7 @@ describe('a live query to many devices', () => {
     await found.agent.rows(frame, [entry(1)], 1);
     await found.agent.succeed(frame, { scanned: 1, truncated: false });
     expect(await ended(started.queryId)).to.deep.equal([
-      { deviceId: found.device.deviceId, outcome: 'answered', rows: 1 },
+      { deviceId: found.device.deviceId, outcome: 'answered', rows: 1, scanned: 1, truncated: false },
     ]);
     expect(other.device.deviceId).not.to.equal(found.device.deviceId);
 

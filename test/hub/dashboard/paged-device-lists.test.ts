@@ -112,7 +112,7 @@ function pagesOf(truth: ReadonlyMap<string, DeviceSummary>, feed: DashboardFeed,
 }
 
 describe('a list that is read in parts, with concurrent changes', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({

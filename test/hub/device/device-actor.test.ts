@@ -14,7 +14,15 @@ import {
   type HubReconnect,
 } from '../../../src/protocol/index.ts';
 
-const IDENTITY = { deviceId: 'device-1', orgId: 'org-1', siteId: 'site-1', partnerId: 'partner-1' };
+import { NO_UPGRADE_OFFERS } from '../../../src/hub/ports/upgrades.ts';
+
+const IDENTITY = {
+  deviceId: 'device-1',
+  orgId: 'org-1',
+  siteId: 'site-1',
+  partnerId: 'partner-1',
+  machine: { osType: 'linux', architecture: 'x64', autoUpdate: true, canUpgrade: true },
+} as const;
 const GRACE_MS = 5000;
 const NOW = Date.parse('2026-01-31T08:00:00Z');
 const AT = '2026-01-31T08:00:00.000Z';
@@ -117,7 +125,9 @@ function scene(
       ready: () => {},
       command: () => {},
       rows: () => {},
+      upgrade: () => {},
     },
+    offers: NO_UPGRADE_OFFERS,
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxQueries: 4 },
     agentVersion: '1.0.0',
     capabilities,

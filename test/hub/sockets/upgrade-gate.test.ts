@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { connect } from 'node:net';
 import { io } from 'socket.io-client';
 import { AGENT_QUERY, HUB_PATH, type Refusal } from '../../../src/protocol/index.ts';
-import { onHandshakeRefusal, refusalIn } from '../../../src/agent/core/connection/handshake-refusal.ts';
+import { onHandshakeAnswer, refusalIn } from '../../../src/agent/core/connection/handshake-refusal.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
@@ -54,7 +54,9 @@ describe('the upgrade gate', () => {
       forceNew: true,
       ...options,
     });
-    onHandshakeRefusal(socket, (refusal) => early.push(refusal));
+    onHandshakeAnswer(socket, ({ refusal }) => {
+      if (refusal !== undefined) early.push(refusal);
+    });
     const outcome = await new Promise<string>((resolve) => {
       socket.once('connect', () => resolve('connected'));
       socket.once('connect_error', (error: Error & { data?: Refusal }) =>

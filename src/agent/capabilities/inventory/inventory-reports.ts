@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { AgentErrorCode, type Inventory } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import { reconnectDelay, refusedDelay } from '../../core/server/back-off.ts';
-import type { ConnectionState } from '../../core/connection/connection.ts';
+import { type ConnectionState, reachesServer } from '../../core/connection/connection-state.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import { type ServerAnswer, ServerCallError } from '../../core/server/server-call.ts';
 import type { ServerClock } from '../../core/server/server-clock.ts';
@@ -86,8 +86,8 @@ export class InventoryReports {
   }
 
   /** Must be called with each state of the connection: the inventory is sent only while there is one. */
-  onState({ state }: ConnectionState): void {
-    const isConnected = state === 'connected';
+  onState(state: ConnectionState): void {
+    const isConnected = reachesServer(state);
     if (isConnected === this.#isConnected || this.#stop.signal.aborted) return;
     this.#isConnected = isConnected;
     clearTimeout(this.#sendTimer);

@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { ConnectionState } from '../../core/connection/connection.ts';
-import { post, put } from '../../core/server/server-call.ts';
+import { type ConnectionState, reachesServer } from '../../core/connection/connection-state.ts';
+import { StateLines } from '../../core/connection/state-lines.ts';
+import { post, put, type ServerAccess } from '../../core/server/server-call.ts';
 import type { ServerClock } from '../../core/server/server-clock.ts';
 import type { Tokens } from '../../core/enrollment/tokens.ts';
 import { AgentLog } from './agent-log.ts';
@@ -10,14 +11,14 @@ import { Sender } from './sender.ts';
 import { Spool } from './spool.ts';
 
 export interface LogShippingOptions {
-  server: string;
+  access: ServerAccess;
   deviceId: string;
   /** The folder belongs to this device: if the machine enrolls as another one, its records are not sent as that one's. */
   folder: string;
   tokens: Tokens;
   reader: LogSource;
   clock: ServerClock;
-  /** Must not write to the agent's own log, because the warning may be about that log. */
+  /** Must not come back to `log`, because the warning may be about what is written there. */
   warn: (message: string) => void;
   /** For tests. */
   logs?: readonly string[];
@@ -50,19 +51,18 @@ export class LogShipping {
   #spread: NodeJS.Timeout | undefined;
   #collecting: Promise<void> = Promise.resolve();
   #isConnected = false;
-  #lastState = '';
+  readonly #stateLines = new StateLines();
 
   constructor(options: LogShippingOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
-    const { server, deviceId, tokens, clock, reader, warn } = options;
+    const { access, deviceId, tokens, clock, reader, warn } = options;
     this.#folder = options.folder;
     const spool = (name: string, maxBytes: number) =>
       new Spool({
         folder: path.join(this.#folder, name),
         maxBytes,
-        onLost: (files) =>
-          this.log('warn', 'shipping', `The ${files} oldest batches of ${name} were dropped to make room`),
+        onLost: (files) => this.#warn(`The ${files} oldest batches of ${name} were dropped to make room`),
       });
     this.#spools = { events: spool('events', EVENTS_MAX_BYTES), lines: spool('lines', LINES_MAX_BYTES) };
     const at = `/agents/${encodeURIComponent(deviceId)}`;
@@ -73,13 +73,13 @@ export class LogShipping {
         what: 'Events of this machine',
         spool: this.#spools.events,
         send: async (events, token, signal) =>
-          put(server, `${at}/eventlogs`, { token, body: { events }, signal }),
+          put(access, `${at}/eventlogs`, { token, body: { events }, signal }),
       }),
       lines: new Sender({
         ...both,
         what: 'Lines of the agent’s log',
         spool: this.#spools.lines,
-        send: async (logs, token, signal) => post(server, `${at}/logs`, { token, body: { logs }, signal }),
+        send: async (logs, token, signal) => post(access, `${at}/logs`, { token, body: { logs }, signal }),
       }),
     };
     this.#machine = new MachineEvents({
@@ -91,10 +91,7 @@ export class LogShipping {
         await this.#spools.events.add(events);
         this.#senders.events.wake();
       },
-      warn: (message) => {
-        warn(message);
-        this.log('warn', 'shipping', message);
-      },
+      warn: (message) => this.#warn(message),
     });
     this.#own = new AgentLog({
       now: () => clock.now(),
@@ -127,8 +124,9 @@ export class LogShipping {
   /** Must be called with each state of the connection: records are sent only while there is one, and changes are logged. */
   onState(state: ConnectionState): void {
     if (this.#stop.signal.aborted) return;
-    this.#logState(state);
-    const isConnected = state.state === 'connected';
+    const line = this.#stateLines.next(state);
+    if (line !== undefined) this.log(line.level, 'connection', line.message);
+    const isConnected = reachesServer(state);
     if (isConnected === this.#isConnected) return;
     this.#isConnected = isConnected;
     clearTimeout(this.#spread);
@@ -155,18 +153,16 @@ export class LogShipping {
     this.#senders.lines.allow(mayWork);
   }
 
-  #logState(state: ConnectionState): void {
-    if (state.state !== 'connected' && state.state !== 'waiting') return;
-    const text = state.state === 'connected' ? `connected since ${state.since}` : state.reason;
-    if (text !== this.#lastState) this.log(state.state === 'connected' ? 'info' : 'warn', 'connection', text);
-    this.#lastState = text;
+  #warn(message: string): void {
+    this.#options.warn(message);
+    this.log('warn', 'shipping', message);
   }
 
   #collectIn(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#collecting = this.#machine
         .collect(this.#stop.signal)
-        .catch((error: unknown) => this.log('error', 'shipping', String(error)))
+        .catch((error: unknown) => this.#warn(String(error)))
         .then(() => {
           if (this.#stop.signal.aborted) return;
           this.#collectIn((this.#options.everyMs ?? EVERY_MS) * (0.9 + this.#random() * 0.2));

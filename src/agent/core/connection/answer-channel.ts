@@ -8,24 +8,32 @@ import {
   type CommandRows,
   ErrorAck,
   OkAck,
+  type UpdateStatus,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../agent-error.ts';
 import { printable } from '../plain-text.ts';
 
-/** Sends messages about commands over one connection. Each method resolves when the hub has acknowledged the message. */
+/** Sends messages over one connection. Each method resolves when the hub has acknowledged the message. */
 export interface AnswerChannel {
   rows(frame: CommandRows): Promise<void>;
   progress(progress: CommandProgress): Promise<void>;
   result(result: CommandResult): Promise<void>;
 }
 
+/** Sends the phases of upgrades. Resolves when the hub has acknowledged the message. */
+export type SendStatus = (status: UpdateStatus) => Promise<void>;
+
 const RESEND_MS = 500;
 const RESEND_MAX_MS = 60_000;
 const HubAck = z.discriminatedUnion('ok', [OkAck, ErrorAck]);
 
 /** Sends each message again until the hub has acknowledged it or the connection has ended. */
-export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
-  const deliver = async (event: string, message: CommandRows | CommandProgress | CommandResult) => {
+export function channelOver(
+  socket: Socket,
+  ackMs: number,
+): { answers: AnswerChannel; sendStatus: SendStatus } {
+  type Message = CommandRows | CommandProgress | CommandResult | UpdateStatus;
+  const deliver = async (event: string, message: Message) => {
     while (socket.connected) {
       let againMs = RESEND_MS;
       try {
@@ -43,7 +51,7 @@ export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
     }
     throw new Error('the connection ended before the hub had acknowledged the message');
   };
-  return {
+  const answers: AnswerChannel = {
     async rows(frame) {
       if (isTooLarge(frame)) throw new AgentError(AgentErrorCode.tooLarge, 'A row is too large to be sent.');
       await deliver('command:rows', frame);
@@ -51,6 +59,7 @@ export function channelOver(socket: Socket, ackMs: number): AnswerChannel {
     progress: (progress) => deliver('command:progress', progress),
     result: (result) => deliver('command:result', sendable(result)),
   };
+  return { answers, sendStatus: (status) => deliver('update:status', status) };
 }
 
 /** Leaves room for the envelope of a message. */
@@ -68,7 +77,8 @@ export function sendable({ output, ...result }: CommandResult): CommandResult {
   return { ...result, status: 'failed', error };
 }
 
-class HubRefused extends Error {
+/** The hub does not take this message, however often it is sent. */
+export class HubRefused extends Error {
   constructor(reason: string) {
     super(`the hub refused a message: ${reason}`);
   }

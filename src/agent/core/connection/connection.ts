@@ -12,69 +12,36 @@ import {
   type AgentHandshake,
   isDurable,
   type ErrorAck,
-  type Heartbeat,
 } from '../../../protocol/index.ts';
-import { type AnswerChannel, channelOver } from './answer-channel.ts';
+import { channelOver } from './answer-channel.ts';
 import { requestedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../server/back-off.ts';
 import { describeError } from '../agent-error.ts';
 import { printable } from '../plain-text.ts';
-import type { ServerClock } from '../server/server-clock.ts';
-import type { Tokens } from '../enrollment/tokens.ts';
-import { onHandshakeRefusal } from './handshake-refusal.ts';
-
-/** The state of the agent's connection, for people and for the status file. */
-export type ConnectionState =
-  | { state: 'connecting' }
-  | { state: 'connected'; since: string; lastHeartbeatAt: string | null }
-  | { state: 'waiting'; nextTryAt: string; reason: string }
-  | { state: 'stopped' };
-
-/** Runs the live queries of the server. They end with the connection. */
-export interface LiveQueries {
-  run(frame: CommandFrame, channel: AnswerChannel): Promise<void>;
-  cancel(id: string): void;
-  cancelAll(): void;
-}
-
-/** Carries out the commands of the server's ledger, over however many connections that takes. */
-export interface DurableCommands {
-  /** Resolves when the command is on disk. Rejects with `AgentError` where the agent does not accept it. */
-  accept(frame: CommandFrame): Promise<void>;
-  /** Resolves when the cancellation outlives a restart. */
-  cancel(id: string): Promise<void>;
-  attach(channel: AnswerChannel): void;
-  detach(): void;
-}
-
-export interface ConnectionOptions {
-  server: string;
-  /** The path of the hub on the server, where it is not the default one. */
-  hubPath?: string;
-  tokens: Tokens;
-  handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
-  queries: LiveQueries;
-  /** The connection neither starts nor stops it. */
-  durable: DurableCommands;
-  clock: ServerClock;
-  heartbeat: () => Promise<Heartbeat>;
-  onState: (state: ConnectionState) => void;
-  /** For tests: a number from 0 to 1. */
-  random?: () => number;
-  /** How long the hub may take to acknowledge a message (default 10 s). */
-  ackMs?: number;
-}
+import { reasonOf } from './connection-failure.ts';
+import type { ConnectionOptions } from './connection-options.ts';
+import type { ConnectionState } from './connection-state.ts';
+import { type HandshakeAnswer, onHandshakeAnswer } from './handshake-refusal.ts';
+import { HttpHeartbeats } from './http-heartbeats.ts';
+import { post } from '../server/server-call.ts';
 
 type Ack = (answer: { ok: true } | ErrorAck) => void;
 
 const CONNECT_MS = 15_000;
 const ACK_MS = 10_000;
 const MISSED_HEARTBEATS = 2;
+const HTTP_AFTER_MS = 30_000;
 
-/** Keeps one connection to the hub open: reconnects after each loss, at the right time, and sends heartbeats. */
+/**
+ * Keeps one connection to the hub open: reconnects after each loss, at the right time, and sends heartbeats. Where the
+ * socket is blocked, heartbeats go over HTTP.
+ */
 export class AgentConnection {
   readonly #options: ConnectionOptions;
   readonly #random: () => number;
   readonly #ackMs: number;
+  readonly #http: HttpHeartbeats;
+  #socketState: ConnectionState = { state: 'connecting' };
+  #reason = '';
   #socket: Socket | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #heartbeatTimer: NodeJS.Timeout | undefined;
@@ -84,12 +51,31 @@ export class AgentConnection {
   #beatsAgain = false;
   #notice: HubReconnect | undefined;
   #stopped = false;
+  #isRenewing = false;
   #connectedSince = '';
+  /** Whether the hub has answered a heartbeat on the present socket. */
+  #isAcknowledged = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#ackMs = options.ackMs ?? ACK_MS;
+    const { server, network, deviceId, tokens, clock, heartbeat, onHeartbeatAck } = options;
+    const path = `/agents/${encodeURIComponent(deviceId)}/heartbeat`;
+    const nextBeat = (answer: HeartbeatAck) => this.#nextBeat(answer);
+    this.#http = new HttpHeartbeats({
+      send: async (token, body, signal) => post({ server, network }, path, { token, body, signal }),
+      tokens,
+      clock,
+      heartbeat,
+      onHeartbeatAck(answer) {
+        onHeartbeatAck?.(answer);
+        return nextBeat(answer);
+      },
+      onChange: () => this.#show(),
+      random: this.#random,
+      afterMs: options.httpAfterMs ?? HTTP_AFTER_MS,
+    });
   }
 
   start(): void {
@@ -103,6 +89,14 @@ export class AgentConnection {
     else this.#heartbeatIn(0, this.#socket);
   }
 
+  /** Connects again, so that the hub learns from a new handshake what has changed on this machine. */
+  renew(): void {
+    // Otherwise the next handshake says it.
+    if (this.#socket?.connected !== true) return;
+    this.#isRenewing = true;
+    this.#socket.disconnect();
+  }
+
   /** Cancels live queries, closes the connection and does not reconnect. */
   stop(): void {
     this.#stopped = true;
@@ -110,15 +104,17 @@ export class AgentConnection {
     clearTimeout(this.#heartbeatTimer);
     this.#options.queries.cancelAll();
     this.#options.durable.detach();
+    this.#http.stop();
     this.#socket?.disconnect();
-    this.#options.onState({ state: 'stopped' });
+    this.#socketIs({ state: 'stopped' });
   }
 
   #connect(): void {
-    this.#options.onState({ state: 'connecting' });
+    this.#socketIs({ state: 'connecting' });
     const { tokens, handshake } = this.#options;
     let token = '';
-    let handshakeRefusal: Refusal | undefined;
+    let answered: HandshakeAnswer | undefined;
+    this.#isAcknowledged = false;
     const socket = io(`${this.#options.server}${AGENT_NAMESPACE}`, {
       path: this.#options.hubPath ?? HUB_PATH,
       transports: ['websocket'],
@@ -126,6 +122,7 @@ export class AgentConnection {
       // This class decides when to reconnect: as the hub has asked, and with a jitter that suits a fleet.
       reconnection: false,
       forceNew: true,
+      agent: this.#agent(),
       timeout: CONNECT_MS,
       auth: (send) => {
         void tokens.current().then((current) => {
@@ -134,27 +131,31 @@ export class AgentConnection {
         });
       },
     });
-    onHandshakeRefusal(socket, (refusal) => (handshakeRefusal = refusal));
+    onHandshakeAnswer(socket, (answer) => (answered = answer));
     this.#socket = socket;
     this.#notice = undefined;
+    this.#isRenewing = false;
     const { queries, durable } = this.#options;
-    const channel = channelOver(socket, this.#ackMs);
+    const { answers: channel, sendStatus } = channelOver(socket, this.#ackMs);
 
     socket.on('connect', () => {
       void tokens.accepted(token);
-      this.#failedAttempts = 0;
+      this.#http.socketOpened();
       this.#missedHeartbeats = 0;
       this.#connectedSince = new Date().toISOString();
-      this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
+      this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
       this.#isBeating = false;
       this.#beatsAgain = false;
       this.#heartbeatIn(0, socket);
       durable.attach(channel);
+      this.#options.onConnected?.(sendStatus);
     });
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();
-      const refusal = Refusal.safeParse(handshakeRefusal ?? error.data);
+      const refusal = Refusal.safeParse(answered?.refusal ?? error.data);
       this.#failedAttempts += 1;
+      if (refusal.success && answered?.isOfHub !== false) this.#http.socketWorks();
+      else this.#http.socketFailed(refusal.data?.retryAfterMs);
       if (refusal.data?.code === 'UNAUTHENTICATED' && tokens.refused(token)) {
         this.#wait(
           reconnectDelay(1, this.#random),
@@ -162,15 +163,22 @@ export class AgentConnection {
         );
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
       else {
-        const reason = `The server could not be reached: ${printable(error.message)}.`;
-        this.#wait(reconnectDelay(this.#failedAttempts, this.#random), reason);
+        this.#wait(
+          reconnectDelay(this.#failedAttempts, this.#random),
+          reasonOf(error, answered, this.#options),
+        );
       }
     });
     socket.on('disconnect', (reason) => {
       clearTimeout(this.#heartbeatTimer);
+      // Something cuts connections as soon as they are open, unless the hub has answered a heartbeat.
+      const isExpected = this.#notice !== undefined || this.#isRenewing;
+      if (!this.#isAcknowledged && !isExpected) this.#http.socketFailed();
       queries.cancelAll();
       durable.detach();
-      if (this.#notice !== undefined) {
+      if (this.#isRenewing) {
+        this.#wait(requestedDelay(0, this.#random), 'What the agent can do has changed.');
+      } else if (this.#notice !== undefined) {
         this.#wait(
           requestedDelay(this.#notice.afterMs, this.#random),
           `The server ended the connection (${this.#notice.reason}).`,
@@ -219,6 +227,27 @@ export class AgentConnection {
     });
   }
 
+  /** Socket.IO's type knows the agents of browsers only. In Node, it passes this one to `ws`. */
+  #agent(): never {
+    return this.#options.network.socketAgent(new URL(this.#options.server)) as never;
+  }
+
+  #socketIs(state: ConnectionState): void {
+    this.#socketState = state;
+    this.#show();
+  }
+
+  #show(): void {
+    const { onState } = this.#options;
+    const { state } = this.#socketState;
+    const { delivered, refusal } = this.#http;
+    if (state === 'connected' || state === 'stopped') onState(this.#socketState);
+    else if (delivered !== undefined) onState({ state: 'http_only', ...delivered, reason: this.#reason });
+    else if (state === 'waiting' && refusal !== undefined) {
+      onState({ ...this.#socketState, reason: `${this.#reason} ${refusal}` });
+    } else onState(this.#socketState);
+  }
+
   #waitAfterRefusal({ code, retryAfterMs }: Refusal, message: string): void {
     const reason = `The server refused the connection: ${code}: ${printable(message).replace(/\.$/, '')}.`;
     const needsPeople =
@@ -234,7 +263,8 @@ export class AgentConnection {
   #wait(ms: number, reason: string): void {
     if (this.#stopped) return;
     clearTimeout(this.#retryTimer);
-    this.#options.onState({ state: 'waiting', nextTryAt: new Date(Date.now() + ms).toISOString(), reason });
+    this.#reason = reason;
+    this.#socketIs({ state: 'waiting', nextTryAt: new Date(Date.now() + ms).toISOString(), reason });
     this.#retryTimer = setTimeout(() => this.#connect(), ms);
   }
 
@@ -255,9 +285,17 @@ export class AgentConnection {
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
     setClock(answer.at);
     this.#missedHeartbeats = 0;
+    this.#isAcknowledged = true;
+    this.#failedAttempts = 0;
+    this.#http.socketWorks();
     const lastHeartbeatAt = this.#options.clock.timestamp();
-    this.#options.onState({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
-    return answer.nextInMs;
+    this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
+    this.#options.onHeartbeatAck?.(answer);
+    return this.#nextBeat(answer);
+  }
+
+  #nextBeat({ nextInMs }: HeartbeatAck): number {
+    return Math.min(nextInMs, this.#options.beatAtMostMs?.() ?? nextInMs);
   }
 
   #heartbeatAnswered(nextInMs: number, socket: Socket): void {

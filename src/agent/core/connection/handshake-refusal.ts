@@ -2,16 +2,24 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'socket.io-client';
 import { REFUSAL_HEADER, Refusal } from '../../../protocol/index.ts';
 
+/** An HTTP answer in place of a websocket. */
+export interface HandshakeAnswer {
+  status: number;
+  /** Present where the hub has answered, or a proxy in front of it that sends `Retry-After` only. */
+  refusal: Refusal | undefined;
+  isOfHub: boolean;
+}
+
 /**
- * Calls `onRefusal` with the reason when the server refuses the websocket that this socket has just begun to open.
+ * Calls `onAnswer` when the websocket that this socket has just begun to open gets an HTTP answer instead.
  * Socket.IO's client reports only that the handshake failed. Its websocket (of the package `ws`) exists from the start
  * and has read the response, so the reason is taken from there.
  */
-export function onHandshakeRefusal(socket: Socket, onRefusal: (refusal: Refusal) => void): void {
+export function onHandshakeAnswer(socket: Socket, onAnswer: (answer: HandshakeAnswer) => void): void {
   const { ws } = (socket.io.engine as unknown as { transport?: { ws?: WebSocketOfNode } }).transport ?? {};
   ws?.once('unexpected-response', (_request, { statusCode = 0, headers }) => {
     const refusal = refusalIn(statusCode, headers);
-    if (refusal !== undefined) onRefusal(refusal);
+    onAnswer({ status: statusCode, refusal, isOfHub: refusal !== undefined && REFUSAL_HEADER in headers });
     // This listener replaces the default one, which reports an error of the connection. Closing does the same.
     ws.terminate();
   });

@@ -1,7 +1,8 @@
-import { homedir, platform } from 'node:os';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { withLock } from '../../os/files/folder-lock.ts';
+import { PROGRAM } from '../program-name.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 
 /** A token must fit into a header; any other text would break each request. */
@@ -25,8 +26,7 @@ export const Credentials = z.object({
 });
 export type Credentials = z.infer<typeof Credentials>;
 
-export const NOT_ENROLLED =
-  'This machine is not enrolled. Enroll it with: npm run agent -- enroll --server URL --key KEY';
+export const NOT_ENROLLED = `This machine is not enrolled. Enroll it with: ${PROGRAM} enroll --server URL --key KEY`;
 
 const fileIn = (dataDir: string) => path.join(dataDir, 'credentials.json');
 
@@ -48,6 +48,15 @@ export async function changeCredentials(
   });
 }
 
+/** The present token comes first, because using the new one would end the connection of the present one. */
+export function tokensOf({ token, nextToken }: Credentials): string[] {
+  return nextToken === undefined ? [token] : [token, nextToken];
+}
+
+export async function removeCredentials(dataDir: string): Promise<void> {
+  await withLock(dataDir, 'credentials', async () => rm(fileIn(dataDir), { force: true }));
+}
+
 /** Commands and results belong to one device of one server. */
 export function isSameDevice(one: Credentials, other: Credentials): boolean {
   return one.server === other.server && one.deviceId === other.deviceId;
@@ -61,14 +70,4 @@ export async function loadCredentials(dataDir: string): Promise<Credentials | un
   if (credentials.success) return credentials.data;
   const [issue] = credentials.error.issues;
   throw new Error(`${fileIn(dataDir)} cannot be used: ${issue?.path.join('.')}: ${issue?.message}.`);
-}
-
-/** The default folder for the agent's files. */
-export function defaultDataDir(): string {
-  const given = process.env['MUSTER_AGENT_DIR'];
-  if (given !== undefined && given !== '') return given;
-  if (platform() === 'win32') {
-    return path.join(process.env['ProgramData'] ?? String.raw`C:\ProgramData`, 'muster-agent');
-  }
-  return process.getuid?.() === 0 ? '/var/lib/muster-agent' : path.join(homedir(), '.muster-agent');
 }

@@ -1,17 +1,25 @@
-import { EnrollResponse, type EnrollRequest } from '../../../protocol/index.ts';
+import { EnrollResponse, type EnrollRequest, type ReleaseKey } from '../../../protocol/index.ts';
 import { type Credentials, TOKEN } from './credentials.ts';
 import { hubPathOf } from '../server/server-address.ts';
 import { printable } from '../plain-text.ts';
-import { EXIT, post, ServerCallError } from '../server/server-call.ts';
+import { EXIT, post, type ServerAccess, ServerCallError } from '../server/server-call.ts';
 
-/** Enrolls this machine with an enrollment key at `server` (its base URL). Throws `ServerCallError`. */
+export interface Enrollment {
+  credentials: Credentials;
+  /** Whose releases the agent installs; empty where the server names none. */
+  releaseKeys: readonly ReleaseKey[];
+}
+
+/** Enrolls this machine with an enrollment key at the server with this base URL. Throws `ServerCallError`. */
 export async function enroll(
-  server: string,
+  { server, network }: ServerAccess,
   request: EnrollRequest,
   warn: (message: string) => void = () => {},
-): Promise<Credentials> {
+): Promise<Enrollment> {
   const base = server.replace(/\/+$/, '');
-  const { status, body, refusal, retryAfterMs } = await post(base, '/agents/enroll', { body: request });
+  const { status, body, refusal, retryAfterMs } = await post({ server: base, network }, '/agents/enroll', {
+    body: request,
+  });
   if (refusal !== undefined) {
     throw status === 401
       ? new ServerCallError(EXIT.badKey, `${refusal} Request a new enrollment key.`)
@@ -32,13 +40,16 @@ export async function enroll(
     );
   }
   return {
-    server: base,
-    hubPath: hub.path,
-    deviceId,
-    orgId,
-    siteId,
-    token,
-    heartbeatSeconds: config.heartbeatSeconds,
-    enrolledAt: new Date().toISOString(),
+    credentials: {
+      server: base,
+      hubPath: hub.path,
+      deviceId,
+      orgId,
+      siteId,
+      token,
+      heartbeatSeconds: config.heartbeatSeconds,
+      enrolledAt: new Date().toISOString(),
+    },
+    releaseKeys: config.releaseKeys ?? [],
   };
 }

@@ -6,7 +6,10 @@ import {
   loadCredentials,
   NOT_ENROLLED,
   TOKEN,
+  tokensOf,
 } from './credentials.ts';
+import type { Network } from '../../os/network/network.ts';
+import { openNetwork } from '../../os/network/open-network.ts';
 import { EXIT, post, ServerCallError } from '../server/server-call.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -20,7 +23,8 @@ const CHECK_MS = 3_600_000;
 export async function rotateToken(dataDir: string): Promise<void> {
   const credentials = await loadCredentials(dataDir);
   if (credentials === undefined) throw new ServerCallError(EXIT.notEnrolled, NOT_ENROLLED);
-  const { token, nextToken } = await newToken(credentials);
+  const network = await openNetwork(dataDir);
+  const { token, nextToken } = await newToken(credentials, network).finally(() => network.close());
   // The running agent may have changed the file meanwhile, and a new enrollment takes precedence.
   await changeCredentials(dataDir, (kept) => {
     const isStill = kept !== undefined && isSameDevice(kept, credentials);
@@ -29,11 +33,16 @@ export async function rotateToken(dataDir: string): Promise<void> {
 }
 
 /** @returns the valid token that the request was made with, and the new one */
-async function newToken(credentials: Credentials): Promise<{ token: string; nextToken: string }> {
+async function newToken(
+  credentials: Credentials,
+  network: Network,
+): Promise<{ token: string; nextToken: string }> {
   const { server, deviceId } = credentials;
   let lastRefusal = '';
   for (const token of tokensOf(credentials)) {
-    const answer = await post(server, `/agents/${encodeURIComponent(deviceId)}/token/rotate`, { token });
+    const answer = await post({ server, network }, `/agents/${encodeURIComponent(deviceId)}/token/rotate`, {
+      token,
+    });
     if (answer.refusal === undefined) {
       const given = RotateTokenResponse.extend({ token: TOKEN }).safeParse(answer.body);
       if (given.success) return { token, nextToken: given.data.token };
@@ -43,11 +52,6 @@ async function newToken(credentials: Credentials): Promise<{ token: string; next
     if (answer.status !== 401) break;
   }
   throw new ServerCallError(EXIT.refused, `The server refused: ${lastRefusal}`);
-}
-
-/** The present token comes first, because using the new one would end the connection of the present one. */
-function tokensOf({ token, nextToken }: Credentials): string[] {
-  return nextToken === undefined ? [token] : [token, nextToken];
 }
 
 /** Rotates a token that is older than thirty days, unless a new one already waits for the next connection. */

@@ -1,4 +1,3 @@
-import { isIPv4 } from 'node:net';
 import { HUB_PATH } from '../../../protocol/index.ts';
 
 /** Which server addresses the agent accepts: nobody on the way may read or change the connection. */
@@ -8,17 +7,6 @@ export const INSECURE_WARNING =
 
 export const INSECURE_REFUSAL =
   'The address of the server must begin with https://. Over http://, anyone on the way could take over this machine. In a laboratory without certificates, enroll with --insecure-http.';
-
-/** True for an encrypted connection, and for one that never leaves this machine. */
-export function isSecureServer(server: string): boolean {
-  const url = URL.parse(server);
-  if (url === null) return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'));
-}
 
 /**
  * The path of the hub, which the server gives as a path or as an absolute URL. A URL of another host, or a less secure

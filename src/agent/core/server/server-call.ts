@@ -1,6 +1,9 @@
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { boundedWait } from './back-off.ts';
+import { NetworkError } from '../../os/network/network-error.ts';
+import type { Network } from '../../os/network/network.ts';
 import { printable } from '../plain-text.ts';
 
 /** HTTP requests of the agent to its server. */
@@ -40,59 +43,77 @@ interface ServerCall {
   signal?: AbortSignal;
 }
 
+/** The server of this machine, and the way to it. */
+export interface ServerAccess {
+  server: string;
+  network: Network;
+}
+
 /** @param path  below /api/v1 */
-export const post = async (server: string, path: string, about: ServerCall): Promise<ServerAnswer> =>
-  call('POST', server, path, about);
+export const get = async (
+  access: ServerAccess,
+  path: string,
+  about: Omit<ServerCall, 'body'> = {},
+): Promise<ServerAnswer> => call('GET', access, path, about);
 
-export const put = async (server: string, path: string, about: ServerCall): Promise<ServerAnswer> =>
-  call('PUT', server, path, about);
+export const post = async (access: ServerAccess, path: string, about: ServerCall): Promise<ServerAnswer> =>
+  call('POST', access, path, about);
 
+export const put = async (access: ServerAccess, path: string, about: ServerCall): Promise<ServerAnswer> =>
+  call('PUT', access, path, about);
+
+/** Follows no redirect: the token and the body are for the server of the enrollment only. */
 async function call(
-  method: string,
-  server: string,
+  method: 'GET' | 'POST' | 'PUT',
+  { server, network }: ServerAccess,
   path: string,
   { token, body, compress: isCompressed, signal }: ServerCall,
 ): Promise<ServerAnswer> {
-  const content = body === undefined ? undefined : JSON.stringify(body);
-  let response: Response;
+  const json = body === undefined ? undefined : JSON.stringify(body);
+  const content = json !== undefined && isCompressed === true ? await gzipped(json) : json;
+  const attempt = new AbortController();
+  const abort = () => attempt.abort();
+  const timer = setTimeout(abort, ANSWER_MS);
+  signal?.addEventListener('abort', abort);
+  if (signal?.aborted === true) abort();
   try {
-    response = await fetch(`${server}/api/v1${path}`, {
+    const {
+      status,
+      headers,
+      body: stream,
+    } = await network.request(new URL(`${server}/api/v1${path}`), {
       method,
-      // The token and the body are for the server of the enrollment only.
-      redirect: 'manual',
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(content === undefined ? {} : { 'content-type': 'application/json' }),
         ...(isCompressed === undefined ? {} : { 'content-encoding': 'gzip' }),
       },
-      ...(content === undefined
-        ? {}
-        : { body: isCompressed === undefined ? content : await gzipped(content) }),
-      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), ...(signal === undefined ? [] : [signal])]),
+      ...(content === undefined ? {} : { body: content }),
+      signal: attempt.signal,
     });
+    const answer = await jsonOf(stream);
+    const seconds = Number(headers['retry-after']);
+    return {
+      status,
+      body: answer,
+      refusal: status >= 200 && status <= 299 ? undefined : refusalIn(status, headers.location, answer),
+      retryAfterMs: seconds > 0 ? boundedWait(seconds * 1000) : undefined,
+    };
   } catch (error) {
-    const cause =
-      error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-    throw new ServerCallError(
-      EXIT.notReached,
-      `The server ${server} could not be reached (${cause}). Check the address, the name and the firewall.`,
-    );
+    if (!(error instanceof NetworkError)) throw error;
+    const isLate = error.code === 'ABORTED' && signal?.aborted !== true;
+    const reason = isLate ? `It did not answer within ${ANSWER_MS / 1000} s.` : error.message;
+    throw new ServerCallError(EXIT.notReached, `The server ${server} could not be reached. ${reason}`);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
   }
-  const answer = await jsonOf(response);
-  const seconds = Number(response.headers.get('retry-after'));
-  return {
-    status: response.status,
-    body: answer,
-    refusal: response.ok ? undefined : refusalIn(response, answer),
-    retryAfterMs: seconds > 0 ? boundedWait(seconds * 1000) : undefined,
-  };
 }
 
-const gzipped = async (content: string) => new Uint8Array(await promisify(gzip)(content));
+const gzipped = promisify(gzip);
 
-function refusalIn({ status, headers }: Response, body: unknown): string {
-  const location = headers.get('location');
-  if (status >= 300 && status < 400 && location !== null) {
+function refusalIn(status: number, location: string | undefined, body: unknown): string {
+  if (status >= 300 && status < 400 && location !== undefined) {
     return `The server answered with a redirect to ${printable(location)}, which the agent does not follow. Enroll with the actual address of the server.`;
   }
   return typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'string'
@@ -101,12 +122,14 @@ function refusalIn({ status, headers }: Response, body: unknown): string {
 }
 
 /** `undefined` where the body is not JSON, or larger than any response of the server. */
-async function jsonOf(response: Response): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
+async function jsonOf(stream: Readable): Promise<unknown> {
+  const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of stream) {
+      if (!Buffer.isBuffer(chunk)) return undefined;
       bytes += chunk.length;
+      // Leaving the loop ends the connection.
       if (bytes > ANSWER_MAX_BYTES) return undefined;
       chunks.push(chunk);
     }

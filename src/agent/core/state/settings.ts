@@ -42,6 +42,12 @@ export class Settings {
     }
   }
 
+  /** Reads the file again: `update auto` is another process that writes it. An unreadable file changes nothing. */
+  async refresh(): Promise<void> {
+    const kept = AgentSettings.safeParse(await readPrivateJson(this.#file).catch(() => undefined));
+    if (kept.success) this.#current = { ...this.#current, autoUpdate: kept.data.autoUpdate };
+  }
+
   get autoUpdate(): boolean {
     return this.#current.autoUpdate;
   }

@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import type { ConnectionState } from '../connection/connection.ts';
+import type { ConnectionState } from '../connection/connection-state.ts';
 import { isRunning, processMark } from '../../os/processes/process-mark.ts';
+import { AGENT_VERSION } from '../version.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 
 /** The status that a running agent writes for the `status` command. */
@@ -11,10 +12,20 @@ export const AgentStatus = z.object({
   /** Distinguishes this process from a later one with the same number; empty where the system does not report it. */
   processMark: z.string(),
   startedAt: z.string(),
+  /** Absent in the file of an earlier release. */
+  agentVersion: z.string().optional(),
+  /** Absent where no watchdog runs the agent. */
+  watchdogVersion: z.string().optional(),
   server: z.string(),
   connection: z.discriminatedUnion('state', [
     z.object({ state: z.literal('connecting') }),
     z.object({ state: z.literal('connected'), since: z.string(), lastHeartbeatAt: z.string().nullable() }),
+    z.object({
+      state: z.literal('http_only'),
+      since: z.string(),
+      lastHeartbeatAt: z.string(),
+      reason: z.string(),
+    }),
     z.object({ state: z.literal('waiting'), nextTryAt: z.string(), reason: z.string() }),
     z.object({ state: z.literal('stopped') }),
   ]),
@@ -31,12 +42,14 @@ export class StatusFile {
   #next: ConnectionState | undefined;
   #writing: Promise<void> | undefined;
 
-  constructor(dataDir: string, server: string) {
+  constructor(dataDir: string, server: string, watchdogVersion?: string) {
     this.#dataDir = dataDir;
     this.#fixed = {
       pid: process.pid,
       startedAt: new Date().toISOString(),
       server,
+      agentVersion: AGENT_VERSION,
+      ...(watchdogVersion === undefined ? {} : { watchdogVersion }),
     };
   }
 

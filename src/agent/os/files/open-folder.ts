@@ -1,6 +1,20 @@
-import { constants, type Dirent, type Stats } from 'node:fs';
-import { lstat, open, readdir, realpath, type FileHandle } from 'node:fs/promises';
+import { type BigIntStats, constants, type Dirent, type Stats } from 'node:fs';
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rmdir,
+  unlink,
+  type FileHandle,
+} from 'node:fs/promises';
 import path from 'node:path';
+import { hasCode } from './private-file.ts';
+
+/** A name in a folder: in bytes where it may not be valid UTF-8, as names on Linux may be. */
+export type EntryName = string | Buffer;
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 // Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
@@ -32,12 +46,57 @@ export class OpenFolder {
   }
 
   async entries(): Promise<Dirent[]> {
-    return readdir(this.#at(''), { withFileTypes: true });
+    return readdir(this.#at(), { withFileTypes: true });
   }
 
-  async folder(name: string): Promise<OpenFolder> {
+  /** All names, in bytes. */
+  async names(): Promise<Buffer[]> {
+    return readdir(this.#at(), { encoding: 'buffer' });
+  }
+
+  async folder(name: EntryName): Promise<OpenFolder> {
     const handle = await this.#open(name, FOLDER_FLAGS);
-    return new OpenFolder(path.join(this.path, name), handle);
+    return new OpenFolder(path.join(this.path, name.toString()), handle);
+  }
+
+  /** What has this name, without following a link; `undefined` where nothing has it. */
+  async find(name: EntryName): Promise<BigIntStats | undefined> {
+    try {
+      return await lstat(this.#at(name), { bigint: true });
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+
+  /** The folder itself. */
+  async stat(): Promise<BigIntStats> {
+    return this.#handle.stat({ bigint: true });
+  }
+
+  /** Creates a folder, which is private at first. */
+  async makeFolder(name: EntryName): Promise<OpenFolder> {
+    await mkdir(this.#at(name), { mode: 0o700 });
+    return this.folder(name);
+  }
+
+  /** Moves what has this name into another folder of the same disk. A file or a link that is there is replaced. */
+  async move(name: EntryName, to: OpenFolder): Promise<void> {
+    await rename(this.#at(name), to.#at(name));
+  }
+
+  /** Removes a file or a link. */
+  async removeFile(name: EntryName): Promise<void> {
+    await unlink(this.#at(name));
+  }
+
+  async removeEmptyFolder(name: EntryName): Promise<void> {
+    await rmdir(this.#at(name));
+  }
+
+  /** Changes the rights of the folder itself. */
+  async setMode(mode: number): Promise<void> {
+    await this.#handle.chmod(mode);
   }
 
   /** Opens a regular file for reading. Refuses pipes, devices, and files that another user may have linked here. */
@@ -62,14 +121,11 @@ export class OpenFolder {
     await this.#handle.close();
   }
 
-  async #open(name: string, flags: number): Promise<FileHandle> {
-    if (path.basename(name) !== name || name === '' || name === '.' || name === '..') {
-      throw new Error(`${JSON.stringify(name)} is not the name of a file.`);
-    }
+  async #open(name: EntryName, flags: number): Promise<FileHandle> {
     const handle = await open(this.#at(name), flags);
     if (isRaceFree) return handle;
     try {
-      const where = path.join(this.path, name);
+      const where = path.join(this.path, name.toString());
       const [opened, found] = [await handle.stat(), await lstat(where)];
       if ((await realpath(where)) !== where || opened.ino !== found.ino || opened.dev !== found.dev) {
         throw new Error(`${where} leads somewhere else.`);
@@ -81,8 +137,17 @@ export class OpenFolder {
     }
   }
 
-  #at(name: string): string {
-    return path.join(isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.path, name);
+  /** The path by which the system finds the name in this folder; of the folder itself where it is left out. */
+  #at(name?: EntryName): string | Buffer {
+    const folder = isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.path;
+    if (name === undefined) return folder;
+    const text = typeof name === 'string' ? name : name.toString('latin1');
+    if (path.basename(text) !== text || text === '' || text === '.' || text === '..') {
+      throw new Error(`${JSON.stringify(text)} is not the name of a file.`);
+    }
+    return typeof name === 'string'
+      ? path.join(folder, name)
+      : Buffer.concat([Buffer.from(folder + path.sep), name]);
   }
 }
 

@@ -7,13 +7,22 @@ const GRACE_MS = 300;
 const KILLED_MS = 2000;
 const POLL_MS = 20;
 
+/** The signal by which a program ends in good order, and how long it may take for that. */
+export interface FirstSignal {
+  signal: 'SIGINT' | 'SIGTERM';
+  ms: number;
+}
+
 /**
  * Ends the process group that an earlier agent has left running. A process that has the same number but was started at
  * another time is left alone. Returns whether the process has ended.
  */
-export async function endLeftover(leftover: KnownProcess): Promise<boolean> {
+export async function endLeftover(
+  leftover: KnownProcess,
+  first: FirstSignal = { signal: 'SIGTERM', ms: GRACE_MS },
+): Promise<boolean> {
   for (const [signal, ms] of [
-    ['SIGTERM', GRACE_MS],
+    [first.signal, first.ms],
     ['SIGKILL', KILLED_MS],
   ] as const) {
     // Without a mark, another process may have this number now.

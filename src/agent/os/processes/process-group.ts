@@ -99,7 +99,7 @@ export async function runGroup(
   });
 }
 
-export function signalGroup(pid: number | undefined, name: 'SIGTERM' | 'SIGKILL'): void {
+export function signalGroup(pid: number | undefined, name: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): void {
   if (pid === undefined) return;
   if (process.platform === 'win32') {
     // Windows has no process groups and no signals. This ends the process and its descendants.

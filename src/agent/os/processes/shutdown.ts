@@ -1,7 +1,10 @@
 const PARENT_CHECK_MS = 1000;
 
-/** Calls `stop` once and then exits: at SIGINT or SIGTERM, and with `parentWatch` when the parent process has ended. */
-export function onShutdown(options: { parentWatch: boolean }, stop: () => Promise<void>): void {
+/**
+ * Calls `stop` once and then exits: at SIGINT or SIGTERM, with `parentWatch` when the parent process has ended, and when
+ * the returned function is called.
+ */
+export function onShutdown(options: { parentWatch: boolean }, stop: () => Promise<void>): () => void {
   let isStopping = false;
   const stopOnce = () => {
     if (isStopping) return;
@@ -16,9 +19,10 @@ export function onShutdown(options: { parentWatch: boolean }, stop: () => Promis
   };
   process.on('SIGINT', stopOnce);
   process.on('SIGTERM', stopOnce);
-  if (!options.parentWatch) return;
+  if (!options.parentWatch) return stopOnce;
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) stopOnce();
   }, PARENT_CHECK_MS).unref();
+  return stopOnce;
 }

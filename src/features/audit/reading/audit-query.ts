@@ -73,7 +73,7 @@ function narrowed(query: Query, filter: EntryFilter): Query {
 }
 
 const byText = (entry: string) =>
-  `(${['action', 'actor_email', 'resource_type', 'resource_name', 'details::text']
+  `(${['action', 'actor_email', 'resource_type', 'resource_id::text', 'resource_name', 'details::text']
     .map((text) => `${entry}.${text} ilike :q`)
     .join(' or ')})`;
 

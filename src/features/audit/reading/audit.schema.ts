@@ -48,7 +48,9 @@ export type EntryQuery = z.infer<typeof EntryQuery>;
 
 export const EntrySearch = z
   .object({
-    q: text(255).describe('Part of the action, e-mail address, resource or details, case-insensitive.'),
+    q: text(255).describe(
+      'Part of the action, e-mail address, resource (type, id or name) or details, case-insensitive.',
+    ),
     ...listFields,
   })
   .superRefine(inOrder);

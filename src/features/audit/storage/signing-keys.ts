@@ -1,4 +1,5 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { SealedColumn } from '../../../platform/secrets/reseal.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { type KeyRow, keyRows, StoredSigningKeys } from '../../../platform/secrets/stored-signing-keys.ts';
@@ -15,6 +16,10 @@ export const SEALED_SIGNING_KEY: SealedColumn = {
 export class SigningKeys extends StoredSigningKeys {
   constructor(secrets: Sealer) {
     super(secrets, SEALED_SIGNING_KEY);
+  }
+
+  async rotate(db: Db): Promise<string> {
+    return withSystem(db, 'replace a key that signs', (tx) => this.replace(tx));
   }
 }
 

@@ -1,4 +1,6 @@
+import type { UpgradableMachine } from '../../../hub/ports.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
+import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
 
 /** Deleted and churned tenants are gone for their agents; those of pending and suspended ones may report. */
 const TENANT_GONE = `(o.deleted_at is not null or p.deleted_at is not null or o.status = 'churned' or p.status = 'churned')`;
@@ -17,6 +19,10 @@ export interface CredentialRow extends Standing {
   site_id: string;
   partner_id: string;
   staged: boolean;
+  os_type: UpgradableMachine['osType'];
+  architecture: UpgradableMachine['architecture'];
+  auto_update: boolean;
+  can_upgrade: boolean;
 }
 
 /** Credentials by the hash of their token. The handshake's hot path, so it is one statement. */
@@ -26,7 +32,8 @@ export async function findCredentials(
 ): Promise<Map<string, CredentialRow>> {
   const { rows } = await tx.raw(
     `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
-      ${TENANT_GONE} as tenant_gone
+      ${TENANT_GONE} as tenant_gone, d.os_type, d.architecture, d.auto_update,
+      '${UPGRADE_CAPABILITY}' = any(d.capabilities) as can_upgrade
     from agent_credentials c
     join devices d on d.id = c.device_id and d.org_id = c.org_id
     join organizations o on o.id = c.org_id

@@ -1,4 +1,4 @@
-import type { AgentCredentials, RefusedVerdict, Verdict } from '../../../hub/ports.ts';
+import type { AgentCredentials, RefusedVerdict, UpgradableMachine, Verdict } from '../../../hub/ports.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { batchLoader } from '../../../platform/batch-loader.ts';
@@ -108,8 +108,22 @@ function verdictOn(row: CredentialRow | undefined): Verdict {
       orgId: row.org_id,
       siteId: row.site_id,
       partnerId: row.partner_id,
+      machine: machineOf(row),
     },
   };
+}
+
+const machines = new Map<string, UpgradableMachine>();
+
+/** One object for all devices that are alike: there are a few dozen kinds. */
+function machineOf(row: CredentialRow): UpgradableMachine {
+  const { os_type: osType, architecture, auto_update: autoUpdate, can_upgrade: canUpgrade } = row;
+  const kind = `${osType} ${architecture} ${autoUpdate} ${canUpgrade}`;
+  const known = machines.get(kind);
+  if (known !== undefined) return known;
+  const machine = { osType, architecture, autoUpdate, canUpgrade };
+  machines.set(kind, machine);
+  return machine;
 }
 
 function refusalOf({

@@ -1,6 +1,6 @@
 import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context } from '../../../platform/context.ts';
-import { AppError } from '../../../platform/errors.ts';
+import type { AgentContext, Context } from '../../../platform/context.ts';
+import { AppError, notFound } from '../../../platform/errors.ts';
 import { raw } from 'objection';
 import { revokeAgentTokens } from '../credentials/agent-token.service.ts';
 import { Device } from '../device.model.ts';
@@ -20,8 +20,20 @@ export async function decommissionDevice(ctx: Context, id: string, parts: Decomm
   return { success: true as const, device };
 }
 
+/** The same by the agent of the device, when its machine leaves. */
+export async function unenrollDevice(ctx: AgentContext, parts: DecommissionParts) {
+  const { deviceId, orgId } = ctx.agent;
+  const device = await Device.query(ctx.tx)
+    .findOne({ id: deviceId, org_id: orgId })
+    .whereNot('condition', 'decommissioned')
+    .forNoKeyUpdate();
+  if (device === undefined) throw notFound('Device');
+  await takeOutOfService(ctx, [device.id], parts);
+  return { success: true as const, device };
+}
+
 export async function takeOutOfService(
-  ctx: Context,
+  ctx: Pick<Context, 'tx' | 'afterCommit'>,
   ids: readonly string[],
   { hub, forgetTokens }: DecommissionParts,
 ): Promise<void> {

@@ -1,13 +1,16 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import { notFound } from '../../../platform/errors.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
-import type { AuditNote } from '../../../platform/http/route.ts';
 import type { Logger } from '../../../platform/logger.ts';
-import { promoteNote, publishNote } from './audit-notes.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import type { ReleaseKey } from '../../../protocol/index.ts';
+import { promoteNote, publishNotes, recordAsSystem, signNote } from './audit-notes.ts';
 import { type Promotion, promote } from './promotion.ts';
 import { register, type Registration, type RegistryParts, type ReleaseName } from './registration.ts';
+import { lockReleases } from './release-lock.ts';
 import { AgentRelease } from './release.model.ts';
 import type { PromoteRequest } from './release.schema.ts';
 
@@ -41,8 +44,9 @@ export async function addRelease(
   try {
     return await withSystem(parts.db, 'register a release', async (tx) => {
       const registration = await register(tx, parts, { ...name, file, notes });
-      const { release, isNew } = registration;
-      if (isNew) await record(tx, parts, 'agent_version.publish', publishNote(release, registration));
+      for (const note of publishNotes(registration.release, registration)) {
+        await recordAsSystem(tx, parts, note);
+      }
       return registration;
     });
   } catch (error) {
@@ -54,16 +58,48 @@ export async function addRelease(
 export function promoteVersion(parts: OperatorParts, request: PromoteRequest): Promise<Promotion> {
   return withSystem(parts.db, 'promote a version', async (tx) => {
     const promotion = await promote(tx, parts.keys, request);
-    await record(tx, parts, 'agent_version.promote', promoteNote(request.version, promotion));
+    const note = promoteNote(request.version, promotion);
+    await recordAsSystem(tx, parts, { action: 'agent_version.promote', ...note });
     return promotion;
   });
 }
 
-const record = (tx: Tx, { audit, log }: OperatorParts, action: string, note: AuditNote) =>
-  audit.record(tx, {
-    action,
-    resourceType: 'agent_version',
-    ...note,
-    actor: { kind: 'system', scope: 'system', orgId: null, partnerId: null },
-    state: { client: { ip: null, userAgent: null }, log },
+/**
+ * Signs again with the present key what earlier keys have signed. What no key of this installation has signed is not
+ * signed here: its bytes would have to be seen, as `addRelease` does.
+ */
+export function signReleases(
+  parts: OperatorParts,
+  only: { version?: string },
+): Promise<{ signed: AgentRelease[]; refused: AgentRelease[] }> {
+  return withSystem(parts.db, 'sign releases with the present key', async (tx) => {
+    await lockReleases(tx);
+    const isTrusted = await parts.keys.verifier(tx);
+    const releases = await AgentRelease.query(tx).where(omitUndefined(only)).orderBy(['created_at', 'id']);
+    if (only.version !== undefined && releases.length === 0) throw notFound(`Version ${only.version}`);
+    const signed: AgentRelease[] = [];
+    const refused = releases.filter((release) => !isTrusted(release));
+    for (const release of releases.filter((one) => !refused.includes(one))) {
+      const { keyId, signature } = await parts.keys.sign(tx, release);
+      if (keyId === release.keyId) continue;
+      await release.$query(tx).patch({ keyId, signature });
+      await recordAsSystem(tx, parts, signNote(release));
+      signed.push(release);
+    }
+    return { signed, refused };
   });
+}
+
+/** Replaces the key that signs releases. */
+export function rotateReleaseKey(parts: OperatorParts, how: { vouched: boolean }): Promise<ReleaseKey> {
+  return withSystem(parts.db, 'replace the key that signs releases', async (tx) => {
+    const key = await parts.keys.rotate(tx, how);
+    await recordAsSystem(tx, parts, {
+      action: 'release_key.rotate',
+      resourceType: 'release_key',
+      resourceId: key.id,
+      details: { signedBy: key.signedBy ?? null },
+    });
+    return key;
+  });
+}

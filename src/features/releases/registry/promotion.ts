@@ -40,13 +40,15 @@ export async function promote(
   return makeTargets(tx, releases);
 }
 
-/** Promotes a new stable release, unless a higher version is promoted on its platform. Of a caller with the lock. */
-export async function promoteIfNewest(tx: Tx, release: AgentRelease): Promise<Promotion> {
-  const { component, os, architecture } = release;
-  const present = await AgentRelease.query(tx).findOne({ component, os, architecture, promoted: true });
-  const isNewest = present === undefined || compareVersions(release.version, present.version) > 0;
-  if (release.isPrerelease || !isNewest) return { promoted: [], demoted: [] };
-  return makeTargets(tx, [release]);
+/** Promotes new stable releases, except those on whose platform a higher version is promoted. Of a caller with the lock. */
+export async function promoteNewest(tx: Tx, releases: readonly AgentRelease[]): Promise<Promotion> {
+  const promoted = await AgentRelease.query(tx).where({ promoted: true });
+  const present = new Map(promoted.map((one) => [platformOf(one), one.version]));
+  const newest = releases.filter((release) => {
+    const version = present.get(platformOf(release));
+    return !release.isPrerelease && (version === undefined || compareVersions(release.version, version) > 0);
+  });
+  return newest.length === 0 ? { promoted: [], demoted: [] } : makeTargets(tx, newest);
 }
 
 async function makeTargets(tx: Tx, releases: readonly AgentRelease[]): Promise<Promotion> {

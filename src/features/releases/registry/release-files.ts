@@ -1,9 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { AppError, invalid } from '../../../platform/errors.ts';
+import { S3Error, type S3Options, S3Store } from '../../../platform/storage/s3.ts';
 
-/** The files of local releases: DATA_DIR/releases, each under its SHA-256. No name that a client sends gets there. */
+/**
+ * The files of local releases: DATA_DIR/releases or a bucket, each under its SHA-256. No name that a client sends gets there.
+ */
 
 /** More than any component has; the program with its runtime has about 90 MB. */
 export const MAX_BYTES = 512 << 20;
@@ -11,6 +15,12 @@ export const MAX_BYTES = 512 << 20;
 const RESERVE_BYTES = 256 << 20;
 /** Parts of uploads that a killed server has left. No upload takes so long. */
 const ABANDONED_MS = 3_600_000;
+
+/** Long enough to begin a download with; one that breaks off asks again. */
+const URL_SECONDS = 300;
+
+/** The operator's object storage. */
+export type Bucket = Pick<S3Store, 'put' | 'readUrl'>;
 
 export interface Disk {
   create(file: string): Promise<PartFile>;
@@ -34,7 +44,8 @@ const DISK: Disk = {
 
 /** A file that has arrived whole and is what it was said to be, but is not in its place yet. */
 export interface ReceivedFile {
-  part: string;
+  /** `undefined` where it is in the bucket. */
+  part: string | undefined;
   sha256: string;
   size: number;
 }
@@ -46,16 +57,24 @@ interface Announced {
   length: number | undefined;
 }
 
+/** Where devices find a file: on this machine, or at a URL that works for a few minutes. */
+export type FilePlace = { path: string } | { url: string };
+
 export class ReleaseFiles {
   readonly #folder: string;
   readonly #disk: Disk;
+  readonly #bucket: Bucket | undefined;
 
-  constructor(dataDir: string, disk = DISK) {
+  constructor(dataDir: string, { disk = DISK, bucket }: { disk?: Disk; bucket?: Bucket | undefined } = {}) {
     this.#folder = path.join(dataDir, 'releases');
     this.#disk = disk;
+    this.#bucket = bucket;
   }
 
-  /** Writes a file as it arrives. Where anything fails, nothing of it is left. */
+  /**
+   * Writes a file as it arrives, and then to the bucket, where there is one. Where anything fails, nothing of it is left
+   * here.
+   */
   async receive(pieces: AsyncIterable<Buffer>, { sha256, length }: Announced): Promise<ReceivedFile> {
     const part = path.join(this.#folder, `${randomUUID()}.part`);
     try {
@@ -70,7 +89,10 @@ export class ReleaseFiles {
           `The file has the SHA-256 ${received.sha256}, and not ${sha256}. It was not stored.`,
         );
       }
-      return { part, ...received };
+      if (this.#bucket === undefined) return { part, ...received };
+      await this.#bucket.put(keyOf(received.sha256), createReadStream(part));
+      await rm(part, { force: true });
+      return { part: undefined, ...received };
     } catch (error) {
       await rm(part, { force: true });
       throw asAppError(error);
@@ -79,6 +101,7 @@ export class ReleaseFiles {
 
   /** Puts a received file in its place, in which it survives a power cut. */
   async keep({ part, sha256 }: ReceivedFile): Promise<void> {
+    if (part === undefined) return;
     await rename(part, this.#placeOf(sha256));
     const folder = await open(this.#folder);
     try {
@@ -88,15 +111,19 @@ export class ReleaseFiles {
     }
   }
 
+  /** What is in the bucket stays there: another release may have the same file. */
   async discard({ part }: ReceivedFile): Promise<void> {
-    await rm(part, { force: true });
+    if (part !== undefined) await rm(part, { force: true });
   }
 
-  /** Where the file is; `undefined` where it is missing or cut off. */
-  async find({ sha256, size }: { sha256: string; size: number }): Promise<string | undefined> {
+  /** Where the file is; `undefined` where it is missing or cut off. A bucket is not asked. */
+  async find({ sha256, size }: { sha256: string; size: number }): Promise<FilePlace | undefined> {
     const place = this.#placeOf(sha256);
+    // One from before the bucket was configured is here.
     const found = await stat(place).catch(() => undefined);
-    return found?.isFile() === true && found.size === size ? place : undefined;
+    if (found?.isFile() === true && found.size === size) return { path: place };
+    if (this.#bucket === undefined) return undefined;
+    return { url: await this.#bucket.readUrl(keyOf(sha256), URL_SECONDS) };
   }
 
   async remove(sha256: string): Promise<void> {
@@ -140,6 +167,18 @@ export class ReleaseFiles {
   }
 }
 
+/** Those of an installation. */
+export const openReleaseFiles = ({
+  dataDir,
+  releaseStore,
+}: {
+  dataDir: string;
+  releaseStore: S3Options | undefined;
+}) =>
+  new ReleaseFiles(dataDir, { bucket: releaseStore === undefined ? undefined : new S3Store(releaseStore) });
+
+const keyOf = (sha256: string) => `releases/${sha256}`;
+
 const diskIsFull = (cause?: unknown) =>
   new AppError('storage_full', 'The server has no room for this file. Nothing of it was stored.', { cause });
 
@@ -147,6 +186,9 @@ const tooLarge = () =>
   new AppError('payload_too_large', `The file is larger than the ${MAX_BYTES} bytes that are taken.`);
 
 function asAppError(error: unknown): unknown {
+  if (error instanceof S3Error) {
+    return new AppError('unavailable', `The file was not stored. ${error.message}`, { cause: error });
+  }
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT') return diskIsFull(error);
   if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE') {

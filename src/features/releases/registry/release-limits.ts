@@ -16,5 +16,10 @@ export function releaseLimits(limits: RateLimits) {
       if (address !== undefined) await limiter.take(address);
     };
   };
-  return { latest: counted('release-latest'), download: counted('release-download') };
+  return {
+    latest: counted('release-latest'),
+    download: counted('release-download'),
+    keys: counted('release-keys'),
+    installer: counted('release-installer'),
+  };
 }

@@ -3,7 +3,7 @@ import { NoBody } from '../../../platform/http/browser-answer.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { promoteNote, publishNote, releaseNote } from './audit-notes.ts';
+import { promoteNote, publishNotes, releaseNote } from './audit-notes.ts';
 import { Target } from './platform.ts';
 import { promote } from './promotion.ts';
 import { assertFree, register, type RegistryParts } from './registration.ts';
@@ -15,6 +15,7 @@ import {
   PromoteRequest,
   Promotion,
   Release,
+  ReleaseKeyList,
   ReleaseQuery,
   shown,
   UploadQuery,
@@ -29,7 +30,7 @@ import {
 } from './release.service.ts';
 
 /** What is published here runs with all rights on every device: a second factor, and no API key. */
-const PUBLISH = { scopes: ['system'], person: true, mfa: true } as const;
+export const PUBLISH = { scopes: ['system'], person: true, mfa: true } as const;
 
 export interface ReleaseRouteParts {
   releases: RegistryParts & { forgetFile: (sha256: string) => Promise<void> };
@@ -64,6 +65,20 @@ export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): R
       response: Release,
       errors: ['not_found', 'rate_limited'],
       handler: async ({ ctx, query }) => shown(await latestRelease(ctx, query)),
+    }),
+    route({
+      method: 'get',
+      path: '/agent-versions/keys',
+      summary: 'List the keys that sign releases',
+      description:
+        'A device that meets a release of a key that it does not know follows the signatures of these keys from one that it trusts.',
+      access: 'public',
+      before: releaseLimits.keys,
+      response: ReleaseKeyList,
+      errors: ['rate_limited'],
+      handler: async ({ ctx }) => ({
+        keys: await ctx.withSystem('list the keys that sign releases', (tx) => releases.keys.published(tx)),
+      }),
     }),
     route({
       method: 'get',
@@ -120,8 +135,7 @@ export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): R
       audit: {
         action: 'agent_version.publish',
         resource: 'agent_version',
-        note: ({ registration, ...release }) =>
-          registration.isNew ? publishNote(release, registration) : [],
+        note: ({ registration, ...release }) => publishNotes(release, registration),
       },
     }),
     route({

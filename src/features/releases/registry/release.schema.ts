@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
+import { RELEASE_KEYS_MAX, ReleaseKey } from '../../../protocol/index.ts';
 import type { AgentRelease } from './release.model.ts';
 import { Architecture, Component, OperatingSystem, Target } from './platform.ts';
 import { Version } from './version.ts';
@@ -28,6 +29,10 @@ export const Release = z
 
 /** A release as answers show it. */
 export const shown = ({ keyId: signedBy, ...release }: AgentRelease) => ({ ...release, signedBy });
+
+export const ReleaseKeyList = z.object({
+  keys: z.array(ReleaseKey).max(RELEASE_KEYS_MAX).describe('Oldest first.'),
+});
 
 export const ReleaseQuery = PageQuery.extend({
   component: Component.optional(),

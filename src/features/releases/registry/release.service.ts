@@ -5,6 +5,7 @@ import { FileAnswer } from '../../../platform/http/files/file-answer.ts';
 import { type Page, toPage } from '../../../platform/http/pagination.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import { liveRollouts } from '../rollouts/live-rollouts.ts';
 import type { Target } from './platform.ts';
 import type { ReleaseName } from './registration.ts';
 import type { ReleaseFiles } from './release-files.ts';
@@ -47,12 +48,17 @@ export async function openDownload(
   if (release === undefined) throw notFound('Release');
   if (release.downloadUrl !== null) return new Redirect(release.downloadUrl, 302);
   const { component, version, os, architecture, sha256, size, id: releaseId } = release;
-  const path = await files.find({ sha256, size });
-  if (path === undefined) {
+  const place = await files.find({ sha256, size });
+  if (place === undefined) {
     ctx.log.error({ releaseId, sha256, size }, 'releases.file_missing');
     throw new AppError('unavailable', 'The file of this release is missing on this server.');
   }
-  return new FileAnswer({ path, sha256, fileName: `muster-${component}-${version}-${os}-${architecture}` });
+  if ('url' in place) return new Redirect(place.url, 302);
+  return new FileAnswer({
+    ...place,
+    sha256,
+    fileName: `muster-${component}-${version}-${os}-${architecture}`,
+  });
 }
 
 /** The versions that a partner or an organization can pin. */
@@ -66,6 +72,11 @@ export async function pinnableVersions({ tx }: Context) {
     return { versions, promoted: descending(own.filter(({ promoted }) => promoted))[0] ?? null };
   };
   return { components: { agent: of('agent'), watchdog: of('watchdog') } };
+}
+
+async function isRolledOut(tx: Tx, { component, version }: AgentRelease): Promise<boolean> {
+  const rollouts = await liveRollouts(tx);
+  return rollouts.some((one) => one.component === component && one.version === version);
 }
 
 const descending = (releases: readonly AgentRelease[]): string[] =>
@@ -85,6 +96,12 @@ export async function deleteRelease(
   }
   if (await isPinned(ctx.tx, release)) {
     throw new AppError('conflict', 'A partner or an organization pins this version. Remove its pin first.');
+  }
+  if (await isRolledOut(ctx.tx, release)) {
+    throw new AppError(
+      'conflict',
+      'The newest rollout of this component is of this version. Abort it, or start another one first.',
+    );
   }
   await release.$query(ctx.tx).delete();
   if (release.source === 'local') ctx.afterCommit(() => forgetFile(release.sha256));

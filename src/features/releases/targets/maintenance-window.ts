@@ -9,13 +9,22 @@ const A_MONDAY = Date.UTC(1970, 0, 5);
 
 /** The moment at which a window opens is within it, the moment at which it closes is not. */
 export function isOpen(window: MaintenanceWindow, now: Date): boolean {
-  const length = modulo(timeOfDay(window.end) - timeOfDay(window.start), DAY_MS);
+  const length = lengthOf(window);
   return timesSinceOpening(window, now).some((time) => time < length);
 }
 
 /** The first moment after `now` at which the window opens. */
 export function nextOpening(window: MaintenanceWindow, now: Date): Date {
   return new Date(now.getTime() + WEEK_MS - Math.max(...timesSinceOpening(window, now)));
+}
+
+/** A moment after `now` until which it surely stays open, or closed. */
+export function nextChange(window: MaintenanceWindow, now: Date): Date {
+  const length = lengthOf(window);
+  const closings = timesSinceOpening(window, now)
+    .filter((time) => time < length)
+    .map((time) => now.getTime() + length - time);
+  return new Date(Math.min(nextOpening(window, now).getTime(), ...closings));
 }
 
 /** For each of its days, how long ago the window last opened on that day; 0 where it opens now. */
@@ -25,6 +34,8 @@ function timesSinceOpening({ days, start }: MaintenanceWindow, now: Date): numbe
     return modulo(now.getTime() - opening, WEEK_MS);
   });
 }
+
+const lengthOf = ({ start, end }: MaintenanceWindow) => modulo(timeOfDay(end) - timeOfDay(start), DAY_MS);
 
 /** Milliseconds from midnight until a time such as 22:30. */
 function timeOfDay(clock: string): number {

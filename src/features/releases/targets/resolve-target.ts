@@ -1,7 +1,8 @@
 import { compareVersions, parseVersion } from '../../../platform/semver.ts';
 import { isOpen, nextOpening } from './maintenance-window.ts';
 import { messageOf } from './target-message.ts';
-import { type Outcome, type Question, type Resolution, UPGRADE_CAPABILITY } from './target-question.ts';
+import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
+import type { Outcome, Question, Resolution } from './target-question.ts';
 import type { Reason } from './target.schema.ts';
 
 /** Whether a component of a device is upgraded now, to which version, and why not (docs/decisions/agent-update-targets.md). */
@@ -10,11 +11,11 @@ const blocked = (reason: Reason): Outcome => ({ state: 'blocked', reason });
 const deferred = (reason: Reason): Outcome => ({ state: 'deferred', reason });
 
 export function resolveTarget(question: Question): Resolution {
-  const { component, device, releases, settings } = question;
-  const promoted = releases.promoted(component, device);
+  const { component, settings } = question;
+  const latest = latestFor(question);
   const pin = settings.pins[component];
-  const target = (pin.value === 'latest' ? promoted : pin.value) ?? null;
-  const outcome = outcomeOf(question, target, promoted);
+  const target = (pin.value === 'latest' ? latest : pin.value) ?? null;
+  const outcome = outcomeOf(question, target, latest);
   return {
     target,
     ...outcome,
@@ -23,14 +24,26 @@ export function resolveTarget(question: Question): Resolution {
   };
 }
 
+/**
+ * What the pin `latest` means: the promoted release. Under the policy `staged` it is the rollout's where that is higher
+ * and has a build for the platform.
+ */
+function latestFor({ component, device, releases, settings, rollout }: Question): string | undefined {
+  const promoted = releases.promoted(component, device);
+  if (settings.policy.value !== 'staged' || rollout === undefined) return promoted;
+  if (releases.build(component, rollout.version, device) === undefined) return promoted;
+  const isHigher = promoted === undefined || (orderOf(rollout.version, promoted) ?? 0) > 0;
+  return isHigher ? rollout.version : promoted;
+}
+
 /** The first answer counts: what stands in the way for longest comes first. */
-function outcomeOf(question: Question, target: string | null, promoted: string | undefined): Outcome {
+function outcomeOf(question: Question, target: string | null, latest: string | undefined): Outcome {
   if (target === null) return blocked('no_release');
   return (
-    atTarget(question, target, promoted) ??
+    atTarget(question, target, latest) ??
     obstacleInRelease(question, target) ??
     obstacleOnDevice(question) ??
-    obstacleInPolicy(question) ??
+    obstacleInPolicy(question, target) ??
     obstacleInTime(question) ?? { state: 'offered', reason: null }
   );
 }
@@ -39,12 +52,12 @@ function outcomeOf(question: Question, target: string | null, promoted: string |
 function atTarget(
   { component, current, settings }: Question,
   target: string,
-  promoted: string | undefined,
+  latest: string | undefined,
 ): Outcome | undefined {
   const isPinned = settings.pins[component].value !== 'latest';
   const order = orderOf(current, target);
   if (order === 0) {
-    const hasNewer = promoted !== undefined && (orderOf(promoted, target) ?? 0) > 0;
+    const hasNewer = latest !== undefined && (orderOf(latest, target) ?? 0) > 0;
     return { state: 'up_to_date', reason: isPinned && hasNewer ? 'pinned' : null };
   }
   // What cannot be compared, such as a build of a developer, is left alone like something newer.
@@ -70,8 +83,9 @@ function obstacleOnDevice({ device }: Question): Outcome | undefined {
 }
 
 /** A person who asks for the upgrade stands in for the policy, but not for a rollout that was halted. */
-function obstacleInPolicy({ settings, wave, byHand }: Question): Outcome | undefined {
+function obstacleInPolicy({ settings, rollout, byHand }: Question, target: string): Outcome | undefined {
   const policy = settings.policy.value;
+  const wave = rollout?.version === target ? rollout.wave : 'not_reached';
   if (policy === 'manual' && !byHand) return blocked('policy_manual');
   if (policy !== 'staged') return undefined;
   if (wave === 'halted') return blocked('rollout_halted');

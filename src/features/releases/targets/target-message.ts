@@ -1,5 +1,6 @@
 import { parseVersion } from '../../../platform/semver.ts';
-import { type Outcome, type Question, UPGRADE_CAPABILITY } from './target-question.ts';
+import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
+import type { Outcome, Question } from './target-question.ts';
 import type { Reason } from './target.schema.ts';
 
 /** The answer of the resolver as a sentence for people. */

@@ -1,10 +1,8 @@
 import type { Device } from '../../devices/index.ts';
+import type { Wave } from '../rollouts/wave.ts';
 import type { EffectiveSettings, Level, PinnedComponent, Reason, TargetState } from './target.schema.ts';
 
 /** What the resolver is asked, and what it answers. */
-
-/** The capability of an agent that installs releases. */
-export const UPGRADE_CAPABILITY = 'agent.upgrade';
 
 export interface Platform {
   osType: Device['osType'];
@@ -32,8 +30,8 @@ export interface Question {
   device: UpgradableDevice;
   settings: EffectiveSettings;
   releases: KnownReleases;
-  /** What rollouts say about this device. It counts under the policy `staged`. */
-  wave: 'reached' | 'not_reached' | 'halted';
+  /** The rollout of the component, and what it says about this device. It counts under the policy `staged`. */
+  rollout: { version: string; wave: Wave } | undefined;
   /** A person has asked for the upgrade of this device. */
   byHand: boolean;
   now: Date;

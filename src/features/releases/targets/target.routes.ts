@@ -1,10 +1,8 @@
-import { z } from 'zod';
 import { everyScope } from '../../../platform/http/access.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import { readAgentUpdates } from './agent-updates.service.ts';
-import { EffectiveSettings, Upgrade } from './target.schema.ts';
-import { listUpgrades } from './upgrades.service.ts';
+import { EffectiveSettings } from './target.schema.ts';
 
 export const targetRoutes: RouteGroup = {
   name: 'Agent updates',
@@ -20,17 +18,6 @@ export const targetRoutes: RouteGroup = {
       params: IdParams,
       response: EffectiveSettings,
       handler: ({ ctx, params }) => readAgentUpdates(ctx, params.id),
-    }),
-    route({
-      method: 'get',
-      path: '/devices/:id/upgrades',
-      summary: 'Read why the agent of a device is not upgraded',
-      description:
-        'One entry for each component that the device reports, with the release that it should run. `reason` names what stands in the way for longest.',
-      access: everyScope('devices:read'),
-      params: IdParams,
-      response: z.object({ data: z.array(Upgrade) }),
-      handler: ({ ctx, params }) => listUpgrades(ctx, params.id),
     }),
   ],
 };

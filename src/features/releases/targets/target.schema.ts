@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { Timestamp } from '../../../platform/http/fields.ts';
 import { MaintenanceWindow, UpdatePolicy, VersionPin } from '../../partners/index.ts';
 
 /** The components that can be pinned, each by itself. */
@@ -44,16 +43,4 @@ export const TargetState = z
   .describe('`deferred` ends by itself, `blocked` when somebody changes something.');
 export type TargetState = z.infer<typeof TargetState>;
 
-export const Upgrade = z
-  .object({
-    component: PinnedComponent,
-    current: z.string().describe('The version that the device reports.'),
-    target: z.string().nullable().describe('The version that it should run.'),
-    state: TargetState,
-    reason: Reason.nullable(),
-    message: z.string(),
-    nextAt: Timestamp.optional().describe('When the maintenance window opens; with `outside_window` only.'),
-    levels: z.object({ pin: Level, policy: Level, window: Level }),
-  })
-  .meta({ id: 'DeviceUpgrade' });
-export type Upgrade = z.infer<typeof Upgrade>;
+export const Levels = z.object({ pin: Level, policy: Level, window: Level });

@@ -37,7 +37,7 @@ export async function saveIdentity(
   }
   const key = { userId, providerId, externalId };
   const known = await linkOf(tx, key);
-  const link = known ?? (await createdLink(tx, key));
+  const { link, isNew } = known === undefined ? await createdLink(tx, key) : { link: known, isNew: false };
   const isSamePerson = link.externalId === externalId;
   const update = link.$query(tx).patch({
     externalId,
@@ -51,7 +51,7 @@ export async function saveIdentity(
     if (postgresError(error)?.constraint !== 'user_sso_identities_provider_id_external_id_key') throw error;
     throw new SsoFailure('identity_in_use');
   });
-  if (known === undefined) return 'created';
+  if (isNew) return 'created';
   return isSamePerson ? 'refreshed' : 'moved';
 }
 
@@ -73,16 +73,16 @@ async function linkOf(tx: Tx, { userId, providerId, externalId }: LinkKey): Prom
 
 /**
  * Inserts the link without tokens, because sealing them needs the row's id. Waits if another transaction inserts the
- * same row.
+ * same row, whose link is returned then.
  */
-async function createdLink(tx: Tx, key: LinkKey): Promise<SsoIdentity> {
-  await SsoIdentity.query(tx)
+async function createdLink(tx: Tx, key: LinkKey): Promise<{ link: SsoIdentity; isNew: boolean }> {
+  const { id } = await SsoIdentity.query(tx)
     .insert({ ...key, profile: {} })
     .onConflict()
     .ignore();
   const link = await linkOf(tx, key);
   if (link === undefined) throw new SsoFailure('identity_in_use');
-  return link;
+  return { link, isNew: link.id === id };
 }
 
 /** The sealed tokens of this sign-in. Missing tokens become null, which deletes those of an earlier sign-in. */

@@ -16,6 +16,7 @@ export async function newExchangeCode(
   tx: Tx,
   sealer: Sealer,
   { sessionId, refreshToken }: { sessionId: string; refreshToken: string },
+  minutes = CODE_MINUTES,
 ): Promise<string> {
   const code = randomBytes(32).toString('base64url');
   const codeHash = tokenHash(code);
@@ -23,7 +24,7 @@ export async function newExchangeCode(
     codeHash,
     sessionId,
     refreshToken: sealer.seal(refreshToken, exchangeTokenContext(codeHash)),
-    expiresAt: raw('now() + make_interval(mins => ?)', [CODE_MINUTES]),
+    expiresAt: raw('now() + make_interval(mins => ?)', [minutes]),
   });
   return code;
 }

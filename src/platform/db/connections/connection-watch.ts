@@ -5,6 +5,8 @@ import pg from 'pg';
 const SILENT_MS = 4000;
 /** How often the connections are looked at within that time. */
 const LOOKS = 4;
+/** One that has said goodbye, and waits for the server to close it, is closed after fewer looks: nothing can be lost. */
+const LOOKS_WHEN_ENDING = 2;
 /** The longest that opening a connection may take. */
 export const CONNECT_MS = 4000;
 
@@ -76,9 +78,9 @@ export class ConnectionWatch {
       watched.bytes = bytes;
       watched.silentLooks = isSilent ? watched.silentLooks + 1 : 0;
       if (!isSilent) watched.isDoubted = false;
-      if (watched.silentLooks < LOOKS) continue;
-      if (client._ending) client.connection.stream.destroy();
-      else silent.push(watched);
+      if (client._ending) {
+        if (watched.silentLooks >= LOOKS_WHEN_ENDING) client.connection.stream.destroy();
+      } else if (watched.silentLooks >= LOOKS) silent.push(watched);
     }
     if (silent.length > 0 && !this.#isAsking) void this.#lookInto(silent);
   }

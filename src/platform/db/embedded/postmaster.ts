@@ -116,7 +116,7 @@ function settings({ clusterDir, port, durable }: Launch): string[] {
     port,
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    max_connections: 100,
+    max_connections: 200,
     shared_buffers: '64MB',
     timezone: 'UTC',
     log_timezone: 'UTC',

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import type pg from 'pg';
+import { PROJECT_ROOT } from '../../project-root.ts';
 import { LOCK_PATIENCE, type LockPatience, runInTransaction } from './locking-migration.ts';
 import { isOnline, onlineStatements, runOnline } from './online-migration.ts';
 
@@ -29,12 +29,7 @@ export class EditedMigrationError extends Error {
 }
 
 /** The folder of SQL files, beside `src` in a checkout and beside `dist` in an image. */
-export const MIGRATIONS_DIR = findMigrations(path.dirname(fileURLToPath(import.meta.url)));
-
-function findMigrations(here: string): string {
-  const root = here.slice(0, here.lastIndexOf(`${path.sep}src${path.sep}`));
-  return path.join(root.endsWith(`${path.sep}dist`) ? path.dirname(root) : root, 'migrations');
-}
+export const MIGRATIONS_DIR = path.join(PROJECT_ROOT, 'migrations');
 
 /**
  * What Knex has to know beside the source: each file has a transaction of its own, or none. In one transaction for all,

@@ -137,6 +137,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const input = {
       ...parseInput(row, request),
       signal: abortSignal(response),
+      closed: closeOf(response),
       bearer: bearerToken(request),
       bytes: () => byteBody(request, bytesLimit(row)),
       cookies: parseCookies(request.headers.cookie ?? ''),
@@ -159,6 +160,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
 type Input = ReturnType<typeof parseInput> & {
   signal: AbortSignal;
+  closed: Promise<void>;
   cookies: Record<string, string | undefined>;
   bearer: string | undefined;
   bytes: () => ByteBody;
@@ -333,6 +335,9 @@ function abortSignal(response: Response): AbortSignal {
   });
   return controller.signal;
 }
+
+const closeOf = (response: Response): Promise<void> =>
+  response.closed ? Promise.resolve() : new Promise((resolve) => response.once('close', () => resolve()));
 
 /** Collects headers and cookies until the answer is sure. */
 function pendingReply(): Reply & { apply(response: Response): void } {

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError } from '../../errors.ts';
@@ -16,22 +22,26 @@ export interface HttpPatience {
 }
 
 /**
- * How long an idle connection is kept. Longer than the 60 s of the usual proxies: whichever side closes first, the other
- * may be sending a request at that moment, and only the proxy can send it again.
+ * How long an idle connection is kept. Longer than the 60 s of the usual proxies and the 90 s of programs in Go, such as
+ * restic: whichever side closes first, the other may be sending a request at that moment.
  */
-const KEEP_ALIVE_MS = 75_000;
+const KEEP_ALIVE_MS = 125_000;
 
 const PATIENCE: HttpPatience = { headersMs: 20_000, requestMs: 120_000, checkEveryMs: 5000 };
 
 export function createHttpServer({ headersMs, requestMs, checkEveryMs }: HttpPatience = PATIENCE): Server {
   const server = createServer({
     headersTimeout: headersMs,
-    requestTimeout: requestMs,
+    // It cannot be lifted for a single request, as the limit below can.
+    requestTimeout: 0,
     connectionsCheckingInterval: checkEveryMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
   });
   const responses = new WeakMap<Duplex, ServerResponse>();
-  server.on('request', (request, response) => void responses.set(request.socket, response));
+  server.on('request', (request, response) => {
+    responses.set(request.socket, response);
+    if (hasBody(request)) limitRequest(request, response, requestMs);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const response = responses.get(socket);
     const isAnswering = response?.headersSent === true && !response.writableFinished;
@@ -39,6 +49,32 @@ export function createHttpServer({ headersMs, requestMs, checkEveryMs }: HttpPat
     else refuse(socket, refusalOf(error.code));
   });
   return server;
+}
+
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+const requestLimits = new WeakMap<IncomingMessage, NodeJS.Timeout>();
+
+function limitRequest(request: IncomingMessage, response: ServerResponse, requestMs: number): void {
+  const limit = setTimeout(() => {
+    if (request.complete) return;
+    const { socket } = request;
+    if (response.headersSent) socket.destroy();
+    else refuse(socket, refusalOf('ERR_HTTP_REQUEST_TIMEOUT'));
+  }, requestMs);
+  requestLimits.set(request, limit);
+  const end = () => clearTimeout(limit);
+  request.once('end', end);
+  request.once('close', end);
+}
+
+/**
+ * Takes the limit of the time for the whole request away. It is for large bodies of clients that have shown who they
+ * are; the caller has to end a request whose client sends nothing any more.
+ */
+export function liftRequestLimit(request: IncomingMessage): void {
+  clearTimeout(requestLimits.get(request));
 }
 
 function refusalOf(code: string | undefined): AppError {

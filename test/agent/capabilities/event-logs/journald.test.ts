@@ -211,9 +211,9 @@ describe('agent: journalctl as a child process', () => {
       const stoppedAt = Date.now();
       stop.abort();
       expect((await rows.next()).done).to.equal(true);
-      expect(Date.now() - stoppedAt).to.be.below(1_000);
+      expect(Date.now() - stoppedAt).to.be.below(20_000);
       const both = (await readFile(pids, 'utf8')).trim().split(' ').map(Number);
-      await until(() => both.every((pid) => !lives(pid)), 'both processes gone', 1_000);
+      await until(() => both.every((pid) => !lives(pid)), 'both processes gone', 20_000);
     } finally {
       await remove();
     }

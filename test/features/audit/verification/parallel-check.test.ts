@@ -175,7 +175,7 @@ describe('a parallel check', () => {
       { numRuns: 300 },
     );
     expect([...seen].sort()).to.deep.equal(['object', 'string']);
-  }).timeout(60_000);
+  }).timeout(120_000);
 
   it('holds no more chunks than the capacity of the threads, and processes them in order', async () => {
     const responses: (() => void)[] = [];

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { fold } from '../../../../src/features/conditions/memory/fold.ts';
 import { PatternFault } from '../../../../src/features/conditions/patterns/pattern-cost.ts';
 import { readPattern } from '../../../../src/features/conditions/patterns/pattern.ts';
+import { processorMs } from '../../../support/processor-time.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 describe('regular expressions of conditions', () => {
@@ -204,16 +205,20 @@ describe('regular expressions of conditions', () => {
       '(a?){60}a{60}$',
       `${'(a*)*'.repeat(20)}b`,
     ]) {
-      const begun = performance.now();
+      let inMemory: boolean | undefined;
+      const spentMs = await processorMs(() => {
+        inMemory = readPattern(source).test(`${long}!`);
+      });
       const pattern = readPattern(source);
-      const inMemory = pattern.test(`${long}!`);
-      expect(performance.now() - begun, source).to.be.lessThan(2000);
+      expect(spentMs, source).to.be.lessThan(2000);
+      const begun = performance.now();
       const [row] = await asOwner<{ is: boolean }>(database.ownerUrl, 'select $1 ~ $2 as is', [
         `${long}!`,
         pattern.postgres,
       ]);
       expect(row?.is).to.equal(inMemory);
-      expect(performance.now() - begun, source).to.be.lessThan(4000);
+      // A tenth of a second on an idle machine; one that tries every way would never end.
+      expect(performance.now() - begun, source).to.be.lessThan(20_000);
     }
   });
 

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 const PLATFORM = ['--component', 'agent', '--os', 'linux', '--architecture', 'x64'];
 
 describe('muster releases', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let bench: ReleaseBench;
   before(async () => {
     bench = await createReleaseBench();
@@ -85,6 +85,31 @@ describe('muster releases', function () {
     expect(entries).to.deep.equal([
       { action: 'agent_version.publish', ...entry },
       { action: 'agent_version.promote', ...entry },
+    ]);
+  });
+
+  it('replaces the key that signs, which is audited', async () => {
+    const { code, out, err } = await muster('rotate-key');
+    const [, id, signedBy] =
+      /with the key ([0-9a-f-]{36})\. It is signed by ([0-9a-f-]{36}),/.exec(out) ?? [];
+    expect(code, err + out).to.equal(0);
+    const { body } = await bench.app.call('GET', '/agent-versions/keys');
+    expect(body.keys.at(-1)).to.include({ id, signedBy });
+    const file = path.join(bench.dataDir, 'after the rotation');
+    await writeFile(file, 'after');
+    expect((await muster('add', file, '--version', '1.0.2', ...PLATFORM)).out).to.include(
+      `signed by key ${id}`,
+    );
+
+    expect((await muster('sign')).out).to.equal(`agent 1.0.0 for linux x64 is signed by key ${id}.\n`);
+
+    await bench.app.server.auditSealer.flush();
+    const entries = await query(
+      bench.app,
+      `select actor_type, resource_type, resource_id, details from audit_logs where action = 'release_key.rotate'`,
+    );
+    expect(entries).to.deep.equal([
+      { actor_type: 'system', resource_type: 'release_key', resource_id: id, details: { signedBy } },
     ]);
   });
 

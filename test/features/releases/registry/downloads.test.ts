@@ -14,7 +14,7 @@ import {
 } from './release-support.ts';
 
 describe('downloading a release', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let bench: ReleaseBench;
   const bytes = randomBytes(150_000);
   const etag = `"${sha256(bytes)}"`;

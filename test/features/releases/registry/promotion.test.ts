@@ -5,7 +5,7 @@ import { createReleaseBench, LINUX, query, type ReleaseBench, upload } from './r
 const WINDOWS = 'component=agent&os=windows&architecture=x64';
 
 describe('promotion', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let bench: ReleaseBench;
   beforeEach(async () => {
     bench = await createReleaseBench({ env: { AGENT_AUTO_PROMOTE: 'false' } });

@@ -11,7 +11,7 @@ import { buildPerson, buildTenant, giveSecondFactor } from '../../../support/fac
 import { createReleaseBench, query, type ReleaseBench, sha256, upload } from './release-support.ts';
 
 describe('publishing a release', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let bench: ReleaseBench;
   before(async () => {
     bench = await createReleaseBench();
@@ -256,7 +256,7 @@ describe('the files of releases', () => {
     for (const at of ['create', 'write', 'sync'] as const) {
       it(`are refused with 507, and leave nothing, when ${at} answers ${code}`, async () => {
         const error = await failure(
-          new ReleaseFiles(dataDir, failing(code, at)).receive(pieces(3), {
+          new ReleaseFiles(dataDir, { disk: failing(code, at) }).receive(pieces(3), {
             sha256: undefined,
             length: undefined,
           }),
@@ -269,7 +269,7 @@ describe('the files of releases', () => {
 
   it('are refused before anything is written where they would take the last room of the disk', async () => {
     const disk = { ...failing('never', 'create'), freeBytes: () => Promise.resolve(300 << 20) };
-    const files = new ReleaseFiles(dataDir, disk);
+    const files = new ReleaseFiles(dataDir, { disk });
     const large = await failure(files.receive(pieces(1), { sha256: undefined, length: 100 << 20 }));
     expect(large).to.be.instanceOf(AppError).with.property('code', 'storage_full');
     const unknown = await failure(files.receive(pieces(1), { sha256: undefined, length: undefined }));
@@ -292,7 +292,7 @@ describe('the files of releases', () => {
         close: () => Promise.resolve(),
       });
     const error = await failure(
-      new ReleaseFiles(dataDir, disk).receive(endless(), { sha256: undefined, length: 1 }),
+      new ReleaseFiles(dataDir, { disk }).receive(endless(), { sha256: undefined, length: 1 }),
     );
     expect(error).to.be.instanceOf(AppError).with.property('status', 413);
     expect(sent).to.equal(576 << 20);

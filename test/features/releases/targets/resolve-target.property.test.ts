@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isOpen } from '../../../../src/features/releases/targets/maintenance-window.ts';
-import { UPGRADE_CAPABILITY } from '../../../../src/features/releases/targets/target-question.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { type Build, type Case, NIGHT, resolve, type Stock } from './target-cases.ts';
 
 /** In ascending order. */
@@ -44,7 +44,13 @@ const cases: fc.Arbitrary<Case> = fc.record({
     capabilities: mostly.map((can) => (can ? [UPGRADE_CAPABILITY] : ['scripts.run'])),
     connected: mostly,
   }),
-  wave: fc.constantFrom('reached' as const, 'not_reached' as const, 'halted' as const),
+  rollout: fc.option(
+    fc.record({
+      version: fc.constantFrom(...LADDER),
+      wave: fc.constantFrom('reached' as const, 'not_reached' as const, 'halted' as const),
+    }),
+    { nil: undefined, freq: 4 },
+  ),
   byHand: fc.boolean(),
   now: fc.date({ min: new Date('2026-11-20'), max: new Date('2026-11-26'), noInvalidDate: true }),
 });
@@ -55,16 +61,24 @@ const first = <T>(...values: (T | null | undefined)[]): T | undefined =>
 
 /** Every rule judged by itself, and then the documented order of reasons; versions by their place on the ladder. */
 function refereeVerdict(one: Case): [target: string | null, state: string, reason: string | null] {
-  const { component, current, organization, partner, stock, device, wave, byHand, now } = one;
+  const { component, current, organization, partner, stock, device, rollout, byHand, now } = one;
   const pin = first(organization.pins?.[component], partner.pins?.[component]) ?? 'latest';
   const policy = first(partner.policy, organization.policy) ?? 'auto';
   const window = first(partner.maintenanceWindow, organization.maintenanceWindow);
   const known: Stock = device.osType === 'linux' && device.architecture === 'x64' ? stock : { builds: {} };
-  const target = pin === 'latest' ? known.promoted : pin;
-  if (target === undefined) return [null, 'blocked', 'no_release'];
   const place = (version: string) => LADDER.indexOf(version);
+  // All that `latest` can mean; the highest one counts.
+  const candidates = known.promoted === undefined ? [] : [known.promoted];
+  if (policy === 'staged' && rollout !== undefined && known.builds[rollout.version] !== undefined) {
+    candidates.push(rollout.version);
+  }
+  const latest = candidates.sort((a, b) => place(b) - place(a))[0];
+  const target = pin === 'latest' ? latest : pin;
+  if (target === undefined) return [null, 'blocked', 'no_release'];
+  const isRolledOut = rollout !== undefined && rollout.version === target;
+  const isReached = isRolledOut && rollout.wave !== 'not_reached';
   if (current === target) {
-    const isHeldBack = pin !== 'latest' && known.promoted !== undefined && place(known.promoted) > place(pin);
+    const isHeldBack = pin !== 'latest' && latest !== undefined && place(latest) > place(pin);
     return [target, 'up_to_date', isHeldBack ? 'pinned' : null];
   }
   const isOlder = current !== 'dev-7' && place(current) < place(target);
@@ -75,8 +89,8 @@ function refereeVerdict(one: Case): [target: string | null, state: string, reaso
     [!device.capabilities.includes(UPGRADE_CAPABILITY), 'blocked', 'capability_missing'],
     [!device.autoUpdate, 'blocked', 'auto_update_off'],
     [policy === 'manual' && !byHand, 'blocked', 'policy_manual'],
-    [policy === 'staged' && wave === 'halted', 'blocked', 'rollout_halted'],
-    [policy === 'staged' && wave === 'not_reached' && !byHand, 'deferred', 'wave_not_reached'],
+    [policy === 'staged' && isRolledOut && rollout.wave === 'halted', 'blocked', 'rollout_halted'],
+    [policy === 'staged' && !isReached && !byHand, 'deferred', 'wave_not_reached'],
     [window !== undefined && !isOpen(window, now), 'deferred', 'outside_window'],
     [!device.connected, 'deferred', 'agent_offline'],
   ];

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
+import type { Wave } from '../../../../src/features/releases/rollouts/wave.ts';
 import { type Case, NIGHT, PLAIN, resolve } from './target-cases.ts';
+
+const rolledOut = (wave: Wave, version = '1.1.0') => ({ version, wave });
+const WITH_1_2 = { promoted: '1.1.0', builds: { '1.1.0': 'trusted', '1.2.0': 'trusted' } } as const;
 
 describe('the target of a device', () => {
   const EXAMPLES: [
@@ -183,7 +187,7 @@ describe('the target of a device', () => {
     ],
     [
       'is offered with its wave',
-      { partner: { policy: 'staged' }, wave: 'reached' },
+      { partner: { policy: 'staged' }, rollout: rolledOut('reached') },
       '1.1.0',
       'offered',
       null,
@@ -191,15 +195,69 @@ describe('the target of a device', () => {
     ],
     [
       'is not installed from a halted rollout, by hand neither',
-      { partner: { policy: 'staged' }, wave: 'halted', byHand: true },
+      { partner: { policy: 'staged' }, rollout: rolledOut('halted'), byHand: true },
       '1.1.0',
       'blocked',
       'rollout_halted',
       'The rollout of 1.1.0 was halted.',
     ],
     [
+      'is the version of a rollout that is higher than the promoted one',
+      { partner: { policy: 'staged' }, rollout: rolledOut('reached', '1.2.0'), stock: WITH_1_2 },
+      '1.2.0',
+      'offered',
+      null,
+      'Nothing stands',
+    ],
+    [
+      'is that version also while its wave has not come',
+      { partner: { policy: 'staged' }, rollout: rolledOut('not_reached', '1.2.0'), stock: WITH_1_2 },
+      '1.2.0',
+      'deferred',
+      'wave_not_reached',
+      'The update policy is staged, and no wave of a rollout of 1.2.0 has reached this device.',
+    ],
+    [
+      'is the promoted release where the rollout is of an older one, which says nothing about it',
+      {
+        partner: { policy: 'staged' },
+        rollout: rolledOut('reached', '1.0.0'),
+        current: '0.9.0',
+      },
+      '1.1.0',
+      'deferred',
+      'wave_not_reached',
+      'The update policy is staged',
+    ],
+    [
+      'is the promoted release where the rollout has no build for the platform',
+      {
+        current: '1.1.0',
+        partner: { policy: 'staged' },
+        rollout: rolledOut('reached', '1.3.0'),
+        stock: WITH_1_2,
+      },
+      '1.1.0',
+      'up_to_date',
+      null,
+      'The agent runs its target version 1.1.0.',
+    ],
+    [
+      'is a pin whatever is rolled out',
+      {
+        partner: { policy: 'staged', pins: { agent: '1.1.0' } },
+        rollout: rolledOut('reached', '1.2.0'),
+        stock: WITH_1_2,
+        current: '1.1.0',
+      },
+      '1.1.0',
+      'up_to_date',
+      'pinned',
+      'The partner pins the agent to 1.1.0',
+    ],
+    [
       'does not depend on rollouts under the policy auto',
-      { wave: 'halted' },
+      { rollout: rolledOut('halted', '1.2.0'), stock: WITH_1_2 },
       '1.1.0',
       'offered',
       null,

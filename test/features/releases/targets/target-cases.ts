@@ -3,8 +3,8 @@ import { resolveTarget } from '../../../../src/features/releases/targets/resolve
 import {
   type KnownReleases,
   type Question,
-  UPGRADE_CAPABILITY,
 } from '../../../../src/features/releases/targets/target-question.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
 import type { PinnedComponent } from '../../../../src/features/releases/targets/target.schema.ts';
 import type { AgentUpdateSettings } from '../../../../src/features/partners/index.ts';
 
@@ -33,7 +33,7 @@ export interface Case {
   partner: AgentUpdateSettings;
   stock: Stock;
   device: Question['device'];
-  wave: Question['wave'];
+  rollout: Question['rollout'];
   byHand: boolean;
   now: Date;
 }
@@ -59,7 +59,7 @@ export const PLAIN: Case = {
     capabilities: ['scripts.run', UPGRADE_CAPABILITY],
     connected: true,
   },
-  wave: 'not_reached',
+  rollout: undefined,
   byHand: false,
   // A Sunday.
   now: new Date('2026-11-22T12:00:00Z'),

@@ -15,7 +15,7 @@ import {
 } from './administration-support.ts';
 
 describe('the endpoints of a provider', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let tenant: SsoTenant;
   let idp: OidcProvider;

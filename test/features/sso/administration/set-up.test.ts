@@ -8,7 +8,7 @@ import { browserUrl, createSsoApp, query } from '../sso-support.ts';
 import { buildSsoTenant, refusal, requestsOf, type SsoTenant } from './administration-support.ts';
 
 describe('single sign-on that an administrator sets up', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let tenant: SsoTenant;
   let idp: OidcProvider;

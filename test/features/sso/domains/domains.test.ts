@@ -238,9 +238,9 @@ describe('domains of single sign-on', () => {
       409,
       'The name servers of silent.example do not answer. Try again later.',
     ]);
-    expect(performance.now() - before).to.be.below(9500);
+    expect(performance.now() - before).to.be.below(25_000);
     expect((await verify(orgAdmin, mine.id)).status).to.equal(200);
-  }).timeout(15_000);
+  }).timeout(120_000);
 
   it('are found among a thousand records, and not in a thousand others', async () => {
     const mine = await publish(orgAdmin, 'crowded.example');
@@ -318,7 +318,7 @@ describe('domains of single sign-on', () => {
       } finally {
         dns.silent(false);
       }
-    }).timeout(15_000);
+    }).timeout(120_000);
 
     it('are given up at once by organizations that were deleted', async () => {
       const orgId = await buildOrganization(app, tenant.partnerId);

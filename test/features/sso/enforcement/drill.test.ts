@@ -16,7 +16,7 @@ import { enforceFor, entriesOf } from './enforcement-support.ts';
  * else does, and the others learn what is wrong.
  */
 describe('the drill: an enforced identity provider fails', function () {
-  this.timeout(20_000);
+  this.timeout(120_000);
   let app: TestApp;
   let orgId: string;
   let named: Person;

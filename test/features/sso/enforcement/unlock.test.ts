@@ -11,7 +11,7 @@ import { enforceFor } from './enforcement-support.ts';
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
 describe('muster sso', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let app: TestApp;
   before(async () => {
     app = await createTestApp();

@@ -14,7 +14,7 @@ import { alertsOf, partsOf, trailOf } from './health-support.ts';
 const DAY_MS = 86_400_000;
 
 describe('the regular check of providers', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let idp: OidcProvider;
   const { log, lines } = recordingLog();

@@ -13,7 +13,7 @@ export const partsOf = (app: TestApp, log: Logger, outcomes: string[]): RoundPar
     addresses: { allowedInternal: ['127.0.0.0/8'] },
     log,
     testing: { ca: TEST_AUTHORITY },
-    limits: { headersMs: 1000, totalMs: 1500 },
+    limits: { headersMs: 5000, totalMs: 10_000 },
   }),
   audit: createAuditTrail(app.server.auditSealer),
   log,

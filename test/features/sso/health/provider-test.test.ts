@@ -30,7 +30,7 @@ const metadata = ({
 </EntityDescriptor>`;
 
 describe('the test of a provider', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let app: TestApp;
   let tenant: SsoTenant;
   let idp: OidcProvider;

@@ -7,8 +7,10 @@ import { SsoFailure } from '../../../../src/features/sso/flow/sso-failure.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { buildPerson, buildTenant } from '../../../support/factories.ts';
 import type { TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { createSsoApp, insertProvider, query } from '../sso-support.ts';
 
 describe('the link that a sign-in leaves', () => {
@@ -91,6 +93,27 @@ describe('the link that a sign-in leaves', () => {
     const userId = await member();
     const ends = await Promise.all(Array.from({ length: 8 }, () => save(userId, person('c1'))));
     expect(ends.toSorted()).to.deep.equal(['created', ...Array<string>(7).fill('refreshed')]);
+    expect(await links(userId)).to.have.length(1);
+  });
+
+  it('is created by the first of two, also where the second has looked before the first has ended', async () => {
+    const userId = await member();
+    const identity = person('c2');
+    let second: ReturnType<typeof save> | undefined;
+    await withSystem(app.server.database.pool, 'test', async (tx) => {
+      const parts = { sealer, userId, provider: { id: providerId }, identity };
+      expect(await saveIdentity(tx, parts)).to.equal('created');
+      second = save(userId, identity);
+      await eventually(
+        () =>
+          asOwner(
+            app.database.ownerUrl,
+            `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          ),
+        (waiting) => waiting.length > 0,
+      );
+    });
+    expect(await second).to.equal('refreshed');
     expect(await links(userId)).to.have.length(1);
   });
 

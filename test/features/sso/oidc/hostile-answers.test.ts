@@ -11,6 +11,7 @@ import {
   startScriptedOidcProvider,
 } from '../../../support/scripted-oidc-provider.ts';
 import {
+  IMPATIENT,
   newState,
   providerOf,
   queryOf,
@@ -103,11 +104,13 @@ describe('a hostile OpenID provider', () => {
     departures: Departures,
     settings: Partial<SsoProvider> = {},
   ): Promise<void> {
-    const attempt = (provider: SsoProvider) => signIn(testProtocol(), provider, idp.signIn);
+    const attempt = (provider: SsoProvider, limits = {}) =>
+      signIn(testProtocol({ fetch: testFetch(limits) }), provider, idp.signIn);
     idp.departures = {};
     expect((await attempt(honest)).subject).to.equal('subject-1');
     idp.departures = departures;
-    expect(await reasonOf(attempt(changed(settings)))).to.equal(reason);
+    const patience = reason === 'provider_unreachable' ? { limits: IMPATIENT } : {};
+    expect(await reasonOf(attempt(changed(settings), patience))).to.equal(reason);
     idp.departures = {};
     expect((await attempt(honest)).subject).to.equal('subject-1');
   }

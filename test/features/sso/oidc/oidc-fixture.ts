@@ -17,12 +17,15 @@ export const CALLBACK_URL = 'http://localhost:4000/api/v1/sso/callback';
 
 const sealer = createSealer({ current: 'a-key-that-only-tests-seal-with', old: [] });
 
-/** A guarded fetch that may reach loopback, and whose patience is short. */
+/** For providers that do not answer: so short that a test need not wait, and too short for others on a busy machine. */
+export const IMPATIENT = { connectMs: 2000, headersMs: 500, totalMs: 1000 };
+
+/** A guarded fetch that may reach loopback. */
 export const testFetch = (options: Partial<GuardedFetchOptions> = {}): GuardedFetch =>
   new GuardedFetch({
     addresses: { allowedInternal: ['127.0.0.1'] },
     log: quietLog,
-    limits: { connectMs: 2000, headersMs: 500, totalMs: 1000 },
+    limits: { connectMs: 30_000, headersMs: 30_000, totalMs: 60_000 },
     ...options,
     testing: { ca: TEST_AUTHORITY, ...options.testing },
   });

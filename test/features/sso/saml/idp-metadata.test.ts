@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readIdpMetadata } from '../../../../src/features/sso/saml/idp-metadata.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
+import { processorMs } from '../../../support/processor-time.ts';
 import { samlFile } from '../../../support/saml-certificates.ts';
 
 const NOW = new Date('2027-11-22T12:00:00Z');
@@ -65,16 +66,20 @@ describe('metadata of a SAML identity provider', () => {
     }
   });
 
-  it('is never asked for entities, and costs little whatever it holds', () => {
+  it('is never asked for entities, and costs little whatever it holds', async () => {
     const external = `<!DOCTYPE md [<!ENTITY x SYSTEM "file:///etc/passwd">]>${GOOD}`;
     const laughs = `<!DOCTYPE l [<!ENTITY a "aaaa">${Array.from({ length: 30 }, (_, i) => `<!ENTITY a${i} "&a;&a;">`).join('')}]>${GOOD}`;
     expect(() => readIdpMetadata(external, NOW)).to.throw(AppError, /document type/);
     expect(() => readIdpMetadata(laughs, NOW)).to.throw(AppError, /document type/);
     expect(() => readIdpMetadata(GOOD.replace('</md:Ent', '&x;</md:Ent'), NOW)).to.throw(AppError, /entity/);
-    const began = performance.now();
-    expect(() => readIdpMetadata('x'.repeat(1 << 20), NOW)).to.throw(AppError, /larger than 512 kB/);
-    expect(() => readIdpMetadata('<a>'.repeat(100_000), NOW)).to.throw(AppError, /not well-formed/);
-    expect(() => readIdpMetadata(`<a>${'<b/>'.repeat(100_000)}</a>`, NOW)).to.throw(AppError, /describes no/);
-    expect(performance.now() - began).to.be.lessThan(5000);
+    const spentMs = await processorMs(() => {
+      expect(() => readIdpMetadata('x'.repeat(1 << 20), NOW)).to.throw(AppError, /larger than 512 kB/);
+      expect(() => readIdpMetadata('<a>'.repeat(100_000), NOW)).to.throw(AppError, /not well-formed/);
+      expect(() => readIdpMetadata(`<a>${'<b/>'.repeat(100_000)}</a>`, NOW)).to.throw(
+        AppError,
+        /describes no/,
+      );
+    });
+    expect(spentMs).to.be.lessThan(5000);
   });
 });

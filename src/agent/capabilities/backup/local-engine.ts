@@ -1,0 +1,104 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { type Engine, openEngine, probeEngine, type RunOptions } from '../../../engine/index.ts';
+import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+import { endLeftover } from '../../os/processes/leftover-process.ts';
+import { processMark } from '../../os/processes/process-mark.ts';
+import { asAgentError, timedOut } from './backup-error.ts';
+
+/** Written while restic runs: the process that a later agent has to end. */
+const RunningEngine = z.object({ pid: z.number().int().positive(), mark: z.string() });
+
+/** How long restic has to remove its locks. It is less than the agent waits for a command when it stops. */
+const KILL_AFTER_MS = 8000;
+export const STOP_MS = 10_000;
+
+export interface LocalEngineOptions {
+  /** A private folder of the agent. */
+  folder: string;
+  warn: (message: string) => void;
+  environment?: NodeJS.ProcessEnv;
+}
+
+/** What a command allows: it is stopped when it is cancelled, and when its time has expired. */
+export interface EngineUse {
+  signal: AbortSignal;
+  timeoutSeconds: number;
+}
+
+/** restic on this machine, for the commands of this agent. */
+export class LocalEngine {
+  readonly #processes: string;
+  readonly #folder: string;
+  readonly #warn: (message: string) => void;
+  readonly #environment: NodeJS.ProcessEnv;
+
+  constructor({ folder, warn, environment = process.env }: LocalEngineOptions) {
+    this.#folder = path.join(folder, 'engine');
+    this.#processes = path.join(folder, 'processes');
+    this.#warn = warn;
+    this.#environment = environment;
+  }
+
+  /** Ends what an earlier agent has left running. It gets time to remove its locks. */
+  async clear(): Promise<void> {
+    const names = await readdir(this.#processes).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT')) {
+        this.#warn(`The folder ${this.#processes} could not be read: ${String(error)}`);
+      }
+      return [];
+    });
+    await Promise.all(
+      names.map(async (name) => {
+        const file = path.join(this.#processes, name);
+        const left = RunningEngine.safeParse(await readPrivateJson(file).catch(() => undefined));
+        const hasEnded =
+          !left.success || (await endLeftover(left.data, { signal: 'SIGINT', ms: KILL_AFTER_MS }));
+        if (hasEnded) return rm(file, { force: true });
+        this.#warn(`restic (process ${left.data.pid}), left by an earlier agent, could not be ended.`);
+      }),
+    );
+  }
+
+  /** Looks for restic each time, because it may be installed while the agent runs. Throws `EngineError`. */
+  async open(): Promise<Engine> {
+    const PATH = this.#environment['PATH'];
+    const { SystemRoot, TEMP } = this.#environment;
+    const program = await probeEngine({ searchPath: PATH });
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const host = { PATH, SystemRoot, TEMP };
+    return openEngine(program, { folder: this.#folder, host, killAfterMs: KILL_AFTER_MS });
+  }
+
+  /** Calls `work` with restic. Rejects with `AgentError`, also where the time has expired. */
+  async use<T>(
+    { signal, timeoutSeconds }: EngineUse,
+    work: (engine: Engine, options: RunOptions & { signal: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
+    const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+    const started: Promise<string>[] = [];
+    try {
+      const engine = await this.open();
+      return await work(engine, {
+        signal: AbortSignal.any([signal, timeout]),
+        onStart: (pid) => void started.push(this.#record(pid)),
+      });
+    } catch (error) {
+      if (timeout.aborted && !signal.aborted) throw timedOut(timeoutSeconds);
+      throw asAgentError(error, this.#warn);
+    } finally {
+      for (const file of await Promise.all(started)) await rm(file, { force: true });
+    }
+  }
+
+  async #record(pid: number): Promise<string> {
+    const file = path.join(this.#processes, `${pid}.json`);
+    try {
+      await writePrivateJson(file, { pid, mark: await processMark(pid) });
+    } catch (error) {
+      this.#warn(`Process ${pid} of restic could not be recorded: ${String(error)}`);
+    }
+    return file;
+  }
+}

@@ -1,0 +1,96 @@
+import { lstat } from 'node:fs/promises';
+import path from 'node:path';
+import type { CommandOutput } from '../../../../protocol/index.ts';
+import { firstCharacters } from '../../../core/plain-text.ts';
+import { hasCode } from '../../../os/files/private-file.ts';
+import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
+import { add, type Amount, blockedBy, foundOf } from './place.ts';
+import type { Entry } from './selection.ts';
+
+type Planned = NonNullable<CommandOutput<'backup.restore'>['planned']>;
+
+const PLANNED_MAX = 200;
+const PATH_MAX = 4096;
+
+/**
+ * What becomes of a folder: `new`, and so everything in it; `present`: each name in it is decided by itself; `blocked`:
+ * nothing in it is restored.
+ */
+type FolderState = 'new' | 'present' | 'blocked';
+
+/** Decides what a restore would do, entry by entry as the snapshot lists them, by the rules of the restore itself. */
+export class RestorePlan {
+  readonly written: Amount = { files: 0, bytes: 0 };
+  readonly skipped: Amount = { files: 0, bytes: 0 };
+  readonly failed: { path: string; reason: string }[] = [];
+  /** The first files that would be written. */
+  readonly planned: Planned = [];
+  readonly #target: string | undefined;
+  readonly #rule: Overwrite;
+  /** The folders above the entry. */
+  readonly #folders: FolderState[] = [];
+
+  /** @param target  `undefined` where the target does not exist yet */
+  constructor(target: string | undefined, rule: Overwrite) {
+    this.#target = target;
+    this.#rule = rule;
+  }
+
+  async add(entry: Entry): Promise<void> {
+    const names = entry.path.split('/').slice(1);
+    const level = names.length - 1;
+    this.#folders.length = Math.min(this.#folders.length, level);
+    const parent = this.#folders.at(-1) ?? (this.#target === undefined ? 'new' : 'present');
+    const present = parent === 'present' ? await this.#find(names) : undefined;
+    if (entry.type === 'dir') this.#folders.push(parent === 'present' ? this.#enter(entry, present) : parent);
+    else if (parent !== 'blocked') this.#file(entry, present);
+  }
+
+  #enter(entry: Entry, present: Found | undefined): FolderState {
+    if (present === undefined) return 'new';
+    const decision = decideOverwrite(this.#rule, restored(entry), present);
+    if (decision === 'enter') return 'present';
+    if (decision === 'replace') return 'new';
+    this.#fail(entry, present);
+    return 'blocked';
+  }
+
+  #file(entry: Entry, present: Found | undefined): void {
+    const amount = { files: 1, bytes: entry.size ?? 0 };
+    const decision =
+      present === undefined ? 'replace' : decideOverwrite(this.#rule, restored(entry), present);
+    if (decision === 'keep') return add(this.skipped, amount);
+    if (present !== undefined && decision === 'blocked') return this.#fail(entry, present);
+    add(this.written, amount);
+    if (this.planned.length >= PLANNED_MAX) return;
+    const path = firstCharacters(entry.path, PATH_MAX);
+    this.planned.push({ path, sizeBytes: amount.bytes, replaces: present !== undefined });
+  }
+
+  #fail({ path }: Entry, present: Found): void {
+    this.failed.push({ path, reason: blockedBy(present.kind === 'folder') });
+  }
+
+  /** All folders above it are there, and none of them is a link. */
+  async #find(names: readonly string[]): Promise<Found | undefined> {
+    try {
+      return foundOf(await lstat(path.join(this.#target ?? '', ...names), { bigint: true }));
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+}
+
+function restored({ type, mtime }: Entry): Found {
+  const kind = type === 'dir' ? 'folder' : type === 'file' ? 'file' : 'other';
+  return { kind, changedNs: nanoseconds(mtime) };
+}
+
+/** restic prints up to nine digits of a second, of which a `Date` keeps three. */
+function nanoseconds(time: string | undefined): bigint {
+  if (time === undefined) return 0n;
+  const [, digits = ''] = /\.(\d{1,9})/.exec(time) ?? [];
+  const seconds = Math.floor(Date.parse(time) / 1000);
+  return Number.isNaN(seconds) ? 0n : BigInt(seconds) * 1_000_000_000n + BigInt(digits.padEnd(9, '0'));
+}

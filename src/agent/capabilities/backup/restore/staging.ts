@@ -1,0 +1,141 @@
+import { readdir, rm, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
+import { openPrivateFolder } from '../../../os/files/private-folder.ts';
+import { isWriteRefused, targetError } from '../backup-error.ts';
+
+const Fetched = z.object({
+  files: z.number(),
+  bytes: z.number(),
+  failed: z.array(z.object({ path: z.string(), reason: z.string() })),
+});
+
+/** What a restore that was interrupted leaves for the next run of the same restore. */
+const StagedRestore = z.object({
+  folder: z.string(),
+  snapshotId: z.string(),
+  /** Present when everything has been fetched, and the files are being moved to their place. */
+  fetched: Fetched.optional(),
+});
+export type StagedRestore = z.infer<typeof StagedRestore>;
+
+export interface StagingPlace {
+  snapshotId: string;
+  target: string;
+  /** The device number of the target's disk. */
+  disk: bigint;
+}
+
+/** How long the files of an interrupted restore wait for its next run. */
+const KEPT_MS = 7 * 24 * 3_600_000;
+
+/**
+ * Private folders that restores fetch into before anything is moved to its place. restic follows links that lie in its
+ * target, so nobody else may be able to write there, or to exchange a folder above it. Each is on the disk of the final
+ * place, so that moving is quick and keeps everything that belongs to a file.
+ */
+export class StagingFolders {
+  readonly #folder: string;
+  readonly #records: string;
+  readonly #warn: (message: string) => void;
+  #clearing: Promise<void> = Promise.resolve();
+
+  /** @param folder  a private folder of the agent */
+  constructor(folder: string, warn: (message: string) => void) {
+    this.#folder = path.join(folder, 'staging');
+    this.#records = path.join(folder, 'restores');
+    this.#warn = warn;
+  }
+
+  /** Begins to remove what interrupted restores have left long ago, which may take minutes. */
+  clear(): void {
+    this.#clearing = this.#removeOld().catch((error: unknown) => {
+      this.#warn(`What earlier restores have left could not be removed: ${String(error)}`);
+    });
+  }
+
+  async #removeOld(): Promise<void> {
+    const names = await readdir(this.#records).catch((error: unknown) => {
+      if (hasCode(error, 'ENOENT')) return [];
+      throw error;
+    });
+    for (const name of names.filter((each) => each.endsWith('.json'))) {
+      const { mtimeMs } = await stat(path.join(this.#records, name));
+      if (Date.now() - mtimeMs > KEPT_MS) await this.remove(path.basename(name, '.json'));
+    }
+  }
+
+  /** What an earlier run of the restore has left of the same snapshot, if it is on the disk of the target. */
+  async find(restoreId: string, { snapshotId, disk }: StagingPlace): Promise<StagedRestore | undefined> {
+    await this.#clearing;
+    const record = StagedRestore.safeParse(
+      await readPrivateJson(this.#file(restoreId)).catch(() => undefined),
+    ).data;
+    if (record === undefined) return undefined;
+    const found = await stat(record.folder, { bigint: true }).catch(() => undefined);
+    if (found?.dev === disk && record.snapshotId === snapshotId) return record;
+    await this.remove(restoreId);
+    return undefined;
+  }
+
+  /** Creates the folder of a restore on the disk of the target. Throws `AgentError`. */
+  async create(restoreId: string, { snapshotId, target, disk }: StagingPlace): Promise<StagedRestore> {
+    await openPrivateFolder(this.#folder);
+    const folder =
+      (await diskOf(this.#folder)) === disk
+        ? await openPrivateFolder(path.join(this.#folder, restoreId))
+        : await onOtherDisk(target, disk, `.muster-restore-${restoreId}`);
+    const staged = { folder, snapshotId };
+    await this.keep(restoreId, staged);
+    return staged;
+  }
+
+  async keep(restoreId: string, staged: StagedRestore): Promise<void> {
+    await writePrivateJson(this.#file(restoreId), staged);
+  }
+
+  async remove(restoreId: string): Promise<void> {
+    const file = this.#file(restoreId);
+    const record = StagedRestore.safeParse(await readPrivateJson(file).catch(() => undefined)).data;
+    try {
+      if (record !== undefined) await rm(record.folder, { recursive: true, force: true, maxRetries: 3 });
+      await rm(file, { force: true });
+    } catch (error) {
+      this.#warn(
+        `The files of restore ${restoreId} could not be removed. The agent tries again later: ${String(error)}`,
+      );
+    }
+  }
+
+  #file(restoreId: string): string {
+    return path.join(this.#records, `${restoreId}.json`);
+  }
+}
+
+const diskOf = async (folder: string) => (await stat(folder, { bigint: true })).dev;
+
+/** As close to the root of the disk as possible, where other users can change the least. */
+async function onOtherDisk(target: string, disk: bigint, name: string): Promise<string> {
+  for (const parent of [...parentsOf(target), target]) {
+    if ((await diskOf(parent)) !== disk) continue;
+    const folder = path.join(parent, name);
+    try {
+      return await openPrivateFolder(folder);
+    } catch (error) {
+      await rmdir(folder).catch(() => {});
+      if (isWriteRefused(error)) continue;
+      throw targetError(
+        'TARGET_UNSAFE',
+        'The disk to restore to has no folder that only the agent can write to. Restore without a target, and move the files.',
+      );
+    }
+  }
+  throw targetError('TARGET_NOT_WRITABLE', 'The agent may not create a folder on the disk to restore to.');
+}
+
+/** From the root down. */
+function parentsOf(folder: string): string[] {
+  const parent = path.dirname(folder);
+  return parent === folder ? [] : [...parentsOf(parent), parent];
+}

@@ -1,0 +1,98 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { OpenFolder } from '../../../os/files/open-folder.ts';
+import { hasCode } from '../../../os/files/private-file.ts';
+import { isWriteRefused, targetError } from '../backup-error.ts';
+
+const WRITABLE_BY_OTHERS = 0o022n;
+
+/** Checks the path of a target before anything is read or written. Throws `AgentError`. */
+export function checkTargetPath(target: string, forbidden: string): void {
+  if (!path.isAbsolute(target) || target.includes('\0')) throw unsafe('it must be an absolute path.');
+  const resolved = path.resolve(target);
+  if (path.dirname(resolved) === resolved) throw unsafe('it is the root of a disk. Choose a folder in it.');
+  const relative = path.relative(forbidden, resolved);
+  const isInside = relative === '' || !(relative.startsWith('..') || path.isAbsolute(relative));
+  if (isInside) throw unsafe('it is the folder of the agent.');
+}
+
+/**
+ * Opens the target, and creates the folders that are missing. Other users may be able to write to folders above it, so
+ * a link is followed only where it belongs to this user or to root, in a folder that nobody else can write to.
+ */
+export async function openTarget(target: string): Promise<OpenFolder> {
+  const folder = await walkTo(target, { create: true });
+  if (folder === undefined) throw unsafe('it was removed meanwhile.');
+  return folder;
+}
+
+/** Opens the target without creating anything; `undefined` where it does not exist. */
+export const findTarget = async (target: string): Promise<OpenFolder | undefined> =>
+  walkTo(target, { create: false });
+
+interface WalkOptions {
+  create: boolean;
+  /** No more links are followed in a path that has already been resolved. */
+  isResolved?: boolean;
+}
+
+async function walkTo(target: string, options: WalkOptions): Promise<OpenFolder | undefined> {
+  try {
+    return await walk(path.resolve(target), options);
+  } catch (error) {
+    if (isWriteRefused(error)) {
+      throw targetError('TARGET_NOT_WRITABLE', 'The agent may not write to the folder to restore to.');
+    }
+    if (hasCode(error, 'ENAMETOOLONG')) throw unsafe('its path is too long.');
+    throw error;
+  }
+}
+
+async function walk(target: string, options: WalkOptions): Promise<OpenFolder | undefined> {
+  const { root } = path.parse(target);
+  const names = target
+    .slice(root.length)
+    .split(path.sep)
+    .filter((name) => name !== '');
+  let folder = await OpenFolder.open(root);
+  try {
+    for (const [index, name] of names.entries()) {
+      const found = await folder.find(name);
+      if (found?.isSymbolicLink() === true) {
+        if (options.isResolved === true || !(await isTrusted(folder, found.uid))) {
+          throw unsafe(`${path.join(folder.path, name)} is a link.`);
+        }
+        const link = path.join(folder.path, name);
+        const real = await realpath(link).catch(() => {
+          throw unsafe(`${link} is a link that leads nowhere.`);
+        });
+        await folder.close();
+        return await walk(path.join(real, ...names.slice(index + 1)), { ...options, isResolved: true });
+      }
+      if (found !== undefined && !found.isDirectory()) {
+        throw unsafe(`${path.join(folder.path, name)} is not a folder.`);
+      }
+      if (found === undefined && !options.create) {
+        await folder.close();
+        return undefined;
+      }
+      const next = await (found === undefined ? folder.makeFolder(name) : folder.folder(name));
+      await folder.close();
+      folder = next;
+    }
+    return folder;
+  } catch (error) {
+    await folder.close();
+    throw error;
+  }
+}
+
+async function isTrusted(folder: OpenFolder, owner: bigint): Promise<boolean> {
+  const { mode, uid } = await folder.stat();
+  const own = BigInt(process.getuid?.() ?? 0);
+  const isOurs = [owner, uid].every((each) => each === 0n || each === own);
+  return isOurs && (mode & WRITABLE_BY_OTHERS) === 0n;
+}
+
+const unsafe = (why: string) =>
+  targetError('TARGET_UNSAFE', `The folder to restore to cannot be used: ${why}`);

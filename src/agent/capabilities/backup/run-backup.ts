@@ -1,0 +1,73 @@
+import os from 'node:os';
+import path from 'node:path';
+import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
+import type { BackupParts } from './backup-parts.ts';
+import { STOP_MS } from './local-engine.ts';
+import { namedPaths, progressOf } from './reports.ts';
+import { withRepository } from './repository-work.ts';
+
+/** Makes one snapshot of this machine. */
+export const runBackup = (parts: BackupParts) => ({
+  stopMs: STOP_MS,
+  run: (
+    payload: CommandPayload<'backup.run'>,
+    context: DurableContext<'backup.run'>,
+  ): Promise<CommandOutput<'backup.run'>> =>
+    withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+      const { jobId, host, paths, excludes, oneFileSystem, uploadKiBps, cpuPercent } = payload;
+      const { progress } = context;
+      const { status, snapshotId, unreadable, ...result } = await backup(
+        engine,
+        repository,
+        {
+          paths,
+          excludes: [...excludes, ...excludedAlways(parts.dataDir, repository)],
+          oneFileSystem,
+          host,
+          tags: [jobTag(jobId)],
+        },
+        {
+          ...options,
+          uploadKiBps,
+          processors: processorsFor(cpuPercent),
+          onProgress: (now) => progress(progressOf(now)),
+        },
+      );
+      const { bytesProcessed, filesProcessed } = result;
+      // The last report of restic is up to a second old.
+      progress({
+        phase: 'finishing',
+        percent: 100,
+        done: bytesProcessed,
+        total: bytesProcessed,
+        filesDone: filesProcessed,
+        filesTotal: filesProcessed,
+      });
+      return {
+        status,
+        snapshotId,
+        filesNew: result.filesNew,
+        filesChanged: result.filesChanged,
+        filesUnmodified: result.filesUnmodified,
+        bytesProcessed: result.bytesProcessed,
+        bytesAdded: result.bytesAdded,
+        seconds: result.seconds,
+        unreadable: namedPaths(unreadable),
+      };
+    }),
+});
+
+/** By this tag, the server finds the snapshot of a job whose result it has never received. */
+const jobTag = (jobId: string) => `muster-job-${jobId}`;
+
+/** The files of the agent, and a repository that lies within its own source. */
+function excludedAlways(dataDir: string, { destination }: Repository): string[] {
+  const excluded = [dataDir, ...(destination.type === 'local' ? [destination.path] : [])];
+  return excluded.map((each) => literalPattern(each.split(path.sep).join('/')));
+}
+
+function processorsFor(percent: number | undefined): number | undefined {
+  return percent === undefined ? undefined : Math.max(1, Math.floor((os.cpus().length * percent) / 100));
+}

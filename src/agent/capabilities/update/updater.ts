@@ -1,0 +1,278 @@
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { UpdatePhase, Upgrade } from '../../../protocol/index.ts';
+import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
+import { AGENT_VERSION } from '../../core/version.ts';
+import { checkInstalled } from '../../os/installation/installed-release.ts';
+import { ownPlatform } from '../../os/installation/layout.ts';
+import { provenReleases } from '../../os/installation/proven-releases.ts';
+import { checkRelease, type Expected } from '../../os/installation/release-check.ts';
+import { loadTrustedKeys, pemById } from '../../os/installation/trusted-keys.ts';
+import { readAttempt, removeAttempt, writeAttempt, type Attempt } from '../../os/upgrades/attempt-file.ts';
+import { failuresOf, nextTryAt, recordFailure } from '../../os/upgrades/failed-attempts.ts';
+import type { Network } from '../../os/network/network.ts';
+import { upgradesIn } from '../../os/upgrades/upgrade-files.ts';
+import { note, type UpgradeStep } from '../../os/upgrades/upgrade-journal.ts';
+import { bringDownload } from './download.ts';
+import { type Offer, readOffer } from './offer.ts';
+import { type OfferState, takeApplyRequest, writeOfferState } from './offer-file.ts';
+import { assertSpace, checkDownload, stage } from './stage.ts';
+import type { StatusSender } from './status-sender.ts';
+import { faultOf, UpdateFault } from './update-fault.ts';
+
+/** The commands that the agent carries out, which an upgrade must not interrupt. */
+export interface RunningWork {
+  readonly isIdle: boolean;
+  idle(): Promise<void>;
+  pause(): void;
+  resume(): void;
+}
+
+export interface UpdaterParts {
+  dataDir: string;
+  link: WatchdogLink;
+  work: RunningWork;
+  statuses: StatusSender;
+  /** The administrator's consent to upgrades that the server offers. */
+  isAutomatic: () => boolean;
+  /** Whether releases may be downloaded without encryption. */
+  allowsHttp: boolean;
+  network: Network;
+  /** Asks the server for the keys that sign releases now, and trusts those that a trusted key vouches for. */
+  refreshKeys: () => Promise<void>;
+  warn: (message: string) => void;
+  /** For tests. */
+  waits?: { politeMs: number; refusingMs: number };
+}
+
+/** First the agent waits for a moment in which nothing runs; then it accepts nothing more until what runs has ended. */
+const WAITS = { politeMs: 10 * 60_000, refusingMs: 10 * 60_000 };
+const FLUSH_MS = 3000;
+/** After the watchdog has agreed, it stops this agent. */
+const STOPPED_WITHIN_MS = 60_000;
+/** An attempt of the last process ends when the server has stopped offering its release. */
+const WITHDRAWN_AFTER = 3;
+
+/** Downloads, checks and stages the releases that the server offers, one at a time, and hands them to the watchdog. */
+export class Updater {
+  readonly #parts: UpdaterParts;
+  readonly #stop = new AbortController();
+  #current: Promise<void> | undefined;
+  #withoutOffer = 0;
+
+  constructor(parts: UpdaterParts) {
+    this.#parts = parts;
+  }
+
+  /** Called with each acknowledgement of a heartbeat. */
+  offered(upgrades: readonly Upgrade[]): void {
+    // A release on trial installs nothing, because it may be about to be removed.
+    if (this.#current !== undefined || this.#parts.link.beatEveryMs !== undefined) return;
+    this.#current = this.#consider(upgrades)
+      .catch((error: unknown) => this.#parts.warn(`An upgrade could not be tried: ${String(error)}`))
+      .finally(() => {
+        this.#current = undefined;
+      });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#current;
+  }
+
+  async #consider(upgrades: readonly Upgrade[]): Promise<void> {
+    const { dataDir, isAutomatic } = this.#parts;
+    const wanted = upgrades.find((upgrade) => upgrade.version !== this.#versionOf(upgrade.component));
+    await this.#endWithdrawn(wanted);
+    if (wanted === undefined) return writeOfferState(dataDir, undefined);
+    const failure = (await failuresOf(dataDir)).find(({ sha256 }) => sha256 === wanted.sha256);
+    const waitsUntil = failure === undefined ? 0 : nextTryAt(failure, Date.now());
+    const isAskedHere = await takeApplyRequest(dataDir);
+    const state: OfferState = {
+      component: wanted.component,
+      version: wanted.version,
+      ...(failure === undefined
+        ? {}
+        : { failure: failure.message, nextTryAt: new Date(waitsUntil).toISOString() }),
+    };
+    await writeOfferState(dataDir, state);
+    // A person stands above the wait after a failure; only one at the machine stands above its setting.
+    if (!isAutomatic() && !isAskedHere) return;
+    if (Date.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
+    await this.#attempt(wanted);
+  }
+
+  async #attempt(upgrade: Upgrade): Promise<void> {
+    const { dataDir, work, statuses, warn } = this.#parts;
+    const attempt = await this.#begin(upgrade);
+    const report = async (phase: UpdatePhase, more: { code?: string; error?: string } = {}) =>
+      statuses.put({
+        component: upgrade.component.slice(0, 50),
+        targetVersion: upgrade.version.slice(0, 50),
+        phase,
+        fromVersion: this.#versionOf(upgrade.component) ?? '',
+        attemptId: attempt.attemptId,
+        ...more,
+      });
+    try {
+      const offer = readOffer(upgrade);
+      await this.#assertTrusted(offer);
+      await this.#bringHere(offer, attempt, report);
+      await this.#waitForWork();
+      await report('restarting');
+      await Promise.race([statuses.flush(), delay(FLUSH_MS, undefined, { ref: false })]);
+      await this.#handOver(offer, attempt);
+    } catch (error) {
+      work.resume();
+      // The next process goes on where this one was stopped.
+      if (this.#stop.signal.aborted) return;
+      const { code, message, isTemporary } = faultOf(error);
+      warn(`The upgrade of the ${attempt.component} to ${attempt.version} was not made: ${message}`);
+      const { sha256, component, version } = attempt;
+      await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
+      await report('failed', { code, error: message.slice(0, 2000) });
+      await removeAttempt(dataDir);
+    }
+  }
+
+  async #begin({ component, version, sha256 }: Upgrade): Promise<Attempt> {
+    const { dataDir } = this.#parts;
+    const known = await readAttempt(dataDir);
+    if (known?.sha256 === sha256 && known.component === component) return known;
+    const attempt = { attemptId: randomUUID(), component, version, sha256 };
+    await writeAttempt(dataDir, attempt);
+    return attempt;
+  }
+
+  /** Everything that can be said before anything is downloaded. */
+  async #assertTrusted(offer: Offer): Promise<void> {
+    const { dataDir, refreshKeys } = this.#parts;
+    const isKnown = async () => pemById(await loadTrustedKeys(dataDir)).has(offer.release.keyId);
+    if (!(await isKnown())) await refreshKeys();
+    checkRelease(offer.release, await this.#expected(offer));
+  }
+
+  async #expected({ component, isPinned }: Offer): Promise<Expected> {
+    const { dataDir } = this.#parts;
+    const { floor } = await provenReleases(dataDir, component);
+    return {
+      component,
+      platform: ownPlatform(),
+      keys: pemById(await loadTrustedKeys(dataDir)),
+      floor: isPinned ? undefined : floor,
+    };
+  }
+
+  async #bringHere(
+    offer: Offer,
+    attempt: Attempt,
+    report: (phase: UpdatePhase) => Promise<void>,
+  ): Promise<void> {
+    const { dataDir, link, allowsHttp, network } = this.#parts;
+    if (await this.#isInstalled(offer)) return report('installing');
+    const { size, sha256 } = offer.release.manifest;
+    const folder = path.join(upgradesIn(dataDir), 'downloads');
+    await report('downloading');
+    this.#step(attempt, 'download_started');
+    await assertSpace([folder, link.programs], size);
+    const file = await bringDownload(network, {
+      url: offer.url,
+      size,
+      sha256,
+      folder,
+      allowsHttp,
+      signal: this.#stop.signal,
+    });
+    await report('verifying');
+    await checkDownload(file, offer.release);
+    this.#step(attempt, 'download_checked');
+    await report('installing');
+    await stage(link.programs, offer, file);
+    this.#step(attempt, 'staged');
+  }
+
+  /** A version that is still here from before is not downloaded again. */
+  async #isInstalled(offer: Offer): Promise<boolean> {
+    const { version, sha256 } = offer.release.manifest;
+    try {
+      const found = await checkInstalled(this.#parts.link.programs, version, await this.#expected(offer));
+      return found.manifest.sha256 === sha256;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Returns when nothing runs; then nothing is accepted any more. */
+  async #waitForWork(): Promise<void> {
+    const { work, waits = WAITS } = this.#parts;
+    const idleWithin = async (ms: number) => {
+      const timer = new AbortController();
+      const signal = AbortSignal.any([timer.signal, this.#stop.signal]);
+      await Promise.race([work.idle(), delay(ms, undefined, { signal }).catch(() => {})]);
+      timer.abort();
+      this.#stop.signal.throwIfAborted();
+      return work.isIdle;
+    };
+    const isIdle = await idleWithin(waits.politeMs);
+    work.pause();
+    if (isIdle && work.isIdle) return;
+    if (await idleWithin(waits.refusingMs)) return;
+    throw new UpdateFault(
+      'WORK_IN_PROGRESS',
+      'A command ran for so long that the upgrade was put off.',
+      true,
+    );
+  }
+
+  async #handOver({ component, release, isPinned }: Offer, attempt: Attempt): Promise<void> {
+    const { link } = this.#parts;
+    const { version, sha256 } = release.manifest;
+    this.#step(attempt, 'install_requested');
+    const { code, message } = await link.install({
+      component,
+      version,
+      sha256,
+      attemptId: attempt.attemptId,
+      isPinned,
+    });
+    if (code !== undefined) {
+      throw new UpdateFault(code, message ?? 'The watchdog refused.', TEMPORARY.includes(code));
+    }
+    await delay(STOPPED_WITHIN_MS, undefined, { signal: this.#stop.signal }).catch(() => {});
+    this.#stop.signal.throwIfAborted();
+    throw new UpdateFault('NO_ANSWER', 'The watchdog agreed and did nothing.', true);
+  }
+
+  async #endWithdrawn(wanted: Upgrade | undefined): Promise<void> {
+    const { dataDir, statuses } = this.#parts;
+    const attempt = await readAttempt(dataDir);
+    if (attempt === undefined || wanted?.sha256 === attempt.sha256) {
+      this.#withoutOffer = 0;
+      return;
+    }
+    this.#withoutOffer += 1;
+    if (wanted === undefined && this.#withoutOffer < WITHDRAWN_AFTER) return;
+    await statuses.put({
+      component: attempt.component.slice(0, 50),
+      targetVersion: attempt.version.slice(0, 50),
+      phase: 'failed',
+      code: 'WITHDRAWN',
+      error: 'The server has stopped offering the release.',
+      attemptId: attempt.attemptId,
+    });
+    await removeAttempt(dataDir);
+  }
+
+  #versionOf(component: string): string | undefined {
+    if (component === 'agent') return AGENT_VERSION;
+    return component === 'watchdog' ? this.#parts.link.watchdogVersion : undefined;
+  }
+
+  #step({ component, version, attemptId }: Attempt, step: UpgradeStep): void {
+    const isWatchdog = component === 'watchdog';
+    note(this.#parts.dataDir, { step, component: isWatchdog ? 'watchdog' : 'agent', version, attemptId });
+  }
+}
+
+const TEMPORARY = ['TRIAL_RUNNING', 'NO_ANSWER', 'FAILED'];

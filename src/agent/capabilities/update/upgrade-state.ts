@@ -1,0 +1,111 @@
+import { readAttempt } from '../../os/upgrades/attempt-file.ts';
+import { failuresOf, nextTryAt } from '../../os/upgrades/failed-attempts.ts';
+import { readTrial } from '../../os/upgrades/trial-file.ts';
+import { readJournal } from '../../os/upgrades/upgrade-journal.ts';
+import { readOfferState } from './offer-file.ts';
+
+interface Release {
+  component: string;
+  version: string;
+}
+
+/** Where the upgrades of this machine stand, from the files that the agent and its watchdog keep; for people. */
+export interface UpgradeState {
+  /** Whether offered releases are installed without anybody's asking. */
+  automatic: boolean;
+  /** What the server offers, as of the last heartbeat. */
+  offer: Release | null;
+  /** `step`: what was done last, as the journal of upgrades names it. */
+  attempt: (Release & { attemptId: string; step: string | null; stepAt: string | null }) | null;
+  trial: (Release & { starts: number }) | null;
+  /** `release` is unknown where an earlier agent has failed. `nextTryAt`: absent where nobody offers it any more. */
+  lastFailure: {
+    release: Release | null;
+    code: string;
+    message: string;
+    at: string;
+    nextTryAt: string | null;
+  } | null;
+}
+
+export async function readUpgradeState(
+  dataDir: string,
+  automatic: boolean,
+  now = Date.now(),
+): Promise<UpgradeState> {
+  const [offer, attempt, trial, failures, journal] = await Promise.all([
+    readOfferState(dataDir),
+    readAttempt(dataDir),
+    readTrial(dataDir),
+    failuresOf(dataDir),
+    readJournal(dataDir),
+  ]);
+  const step = journal.findLast(({ attemptId }) => attemptId === attempt?.attemptId);
+  const failure = failures.reduce<(typeof failures)[number] | undefined>(
+    (latest, each) => (latest === undefined || each.at >= latest.at ? each : latest),
+    undefined,
+  );
+  const { component, version } = failure ?? {};
+  const failed = component === undefined || version === undefined ? null : { component, version };
+  const isOffered =
+    offer !== undefined &&
+    (failed === null || (offer.component === failed.component && offer.version === failed.version));
+  return {
+    automatic,
+    offer: offer === undefined ? null : { component: offer.component, version: offer.version },
+    attempt:
+      attempt === undefined
+        ? null
+        : {
+            component: attempt.component,
+            version: attempt.version,
+            attemptId: attempt.attemptId,
+            step: step?.step ?? null,
+            stepAt: step?.at ?? null,
+          },
+    trial:
+      trial === undefined
+        ? null
+        : { component: trial.component, version: trial.version, starts: trial.starts },
+    lastFailure:
+      failure === undefined
+        ? null
+        : {
+            release: failed,
+            code: failure.code,
+            message: failure.message,
+            at: new Date(failure.at).toISOString(),
+            nextTryAt: isOffered && automatic ? new Date(nextTryAt(failure, now)).toISOString() : null,
+          },
+  };
+}
+
+/** The same as sentences. Pure. */
+export function upgradeSentences(
+  { automatic, offer, attempt, trial, lastFailure }: UpgradeState,
+  now = Date.now(),
+): string[] {
+  const named = ({ component, version }: Release) => `${component} ${version}`;
+  return [
+    offer === null ? 'The server offers no other release.' : `The server offers the ${named(offer)}.`,
+    ...(automatic ? [] : ['Upgrades by themselves are off.']),
+    ...(attempt === null
+      ? []
+      : [
+          `The upgrade of the ${attempt.component} to ${attempt.version} is running${attempt.step === null ? '' : `: ${attempt.step} at ${attempt.stepAt}`}.`,
+        ]),
+    ...(trial === null ? [] : [`The ${named(trial)} is on trial.`]),
+    ...(lastFailure === null ? [] : [failureSentence(lastFailure, now)]),
+  ];
+}
+
+function failureSentence(
+  { release, code, message, at, nextTryAt: next }: NonNullable<UpgradeState['lastFailure']>,
+  now: number,
+): string {
+  const what = release === null ? 'a release' : `the ${release.component} ${release.version}`;
+  const happened = `The last upgrade that failed was to ${what}, at ${at} (${code}): ${message}`;
+  if (next === null) return `${happened} It is not tried again by itself.`;
+  const when = Date.parse(next) <= now ? 'with the next heartbeat' : `at ${next} at the earliest`;
+  return `${happened} It is tried again ${when}.`;
+}

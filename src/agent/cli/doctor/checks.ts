@@ -1,0 +1,166 @@
+import { lookup } from 'node:dns/promises';
+import { lstat, statfs } from 'node:fs/promises';
+import { loadCredentials, NOT_ENROLLED } from '../../core/enrollment/credentials.ts';
+import { openEventLogs } from '../../capabilities/event-logs/open-event-logs.ts';
+import { logFile } from '../../os/diagnostics/log-files.ts';
+import { checkInstalled, installedVersions } from '../../os/installation/installed-release.ts';
+import { ownPlatform } from '../../os/installation/layout.ts';
+import { keysForStart } from '../../os/installation/trusted-keys.ts';
+import type { Network } from '../../os/network/network.ts';
+import { findProgram } from '../../os/processes/find-program.ts';
+import { runSystemProgram } from '../../os/processes/system-program.ts';
+
+export interface Finding {
+  check: string;
+  ok: boolean;
+  /** What was found. */
+  message: string;
+  /** What to do about it. */
+  fix?: string;
+}
+
+/** More than this, and certificates seem to be expired or not valid yet. */
+const CLOCK_MAX_MS = 5 * 60_000;
+/** Twice the executable, and some room to work. */
+const FREE_MIN_BYTES = 300_000_000;
+const CHECK_MS = 20_000;
+
+const good = (check: string, message: string): Finding => ({ check, ok: true, message });
+const bad = (check: string, message: string, fix: string): Finding => ({ check, ok: false, message, fix });
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** The address of the server, where this machine is enrolled. */
+export async function checkEnrollment(dataDir: string): Promise<{ finding: Finding; server?: URL }> {
+  const check = 'enrollment';
+  try {
+    const credentials = await loadCredentials(dataDir);
+    if (credentials === undefined) {
+      return { finding: bad(check, 'This machine is not enrolled.', NOT_ENROLLED) };
+    }
+    const { server, deviceId } = credentials;
+    return { finding: good(check, `device ${deviceId} at ${server}`), server: new URL(server) };
+  } catch (error) {
+    return { finding: bad(check, reasonOf(error), 'Enroll this machine again.') };
+  }
+}
+
+/** The name of the server; behind a proxy, the proxy resolves it. */
+export async function checkName(server: URL, network: Network): Promise<Finding> {
+  const check = 'DNS';
+  const { proxy } = network.describe(server);
+  if (proxy !== null) return good(check, `left to the proxy ${proxy.address}`);
+  try {
+    const found = await lookup(server.hostname.replace(/^\[|\]$/g, ''));
+    return good(check, `${server.hostname} is ${found.address}`);
+  } catch (error) {
+    return bad(
+      check,
+      reasonOf(error),
+      `Check the DNS settings of this machine, and the name ${server.hostname}.`,
+    );
+  }
+}
+
+/** Whether the server answers, through which proxy, with which certificate authorities, and what time it has. */
+export async function checkServer(server: URL, network: Network, now = () => Date.now()): Promise<Finding[]> {
+  const { proxy, caFile } = network.describe(server);
+  const way = `${proxy === null ? 'directly' : `through ${proxy.address} (${proxy.source})`}${caFile === null ? '' : `, with ${caFile}`}`;
+  try {
+    const asked = now();
+    const signal = AbortSignal.timeout(CHECK_MS);
+    const { status, headers, body } = await network.request(new URL('/health/live', server), { signal });
+    body.destroy();
+    const findings = [
+      status === 200
+        ? good('server', `answers ${way}`)
+        : bad('server', `answers with status ${status} ${way}`, 'Ask the operator of the server.'),
+    ];
+    const serverTime = Date.parse(headers.date ?? '');
+    if (!Number.isNaN(serverTime)) findings.push(clockFinding((asked + now()) / 2 - serverTime));
+    return findings;
+  } catch (error) {
+    const fix =
+      'Check the network, the proxy (--proxy) and the certificate authority (--ca) of this machine.';
+    return [bad('server', `is not reached ${way}: ${reasonOf(error)}`, fix)];
+  }
+}
+
+/** Pure. @param aheadMs  how far this machine is ahead of the server */
+export function clockFinding(aheadMs: number): Finding {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  const message = `${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the server`;
+  if (Math.abs(aheadMs) <= CLOCK_MAX_MS) return good('clock', message);
+  return bad('clock', message, 'Set the clock of this machine by NTP.');
+}
+
+export async function checkEventLogs(): Promise<Finding[]> {
+  try {
+    const logs = await (await openEventLogs()).list(AbortSignal.timeout(CHECK_MS));
+    if (logs.length > 0) return [good('event logs', logs.map(({ name }) => name).join(', '))];
+    return [
+      bad(
+        'event logs',
+        'none can be read',
+        'Run the agent as root, or as a member of systemd-journal or adm.',
+      ),
+    ];
+  } catch (error) {
+    return [bad('event logs', reasonOf(error), 'Run the agent with the rights to read event logs.')];
+  }
+}
+
+export async function checkDisk(dataDir: string): Promise<Finding> {
+  try {
+    const { bavail, bsize } = await statfs(dataDir);
+    const free = bavail * bsize;
+    const message = `${Math.round(free / 1_000_000)} MB free at ${dataDir}`;
+    if (free >= FREE_MIN_BYTES) return good('disk', message);
+    return bad('disk', message, `Free at least ${FREE_MIN_BYTES / 1_000_000} MB: upgrades need it.`);
+  } catch (error) {
+    return bad('disk', reasonOf(error), 'Check the folder of the agent.');
+  }
+}
+
+/** The agent's own log on this machine. */
+export async function checkLog(dataDir: string): Promise<Finding> {
+  const check = 'log';
+  const file = logFile(dataDir, 'agent');
+  const found = await lstat(file).catch(() => undefined);
+  if (found === undefined) return good(check, `${file}, not written yet`);
+  if (found.isFile()) return good(check, `${file}, last written at ${found.mtime.toISOString()}`);
+  return bad(check, `${file} is not a regular file`, `Remove ${file}: the agent writes its log there.`);
+}
+
+/** Only backups need it, so a machine without it is in order. */
+export async function checkRestic(): Promise<Finding> {
+  const program = await findProgram(['restic']);
+  if (program === undefined) return good('restic', 'not installed; only backups need it');
+  try {
+    return good('restic', (await runSystemProgram(program, ['version'])).trim());
+  } catch (error) {
+    return bad('restic', reasonOf(error), `Install restic again, or remove ${program}.`);
+  }
+}
+
+/** Every installed release of the agent's script, with all its bytes. */
+export async function checkReleases(programs: string, dataDir: string): Promise<Finding[]> {
+  const versions = await installedVersions(programs, 'agent');
+  if (versions.length === 0) return [good('releases', 'none installed; the agent of the program runs')];
+  const expected = {
+    component: 'agent',
+    platform: ownPlatform(),
+    keys: await keysForStart(dataDir),
+    floor: undefined,
+  } as const;
+  return Promise.all(
+    versions.map(async (version) => {
+      const check = `release ${version}`;
+      try {
+        const { keyId } = await checkInstalled(programs, version, expected);
+        return good(check, `signed with the key ${keyId}`);
+      } catch (error) {
+        return bad(check, reasonOf(error), 'It is not started. The next upgrade replaces it.');
+      }
+    }),
+  );
+}

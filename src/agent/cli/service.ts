@@ -1,0 +1,160 @@
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { isSea } from 'node:sea';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { Command } from 'commander';
+import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { PROGRAM } from '../core/program-name.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { defaultDataDir } from '../os/installation/data-folder.ts';
+import { defaultProgramsDir, ownProgramsDir, programFile } from '../os/installation/layout.ts';
+import { commandScript, installProgram, writeIfChanged } from '../os/service/install-program.ts';
+import { runManager, serviceManager, type ServiceManager } from '../os/service/service-manager.ts';
+import type { ServicePlace } from '../os/service/service-place.ts';
+
+const EXIT = { running: 0, stopped: 1, not_installed: 2, noManager: 3 } as const;
+const VERSION_MS = 30_000;
+
+interface Options {
+  dataDir?: string;
+  programs?: string;
+  prefix: string;
+}
+
+export function addService(program: Command): void {
+  const service = program
+    .command('service')
+    .description('the agent as a service of this machine, which starts with it');
+  const verb = (name: string, description: string, action: (place: ServicePlace) => Promise<void>) =>
+    withPlace(service.command(name).description(description)).action(async (options: Options) =>
+      action(placeOf(options)),
+    );
+
+  withPlace(service.command('install'))
+    .description('copy this program to its place, install the service and start it')
+    .option('--no-start', 'only copy the program, as for a container')
+    .action(async (options: Options & { start: boolean }) => install(placeOf(options), options.start));
+  verb('start', 'start the service', async (place) => {
+    await (await managerOf(place)).start();
+    console.log('The service is started.');
+  });
+  verb('stop', 'stop the service until it is started again', async (place) => {
+    await (await managerOf(place)).stop();
+    console.log('The service is stopped.');
+  });
+  verb('status', 'exit 0: running, 1: stopped, 2: not installed, 3: no service manager', async (place) => {
+    const manager = await managerOf(place);
+    const state = await manager.state();
+    console.log(`${manager.name}, ${manager.file}: ${state.replace('_', ' ')}`);
+    process.exitCode = EXIT[state];
+  });
+  verb('remove', 'stop the service and remove it; programs and data stay', remove);
+}
+
+const withPlace = (command: Command): Command =>
+  command
+    .option('--data-dir <folder>', 'folder of the agent')
+    .option('--programs <folder>', 'folder of the programs')
+    .option(
+      '--prefix <folder>',
+      'for images and tests: a folder in place of / for everything that is installed',
+      process.env['MUSTER_PREFIX'] ?? '',
+    );
+
+async function install(place: ServicePlace, starts: boolean): Promise<void> {
+  if (!isSea()) throw new Error('Only the packaged program installs itself. Build it: npm run build:agent');
+  assertRights(place);
+  await openPrivateFolder(place.dataDir);
+  if ((await loadCredentials(place.dataDir)) === undefined) {
+    throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
+  }
+  const version = await ownVersion();
+  const programChanged = await installProgram(place.programs, process.execPath, version);
+  console.log(`Program: ${programFile(place.programs, 'watchdog', version)}`);
+  const command = commandFile(place);
+  if (command !== undefined) {
+    await writeIfChanged(command, commandScript(place), 0o755);
+    console.log(`Command: ${command}`);
+  }
+  if (!starts) return;
+  const manager = await managerOf(place);
+  const serviceChanged = await manager.install();
+  console.log(`Service: ${manager.file}`);
+  const state = await manager.state();
+  if (!programChanged && !serviceChanged && state === 'running') {
+    console.log('Everything was installed before, and the service is running.');
+    return;
+  }
+  await manager.restart();
+  console.log('The service is started.');
+}
+
+/** For `doctor`. A machine without a service manager is in order: its agent runs in the foreground. */
+export async function serviceFinding(
+  place: ServicePlace,
+): Promise<{ check: string; ok: boolean; message: string; fix?: string }> {
+  const check = 'service';
+  const manager = await findManager(place);
+  if (manager === undefined) return { check, ok: true, message: 'no service manager on this machine' };
+  const state = await manager.state();
+  const message = `${manager.name}: ${state.replace('_', ' ')}`;
+  if (state === 'running') return { check, ok: true, message };
+  const verb = state === 'stopped' ? 'start' : 'install';
+  return { check, ok: false, message, fix: `Run: ${PROGRAM} service ${verb}` };
+}
+
+async function remove(place: ServicePlace): Promise<void> {
+  assertRights(place);
+  const manager = await findManager(place);
+  await manager?.remove();
+  const command = commandFile(place);
+  if (command !== undefined) await rm(command, { force: true });
+  console.log('The service is removed.');
+}
+
+/** The version of the executable, which differs from the version of the script that runs in it. */
+async function ownVersion(): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['watchdog', 'version'], {
+    timeout: VERSION_MS,
+    windowsHide: true,
+  });
+  return stdout.trim();
+}
+
+function placeOf({ dataDir, programs, prefix }: Options): ServicePlace {
+  const root = prefix === '' ? '' : path.resolve(prefix);
+  const inRoot = (folder: string) => (root === '' ? folder : path.join(root, folder));
+  return {
+    prefix: root,
+    programs: path.resolve(programs ?? ownProgramsDir() ?? inRoot(defaultProgramsDir())),
+    dataDir: path.resolve(dataDir ?? process.env['MUSTER_AGENT_DIR'] ?? inRoot(defaultDataDir())),
+  };
+}
+
+/** The command for people. On Windows, the folder of the programs is not on the search path. */
+const commandFile = ({ prefix }: ServicePlace): string | undefined =>
+  process.platform === 'win32' ? undefined : path.join(prefix, '/usr/local/bin/muster-agent');
+
+async function findManager(place: ServicePlace): Promise<ServiceManager | undefined> {
+  const program = isSea() ? programFile(place.programs, 'watchdog', await ownVersion()) : process.execPath;
+  return serviceManager({ place, run: runManager, program });
+}
+
+async function managerOf(place: ServicePlace): Promise<ServiceManager> {
+  const manager = await findManager(place);
+  if (manager !== undefined) return manager;
+  const foreground = `${PROGRAM} watchdog run --programs ${place.programs} --data-dir ${place.dataDir}`;
+  throw Object.assign(
+    new Error(
+      `This machine has no service manager that Muster knows: systemd is not running. Run the agent in the foreground: ${foreground}`,
+    ),
+    { exitCode: EXIT.noManager },
+  );
+}
+
+function assertRights({ prefix }: ServicePlace): void {
+  const uid = process.getuid?.();
+  if (prefix !== '' || uid === undefined || uid === 0) return;
+  throw new Error('Installing a service needs the rights of root: run this with sudo.');
+}

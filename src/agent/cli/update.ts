@@ -1,0 +1,73 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { readOfferState, requestApply } from '../capabilities/update/offer-file.ts';
+import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { Settings } from '../core/state/settings.ts';
+import { runningAgent } from '../core/state/status-file.ts';
+import { AGENT_VERSION } from '../core/version.ts';
+import { defaultDataDir } from '../os/installation/data-folder.ts';
+import { readTrial } from '../os/upgrades/trial-file.ts';
+
+interface Options {
+  dataDir: string;
+}
+
+/** What the running agent knows about upgrades, and what a person at the machine may decide. */
+export function addUpdate(program: Command): void {
+  const update = program.command('update').description('see and decide which release this machine runs');
+  const add = (name: string, description: string) =>
+    update
+      .command(name)
+      .description(description)
+      .option('--data-dir <folder>', 'folder of the agent', defaultDataDir());
+
+  add(
+    'check',
+    'show the release that the server offers (exit 0: none or installed soon, 1: not installed by itself)',
+  ).action(async ({ dataDir }: Options) => {
+    await assertEnrolled(dataDir);
+    const [offer, trial] = [await readOfferState(dataDir), await readTrial(dataDir)];
+    const settings = await Settings.load(dataDir, (message) => console.error(message));
+    console.log(`The agent is ${AGENT_VERSION}.`);
+    if (trial !== undefined) console.log(`The ${trial.component} ${trial.version} is on trial.`);
+    console.log(`Upgrades by themselves are ${settings.autoUpdate ? 'on' : 'off'}.`);
+    if (offer === undefined) return console.log('The server offers no other release.');
+    console.log(`The server offers the ${offer.component} ${offer.version}.`);
+    if (offer.failure !== undefined) {
+      console.log(
+        `It could not be installed: ${offer.failure} The next attempt is not before ${offer.nextTryAt}.`,
+      );
+    }
+    if (!settings.autoUpdate || offer.failure !== undefined) process.exitCode = 1;
+  });
+  add('apply', 'install the release that the server offers, with the next heartbeat').action(
+    async ({ dataDir }: Options) => {
+      await assertEnrolled(dataDir);
+      if ((await runningAgent(dataDir)) === undefined) {
+        throw new Error('No agent is running here that could install it.');
+      }
+      await requestApply(dataDir);
+      console.log(
+        'The agent installs what the server offers with its next heartbeat, within about a minute.',
+      );
+    },
+  );
+  add('auto', 'let the agent install offered releases by itself, or not')
+    .argument('<on|off>', 'whether to', parseSwitch)
+    .action(async (enabled: boolean, { dataDir }: Options) => {
+      await assertEnrolled(dataDir);
+      const settings = await Settings.load(dataDir, (message) => console.error(message));
+      await settings.setAutoUpdate(enabled);
+      console.log(`Upgrades by themselves are ${enabled ? 'on' : 'off'}.`);
+    });
+}
+
+function parseSwitch(text: string): boolean {
+  if (text === 'on' || text === 'off') return text === 'on';
+  throw new InvalidArgumentError('Say "on" or "off".');
+}
+
+async function assertEnrolled(dataDir: string): Promise<void> {
+  if ((await loadCredentials(dataDir)) === undefined) {
+    throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
+  }
+}

@@ -1,0 +1,71 @@
+import { openParentChannel } from '../../os/supervision/parent-channel.ts';
+import type { InstallRequest, ToChild } from '../../os/supervision/messages.ts';
+import { AGENT_VERSION } from '../version.ts';
+
+type Welcome = Extract<ToChild, { type: 'welcome' }>;
+type InstallAnswer = Extract<ToChild, { type: 'install_answer' }>;
+
+/** The watchdog that has started this agent. */
+export interface WatchdogLink {
+  readonly watchdogVersion: string;
+  readonly programs: string;
+  /** While this release is on trial: how often a heartbeat is wanted. */
+  readonly beatEveryMs: number | undefined;
+  /** The server has acknowledged a heartbeat. */
+  heartbeat(): void;
+  connection(state: { isConnected: boolean; reachesServer: boolean }): void;
+  /** Resolves with a refusal, or when the watchdog is about to stop this agent. */
+  install(request: Omit<InstallRequest, 'type'>): Promise<Pick<InstallAnswer, 'code' | 'message'>>;
+}
+
+const WELCOME_MS = 10_000;
+/** The watchdog checks the whole file, which may be large. */
+const INSTALL_MS = 120_000;
+
+/** `undefined` where no watchdog runs this agent. @param onStop  called when the watchdog wants it to end, or has ended */
+export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink | undefined> {
+  let welcome: Welcome | undefined;
+  let isWelcome = () => {};
+  let answer: ((message: InstallAnswer) => void) | undefined;
+  const channel = openParentChannel({
+    closed: onStop,
+    message(message) {
+      if (message.type === 'stop') onStop();
+      else if (message.type === 'install_answer') answer?.(message);
+      else if (message.type === 'welcome') {
+        welcome = message;
+        isWelcome();
+      }
+    },
+  });
+  if (channel === undefined) return undefined;
+  await new Promise<void>((resolve) => {
+    isWelcome = resolve;
+    setTimeout(resolve, WELCOME_MS).unref();
+    channel.send({ type: 'hello', component: 'agent', version: AGENT_VERSION });
+  });
+  if (welcome === undefined) return undefined;
+  const { watchdogVersion, programs } = welcome;
+  return {
+    watchdogVersion,
+    programs,
+    get beatEveryMs() {
+      return welcome?.beatEveryMs;
+    },
+    heartbeat: () => channel.send({ type: 'heartbeat' }),
+    connection: (state) => channel.send({ type: 'connection', ...state }),
+    install(request) {
+      return new Promise((resolve) => {
+        const timer = setTimeout(() => resolve(NO_ANSWER), INSTALL_MS);
+        answer = (message) => {
+          if (message.attemptId !== request.attemptId) return;
+          clearTimeout(timer);
+          resolve(message);
+        };
+        channel.send({ type: 'install', ...request });
+      });
+    },
+  };
+}
+
+const NO_ANSWER = { code: 'NO_ANSWER', message: 'The watchdog did not answer.' };

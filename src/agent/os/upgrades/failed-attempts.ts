@@ -1,0 +1,63 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { readPrivateJson } from '../files/private-file.ts';
+import { upgradesIn, writeNote } from './upgrade-files.ts';
+
+/**
+ * The releases that could not be installed, so that an offer that comes with each heartbeat is not tried with each
+ * heartbeat. What may pass by itself is tried again soon, and a release that was bad once only now and then.
+ */
+const Failure = z.object({
+  sha256: z.string(),
+  /** For people; absent in the file of an earlier release. */
+  component: z.string().optional(),
+  version: z.string().optional(),
+  count: z.number().int().positive(),
+  code: z.string(),
+  message: z.string(),
+  at: z.number(),
+  isTemporary: z.boolean(),
+});
+export type Failure = z.infer<typeof Failure>;
+const Failures = z.object({ failures: z.array(Failure) });
+
+const KEEP = 20;
+const NAME = 'failures.json';
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const LASTING_WAITS_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
+
+/** How long to wait after this failure. The first temporary one is repeated with the next heartbeat. Pure. */
+export function waitAfter({ count, isTemporary }: Pick<Failure, 'count' | 'isTemporary'>): number {
+  if (isTemporary) return count === 1 ? 0 : Math.min(HOUR_MS, MINUTE_MS * 2 ** Math.min(count - 2, 10));
+  return LASTING_WAITS_MS[Math.min(count, LASTING_WAITS_MS.length) - 1] ?? HOUR_MS;
+}
+
+/** When the release may be tried again; in the past: now. A clock that was set back delays nothing. Pure. */
+export function nextTryAt(failure: Failure, now: number): number {
+  return failure.at > now ? now : failure.at + waitAfter(failure);
+}
+
+export async function failuresOf(dataDir: string): Promise<Failure[]> {
+  const kept = await readPrivateJson(path.join(upgradesIn(dataDir), NAME)).catch(() => undefined);
+  return Failures.safeParse(kept).data?.failures ?? [];
+}
+
+export async function recordFailure(
+  dataDir: string,
+  failure: Required<Omit<Failure, 'count' | 'at'>>,
+  now = Date.now(),
+): Promise<void> {
+  const all = await failuresOf(dataDir);
+  const before = all.find(({ sha256 }) => sha256 === failure.sha256);
+  const others = all.filter(({ sha256 }) => sha256 !== failure.sha256);
+  const isSameKind = before?.isTemporary === failure.isTemporary;
+  const count = isSameKind && before !== undefined ? before.count + 1 : 1;
+  await writeNote(dataDir, NAME, { failures: [...others.slice(1 - KEEP), { ...failure, count, at: now }] });
+}
+
+export async function forgetFailure(dataDir: string, sha256: string): Promise<void> {
+  const all = await failuresOf(dataDir);
+  const others = all.filter((each) => each.sha256 !== sha256);
+  if (others.length < all.length) await writeNote(dataDir, NAME, { failures: others });
+}

@@ -1,0 +1,53 @@
+import {
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+  type UseMutationResult,
+} from '@tanstack/react-query';
+import { call } from './client.ts';
+import { ApiError, type Answer, type Input, type Route } from './request.ts';
+
+/** Reads and changes of the API for components, on TanStack Query. */
+
+export type ReadRoute = Extract<Route, `GET ${string}`>;
+type Given<R extends Route> = object extends Input<R> ? [input?: Input<R>] : [input: Input<R>];
+
+const RETRIES = 2;
+
+export const createQueryClient = (): QueryClient =>
+  new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 10_000,
+        // What the server refuses, it refuses again.
+        retry: (failures, error) =>
+          failures < RETRIES && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+      },
+    },
+  });
+
+/** For `useQuery` and its relatives: `useQuery(apiQuery('GET /devices/{id}', { params: { id } }))`. */
+export function apiQuery<R extends ReadRoute>(route: R, ...[input]: Given<R>) {
+  // `Given` allows no input only where every part of the input may be left out.
+  const given = input ?? ({} as Input<R>);
+  return queryOptions<Answer<R>>({
+    queryKey: [route, given],
+    queryFn: ({ signal }) => call(route, given, { signal }),
+  });
+}
+
+/**
+ * A change by one route. Afterwards, what was read by the routes in `refreshes` is read again.
+ * @example const rename = useApiChange('PATCH /devices/{id}', { refreshes: ['GET /devices/{id}'] });
+ */
+export function useApiChange<R extends Exclude<Route, ReadRoute>>(
+  route: R,
+  { refreshes = [] }: { refreshes?: readonly ReadRoute[] } = {},
+): UseMutationResult<Answer<R>, Error, Input<R>> {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Input<R>) => call(route, input),
+    onSuccess: () => Promise.all(refreshes.map((read) => queries.invalidateQueries({ queryKey: [read] }))),
+  });
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import type { Api } from './routes.ts';
+
+/** Requests to the REST API, typed by the routes that the server really has. */
+
+export type Route = keyof Api;
+export type Answer<R extends Route> = Api[R]['response'];
+
+/** Leaves may be `undefined`, so that a filter that is not set needs no special case. */
+type Loose<T> = { [K in keyof T]: T[K] | undefined };
+type Part<Name extends string, T> = object extends T ? { [K in Name]?: Loose<T> } : { [K in Name]: Loose<T> };
+type Of<R extends Route, Name extends string> = Api[R] extends { [K in Name]: infer T }
+  ? Part<Name, T>
+  : object;
+export type Input<R extends Route> = (Api[R] extends { params: infer P } ? { params: P } : object) &
+  Of<R, 'query'> &
+  (Api[R] extends { body: infer B } ? { body: B } : object);
+
+const ErrorBody = z.object({
+  error: z.string(),
+  code: z.string(),
+  requestId: z.string().optional(),
+  details: z.unknown().optional(),
+});
+const FieldFaults = z.array(z.object({ path: z.string(), message: z.string() }));
+
+/** A refusal of the server, or the lack of an answer (status 0, code `UNREACHABLE`). The message is for people. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly details: unknown;
+  readonly requestId: string | undefined;
+
+  constructor(status: number, body: z.output<typeof ErrorBody>) {
+    super(body.error);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = body.code;
+    this.details = body.details;
+    this.requestId = body.requestId;
+  }
+
+  /** The rule that each invalid field breaks, by the path of the field within the body. */
+  get fields(): Record<string, string> {
+    const faults = FieldFaults.safeParse(this.details);
+    if (!faults.success) return {};
+    return Object.fromEntries(faults.data.map(({ path, message }) => [path.replace(/^body\./, ''), message]));
+  }
+}
+
+interface Shape {
+  params?: Record<string, string>;
+  query?: Record<string, string | number | boolean | undefined>;
+  body?: unknown;
+}
+
+export interface SendOptions {
+  token?: string | undefined;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string>;
+}
+
+/** The path and query of a request below /api/v1, each part encoded. */
+export function pathOf(route: Route, { params = {}, query = {} }: Shape = {}): string {
+  const path = route.slice(route.indexOf(' ') + 1).replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name];
+    if (value === undefined) throw new Error(`The request "${route}" lacks its parameter "${name}".`);
+    return encodeURIComponent(value);
+  });
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') search.set(name, String(value));
+  }
+  return `/api/v1${path}${search.size > 0 ? `?${search.toString()}` : ''}`;
+}
+
+/** Sends one request. Throws an `ApiError` for each answer that is not a success. */
+export async function send<R extends Route>(
+  route: R,
+  input: Input<R>,
+  { token, signal, headers = {} }: SendOptions = {},
+): Promise<Answer<R>> {
+  const response = await raw(route, input, { token, signal, headers });
+  // The types are made from the schemas by which the server parses its own answers.
+  return (await response.json()) as Answer<R>;
+}
+
+/** As `send`, but answers the response itself, such as a file. */
+export async function raw<R extends Route>(
+  route: R,
+  input: Input<R>,
+  { token, signal, headers = {} }: SendOptions,
+): Promise<Response> {
+  // The parts of every input, whichever of them the route has.
+  const shape = input as Shape;
+  const response = await fetch(pathOf(route, shape), {
+    method: route.slice(0, route.indexOf(' ')),
+    credentials: 'same-origin',
+    headers: {
+      accept: 'application/json',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(shape.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(shape.body === undefined ? {} : { body: JSON.stringify(shape.body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted === true) throw error;
+    throw new ApiError(0, { error: 'The server cannot be reached.', code: 'UNREACHABLE' });
+  });
+  if (response.ok) return response;
+  throw await failureOf(response);
+}
+
+async function failureOf(response: Response): Promise<ApiError> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const known = ErrorBody.safeParse(body);
+  if (known.success) return new ApiError(response.status, known.data);
+  const error = `The server answered with status ${response.status} and no explanation.`;
+  return new ApiError(response.status, { error, code: 'UNEXPECTED' });
+}

@@ -1,0 +1,8246 @@
+/* Made by `npm run docs` from the route table. Do not edit it: a test compares it with the routes. */
+
+export interface Api {
+/**
+ * Sign in with e-mail address and password
+ */
+"POST /auth/login": {
+body: {
+email: string
+password: string
+}
+response: (SignedIn | SecondFactorRequired)
+}
+/**
+ * Finish a sign-in with the second factor
+ */
+"POST /auth/mfa/verify": {
+body: {
+tempToken: string
+/**
+ * The six digits of the authenticator app, or a recovery code.
+ */
+code: string
+}
+response: SignedIn
+}
+/**
+ * Add the second factor to your session
+ */
+"POST /auth/mfa/step-up": {
+body: {
+/**
+ * The six digits of the authenticator app, or a recovery code.
+ */
+code: string
+}
+response: Tokens
+}
+/**
+ * Exchange the refresh token for a new access token
+ */
+"POST /auth/refresh": {
+body: {
+/**
+ * For clients without cookies.
+ */
+refreshToken?: string
+}
+response: {
+tokens: Tokens
+refreshToken?: string
+}
+}
+/**
+ * End the session of the cookie or of the access token
+ */
+"POST /auth/logout": {
+response: {
+success: true
+}
+}
+/**
+ * Read the signed-in user and their permissions
+ */
+"GET /auth/me": {
+response: {
+user: {
+id: string
+email: string
+name: string
+}
+scope: ("system" | "partner" | "organization")
+partnerId?: string
+orgId?: string
+role: {
+id: string
+name: string
+}
+permissions: string[]
+/**
+ * null stands for all organizations.
+ */
+accessibleOrgIds: (string[] | null)
+}
+}
+/**
+ * Read an invitation by its token
+ */
+"POST /auth/invite/preview": {
+body: {
+token: string
+}
+response: {
+email: string
+name: string
+partnerName?: string
+orgName?: string
+}
+}
+/**
+ * Accept an invitation and sign in
+ */
+"POST /auth/accept-invite": {
+body: {
+token: string
+password: string
+}
+response: (SignedIn | SecondFactorRequired)
+}
+/**
+ * Request a link to set a new password
+ */
+"POST /auth/forgot-password": {
+body: {
+email: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Set a new password with the mailed link
+ */
+"POST /auth/reset-password": {
+body: {
+token: string
+password: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Change your password
+ */
+"POST /auth/change-password": {
+body: {
+currentPassword: string
+newPassword: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List your sessions, last used first
+ */
+"GET /auth/sessions": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: {
+id: string
+createdAt: string
+lastUsedAt: string
+expiresAt: string
+ipAddress: (string | null)
+userAgent: (string | null)
+/**
+ * Whether it is the session of this request.
+ */
+current: boolean
+}[]
+pagination: Pagination
+}
+}
+/**
+ * End all your sessions except this one
+ */
+"DELETE /auth/sessions": {
+response: {
+success: true
+ended: number
+}
+}
+/**
+ * End one of your sessions
+ */
+"DELETE /auth/sessions/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Set up a second factor: get a secret for the authenticator app and ten recovery codes
+ */
+"POST /auth/mfa/setup": {
+body: {
+/**
+ * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
+ */
+currentPassword?: string
+}
+response: {
+/**
+ * The secret in Base32, for manual entry.
+ */
+secret: string
+/**
+ * The secret as a URL, for a QR code.
+ */
+otpAuthUrl: string
+recoveryCodes: string[]
+}
+}
+/**
+ * Enable the second factor with a first code of the authenticator app
+ */
+"POST /auth/mfa/enable": {
+body: {
+/**
+ * The six digits of the authenticator app, or a recovery code.
+ */
+code: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Disable the second factor
+ */
+"POST /auth/mfa/disable": {
+body: {
+/**
+ * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
+ */
+currentPassword?: string
+/**
+ * The six digits of the authenticator app, or a recovery code.
+ */
+code: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Replace the recovery codes
+ */
+"POST /auth/mfa/recovery-codes": {
+body: {
+/**
+ * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
+ */
+currentPassword?: string
+/**
+ * The six digits of the authenticator app, or a recovery code.
+ */
+code: string
+}
+response: {
+recoveryCodes: string[]
+}
+}
+/**
+ * List presets of well-known identity providers
+ */
+"GET /sso/presets": {
+response: {
+data: SsoPreset[]
+}
+}
+/**
+ * List providers
+ */
+"GET /sso/providers": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+/**
+ * Lists only the providers of the caller’s own partner.
+ */
+scope?: "partner"
+}
+response: {
+data: SsoProvider[]
+pagination: Pagination
+}
+}
+/**
+ * Create a provider
+ */
+"POST /sso/providers": {
+body: {
+/**
+ * Default: organization.
+ */
+ownerScope?: ("organization" | "partner")
+/**
+ * The organization that owns the provider. Ignored if ownerScope is `partner`.
+ */
+orgId?: (string | null)
+name: string
+type: ("oidc" | "saml")
+preset?: (string | null)
+/**
+ * The endpoints are read from the discovery document of this issuer.
+ */
+issuer?: (string | null)
+clientId?: (string | null)
+/**
+ * Stored encrypted, and never returned.
+ */
+clientSecret?: (string | null)
+tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
+/**
+ * Separated by spaces, such as `openid profile email`.
+ */
+scopes?: string
+authorizationUrl?: (string | null)
+tokenUrl?: (string | null)
+userInfoUrl?: (string | null)
+jwksUrl?: (string | null)
+entityId?: (string | null)
+ssoUrl?: (string | null)
+/**
+ * One or several certificates as PEM. Several are useful while the provider changes its key.
+ */
+certificate?: (string | null)
+attributeMapping?: SsoAttributeMapping
+autoProvision?: boolean
+/**
+ * The role of an account that a first sign-in creates.
+ */
+defaultRoleId?: (string | null)
+/**
+ * Mail domains, separated by commas. Empty means all domains.
+ */
+allowedDomains?: string
+/**
+ * Can be true only after a successful sign-in with this provider.
+ */
+enforceSSO?: boolean
+/**
+ * If true, a second factor that the identity provider reports counts as a second factor of Muster.
+ */
+trustsIdpMfa?: boolean
+/**
+ * The ids of people who may sign in with a password although single sign-on is enforced.
+ */
+breakGlassUserIds?: string[]
+}
+response: SsoProvider
+}
+/**
+ * Read a provider
+ */
+"GET /sso/providers/{id}": {
+params: {
+id: string
+}
+response: SsoProvider
+}
+/**
+ * Change a provider
+ */
+"PATCH /sso/providers/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * The endpoints are read from the discovery document of this issuer.
+ */
+issuer?: (string | null)
+clientId?: (string | null)
+/**
+ * Stored encrypted, and never returned.
+ */
+clientSecret?: (string | null)
+tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
+/**
+ * Separated by spaces, such as `openid profile email`.
+ */
+scopes?: string
+authorizationUrl?: (string | null)
+tokenUrl?: (string | null)
+userInfoUrl?: (string | null)
+jwksUrl?: (string | null)
+entityId?: (string | null)
+ssoUrl?: (string | null)
+/**
+ * One or several certificates as PEM. Several are useful while the provider changes its key.
+ */
+certificate?: (string | null)
+attributeMapping?: SsoAttributeMapping
+autoProvision?: boolean
+/**
+ * The role of an account that a first sign-in creates.
+ */
+defaultRoleId?: (string | null)
+/**
+ * Mail domains, separated by commas. Empty means all domains.
+ */
+allowedDomains?: string
+/**
+ * Can be true only after a successful sign-in with this provider.
+ */
+enforceSSO?: boolean
+/**
+ * If true, a second factor that the identity provider reports counts as a second factor of Muster.
+ */
+trustsIdpMfa?: boolean
+/**
+ * The ids of people who may sign in with a password although single sign-on is enforced.
+ */
+breakGlassUserIds?: string[]
+}
+response: SsoProvider
+}
+/**
+ * Delete a provider
+ */
+"DELETE /sso/providers/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Activate or deactivate a provider
+ */
+"POST /sso/providers/{id}/status": {
+params: {
+id: string
+}
+body: {
+status: ("inactive" | "testing" | "active")
+}
+response: SsoProvider
+}
+/**
+ * Test a provider, and optionally import the metadata of a SAML provider
+ */
+"POST /sso/providers/{id}/test": {
+params: {
+id: string
+}
+body: {
+/**
+ * The URL at which a SAML provider publishes its metadata.
+ */
+metadataUrl?: (string | null)
+/**
+ * The metadata of a SAML provider as XML, instead of metadataUrl.
+ */
+metadataXml?: (string | null)
+}
+response: SsoProviderTest
+}
+/**
+ * Check if an organization has single sign-on
+ */
+"GET /sso/check/{orgId}": {
+params: {
+orgId: string
+}
+response: {
+ssoEnabled: boolean
+provider: ({
+id: string
+name: string
+type: ("oidc" | "saml")
+} | null)
+enforceSSO: boolean
+loginUrl: (string | null)
+}
+}
+/**
+ * Begin a sign-in with the provider of an organization
+ */
+"GET /sso/login/{orgId}": {
+params: {
+orgId: string
+}
+query: {
+/**
+ * The path of the dashboard that the browser opens after the sign-in.
+ */
+redirect?: string
+}
+response: null
+}
+/**
+ * Begin a sign-in with the provider of a partner
+ */
+"GET /sso/login/partner/{partnerId}": {
+params: {
+partnerId: string
+}
+query: {
+/**
+ * The path of the dashboard that the browser opens after the sign-in.
+ */
+redirect?: string
+}
+response: null
+}
+/**
+ * Finish a sign-in, when the browser returns from the identity provider
+ */
+"GET /sso/callback": {
+response: null
+}
+/**
+ * Exchange the code of a single sign-on for tokens
+ */
+"POST /sso/exchange": {
+body: {
+code: string
+}
+response: {
+accessToken: string
+refreshToken: string
+expiresInSeconds: number
+}
+}
+/**
+ * Read the SAML metadata of Muster as a service provider
+ */
+"GET /sso/saml/metadata": {
+query: {
+/**
+ * Ignored. Identity providers that need a separate metadata address for each entry can use it.
+ */
+providerId?: string
+}
+response: null
+}
+/**
+ * Receive the response of a SAML identity provider
+ */
+"POST /sso/saml/acs": {
+response: null
+}
+/**
+ * List the domains of organizations
+ */
+"GET /sso/domains": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: SsoDomain[]
+pagination: Pagination
+}
+}
+/**
+ * Create a domain, to prove that an organization owns it
+ */
+"POST /sso/domains": {
+body: {
+/**
+ * Required in partner and system scope. In organization scope, the default is the caller’s organization.
+ */
+orgId?: string
+domain: string
+}
+response: SsoDomain
+}
+/**
+ * Read a domain
+ */
+"GET /sso/domains/{id}": {
+params: {
+id: string
+}
+response: SsoDomain
+}
+/**
+ * Delete a domain
+ */
+"DELETE /sso/domains/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Look up the DNS record of a domain, and verify the domain
+ */
+"POST /sso/domains/{id}/verify": {
+params: {
+id: string
+}
+response: SsoDomain
+}
+/**
+ * List the providers that your account can be linked to
+ */
+"GET /sso/link/options": {
+response: {
+data: {
+id: string
+name: string
+type: ("oidc" | "saml")
+linked: boolean
+}[]
+}
+}
+/**
+ * Begin to link your account to a provider
+ */
+"POST /sso/link/start/{providerId}": {
+params: {
+providerId: string
+}
+response: {
+url: string
+}
+}
+/**
+ * List the identities that your account is linked to
+ */
+"GET /sso/identities": {
+response: {
+data: SsoIdentity[]
+}
+}
+/**
+ * Remove a link of your account
+ */
+"DELETE /sso/identities/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Read the content of the login page
+ */
+"GET /auth/login-context": {
+response: LoginContext
+}
+/**
+ * Read the branding of the login page of the caller’s partner
+ */
+"GET /partners/me/login-branding": {
+response: LoginBranding
+}
+/**
+ * Replace the branding of the login page of the caller’s partner
+ */
+"PUT /partners/me/login-branding": {
+body: {
+logoUrl?: (string | null)
+accentColor?: (string | null)
+headline?: (string | null)
+}
+response: LoginBranding
+}
+/**
+ * Register a provider with its first administrator
+ */
+"POST /auth/register-partner": {
+body: {
+companyName: string
+name: string
+email: string
+password: string
+acceptTerms: true
+}
+response: ({
+user: {
+id: string
+email: string
+name: string
+mfaEnabled: boolean
+}
+tokens: Tokens
+mfaRequired: false
+partner: {
+id: string
+name: string
+slug: string
+}
+} | {
+success: true
+message: string
+})
+}
+/**
+ * Register an account that can be invited
+ */
+"POST /auth/register": {
+body: {
+name: string
+email: string
+password: string
+acceptTerms: true
+}
+response: {
+success: true
+message: string
+}
+}
+/**
+ * Confirm the address of a registration
+ */
+"POST /auth/verify-email": {
+body: {
+/**
+ * The token of the mailed link.
+ */
+token: string
+/**
+ * The password chosen at registration.
+ */
+password: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List your API keys, newest first
+ */
+"GET /api-keys": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: ApiKey[]
+pagination: Pagination
+}
+}
+/**
+ * Create an API key
+ */
+"POST /api-keys": {
+body: {
+/**
+ * The key is good in this organization only.
+ */
+orgId?: string
+name: string
+/**
+ * Permissions; none that its maker lacks.
+ */
+scopes: string[]
+expiresAt?: (string | null)
+/**
+ * Requests an hour; default 1000.
+ */
+rateLimit?: number
+}
+response: {
+id: string
+/**
+ * null: wherever its maker may go.
+ */
+orgId: (string | null)
+createdBy: string
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+scopes: string[]
+/**
+ * Requests an hour.
+ */
+rateLimit: number
+expiresAt: (string | null)
+revokedAt: (string | null)
+/**
+ * Up to a minute late.
+ */
+lastUsedAt: (string | null)
+/**
+ * Requests so far; up to a minute late.
+ */
+usageCount: number
+createdAt: string
+updatedAt: string
+key: string
+}
+}
+/**
+ * Read an API key
+ */
+"GET /api-keys/{id}": {
+params: {
+id: string
+}
+response: ApiKey
+}
+/**
+ * Change an API key of your own
+ */
+"PATCH /api-keys/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * Permissions; none that its maker lacks.
+ */
+scopes?: string[]
+expiresAt?: (string | null)
+/**
+ * Requests an hour; default 1000.
+ */
+rateLimit?: number
+}
+response: ApiKey
+}
+/**
+ * Revoke an API key
+ */
+"DELETE /api-keys/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Replace the secret of an API key of your own
+ */
+"POST /api-keys/{id}/rotate": {
+params: {
+id: string
+}
+response: {
+id: string
+/**
+ * null: wherever its maker may go.
+ */
+orgId: (string | null)
+createdBy: string
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+scopes: string[]
+/**
+ * Requests an hour.
+ */
+rateLimit: number
+expiresAt: (string | null)
+revokedAt: (string | null)
+/**
+ * Up to a minute late.
+ */
+lastUsedAt: (string | null)
+/**
+ * Requests so far; up to a minute late.
+ */
+usageCount: number
+createdAt: string
+updatedAt: string
+key: string
+}
+}
+/**
+ * List users, by name
+ */
+"GET /users": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the name or the e-mail address.
+ */
+search?: string
+/**
+ * Only users of this organization.
+ */
+orgId?: string
+status?: ("active" | "invited" | "disabled")
+}
+response: {
+data: User[]
+pagination: Pagination
+}
+}
+/**
+ * Read your own user record
+ */
+"GET /users/me": {
+response: User
+}
+/**
+ * Change your own name
+ */
+"PATCH /users/me": {
+body: {
+name: string
+}
+response: User
+}
+/**
+ * Leave your partner or organization
+ */
+"DELETE /users/me": {
+response: {
+success: true
+}
+}
+/**
+ * Invite a user
+ */
+"POST /users/invite": {
+body: {
+email: string
+name: string
+roleId: string
+/**
+ * For users of a partner: which organizations they can access.
+ */
+orgAccess?: ("all" | "selected" | "none")
+/**
+ * Used when orgAccess is selected.
+ */
+orgIds?: string[]
+/**
+ * Invites into this organization instead of the partner.
+ */
+orgId?: string
+}
+response: {
+id: string
+email: string
+name: string
+status: ("active" | "invited" | "disabled")
+roleId: string
+/**
+ * Also sent by mail. Works once, for 7 days.
+ */
+inviteUrl: string
+}
+}
+/**
+ * Resend an invitation
+ */
+"POST /users/resend-invite": {
+body: {
+userId: string
+}
+response: {
+id: string
+email: string
+name: string
+status: ("active" | "invited" | "disabled")
+roleId: string
+/**
+ * Also sent by mail. Works once, for 7 days.
+ */
+inviteUrl: string
+}
+}
+/**
+ * Read a user
+ */
+"GET /users/{id}": {
+params: {
+id: string
+}
+response: User
+}
+/**
+ * Rename, disable or enable a user
+ */
+"PATCH /users/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+status?: ("active" | "disabled")
+}
+response: User
+}
+/**
+ * Remove a user from their partner or organization, or withdraw an invitation
+ */
+"DELETE /users/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Change a user’s role
+ */
+"POST /users/{id}/role": {
+params: {
+id: string
+}
+body: {
+roleId: string
+/**
+ * For users of a partner: which organizations they can access.
+ */
+orgAccess?: ("all" | "selected" | "none")
+/**
+ * Used when orgAccess is selected.
+ */
+orgIds?: string[]
+}
+response: User
+}
+/**
+ * List all permissions
+ */
+"GET /permissions/catalog": {
+response: {
+data: {
+resource: string
+actions: string[]
+}[]
+/**
+ * Everything that a role can hold, wildcards included.
+ */
+permissions: string[]
+}
+}
+/**
+ * List roles, system roles first
+ */
+"GET /roles": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+scope?: ("system" | "partner" | "organization")
+}
+response: {
+data: Role[]
+pagination: Pagination
+}
+}
+/**
+ * Create a role of the caller’s partner or organization
+ */
+"POST /roles": {
+body: {
+name: string
+description?: (string | null)
+/**
+ * Whom it is for; the caller’s own scope when left out.
+ */
+scope?: ("system" | "partner" | "organization")
+permissions: string[]
+}
+response: Role
+}
+/**
+ * Read a role
+ */
+"GET /roles/{id}": {
+params: {
+id: string
+}
+response: Role
+}
+/**
+ * Change a role
+ */
+"PATCH /roles/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+description?: (string | null)
+permissions?: string[]
+}
+response: Role
+}
+/**
+ * Delete an unused role
+ */
+"DELETE /roles/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Read the caller’s partner
+ */
+"GET /orgs/partners/me": {
+response: Partner
+}
+/**
+ * Change the name, billing address or settings of the caller’s partner
+ */
+"PATCH /orgs/partners/me": {
+body: {
+name?: string
+billingEmail?: (string | null)
+settings?: {
+timezone?: (string | null)
+dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
+timeFormat?: (("12h" | "24h") | null)
+language?: ("en" | null)
+businessHours?: ({
+preset?: ("24/7" | "business" | "extended" | "custom")
+custom?: ({
+[k: string]: {
+start: string
+end: string
+closed?: boolean
+}
+} | null)
+} | null)
+contact?: ({
+name?: (string | null)
+email?: (string | null)
+phone?: (string | null)
+website?: (string | null)
+} | null)
+security?: {
+/**
+ * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
+ */
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
+agentUpdates?: ({
+/**
+ * A pin of an organization overrides the one of its partner, also with `latest`.
+ */
+pins?: ({
+agent?: (string | null)
+watchdog?: (string | null)
+} | null)
+policy?: (("auto" | "staged" | "manual") | null)
+maintenanceWindow?: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+} | null)
+}
+/**
+ * Take an IP allowlist that does not hold the address this request comes from.
+ */
+force?: boolean
+}
+response: Partner
+}
+/**
+ * List partners
+ */
+"GET /orgs/partners": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: Partner[]
+pagination: Pagination
+}
+}
+/**
+ * Create a partner
+ */
+"POST /orgs/partners": {
+body: {
+name: string
+slug: string
+type?: ("msp" | "enterprise" | "internal")
+plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
+maxOrganizations?: (number | null)
+maxDevices?: (number | null)
+billingEmail?: (string | null)
+settings?: {
+timezone?: (string | null)
+dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
+timeFormat?: (("12h" | "24h") | null)
+language?: ("en" | null)
+businessHours?: ({
+preset?: ("24/7" | "business" | "extended" | "custom")
+custom?: ({
+[k: string]: {
+start: string
+end: string
+closed?: boolean
+}
+} | null)
+} | null)
+contact?: ({
+name?: (string | null)
+email?: (string | null)
+phone?: (string | null)
+website?: (string | null)
+} | null)
+security?: {
+/**
+ * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
+ */
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
+agentUpdates?: ({
+/**
+ * A pin of an organization overrides the one of its partner, also with `latest`.
+ */
+pins?: ({
+agent?: (string | null)
+watchdog?: (string | null)
+} | null)
+policy?: (("auto" | "staged" | "manual") | null)
+maintenanceWindow?: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+} | null)
+}
+ssoConfig?: {
+[k: string]: unknown
+}
+}
+response: Partner
+}
+/**
+ * Read a partner
+ */
+"GET /orgs/partners/{id}": {
+params: {
+id: string
+}
+response: Partner
+}
+/**
+ * Change a partner
+ */
+"PATCH /orgs/partners/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+slug?: string
+type?: ("msp" | "enterprise" | "internal")
+plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
+maxOrganizations?: (number | null)
+maxDevices?: (number | null)
+billingEmail?: (string | null)
+settings?: {
+timezone?: (string | null)
+dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
+timeFormat?: (("12h" | "24h") | null)
+language?: ("en" | null)
+businessHours?: ({
+preset?: ("24/7" | "business" | "extended" | "custom")
+custom?: ({
+[k: string]: {
+start: string
+end: string
+closed?: boolean
+}
+} | null)
+} | null)
+contact?: ({
+name?: (string | null)
+email?: (string | null)
+phone?: (string | null)
+website?: (string | null)
+} | null)
+security?: {
+/**
+ * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
+ */
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
+agentUpdates?: ({
+/**
+ * A pin of an organization overrides the one of its partner, also with `latest`.
+ */
+pins?: ({
+agent?: (string | null)
+watchdog?: (string | null)
+} | null)
+policy?: (("auto" | "staged" | "manual") | null)
+maintenanceWindow?: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+} | null)
+}
+ssoConfig?: {
+[k: string]: unknown
+}
+status?: ("pending" | "active" | "suspended" | "churned")
+/**
+ * Take an IP allowlist that does not hold the address this request comes from.
+ */
+force?: boolean
+}
+response: Partner
+}
+/**
+ * Delete a partner (soft)
+ */
+"DELETE /orgs/partners/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List all accessible organizations, by name or in the chosen order
+ */
+"GET /orgs/": {
+response: {
+data: Organization[]
+}
+}
+/**
+ * List organizations
+ */
+"GET /orgs/organizations": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+partnerId?: string
+}
+response: {
+data: Organization[]
+pagination: Pagination
+}
+}
+/**
+ * Create an organization
+ */
+"POST /orgs/organizations": {
+body: {
+name: string
+slug: string
+type?: ("customer" | "internal")
+status?: ("active" | "suspended" | "trial" | "churned")
+maxDevices?: (number | null)
+settings?: {
+agentUpdates?: ({
+/**
+ * A pin of an organization overrides the one of its partner, also with `latest`.
+ */
+pins?: ({
+agent?: (string | null)
+watchdog?: (string | null)
+} | null)
+policy?: (("auto" | "staged" | "manual") | null)
+maintenanceWindow?: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+} | null)
+[k: string]: unknown
+}
+ssoConfig?: {
+[k: string]: unknown
+}
+contractStart?: (string | null)
+contractEnd?: (string | null)
+/**
+ * Any JSON; null clears it.
+ */
+billingContact?: {
+[k: string]: unknown
+}
+/**
+ * Required in system scope; in partner scope the own partner, if given.
+ */
+partnerId?: string
+}
+response: Organization
+}
+/**
+ * Choose the order in which organizations are listed
+ */
+"PATCH /orgs/organizations/order": {
+body: {
+organizationOrder: string[]
+}
+response: {
+organizationOrder: string[]
+}
+}
+/**
+ * Read an organization
+ */
+"GET /orgs/organizations/{id}": {
+params: {
+id: string
+}
+response: Organization
+}
+/**
+ * Change an organization
+ */
+"PATCH /orgs/organizations/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+slug?: string
+type?: ("customer" | "internal")
+status?: ("active" | "suspended" | "trial" | "churned")
+maxDevices?: (number | null)
+settings?: {
+agentUpdates?: ({
+/**
+ * A pin of an organization overrides the one of its partner, also with `latest`.
+ */
+pins?: ({
+agent?: (string | null)
+watchdog?: (string | null)
+} | null)
+policy?: (("auto" | "staged" | "manual") | null)
+maintenanceWindow?: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+} | null)
+[k: string]: unknown
+}
+ssoConfig?: {
+[k: string]: unknown
+}
+contractStart?: (string | null)
+contractEnd?: (string | null)
+/**
+ * Any JSON; null clears it.
+ */
+billingContact?: {
+[k: string]: unknown
+}
+/**
+ * Cannot be changed: taken only where it is the present one.
+ */
+partnerId?: string
+}
+response: Organization
+}
+/**
+ * Delete an organization (soft)
+ */
+"DELETE /orgs/organizations/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List sites of one or of all accessible organizations
+ */
+"GET /orgs/sites": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+/**
+ * The same as orgId.
+ */
+organizationId?: string
+}
+response: {
+data: Site[]
+pagination: Pagination
+}
+}
+/**
+ * Create a site
+ */
+"POST /orgs/sites": {
+body: {
+name: string
+timezone?: string
+/**
+ * Any JSON; null clears it.
+ */
+address?: {
+[k: string]: unknown
+}
+/**
+ * Any JSON; null clears it.
+ */
+contact?: {
+[k: string]: unknown
+}
+settings?: {
+[k: string]: unknown
+}
+orgId: string
+}
+response: Site
+}
+/**
+ * Read a site
+ */
+"GET /orgs/sites/{id}": {
+params: {
+id: string
+}
+response: Site
+}
+/**
+ * Change a site
+ */
+"PATCH /orgs/sites/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+timezone?: string
+/**
+ * Any JSON; null clears it.
+ */
+address?: {
+[k: string]: unknown
+}
+/**
+ * Any JSON; null clears it.
+ */
+contact?: {
+[k: string]: unknown
+}
+settings?: {
+[k: string]: unknown
+}
+/**
+ * Cannot be changed: taken only where it is the present one.
+ */
+orgId?: string
+}
+response: Site
+}
+/**
+ * Delete a site for good
+ */
+"DELETE /orgs/sites/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Enroll a device with an enrollment key
+ */
+"POST /agents/enroll": {
+body: {
+enrollmentKey: string
+hostname: string
+osType: ("windows" | "macos" | "linux")
+osVersion: string
+osBuild?: (string | null)
+architecture: ("x64" | "x86" | "arm64")
+agentVersion: string
+/**
+ * A machine that enrolls again with the same id keeps its device.
+ */
+machineId?: (string | null)
+hardware?: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network?: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+}
+capabilities?: string[]
+}
+response: {
+agentId: string
+deviceId: string
+orgId: string
+siteId: string
+/**
+ * Returned once; the server stores only its hash.
+ */
+token: string
+config: {
+/**
+ * The interval between heartbeats.
+ */
+heartbeatSeconds: number
+/**
+ * The keys whose releases the agent installs, and those that they have signed.
+ * 
+ * Items: A key that signs releases.
+ */
+releaseKeys?: {
+id: string
+/**
+ * Ed25519; PEM (SPKI).
+ */
+publicKey: string
+/**
+ * The id of the key before this one.
+ */
+signedBy?: string
+/**
+ * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ */
+signature?: string
+}[]
+/**
+ * The absolute URL of the socket for agents.
+ */
+hubUrl: string
+}
+}
+}
+/**
+ * List enrollment keys, newest first
+ */
+"GET /enrollment-keys": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: EnrollmentKey[]
+pagination: Pagination
+}
+}
+/**
+ * Create an enrollment key
+ */
+"POST /enrollment-keys": {
+body: {
+orgId: string
+/**
+ * Devices go to this site; else to the first of the organization.
+ */
+siteId?: (string | null)
+name: string
+maxUsage?: (number | null)
+expiresAt?: (string | null)
+}
+response: {
+id: string
+orgId: string
+siteId: (string | null)
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+usageCount: number
+maxUsage: (number | null)
+expiresAt: (string | null)
+revokedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+key: string
+}
+}
+/**
+ * Read an enrollment key
+ */
+"GET /enrollment-keys/{id}": {
+params: {
+id: string
+}
+response: EnrollmentKey
+}
+/**
+ * Revoke an enrollment key
+ */
+"DELETE /enrollment-keys/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Replace the value of an enrollment key
+ */
+"POST /enrollment-keys/{id}/rotate": {
+params: {
+id: string
+}
+response: {
+id: string
+orgId: string
+siteId: (string | null)
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+usageCount: number
+maxUsage: (number | null)
+expiresAt: (string | null)
+revokedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+key: string
+}
+}
+/**
+ * Send a heartbeat without a socket
+ */
+"POST /agents/{id}/heartbeat": {
+params: {
+id: string
+}
+body: {
+/**
+ * The time by the clock of the device.
+ */
+at: string
+agentVersion: string
+watchdogVersion?: string
+/**
+ * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
+ */
+osVersion?: string
+osBuild?: string
+uptimeSeconds?: number
+metrics?: {
+/**
+ * The average since the heartbeat before.
+ */
+cpuPercent: number
+ramPercent: number
+/**
+ * The part of the system disk that is in use.
+ */
+diskPercent: number
+}
+/**
+ * The addresses of all external interfaces.
+ */
+ipAddresses?: string[]
+/**
+ * The user who signed in last.
+ */
+lastUser?: string
+/**
+ * True where the system waits for a restart.
+ */
+pendingReboot?: boolean
+/**
+ * Whether the agent installs offered releases by itself.
+ */
+autoUpdate?: boolean
+}
+response: {
+ok: true
+/**
+ * The time of the server.
+ */
+at: string
+/**
+ * When the next heartbeat is due.
+ */
+nextInMs: number
+/**
+ * The releases that the device should install; usually none.
+ */
+upgrade: {
+/**
+ * What to upgrade: `agent` or `watchdog`.
+ */
+component: string
+version: string
+/**
+ * Where to download it.
+ */
+url: string
+/**
+ * The checksum of the download, in lower-case hexadecimal.
+ */
+sha256: string
+/**
+ * In bytes.
+ */
+size?: number
+/**
+ * Ed25519 over the canonical JSON (RFC 8785) of version, component, os, architecture, sha256 and size; base64url. An agent installs nothing without it.
+ */
+signature?: string
+/**
+ * The id of the key of the signature.
+ */
+keyId?: string
+/**
+ * True where a pin names exactly this version: an agent then installs it also if it is lower than what it has run.
+ */
+pinned?: boolean
+/**
+ * True where a person has asked for it: an agent then tries it at once, also after a failure.
+ */
+requested?: boolean
+}[]
+/**
+ * Present where it has changed since the last heartbeat.
+ */
+config?: {
+/**
+ * The interval between heartbeats.
+ */
+heartbeatSeconds: number
+/**
+ * The keys whose releases the agent installs, and those that they have signed.
+ * 
+ * Items: A key that signs releases.
+ */
+releaseKeys?: {
+id: string
+/**
+ * Ed25519; PEM (SPKI).
+ */
+publicKey: string
+/**
+ * The id of the key before this one.
+ */
+signedBy?: string
+/**
+ * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ */
+signature?: string
+}[]
+}
+}
+}
+/**
+ * Get a new token
+ */
+"POST /agents/{id}/token/rotate": {
+params: {
+id: string
+}
+response: {
+/**
+ * Returned once. The previous token stays valid until this one is used.
+ */
+token: string
+}
+}
+/**
+ * Take the device out of service
+ */
+"POST /agents/{id}/unenroll": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List releases
+ */
+"GET /agent-versions": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+component?: ("agent" | "watchdog" | "helper" | "backup")
+os?: ("linux" | "windows" | "macos")
+architecture?: ("x64" | "arm64")
+}
+response: {
+data: AgentRelease[]
+pagination: Pagination
+}
+}
+/**
+ * Read the promoted release of a platform
+ */
+"GET /agent-versions/latest": {
+query: {
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+}
+response: AgentRelease
+}
+/**
+ * List the keys that sign releases
+ */
+"GET /agent-versions/keys": {
+response: {
+/**
+ * Oldest first.
+ * 
+ * Items: A key that signs releases.
+ */
+keys: {
+id: string
+/**
+ * Ed25519; PEM (SPKI).
+ */
+publicKey: string
+/**
+ * The id of the key before this one.
+ */
+signedBy?: string
+/**
+ * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ */
+signature?: string
+}[]
+}
+}
+/**
+ * List the versions that can be pinned
+ */
+"GET /agent-versions/pinnable": {
+response: {
+components: {
+agent: {
+/**
+ * Highest first.
+ */
+versions: string[]
+/**
+ * What `latest` means; the highest one where platforms differ; null where nothing is promoted.
+ */
+promoted: (string | null)
+}
+watchdog: {
+/**
+ * Highest first.
+ */
+versions: string[]
+/**
+ * What `latest` means; the highest one where platforms differ; null where nothing is promoted.
+ */
+promoted: (string | null)
+}
+}
+}
+}
+/**
+ * Download the file of a release
+ */
+"GET /agent-versions/{version}/download": {
+params: {
+version: string
+}
+query: {
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+}
+response: null
+}
+/**
+ * Publish a release
+ */
+"PUT /agent-versions/{version}/files/{component}/{os}/{architecture}": {
+params: {
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+version: string
+}
+query: {
+notes?: string
+}
+response: AgentRelease
+}
+/**
+ * Promote a version
+ */
+"POST /agent-versions/promote": {
+body: {
+version: string
+/**
+ * Absent: every component that has this version.
+ */
+component?: ("agent" | "watchdog" | "helper" | "backup")
+}
+response: {
+promoted: {
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+version: string
+}[]
+/**
+ * What was promoted on these platforms before.
+ */
+demoted: {
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+version: string
+}[]
+}
+}
+/**
+ * Delete a release
+ */
+"DELETE /agent-versions/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Register a release of GitHub
+ */
+"POST /agent-versions/sync-github": {
+query: {
+/**
+ * Absent: the latest stable release.
+ */
+version?: string
+}
+response: {
+version: string
+/**
+ * The files that are registered, now or before, such as `agent:linux/x64`.
+ */
+synced: string[]
+/**
+ * Files that are not registered. While there is one, the version does not promote itself.
+ */
+failed: {
+file: string
+reason: string
+}[]
+}
+}
+/**
+ * Read how the agents of an organization are upgraded
+ */
+"GET /orgs/organizations/{id}/agent-updates": {
+params: {
+id: string
+}
+response: EffectiveAgentUpdates
+}
+/**
+ * Read why the agent of a device is not upgraded
+ */
+"GET /devices/{id}/upgrades": {
+params: {
+id: string
+}
+response: {
+data: DeviceUpgrade[]
+}
+}
+/**
+ * Upgrade a device now
+ */
+"POST /devices/{id}/upgrades": {
+params: {
+id: string
+}
+body: {
+/**
+ * Default: the first that can be upgraded.
+ */
+component?: ("agent" | "watchdog")
+}
+response: DeviceUpgrade
+}
+/**
+ * Report as the watchdog of a device
+ */
+"POST /agents/{id}/watchdog-report": {
+params: {
+id: string
+}
+body: {
+watchdogVersion: string
+/**
+ * The release of the agent that the watchdog runs.
+ */
+agentVersion?: string
+/**
+ * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
+ */
+agentState: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
+/**
+ * For people: how the agent ended last.
+ */
+message?: string
+/**
+ * Phases that the agent could not report, in the order in which they happened.
+ */
+updates: {
+/**
+ * What is being updated, such as `agent`.
+ */
+component: string
+targetVersion: string
+phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * Why the update has failed.
+ */
+error?: string
+/**
+ * The same for programs, such as `CHECKSUM_MISMATCH`.
+ */
+code?: string
+/**
+ * What ran before.
+ */
+fromVersion?: string
+/**
+ * One value for all phases of one attempt, so that a report that arrives twice counts once.
+ */
+attemptId?: string
+}[]
+}
+response: {
+ok: true
+}
+}
+/**
+ * List rollouts
+ */
+"GET /agent-rollouts": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+component?: ("agent" | "watchdog")
+/**
+ * `paused` by a person, `halted` by failures; both can be resumed. `aborted` cannot.
+ */
+state?: ("running" | "paused" | "halted" | "aborted" | "completed")
+}
+response: {
+data: AgentRollout[]
+pagination: Pagination
+}
+}
+/**
+ * Start a rollout
+ */
+"POST /agent-rollouts": {
+body: {
+version: string
+component?: ("agent" | "watchdog")
+/**
+ * Shares of the fleet, which sum to at most 100. Left out: up to 1, 5, 20, 50 and 100 percent, the first wave with at least a tenth of the fleet or 100 devices.
+ */
+waves?: {
+/**
+ * The share of the fleet that this wave adds to the waves before it.
+ */
+percent: number
+/**
+ * How long the wave is observed before the next one opens.
+ */
+soakMinutes: number
+}[]
+haltWhen?: {
+/**
+ * Halt when so large a share of the devices that have finished failed, and at least two.
+ */
+failedPercent?: number
+/**
+ * How long a device may be unheard of after its upgrade before it counts as silent.
+ */
+silentMinutes?: number
+/**
+ * The share of failures counts when so many devices have finished, or all that have begun.
+ */
+minDevices?: number
+}
+}
+response: AgentRolloutDetails
+}
+/**
+ * Read a rollout
+ */
+"GET /agent-rollouts/{id}": {
+params: {
+id: string
+}
+response: AgentRolloutDetails
+}
+/**
+ * Pause a rollout
+ */
+"POST /agent-rollouts/{id}/pause": {
+params: {
+id: string
+}
+response: AgentRolloutDetails
+}
+/**
+ * Resume a rollout that is paused or halted
+ */
+"POST /agent-rollouts/{id}/resume": {
+params: {
+id: string
+}
+response: AgentRolloutDetails
+}
+/**
+ * Abort a rollout
+ */
+"POST /agent-rollouts/{id}/abort": {
+params: {
+id: string
+}
+response: AgentRolloutDetails
+}
+/**
+ * Installer for Linux and macOS
+ */
+"GET /install.sh": {
+query: {
+/**
+ * An enrollment key, which is then part of the script.
+ */
+key?: string
+}
+response: null
+}
+/**
+ * Installer for Windows
+ */
+"GET /install.ps1": {
+query: {
+/**
+ * An enrollment key, which is then part of the script.
+ */
+key?: string
+}
+response: null
+}
+/**
+ * List devices
+ */
+"GET /devices": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+siteId?: string
+groupId?: string
+status?: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
+osType?: ("windows" | "macos" | "linux")
+/**
+ * Only devices that match a saved filter.
+ */
+filterId?: string
+/**
+ * Part of the host name or display name, ignoring case.
+ */
+search?: string
+/**
+ * Tags separated by commas. Only devices with all of them match.
+ */
+tags?: string
+/**
+ * Devices without a value come last in both orders.
+ */
+sort?: ("hostname" | "displayName" | "status" | "lastSeenAt" | "enrolledAt" | "createdAt" | "updatedAt" | "osType" | "osVersion" | "architecture" | "agentVersion" | "cpuPercent" | "ramPercent" | "diskPercent")
+order?: ("asc" | "desc")
+}
+response: {
+data: Device[]
+pagination: Pagination
+}
+}
+/**
+ * Read a device
+ */
+"GET /devices/{id}": {
+params: {
+id: string
+}
+response: Device
+}
+/**
+ * Change a device
+ */
+"PATCH /devices/{id}": {
+params: {
+id: string
+}
+body: {
+displayName?: (string | null)
+/**
+ * All tags of the device.
+ */
+tags?: string[]
+/**
+ * Values by custom field key: null removes a value, and values that are left out stay.
+ */
+customFields?: {
+[k: string]: unknown
+}
+/**
+ * Also sent to the agent, which stores it.
+ */
+autoUpdate?: boolean
+/**
+ * Another site of the organization.
+ */
+siteId?: string
+}
+response: Device
+}
+/**
+ * Decommission a device
+ */
+"DELETE /devices/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Change many devices at once
+ */
+"POST /devices/bulk": {
+body: {
+deviceIds: string[]
+action: ({
+type: "tags"
+add?: string[]
+remove?: string[]
+} | {
+type: "maintenance"
+enabled: boolean
+/**
+ * When maintenance ends automatically. Without it, somebody has to end it.
+ */
+until?: (string | null)
+} | {
+type: "site"
+siteId: string
+} | {
+type: "decommission"
+} | {
+type: "customFields"
+/**
+ * Values by custom field key: null removes a value, and values that are left out stay.
+ */
+set: {
+[k: string]: unknown
+}
+} | {
+type: "autoUpdate"
+enabled: boolean
+})
+}
+response: {
+/**
+ * In the order of the request, with each device once.
+ */
+results: {
+deviceId: string
+ok: boolean
+code?: string
+message?: string
+}[]
+succeeded: number
+failed: number
+}
+}
+/**
+ * Start or end maintenance
+ */
+"POST /devices/{id}/maintenance": {
+params: {
+id: string
+}
+body: {
+enabled: boolean
+/**
+ * When maintenance ends automatically. Without it, somebody has to end it.
+ */
+until?: (string | null)
+}
+response: Device
+}
+/**
+ * Put a decommissioned device back in service
+ */
+"POST /devices/{id}/restore": {
+params: {
+id: string
+}
+response: Device
+}
+/**
+ * Move a device to another site or organization
+ */
+"POST /devices/{id}/move": {
+params: {
+id: string
+}
+body: {
+/**
+ * Another organization of the same partner; any organization in system scope.
+ */
+orgId?: string
+siteId: string
+}
+response: {
+device: Device
+/**
+ * Groups of the previous organization that the device has left.
+ */
+groupsLeft: {
+id: string
+name: string
+}[]
+/**
+ * Keys that the new organization does not define with the same type.
+ */
+customFieldsDropped: string[]
+}
+}
+/**
+ * List custom fields by key
+ */
+"GET /custom-fields": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: CustomField[]
+pagination: Pagination
+}
+}
+/**
+ * Define a custom field
+ */
+"POST /custom-fields": {
+body: {
+name: string
+/**
+ * `date` is a day or a time in ISO 8601; `list` is a list of texts.
+ */
+type: ("string" | "number" | "boolean" | "date" | "list")
+description?: (string | null)
+orgId: string
+/**
+ * Unique within the organization; cannot be changed.
+ */
+key: string
+}
+response: CustomField
+}
+/**
+ * Read a custom field
+ */
+"GET /custom-fields/{id}": {
+params: {
+id: string
+}
+response: CustomField
+}
+/**
+ * Change a custom field
+ */
+"PATCH /custom-fields/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * Can only be changed while no device has a value.
+ */
+type?: ("string" | "number" | "boolean" | "date" | "list")
+description?: (string | null)
+}
+response: CustomField
+}
+/**
+ * Delete a custom field and its values on all devices
+ */
+"DELETE /custom-fields/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+/**
+ * Number of devices whose value was removed.
+ */
+devicesChanged: number
+}
+}
+/**
+ * Report the inventory of the device
+ */
+"POST /agents/{id}/inventory": {
+params: {
+id: string
+}
+body: {
+hardware?: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network?: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+}
+interfaces?: {
+name: string
+macAddress?: string
+ipAddresses?: string[]
+/**
+ * True for the interface of the default route: one at most.
+ */
+isPrimary?: boolean
+}[]
+/**
+ * A name may occur in several versions. Duplicates of a name and version count once.
+ */
+software?: {
+name: string
+version?: string
+publisher?: string
+installedAt?: string
+}[]
+lastUser?: string
+collectedAt: string
+}
+response: {
+ok: true
+/**
+ * How many values have changed. Where all are 0, only the time of the collection was stored.
+ */
+changed: {
+hardware: number
+network: number
+interfaces: number
+lastUser: number
+/**
+ * New titles, and further versions of known ones.
+ */
+installed: number
+/**
+ * Titles with another version.
+ */
+updated: number
+removed: number
+/**
+ * Titles of which only the publisher or the date has changed.
+ */
+corrected: number
+}
+}
+}
+/**
+ * Read the hardware and network of a device
+ */
+"GET /devices/{id}/inventory": {
+params: {
+id: string
+}
+response: DeviceInventory
+}
+/**
+ * List the software installed on a device, by name
+ */
+"GET /devices/{id}/software": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the name, ignoring case.
+ */
+search?: string
+}
+response: {
+data: InstalledSoftware[]
+pagination: Pagination
+}
+}
+/**
+ * List software changes on a device, newest first
+ */
+"GET /devices/{id}/software/changes": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the name, ignoring case.
+ */
+search?: string
+/**
+ * Any of installed, updated, removed, separated by commas.
+ */
+change?: string
+}
+response: {
+data: SoftwareChange[]
+pagination: Pagination
+}
+}
+/**
+ * List the software installed in the fleet, by name, with device counts by version
+ */
+"GET /software": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the name, ignoring case.
+ */
+search?: string
+orgId?: string
+}
+response: {
+data: SoftwareTitle[]
+pagination: Pagination
+}
+}
+/**
+ * List device groups of one or all accessible organizations
+ */
+"GET /groups": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+siteId?: string
+/**
+ * Part of the name, case-insensitive.
+ */
+search?: string
+}
+response: {
+data: Group[]
+pagination: Pagination
+}
+}
+/**
+ * Create a device group
+ */
+"POST /groups": {
+body: {
+type?: ("static" | "dynamic")
+/**
+ * Required for dynamic groups: a saved filter of the organization.
+ */
+filterId?: (string | null)
+/**
+ * Unique within the organization, case-insensitive.
+ */
+name: string
+description?: (string | null)
+/**
+ * The site that the group is filed under. Its devices may be at any site of the organization.
+ */
+siteId?: (string | null)
+orgId: string
+/**
+ * Static groups only.
+ */
+deviceIds?: string[]
+}
+response: Group
+}
+/**
+ * Read a device group
+ */
+"GET /groups/{id}": {
+params: {
+id: string
+}
+response: Group
+}
+/**
+ * Change a device group
+ */
+"PATCH /groups/{id}": {
+params: {
+id: string
+}
+body: {
+type?: ("static" | "dynamic")
+/**
+ * Required for dynamic groups: a saved filter of the organization.
+ */
+filterId?: (string | null)
+/**
+ * Unique within the organization, case-insensitive.
+ */
+name?: string
+description?: (string | null)
+/**
+ * The site that the group is filed under. Its devices may be at any site of the organization.
+ */
+siteId?: (string | null)
+/**
+ * Cannot be changed; accepted only if equal to the current one.
+ */
+orgId?: string
+}
+response: Group
+}
+/**
+ * Delete a device group but not its devices
+ */
+"DELETE /groups/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List the devices of a group
+ */
+"GET /groups/{id}/devices": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+siteId?: string
+status?: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
+osType?: ("windows" | "macos" | "linux")
+/**
+ * Only devices that match a saved filter.
+ */
+filterId?: string
+/**
+ * Part of the host name or display name, ignoring case.
+ */
+search?: string
+/**
+ * Tags separated by commas. Only devices with all of them match.
+ */
+tags?: string
+/**
+ * Devices without a value come last in both orders.
+ */
+sort?: ("hostname" | "displayName" | "status" | "lastSeenAt" | "enrolledAt" | "createdAt" | "updatedAt" | "osType" | "osVersion" | "architecture" | "agentVersion" | "cpuPercent" | "ramPercent" | "diskPercent")
+order?: ("asc" | "desc")
+}
+response: {
+data: Device[]
+pagination: Pagination
+}
+}
+/**
+ * Add devices to a group
+ */
+"POST /groups/{id}/devices": {
+params: {
+id: string
+}
+body: {
+deviceIds: string[]
+}
+response: {
+/**
+ * Devices that were not in the group before.
+ */
+added: number
+/**
+ * Devices in the group after the change, excluding decommissioned ones.
+ */
+total: number
+}
+}
+/**
+ * List membership changes of a group, newest first
+ */
+"GET /groups/{id}/changes": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+deviceId?: string
+}
+response: {
+data: GroupChange[]
+pagination: Pagination
+}
+}
+/**
+ * Remove devices from a group
+ */
+"POST /groups/{id}/devices/remove": {
+params: {
+id: string
+}
+body: {
+deviceIds: string[]
+}
+response: {
+/**
+ * Devices that were in the group before.
+ */
+removed: number
+/**
+ * Devices in the group after the change, excluding decommissioned ones.
+ */
+total: number
+}
+}
+/**
+ * List saved filters of all accessible organizations, newest first
+ */
+"GET /filters": {
+query: {
+/**
+ * Part of the name or description, case-insensitive.
+ */
+search?: string
+}
+response: {
+data: {
+id: string
+orgId: string
+name: string
+description: (string | null)
+conditions: ConditionGroup
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}[]
+total: number
+}
+}
+/**
+ * Save a filter
+ */
+"POST /filters": {
+body: {
+name: string
+description?: (string | null)
+conditions: ConditionGroup
+/**
+ * Required in partner and system scope; ignored in organization scope.
+ */
+orgId?: string
+}
+response: Filter
+}
+/**
+ * Preview the devices that match conditions
+ */
+"POST /filters/preview": {
+body: {
+conditions: ConditionGroup
+limit?: number
+}
+response: {
+data: {
+/**
+ * All matching devices, including those beyond the limit.
+ */
+totalCount: number
+devices: {
+id: string
+hostname: string
+displayName: (string | null)
+osType: ("windows" | "macos" | "linux")
+status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
+lastSeenAt: (string | null)
+}[]
+evaluatedAt: string
+}
+}
+}
+/**
+ * Explain how conditions evaluate for one device
+ */
+"POST /filters/explain": {
+body: {
+conditions?: ConditionGroup
+/**
+ * Instead of conditions.
+ */
+filterId?: string
+deviceId: string
+}
+response: {
+data: {
+deviceId: string
+matched: boolean
+/**
+ * In order; at most the first 1000.
+ */
+conditions: {
+path: string
+field: string
+operator: string
+matched: boolean
+/**
+ * The value of the device that the condition saw; null: no value.
+ */
+value: {
+[k: string]: unknown
+}
+}[]
+evaluatedAt: string
+}
+}
+}
+/**
+ * Read a saved filter
+ */
+"GET /filters/{id}": {
+params: {
+id: string
+}
+response: Filter
+}
+/**
+ * Change a saved filter
+ */
+"PATCH /filters/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+description?: (string | null)
+conditions?: ConditionGroup
+}
+response: Filter
+}
+/**
+ * Delete an unused saved filter
+ */
+"DELETE /filters/{id}": {
+params: {
+id: string
+}
+response: Filter
+}
+/**
+ * Preview the devices that match a saved filter
+ */
+"POST /filters/{id}/preview": {
+params: {
+id: string
+}
+query: {
+/**
+ * 1 to 100; default 10.
+ */
+limit?: string
+}
+response: {
+data: {
+/**
+ * All matching devices, including those beyond the limit.
+ */
+totalCount: number
+devices: {
+id: string
+hostname: string
+displayName: (string | null)
+osType: ("windows" | "macos" | "linux")
+status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
+lastSeenAt: (string | null)
+}[]
+evaluatedAt: string
+}
+}
+}
+/**
+ * List the uses of a saved filter
+ */
+"GET /filters/{id}/usage": {
+params: {
+id: string
+}
+response: {
+data: {
+kind: string
+id: string
+name: string
+}[]
+}
+}
+/**
+ * List scripts by name
+ */
+"GET /scripts": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only scripts that can run in this organization.
+ */
+orgId?: string
+language?: ("bash" | "powershell" | "python")
+/**
+ * Part of the name, ignoring case.
+ */
+search?: string
+}
+response: {
+data: Script[]
+pagination: Pagination
+}
+}
+/**
+ * Create a script
+ */
+"POST /scripts": {
+body: {
+name: string
+description?: (string | null)
+language: ("bash" | "powershell" | "python")
+content: string
+osTypes?: ("windows" | "macos" | "linux")[]
+/**
+ * Default 300.
+ */
+timeoutSeconds?: number
+/**
+ * Leave it out in partner scope for a script of all organizations.
+ */
+orgId?: (string | null)
+}
+response: Script
+}
+/**
+ * Read a script
+ */
+"GET /scripts/{id}": {
+params: {
+id: string
+}
+response: Script
+}
+/**
+ * Change a script
+ */
+"PATCH /scripts/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+description?: (string | null)
+language?: ("bash" | "powershell" | "python")
+content?: string
+osTypes?: ("windows" | "macos" | "linux")[]
+/**
+ * Default 300.
+ */
+timeoutSeconds?: number
+}
+response: Script
+}
+/**
+ * Delete a script
+ */
+"DELETE /scripts/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Run a script on devices
+ */
+"POST /scripts/{id}/execute": {
+params: {
+id: string
+}
+body: {
+deviceIds?: string[]
+/**
+ * Instead of deviceIds: the devices that match a saved filter, at most 500.
+ */
+filterId?: string
+/**
+ * Environment variables of the script: PARAM_<name>.
+ */
+parameters?: {
+[k: string]: string
+}
+/**
+ * Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.
+ */
+secrets?: {
+[k: string]: string
+}
+}
+response: {
+executionId: string
+commands: Command[]
+/**
+ * Devices on which the script was not started, and why.
+ */
+refused: {
+deviceId: string
+code: string
+message: string
+}[]
+}
+}
+/**
+ * Search devices, scripts, alerts and settings
+ */
+"GET /search": {
+query: {
+/**
+ * Part of a name, title or description, case-insensitive. Wildcards are matched literally.
+ */
+q: string
+/**
+ * 1 to 50; default 20.
+ */
+limit?: string
+}
+response: {
+results: SearchResult[]
+}
+}
+/**
+ * Send a command to many devices
+ */
+"POST /devices/bulk/commands": {
+body: {
+deviceIds: string[]
+type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
+payload?: {
+[k: string]: unknown
+}
+/**
+ * How long the command waits for a device that is offline.
+ */
+ttlSeconds?: number
+}
+response: {
+commands: Command[]
+/**
+ * Devices that did not receive the command, and why.
+ */
+refused: {
+deviceId: string
+code: string
+message: string
+}[]
+}
+}
+/**
+ * List the commands of a device, newest first
+ */
+"GET /devices/{id}/commands": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+status?: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
+}
+response: {
+data: Command[]
+pagination: Pagination
+}
+}
+/**
+ * Send a command to a device
+ */
+"POST /devices/{id}/commands": {
+params: {
+id: string
+}
+body: {
+type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
+payload?: {
+[k: string]: unknown
+}
+/**
+ * How long the command waits for a device that is offline.
+ */
+ttlSeconds?: number
+}
+response: Command
+}
+/**
+ * Read a command with its history
+ */
+"GET /commands/{id}": {
+params: {
+id: string
+}
+response: {
+id: string
+orgId: string
+deviceId: string
+type: string
+status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
+/**
+ * The reason for the status, where it is not obvious.
+ */
+reason: (string | null)
+/**
+ * Whether the command is queued for a device that is offline.
+ */
+waitsForDevice: boolean
+createdBy: (string | null)
+/**
+ * How often it was sent to the device, which executes it once.
+ */
+attempt: number
+cancelRequestedAt: (string | null)
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, where the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * Depends on the type: `script.run` has exitCode, stdout, stderr and truncated.
+ */
+output: {
+[k: string]: unknown
+}
+error: ({
+code: string
+message: string
+} | null)
+createdAt: string
+/**
+ * A command that has not reached the device by then expires.
+ */
+expiresAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+/**
+ * null without the permission to execute, because script parameters may be secrets.
+ */
+payload: {
+[k: string]: unknown
+}
+/**
+ * A result that the device sent after the command had already ended.
+ */
+lateResult: {
+[k: string]: unknown
+}
+transitions: {
+from: (("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired") | null)
+to: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
+reason: (string | null)
+attempt: number
+at: string
+}[]
+}
+}
+/**
+ * Cancel a command
+ */
+"POST /commands/{id}/cancel": {
+params: {
+id: string
+}
+response: Command
+}
+/**
+ * List the event logs of a device
+ */
+"GET /system-tools/devices/{deviceId}/eventlogs": {
+params: {
+deviceId: string
+}
+response: {
+data: EventLogMetadata[]
+}
+}
+/**
+ * Read an event log of a device by its name, ignoring case
+ */
+"GET /system-tools/devices/{deviceId}/eventlogs/{name}": {
+params: {
+deviceId: string
+name: string
+}
+response: {
+data: EventLogMetadata
+}
+}
+/**
+ * List the entries of an event log, newest first
+ */
+"GET /system-tools/devices/{deviceId}/eventlogs/{name}/events": {
+params: {
+deviceId: string
+name: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–500.
+ */
+limit?: string
+/**
+ * Any of information, warning, error, critical, verbose, separated by commas.
+ */
+level?: string
+/**
+ * The whole source, in any case.
+ */
+source?: string
+eventId?: string
+/**
+ * A part of the message, in any case.
+ */
+text?: string
+/**
+ * Entries at or after: an instant, or a day (UTC).
+ */
+startTime?: string
+/**
+ * Entries at or before: an instant, or a day (UTC).
+ */
+endTime?: string
+}
+response: {
+data: EventLogEntry[]
+pagination: {
+page: number
+limit: number
+total?: number
+}
+meta: {
+/**
+ * Records the device read to answer.
+ */
+scanned: number
+/**
+ * The device stopped before it had read everything asked for.
+ */
+truncated: boolean
+tookMs: number
+}
+}
+}
+/**
+ * Read an entry of an event log
+ */
+"GET /system-tools/devices/{deviceId}/eventlogs/{name}/events/{recordId}": {
+params: {
+deviceId: string
+name: string
+recordId: string
+}
+response: {
+data: EventLogEntry
+}
+}
+/**
+ * List the event logs of a device
+ */
+"GET /devices/{deviceId}/eventlogs/live": {
+params: {
+deviceId: string
+}
+response: {
+data: EventLogMetadata[]
+}
+}
+/**
+ * Read an event log of a device by its name, ignoring case
+ */
+"GET /devices/{deviceId}/eventlogs/{name}": {
+params: {
+deviceId: string
+name: string
+}
+response: {
+data: EventLogMetadata
+}
+}
+/**
+ * List the entries of an event log, newest first
+ */
+"GET /devices/{deviceId}/eventlogs/{name}/events": {
+params: {
+deviceId: string
+name: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–500.
+ */
+limit?: string
+/**
+ * Any of information, warning, error, critical, verbose, separated by commas.
+ */
+level?: string
+/**
+ * The whole source, in any case.
+ */
+source?: string
+eventId?: string
+/**
+ * A part of the message, in any case.
+ */
+text?: string
+/**
+ * Entries at or after: an instant, or a day (UTC).
+ */
+startTime?: string
+/**
+ * Entries at or before: an instant, or a day (UTC).
+ */
+endTime?: string
+}
+response: {
+data: EventLogEntry[]
+pagination: {
+page: number
+limit: number
+total?: number
+}
+meta: {
+/**
+ * Records the device read to answer.
+ */
+scanned: number
+/**
+ * The device stopped before it had read everything asked for.
+ */
+truncated: boolean
+tookMs: number
+}
+}
+}
+/**
+ * Read an entry of an event log
+ */
+"GET /devices/{deviceId}/eventlogs/{name}/events/{recordId}": {
+params: {
+deviceId: string
+name: string
+recordId: string
+}
+response: {
+data: EventLogEntry
+}
+}
+/**
+ * Store events of the device
+ */
+"PUT /agents/{id}/eventlogs": {
+params: {
+id: string
+}
+body: {
+events: {
+timestamp: string
+level: ("info" | "warning" | "error" | "critical")
+category: ("security" | "hardware" | "application" | "system")
+/**
+ * Cut to 255 characters.
+ */
+source: string
+/**
+ * Identifies the event within its source. A second event with the same id is ignored.
+ */
+eventId?: string
+/**
+ * Cut to 32768 characters.
+ */
+message: string
+details?: {
+[k: string]: unknown
+}
+}[]
+}
+response: {
+success: true
+/**
+ * How many of the events were new.
+ */
+count: number
+/**
+ * The faults of the events that were left out: the first hundred.
+ */
+refused?: {
+path: string
+message: string
+}[]
+}
+}
+/**
+ * List the stored events of a device, newest first
+ */
+"GET /devices/{id}/eventlogs": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–500.
+ */
+limit?: string
+/**
+ * Any of security, hardware, application, system, separated by commas.
+ */
+category?: string
+/**
+ * Any of info, warning, error, critical, separated by commas.
+ */
+level?: string
+/**
+ * Exact.
+ */
+source?: string
+/**
+ * Events at or after: an instant, or a day (UTC).
+ */
+startDate?: string
+/**
+ * Events at or before: an instant, or a day (UTC).
+ */
+endDate?: string
+}
+response: {
+data: StoredEvent[]
+pagination: Pagination
+}
+}
+/**
+ * Store lines of the agent’s own log
+ */
+"POST /agents/{id}/logs": {
+params: {
+id: string
+}
+body: {
+logs: {
+timestamp: string
+level: ("debug" | "info" | "warn" | "error")
+component: string
+message: string
+fields?: {
+[k: string]: unknown
+}
+/**
+ * Defaults to the present version of the device.
+ */
+agentVersion?: string
+}[]
+}
+response: {
+received: number
+}
+}
+/**
+ * List the log of a device’s agent, newest first
+ */
+"GET /devices/{id}/diagnostic-logs": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–1000.
+ */
+limit?: string
+/**
+ * Any of debug, info, warn, error, separated by commas.
+ */
+level?: string
+/**
+ * Exact.
+ */
+component?: string
+/**
+ * Lines at or after: an instant, or a day (UTC).
+ */
+since?: string
+/**
+ * Lines at or before: an instant, or a day (UTC).
+ */
+until?: string
+/**
+ * Part of the message, in any case.
+ */
+search?: string
+}
+response: {
+logs: DiagnosticLog[]
+total: number
+limit: number
+offset: number
+}
+}
+/**
+ * List alerts, newest first
+ */
+"GET /alerts": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Any of active, acknowledged, resolved, separated by commas.
+ */
+status?: string
+/**
+ * Any of critical, high, medium, low, info, separated by commas.
+ */
+severity?: string
+/**
+ * Exact, such as device_offline.
+ */
+kind?: string
+deviceId?: string
+orgId?: string
+/**
+ * Raised at or after: an instant, or a day (UTC).
+ */
+from?: string
+/**
+ * Raised at or before: an instant, or a day (UTC).
+ */
+to?: string
+/**
+ * Part of the title or message, case-insensitive.
+ */
+search?: string
+}
+response: {
+data: Alert[]
+pagination: Pagination
+}
+}
+/**
+ * Count alerts by status and severity
+ */
+"GET /alerts/summary": {
+query: {
+orgId?: string
+}
+response: AlertSummary
+}
+/**
+ * Read an alert
+ */
+"GET /alerts/{id}": {
+params: {
+id: string
+}
+response: Alert
+}
+/**
+ * Acknowledge or resolve many alerts
+ */
+"POST /alerts/bulk": {
+body: {
+alertIds: string[]
+action: ("acknowledge" | "resolve")
+note?: (string | null)
+}
+response: {
+changed: number
+outcomes: {
+alertId: string
+ok: boolean
+/**
+ * The current status; null if the alert does not exist.
+ */
+status: (("active" | "acknowledged" | "resolved") | null)
+error?: {
+code: string
+message: string
+}
+}[]
+}
+}
+/**
+ * Acknowledge an alert
+ */
+"POST /alerts/{id}/acknowledge": {
+params: {
+id: string
+}
+body: {
+note?: (string | null)
+}
+response: Alert
+}
+/**
+ * Resolve an alert
+ */
+"POST /alerts/{id}/resolve": {
+params: {
+id: string
+}
+body: {
+note?: (string | null)
+}
+response: Alert
+}
+/**
+ * Read the alert thresholds of an organization
+ */
+"GET /orgs/organizations/{id}/alert-settings": {
+params: {
+id: string
+}
+response: AlertSettings
+}
+/**
+ * Change the alert thresholds of an organization
+ */
+"PATCH /orgs/organizations/{id}/alert-settings": {
+params: {
+id: string
+}
+body: {
+/**
+ * How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: 30.
+ */
+offlineAfterMinutes?: (number | null)
+/**
+ * How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: 90.
+ */
+diskPercent?: (number | null)
+}
+response: AlertSettings
+}
+/**
+ * List backup configurations by name
+ */
+"GET /backup/configs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+provider?: ("server" | "s3" | "local")
+}
+response: {
+data: BackupConfig[]
+pagination: Pagination
+}
+}
+/**
+ * Create a backup configuration
+ */
+"POST /backup/configs": {
+body: ({
+orgId: string
+name: string
+/**
+ * The key of the repositories. It cannot be changed, but it can be rotated.
+ */
+encryptionKeyId: string
+/**
+ * Default true. A configuration that is not enabled begins no backup.
+ */
+enabled?: boolean
+/**
+ * The configuration of the organization that counts where a request names none. At most one is.
+ */
+isDefault?: boolean
+sources: BackupSources
+/**
+ * Without one, backups begin by hand only.
+ */
+schedule?: (BackupSchedule | null)
+retention?: BackupRetention
+/**
+ * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
+ */
+targets?: {
+/**
+ * Every device of the organization.
+ */
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
+/**
+ * The devices that match a saved filter of the organization.
+ */
+filterId?: string
+}
+limits?: {
+/**
+ * KiB a second.
+ */
+uploadKiBps?: number
+/**
+ * Of all processors together.
+ */
+cpuPercent?: number
+}
+provider: "server"
+/**
+ * `server`: Muster keeps the data itself.
+ */
+details?: {
+
+}
+} | {
+orgId: string
+name: string
+/**
+ * The key of the repositories. It cannot be changed, but it can be rotated.
+ */
+encryptionKeyId: string
+/**
+ * Default true. A configuration that is not enabled begins no backup.
+ */
+enabled?: boolean
+/**
+ * The configuration of the organization that counts where a request names none. At most one is.
+ */
+isDefault?: boolean
+sources: BackupSources
+/**
+ * Without one, backups begin by hand only.
+ */
+schedule?: (BackupSchedule | null)
+retention?: BackupRetention
+/**
+ * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
+ */
+targets?: {
+/**
+ * Every device of the organization.
+ */
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
+/**
+ * The devices that match a saved filter of the organization.
+ */
+filterId?: string
+}
+limits?: {
+/**
+ * KiB a second.
+ */
+uploadKiBps?: number
+/**
+ * Of all processors together.
+ */
+cpuPercent?: number
+}
+provider: "s3"
+/**
+ * `s3`: a bucket of the customer.
+ */
+details: {
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+/**
+ * Stored sealed, and never returned.
+ */
+secretKey: string
+}
+} | {
+orgId: string
+name: string
+/**
+ * The key of the repositories. It cannot be changed, but it can be rotated.
+ */
+encryptionKeyId: string
+/**
+ * Default true. A configuration that is not enabled begins no backup.
+ */
+enabled?: boolean
+/**
+ * The configuration of the organization that counts where a request names none. At most one is.
+ */
+isDefault?: boolean
+sources: BackupSources
+/**
+ * Without one, backups begin by hand only.
+ */
+schedule?: (BackupSchedule | null)
+retention?: BackupRetention
+/**
+ * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
+ */
+targets?: {
+/**
+ * Every device of the organization.
+ */
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
+/**
+ * The devices that match a saved filter of the organization.
+ */
+filterId?: string
+}
+limits?: {
+/**
+ * KiB a second.
+ */
+uploadKiBps?: number
+/**
+ * Of all processors together.
+ */
+cpuPercent?: number
+}
+provider: "local"
+/**
+ * `local`: a path on the device.
+ */
+details: {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+}
+})
+response: BackupConfig
+}
+/**
+ * Read a backup configuration
+ */
+"GET /backup/configs/{id}": {
+params: {
+id: string
+}
+response: BackupConfig
+}
+/**
+ * Change a backup configuration
+ */
+"PATCH /backup/configs/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * Default true. A configuration that is not enabled begins no backup.
+ */
+enabled?: boolean
+/**
+ * The configuration of the organization that counts where a request names none. At most one is.
+ */
+isDefault?: boolean
+sources?: BackupSources
+/**
+ * Without one, backups begin by hand only.
+ */
+schedule?: (BackupSchedule | null)
+retention?: BackupRetention
+/**
+ * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
+ */
+targets?: {
+/**
+ * Every device of the organization.
+ */
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
+/**
+ * The devices that match a saved filter of the organization.
+ */
+filterId?: string
+}
+limits?: {
+/**
+ * KiB a second.
+ */
+uploadKiBps?: number
+/**
+ * Of all processors together.
+ */
+cpuPercent?: number
+}
+details?: ({
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+/**
+ * The stored one stays where it is left out.
+ */
+secretKey?: string
+} | {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+} | {
+
+})
+}
+response: BackupConfig
+}
+/**
+ * Delete a backup configuration
+ */
+"DELETE /backup/configs/{id}": {
+params: {
+id: string
+}
+query: {
+/**
+ * Keeps the snapshots. Nothing removes them any more; those in a bucket or on a device are no longer reached through Muster.
+ */
+keepSnapshots?: string
+}
+response: {
+success: true
+keptSnapshots: number
+}
+}
+/**
+ * Test a backup configuration
+ */
+"POST /backup/configs/{id}/test": {
+params: {
+id: string
+}
+body: {
+/**
+ * The device that tests the destination. Required with the providers `s3` and `local`, whose destination only devices reach.
+ */
+deviceId?: string
+}
+response: BackupConfigTest
+}
+/**
+ * Back up a device now
+ */
+"POST /backup/jobs/run/{deviceId}": {
+params: {
+deviceId: string
+}
+body: {
+/**
+ * Default: the default configuration of the organization, else its only one.
+ */
+configId?: string
+}
+response: BackupJob
+}
+/**
+ * List backup jobs, newest first
+ */
+"GET /backup/jobs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+configId?: string
+status?: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+/**
+ * Jobs that were created on this day, in UTC.
+ */
+date?: string
+/**
+ * Jobs that were created at this time or later.
+ */
+from?: string
+/**
+ * Jobs that were created before this time.
+ */
+to?: string
+}
+response: {
+data: BackupJob[]
+pagination: Pagination
+}
+}
+/**
+ * Read a backup job
+ */
+"GET /backup/jobs/{id}": {
+params: {
+id: string
+}
+response: BackupJob
+}
+/**
+ * Cancel a backup job
+ */
+"POST /backup/jobs/{id}/cancel": {
+params: {
+id: string
+}
+response: BackupJob
+}
+/**
+ * List encryption keys by name
+ */
+"GET /backup/encryption/keys": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: BackupEncryptionKey[]
+pagination: Pagination
+}
+}
+/**
+ * Create an encryption key
+ */
+"POST /backup/encryption/keys": {
+body: {
+orgId: string
+name: string
+/**
+ * 32 bytes in base64. Where it is left out, the server makes the key. It is never returned.
+ */
+material?: string
+}
+response: BackupEncryptionKey
+}
+/**
+ * Read an encryption key
+ */
+"GET /backup/encryption/keys/{id}": {
+params: {
+id: string
+}
+response: BackupEncryptionKey
+}
+/**
+ * Rotate an encryption key
+ */
+"POST /backup/encryption/keys/{id}/rotate": {
+params: {
+id: string
+}
+response: BackupEncryptionKey
+}
+/**
+ * Read what stock restic needs to restore without Muster
+ */
+"GET /backup/encryption/keys/{id}/recovery-kit": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only repositories of this device.
+ */
+deviceId?: string
+}
+response: BackupRecoveryKit
+}
+/**
+ * List backup snapshots, the newest first
+ */
+"GET /backup/snapshots": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+configId?: string
+/**
+ * The copies in this vault. Without it, no copy of a vault is listed.
+ */
+vaultId?: string
+/**
+ * Received at this time or later.
+ */
+from?: string
+/**
+ * Received at this time or earlier.
+ */
+to?: string
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: {
+data: BackupSnapshot[]
+pagination: Pagination
+}
+}
+/**
+ * Read a backup snapshot
+ */
+"GET /backup/snapshots/{id}": {
+params: {
+id: string
+}
+response: BackupSnapshot
+}
+/**
+ * Set or release the legal hold of a backup snapshot
+ */
+"POST /backup/snapshots/{id}/legal-hold": {
+params: {
+id: string
+}
+body: {
+/**
+ * False releases it, which needs a second factor.
+ */
+enabled?: boolean
+/**
+ * Required to set it.
+ */
+reason?: string
+}
+response: BackupSnapshot
+}
+/**
+ * Make a backup snapshot immutable until a time
+ */
+"POST /backup/snapshots/{id}/immutability": {
+params: {
+id: string
+}
+body: {
+/**
+ * From now on.
+ */
+immutableDays?: number
+/**
+ * Of both, the later time counts.
+ */
+extendUntil?: string
+/**
+ * For the audit trail.
+ */
+reason?: string
+}
+response: BackupSnapshot
+}
+/**
+ * List a folder of a backup snapshot
+ */
+"GET /backup/snapshots/{id}/browse": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–1000.
+ */
+limit?: string
+/**
+ * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ */
+path?: string
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: {
+path: string
+data: BackupSnapshotEntry[]
+pagination: Pagination
+}
+}
+/**
+ * Search a backup snapshot by name
+ */
+"GET /backup/snapshots/{id}/search": {
+params: {
+id: string
+}
+query: {
+/**
+ * A part of the name, in any case. Without it everything matches.
+ */
+name?: string
+/**
+ * The folder to search, with all folders in it.
+ */
+path?: string
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: {
+data: BackupSnapshotEntry[]
+/**
+ * Entries that were compared.
+ */
+searched: number
+/**
+ * False: there were more matches or entries than one request looks at. Search in a folder.
+ */
+isComplete: boolean
+}
+}
+/**
+ * Compare a backup snapshot with an earlier one
+ */
+"GET /backup/snapshots/{id}/diff": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–1000.
+ */
+limit?: string
+/**
+ * The snapshot to compare with, of the same repository: the earlier state. Without it, the snapshot that the store received before this one.
+ */
+against?: string
+/**
+ * The folder to compare, with all folders in it.
+ */
+path?: string
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: {
+against: string
+path: string
+data: BackupSnapshotDifference[]
+totals: {
+added: {
+entries: number
+/**
+ * Of files: of those that were changed, as they are now.
+ */
+bytes: number
+}
+removed: {
+entries: number
+/**
+ * Of files: of those that were changed, as they are now.
+ */
+bytes: number
+}
+changed: {
+entries: number
+/**
+ * Of files: of those that were changed, as they are now.
+ */
+bytes: number
+}
+typeChanged: {
+entries: number
+/**
+ * Of files: of those that were changed, as they are now.
+ */
+bytes: number
+}
+}
+/**
+ * Entries of folders that differ. Folders that are the same are not read.
+ */
+compared: number
+/**
+ * False: there was more than one request looks at. The totals are of what was compared.
+ */
+isComplete: boolean
+pagination: Pagination
+}
+}
+/**
+ * Download a file or a folder of a backup snapshot
+ */
+"GET /backup/snapshots/{id}/download": {
+params: {
+id: string
+}
+query: {
+/**
+ * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ */
+path?: string
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: null
+}
+/**
+ * List restores, the newest first
+ */
+"GET /backup/restore": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+/**
+ * The device that is restored to.
+ */
+deviceId?: string
+snapshotId?: string
+status?: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+/**
+ * Created at this time or later.
+ */
+from?: string
+/**
+ * Created at this time or earlier.
+ */
+to?: string
+}
+response: {
+data: BackupRestore[]
+pagination: Pagination
+}
+}
+/**
+ * Restore a backup snapshot to a device
+ */
+"POST /backup/restore": {
+body: {
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: string
+/**
+ * An absolute path on the device, and not the root of a disk. The data comes there below its whole path. Default: a new folder of the agent, which the finished restore names.
+ */
+targetPath?: string
+/**
+ * Files and folders, by their paths in the snapshot. Default: everything.
+ */
+selectedPaths?: string[]
+/**
+ * `selective` needs paths, and `full` takes none.
+ */
+restoreType?: ("full" | "selective")
+/**
+ * What happens to files that are there already.
+ */
+overwrite?: ("never" | "ifNewer" | "always")
+/**
+ * Nothing is written. The result counts what would be.
+ */
+dryRun?: boolean
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: BackupRestore
+}
+/**
+ * Read a restore
+ */
+"GET /backup/restore/{id}": {
+params: {
+id: string
+}
+response: BackupRestore
+}
+/**
+ * Cancel a restore
+ */
+"POST /backup/restore/{id}/cancel": {
+params: {
+id: string
+}
+response: BackupRestore
+}
+/**
+ * Run a restore again that did not succeed
+ */
+"POST /backup/restore/{id}/rerun": {
+params: {
+id: string
+}
+response: BackupRestore
+}
+/**
+ * Verify the backups of a device
+ */
+"POST /backup/verify": {
+body: {
+deviceId: string
+verificationType: ("integrity" | "test_restore")
+/**
+ * Needed where the device has repositories of several configurations.
+ */
+configId?: string
+/**
+ * Of a test restore: which snapshot. The newest one where it is left out.
+ */
+snapshotId?: string
+}
+response: BackupVerification
+}
+/**
+ * List verifications, newest first
+ */
+"GET /backup/verifications": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+verificationType?: ("integrity" | "test_restore")
+/**
+ * Any of pending, running, passed, failed, partial, separated by commas.
+ */
+status?: string
+/**
+ * Begun at or after: an instant, or a day (UTC).
+ */
+from?: string
+/**
+ * Begun at or before: an instant, or a day (UTC).
+ */
+to?: string
+}
+response: {
+data: BackupVerification[]
+pagination: Pagination
+}
+}
+/**
+ * List vaults by name
+ */
+"GET /backup/vault": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+isActive?: string
+}
+response: {
+data: BackupVault[]
+pagination: Pagination
+}
+}
+/**
+ * Create a vault
+ */
+"POST /backup/vault": {
+body: ({
+deviceId: string
+/**
+ * Whose backups of the device are copied. It may be left out where there is one only.
+ */
+configId?: string
+/**
+ * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
+ */
+encryptionKeyId?: string
+/**
+ * Default: Vault.
+ */
+name?: string
+/**
+ * Default true. A vault that is not active is not synced.
+ */
+isActive?: boolean
+/**
+ * A sync begins after each backup that has succeeded. Default: true without a schedule.
+ */
+syncAfterBackup?: boolean
+/**
+ * Syncs by the clock, with or without those after backups.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * So many of the newest snapshots are copied. Default 3.
+ */
+retentionCount?: number
+/**
+ * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ */
+maxLagHours?: number
+provider: "server"
+/**
+ * `server`: Muster keeps the data itself.
+ */
+details?: {
+
+}
+} | {
+deviceId: string
+/**
+ * Whose backups of the device are copied. It may be left out where there is one only.
+ */
+configId?: string
+/**
+ * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
+ */
+encryptionKeyId?: string
+/**
+ * Default: Vault.
+ */
+name?: string
+/**
+ * Default true. A vault that is not active is not synced.
+ */
+isActive?: boolean
+/**
+ * A sync begins after each backup that has succeeded. Default: true without a schedule.
+ */
+syncAfterBackup?: boolean
+/**
+ * Syncs by the clock, with or without those after backups.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * So many of the newest snapshots are copied. Default 3.
+ */
+retentionCount?: number
+/**
+ * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ */
+maxLagHours?: number
+provider: "s3"
+/**
+ * `s3`: a bucket of the customer.
+ */
+details: {
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+/**
+ * Stored sealed, and never returned.
+ */
+secretKey: string
+}
+} | {
+deviceId: string
+/**
+ * Whose backups of the device are copied. It may be left out where there is one only.
+ */
+configId?: string
+/**
+ * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
+ */
+encryptionKeyId?: string
+/**
+ * Default: Vault.
+ */
+name?: string
+/**
+ * Default true. A vault that is not active is not synced.
+ */
+isActive?: boolean
+/**
+ * A sync begins after each backup that has succeeded. Default: true without a schedule.
+ */
+syncAfterBackup?: boolean
+/**
+ * Syncs by the clock, with or without those after backups.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * So many of the newest snapshots are copied. Default 3.
+ */
+retentionCount?: number
+/**
+ * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ */
+maxLagHours?: number
+provider: "local"
+/**
+ * `local`: a path on the device.
+ */
+details: {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+}
+})
+response: BackupVault
+}
+/**
+ * Read a vault
+ */
+"GET /backup/vault/{id}": {
+params: {
+id: string
+}
+response: BackupVault
+}
+/**
+ * Change a vault
+ */
+"PATCH /backup/vault/{id}": {
+params: {
+id: string
+}
+body: {
+/**
+ * Default: Vault.
+ */
+name?: string
+/**
+ * Default true. A vault that is not active is not synced.
+ */
+isActive?: boolean
+/**
+ * A sync begins after each backup that has succeeded. Default: true without a schedule.
+ */
+syncAfterBackup?: boolean
+/**
+ * Syncs by the clock, with or without those after backups.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * So many of the newest snapshots are copied. Default 3.
+ */
+retentionCount?: number
+/**
+ * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ */
+maxLagHours?: number
+details?: ({
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+/**
+ * The stored one stays where it is left out.
+ */
+secretKey?: string
+} | {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+} | {
+
+})
+}
+response: BackupVault
+}
+/**
+ * Delete a vault
+ */
+"DELETE /backup/vault/{id}": {
+params: {
+id: string
+}
+query: {
+/**
+ * Keeps the copies. Otherwise the server removes those in its own store, and what is in a bucket or on the device stays there unnoticed.
+ */
+keepSnapshots?: string
+}
+response: {
+success: true
+keptSnapshots: number
+}
+}
+/**
+ * Read how far a vault is behind
+ */
+"GET /backup/vault/{id}/status": {
+params: {
+id: string
+}
+response: BackupVaultStatus
+}
+/**
+ * Sync a vault now
+ */
+"POST /backup/vault/{id}/sync": {
+params: {
+id: string
+}
+body: {
+/**
+ * Copies only this snapshot of the device. Default: the newest ones.
+ */
+snapshotId?: string
+}
+response: BackupVaultSync
+}
+/**
+ * Cancel the sync of a vault
+ */
+"POST /backup/vault/{id}/cancel": {
+params: {
+id: string
+}
+response: BackupVaultSync
+}
+/**
+ * Read the sums of backups
+ */
+"GET /backup/dashboard": {
+query: {
+orgId?: string
+}
+response: BackupDashboard
+}
+/**
+ * Read how a device is backed up
+ */
+"GET /backup/status/{deviceId}": {
+params: {
+deviceId: string
+}
+response: DeviceBackupStatus
+}
+/**
+ * Read what backups took in the last days
+ */
+"GET /backup/usage-history": {
+query: {
+orgId?: string
+days?: string
+}
+response: BackupUsageHistory
+}
+/**
+ * Read the health of backups
+ */
+"GET /backup/health": {
+query: {
+orgId?: string
+/**
+ * Computes the figures anew before it answers.
+ */
+refresh?: string
+}
+response: BackupHealth
+}
+/**
+ * Read how surely devices can be restored
+ */
+"GET /backup/recovery-readiness": {
+query: {
+orgId?: string
+deviceId?: string
+/**
+ * Computes the figures anew before it answers.
+ */
+refresh?: string
+}
+response: BackupRecoveryReadiness
+}
+/**
+ * List SLAs by name
+ */
+"GET /backup/sla/configs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: BackupSlaConfig[]
+pagination: Pagination
+}
+}
+/**
+ * Create an SLA
+ */
+"POST /backup/sla/configs": {
+body: {
+orgId: string
+name: string
+/**
+ * How old the newest snapshot may be.
+ */
+rpoTargetMinutes: number
+/**
+ * How long a restore may take, by the estimate.
+ */
+rtoTargetMinutes: number
+targetDevices?: string[]
+/**
+ * Without devices and groups: all devices that are backed up.
+ */
+targetGroups?: string[]
+/**
+ * Default true.
+ */
+alertOnBreach?: boolean
+/**
+ * Default true.
+ */
+isActive?: boolean
+}
+response: BackupSlaConfig
+}
+/**
+ * List breaches of SLAs, newest first
+ */
+"GET /backup/sla/events": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+configId?: string
+deviceId?: string
+eventType?: ("rpo_breach" | "rto_breach" | "missed_backup")
+/**
+ * Detected at or after: an instant, or a day (UTC).
+ */
+from?: string
+/**
+ * Detected at or before: an instant, or a day (UTC).
+ */
+to?: string
+}
+response: {
+data: BackupSlaEvent[]
+pagination: Pagination
+}
+}
+/**
+ * Read the retention of logs, commands and alerts
+ */
+"GET /orgs/organizations/{id}/log-retention": {
+params: {
+id: string
+}
+response: LogRetention
+}
+/**
+ * Change the retention of logs, commands and alerts
+ */
+"PUT /orgs/organizations/{id}/log-retention": {
+params: {
+id: string
+}
+body: {
+/**
+ * For how many days lines of agents’ own logs are kept. 30 unless somebody chose otherwise.
+ */
+diagnosticDays: number
+/**
+ * For how many days stored events are kept. 90 unless somebody chose otherwise.
+ */
+eventDays: number
+/**
+ * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
+ */
+commandDays?: number
+/**
+ * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
+ */
+alertDays?: number
+}
+response: LogRetention
+}
+/**
+ * Public keys of the audit trail
+ */
+"GET /audit-keys": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: {
+keyId: string
+algorithm: "Ed25519"
+/**
+ * PEM, as `openssl pkey -pubin` reads it.
+ */
+publicKey: string
+createdAt: string
+/**
+ * When the key stopped signing; null while it is in use.
+ */
+retiredAt: (string | null)
+}[]
+pagination: Pagination
+}
+}
+/**
+ * List audit entries for people
+ */
+"GET /audit-logs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the e-mail address or name of the user, case-insensitive.
+ */
+user?: string
+/**
+ * The exact action, such as `site.create`.
+ */
+action?: string
+/**
+ * The resource type, or part of the resource name, case-insensitive.
+ */
+resource?: string
+from?: string
+to?: string
+/**
+ * With `true` the entries are not counted and the response has no total.
+ */
+skipCount?: ("true" | "false")
+}
+response: {
+entries: AuditEntry[]
+pagination: AuditPagination
+}
+}
+/**
+ * List audit entries for programs
+ */
+"GET /audit-logs/logs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the e-mail address or name of the user, case-insensitive.
+ */
+user?: string
+/**
+ * The exact action, such as `site.create`.
+ */
+action?: string
+/**
+ * The resource type, or part of the resource name, case-insensitive.
+ */
+resource?: string
+from?: string
+to?: string
+/**
+ * With `true` the entries are not counted and the response has no total.
+ */
+skipCount?: ("true" | "false")
+}
+response: {
+data: AuditLog[]
+pagination: AuditPagination
+}
+}
+/**
+ * Read an audit entry with all of its fields
+ */
+"GET /audit-logs/logs/{id}": {
+params: {
+id: string
+}
+response: FullAuditLog
+}
+/**
+ * Search audit entries
+ */
+"GET /audit-logs/search": {
+query: {
+/**
+ * Part of the action, e-mail address, resource (type, id or name) or details, case-insensitive.
+ */
+q: string
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the e-mail address or name of the user, case-insensitive.
+ */
+user?: string
+/**
+ * The exact action, such as `site.create`.
+ */
+action?: string
+/**
+ * The resource type, or part of the resource name, case-insensitive.
+ */
+resource?: string
+from?: string
+to?: string
+/**
+ * With `true` the entries are not counted and the response has no total.
+ */
+skipCount?: ("true" | "false")
+}
+response: {
+data: AuditLog[]
+pagination: AuditPagination
+}
+}
+/**
+ * User activity report
+ */
+"GET /audit-logs/reports/user-activity": {
+query: {
+from?: string
+to?: string
+}
+response: {
+totalUsers: number
+totalEvents: number
+actionsPerUser: {
+userId: string
+userName: (string | null)
+userEmail: (string | null)
+actionCount: number
+lastActiveAt: string
+}[]
+topUsers: {
+userId: string
+userName: (string | null)
+userEmail: (string | null)
+actionCount: number
+lastActiveAt: string
+}[]
+recentActivity: AuditLog[]
+}
+}
+/**
+ * Security events report
+ */
+"GET /audit-logs/reports/security-events": {
+query: {
+from?: string
+to?: string
+}
+response: {
+totalEvents: number
+loginAttempts: number
+failedLogins: number
+permissionChanges: number
+byAction: {
+action: string
+count: number
+}[]
+recentEvents: AuditLog[]
+}
+}
+/**
+ * Compliance report
+ */
+"GET /audit-logs/reports/compliance": {
+query: {
+from?: string
+to?: string
+}
+response: {
+totalEvents: number
+dataAccess: number
+dataChanges: number
+exports: number
+byAction: {
+action: string
+count: number
+}[]
+recentEvents: AuditLog[]
+}
+}
+/**
+ * Audit statistics by category and person
+ */
+"GET /audit-logs/stats": {
+query: {
+from?: string
+to?: string
+}
+response: {
+totalEvents: number
+byCategory: {
+category: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+count: number
+}[]
+byUser: {
+userId: string
+userName: (string | null)
+actionCount: number
+}[]
+range: {
+from: (string | null)
+to: (string | null)
+}
+}
+}
+/**
+ * Export audit entries as CSV
+ */
+"GET /audit-logs/export": {
+query: {
+userId?: string
+/**
+ * Part of the e-mail address or name of the user, case-insensitive.
+ */
+user?: string
+/**
+ * The exact action, such as `site.create`.
+ */
+action?: string
+/**
+ * The resource type, or part of the resource name, case-insensitive.
+ */
+resource?: string
+from?: string
+to?: string
+}
+response: null
+}
+/**
+ * Export audit entries
+ */
+"POST /audit-logs/export": {
+body: {
+format?: ("csv" | "json")
+filters?: {
+/**
+ * Part of the e-mail address or name of the user, case-insensitive.
+ */
+user?: string
+/**
+ * The exact action, such as `site.create`.
+ */
+action?: string
+/**
+ * The resource type, or part of the resource name, case-insensitive.
+ */
+resource?: string
+}
+dateRange?: {
+from?: string
+to?: string
+}
+}
+response: {
+data: FullAuditLog[]
+}
+}
+/**
+ * Read the audit retention policy
+ */
+"GET /orgs/organizations/{id}/audit-retention": {
+params: {
+id: string
+}
+response: AuditRetention
+}
+/**
+ * Change the audit retention policy
+ */
+"PUT /orgs/organizations/{id}/audit-retention": {
+params: {
+id: string
+}
+body: {
+/**
+ * How many days entries are kept. Default: 365.
+ */
+retentionDays: number
+/**
+ * Copy entries to the archive of the server before they are removed; if that fails, they are kept.
+ */
+archiveToS3: boolean
+}
+response: AuditRetention
+}
+/**
+ * Read the release that runs, and for how long it has run
+ */
+"GET /health": {
+response: {
+status: "ok"
+version: string
+/**
+ * Seconds.
+ */
+uptime: number
+}
+}
+/**
+ * See whether the process is alive
+ */
+"GET /health/live": {
+response: {
+status: "ok"
+}
+}
+/**
+ * See whether the server can take requests
+ */
+"GET /health/ready": {
+response: {
+status: ("ready" | "not_ready")
+checks: {
+[k: string]: "ok" | "failed" | "unavailable" | "not_configured"
+}
+}
+}
+/**
+ * Read the metrics of this server
+ */
+"GET /metrics": {
+response: null
+}
+/**
+ * Read this document
+ */
+"GET /openapi.json": {
+response: {
+[k: string]: unknown
+}
+}
+/**
+ * Open the reference of the REST interface
+ */
+"GET /docs": {
+response: null
+}
+/**
+ * Open the reference of the socket messages
+ */
+"GET /docs/sockets": {
+response: null
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SignedIn".
+ */
+export interface SignedIn {
+user: {
+id: string
+email: string
+name: string
+mfaEnabled: boolean
+}
+tokens: Tokens
+mfaRequired: false
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Tokens".
+ */
+export interface Tokens {
+accessToken: string
+expiresInSeconds: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SecondFactorRequired".
+ */
+export interface SecondFactorRequired {
+mfaRequired: true
+/**
+ * Valid for 5 minutes and 5 attempts.
+ */
+tempToken: string
+user: null
+tokens: null
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Pagination".
+ */
+export interface Pagination {
+page: number
+limit: number
+total: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoPreset".
+ */
+export interface SsoPreset {
+id: string
+type: ("oidc" | "saml")
+name: string
+issuer?: string
+scopes?: string
+authorizationUrl?: string
+tokenUrl?: string
+userInfoUrl?: string
+jwksUrl?: string
+ssoUrl?: string
+attributeMapping: SsoAttributeMapping
+/**
+ * The names in braces, such as tenant for {tenant}, that you have to replace.
+ */
+placeholders: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoAttributeMapping".
+ */
+export interface SsoAttributeMapping {
+email: string
+name: string
+firstName?: string
+lastName?: string
+groups?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoProvider".
+ */
+export interface SsoProvider {
+id: string
+ownerScope: ("organization" | "partner")
+orgId: (string | null)
+partnerId: (string | null)
+name: string
+type: ("oidc" | "saml")
+status: ("inactive" | "testing" | "active")
+preset: (string | null)
+issuer: (string | null)
+clientId: (string | null)
+/**
+ * The secret itself is never returned.
+ */
+hasClientSecret: boolean
+tokenAuthMethod: ("client_secret_basic" | "client_secret_post")
+scopes: string
+authorizationUrl: (string | null)
+tokenUrl: (string | null)
+userInfoUrl: (string | null)
+jwksUrl: (string | null)
+entityId: (string | null)
+ssoUrl: (string | null)
+certificate: (string | null)
+attributeMapping: SsoAttributeMapping
+autoProvision: boolean
+defaultRoleId: (string | null)
+/**
+ * Mail domains, separated by commas. Empty means all domains.
+ */
+allowedDomains: string
+enforceSSO: boolean
+trustsIdpMfa: boolean
+breakGlassUserIds: string[]
+/**
+ * Increases with each change. A change ends the sign-ins in progress.
+ */
+configVersion: number
+/**
+ * Time of the last successful sign-in. Null again when a change selects another identity provider.
+ */
+lastSuccessAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoProviderTest".
+ */
+export interface SsoProviderTest {
+success: boolean
+/**
+ * The checks in their order. If one fails, the checks that depend on it are left out.
+ */
+checks: {
+name: ("configuration" | "discovery" | "issuer" | "endpoints" | "keys" | "certificate" | "ssoUrl")
+ok: boolean
+message?: string
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoDomain".
+ */
+export interface SsoDomain {
+id: string
+orgId: string
+domain: string
+status: ("pending" | "verified")
+/**
+ * The DNS record that proves the domain. It has to remain in the DNS.
+ */
+record: {
+type: "TXT"
+name: string
+value: string
+}
+verifiedAt: (string | null)
+/**
+ * The time since which the daily check has not found the record of a verified domain.
+ */
+failingSince: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SsoIdentity".
+ */
+export interface SsoIdentity {
+id: string
+/**
+ * Null for a provider of an organization or partner that you have left.
+ */
+provider: ({
+id: string
+name: string
+type: ("oidc" | "saml")
+} | null)
+/**
+ * The address that the provider sent at the last sign-in.
+ */
+email: (string | null)
+lastLoginAt: (string | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "LoginContext".
+ */
+export interface LoginContext {
+branding: ({
+/**
+ * An https:// URL, or a data: URI of a PNG, JPEG or WebP image.
+ */
+logoUrl: (string | null)
+accentColor: (string | null)
+headline: (string | null)
+} | null)
+partnerSso: ({
+providerName: string
+loginUrl: string
+enforceSSO: boolean
+} | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "LoginBranding".
+ */
+export interface LoginBranding {
+/**
+ * An https:// URL, or a data: URI of a PNG, JPEG or WebP image.
+ */
+logoUrl: (string | null)
+accentColor: (string | null)
+headline: (string | null)
+updatedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ApiKey".
+ */
+export interface ApiKey {
+id: string
+/**
+ * null: wherever its maker may go.
+ */
+orgId: (string | null)
+createdBy: string
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+scopes: string[]
+/**
+ * Requests an hour.
+ */
+rateLimit: number
+expiresAt: (string | null)
+revokedAt: (string | null)
+/**
+ * Up to a minute late.
+ */
+lastUsedAt: (string | null)
+/**
+ * Requests so far; up to a minute late.
+ */
+usageCount: number
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "User".
+ */
+export interface User {
+id: string
+email: string
+name: string
+status: ("active" | "invited" | "disabled")
+/**
+ * Whether somebody has proved that they read the mail of this address.
+ */
+emailVerified: boolean
+mfaEnabled: boolean
+scope: ("system" | "partner" | "organization")
+partnerId: (string | null)
+orgId: (string | null)
+roleId: string
+roleName: string
+/**
+ * For users of a partner; null for others.
+ */
+orgAccess: (("all" | "selected" | "none") | null)
+/**
+ * Used when orgAccess is selected.
+ */
+orgIds: string[]
+lastLoginAt: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Role".
+ */
+export interface Role {
+id: string
+scope: ("system" | "partner" | "organization")
+partnerId: (string | null)
+orgId: (string | null)
+name: string
+description: (string | null)
+permissions: string[]
+isSystem: boolean
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Partner".
+ */
+export interface Partner {
+id: string
+name: string
+slug: string
+type: ("msp" | "enterprise" | "internal")
+plan: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
+status: ("pending" | "active" | "suspended" | "churned")
+maxOrganizations: (number | null)
+maxDevices: (number | null)
+settings: {
+[k: string]: unknown
+}
+ssoConfig: {
+[k: string]: unknown
+}
+billingEmail: (string | null)
+createdAt: string
+updatedAt: string
+deletedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Organization".
+ */
+export interface Organization {
+id: string
+partnerId: string
+name: string
+slug: string
+type: ("customer" | "internal")
+status: ("active" | "suspended" | "trial" | "churned")
+maxDevices: (number | null)
+settings: {
+[k: string]: unknown
+}
+ssoConfig: {
+[k: string]: unknown
+}
+contractStart: (string | null)
+contractEnd: (string | null)
+/**
+ * Any JSON.
+ */
+billingContact: {
+[k: string]: unknown
+}
+createdAt: string
+updatedAt: string
+deletedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Site".
+ */
+export interface Site {
+id: string
+orgId: string
+name: string
+/**
+ * Any JSON.
+ */
+address: {
+[k: string]: unknown
+}
+timezone: string
+/**
+ * Any JSON.
+ */
+contact: {
+[k: string]: unknown
+}
+settings: {
+[k: string]: unknown
+}
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EnrollmentKey".
+ */
+export interface EnrollmentKey {
+id: string
+orgId: string
+siteId: (string | null)
+name: string
+/**
+ * The first characters, to tell keys apart.
+ */
+keyPrefix: string
+usageCount: number
+maxUsage: (number | null)
+expiresAt: (string | null)
+revokedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AgentRelease".
+ */
+export interface AgentRelease {
+id: string
+component: ("agent" | "watchdog" | "helper" | "backup")
+os: ("linux" | "windows" | "macos")
+architecture: ("x64" | "arm64")
+version: string
+/**
+ * Where a download comes from: GitHub, or this server.
+ */
+source: ("github" | "local")
+/**
+ * Bytes.
+ */
+size: number
+sha256: string
+/**
+ * Id of the key of the signature.
+ */
+signedBy: string
+/**
+ * Ed25519 over the canonical JSON (RFC 8785) of version, component, os, architecture, sha256 and size; base64url.
+ */
+signature: string
+notes: (string | null)
+isPrerelease: boolean
+/**
+ * Whether this is what devices of its platform upgrade to.
+ */
+promoted: boolean
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EffectiveAgentUpdates".
+ */
+export interface EffectiveAgentUpdates {
+pins: {
+agent: {
+value: string
+/**
+ * Where the value was set.
+ */
+level: ("organization" | "partner" | "default")
+}
+watchdog: {
+value: string
+/**
+ * Where the value was set.
+ */
+level: ("organization" | "partner" | "default")
+}
+}
+policy: {
+/**
+ * `auto`: what is promoted, at once. `staged`: when the wave of a rollout arrives. `manual`: only when somebody asks for it.
+ */
+value: ("auto" | "staged" | "manual")
+/**
+ * Where the value was set.
+ */
+level: ("organization" | "partner" | "default")
+}
+maintenanceWindow: {
+/**
+ * Null: upgrades may be installed at any time.
+ */
+value: ({
+/**
+ * The days of UTC on which the window opens.
+ */
+days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+start: string
+/**
+ * In UTC; a window whose end lies before its start closes on the next day.
+ */
+end: string
+} | null)
+/**
+ * Where the value was set.
+ */
+level: ("organization" | "partner" | "default")
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceUpgrade".
+ */
+export interface DeviceUpgrade {
+component: ("agent" | "watchdog")
+/**
+ * The version that the device reports.
+ */
+current: string
+/**
+ * The version that it should run, or is being upgraded to.
+ */
+target: (string | null)
+/**
+ * `deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.
+ */
+state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "failed" | "rolled_back")
+reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
+message: string
+/**
+ * When the maintenance window opens, or when the version is tried again; with `outside_window` and `retry_later` only.
+ */
+nextAt?: string
+levels: {
+/**
+ * Where the value was set.
+ */
+pin: ("organization" | "partner" | "default")
+/**
+ * Where the value was set.
+ */
+policy: ("organization" | "partner" | "default")
+/**
+ * Where the value was set.
+ */
+window: ("organization" | "partner" | "default")
+}
+/**
+ * The newest attempts, at most 20, newest first.
+ */
+history: DeviceUpgradeAttempt[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceUpgradeAttempt".
+ */
+export interface DeviceUpgradeAttempt {
+id: string
+fromVersion: (string | null)
+targetVersion: string
+state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * Why it failed, for programs.
+ */
+code: (string | null)
+/**
+ * Why it failed, as the device reports it.
+ */
+error: (string | null)
+rolloutId: (string | null)
+/**
+ * Whether a person has asked for it.
+ */
+byHand: boolean
+startedAt: string
+updatedAt: string
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AgentRollout".
+ */
+export interface AgentRollout {
+id: string
+component: ("agent" | "watchdog")
+version: string
+/**
+ * `paused` by a person, `halted` by failures; both can be resumed. `aborted` cannot.
+ */
+state: ("running" | "paused" | "halted" | "aborted" | "completed")
+waves: {
+/**
+ * The share of the fleet that this wave adds to the waves before it.
+ */
+percent: number
+/**
+ * How long the wave is observed before the next one opens.
+ */
+soakMinutes: number
+/**
+ * The share of the fleet in this wave and those before it.
+ */
+reachedPercent: number
+}[]
+/**
+ * The wave that is open, from 0.
+ */
+wave: number
+waveOpenedAt: string
+haltWhen: {
+/**
+ * Halt when so large a share of the devices that have finished failed, and at least two.
+ */
+failedPercent: number
+/**
+ * How long a device may be unheard of after its upgrade before it counts as silent.
+ */
+silentMinutes: number
+/**
+ * The share of failures counts when so many devices have finished, or all that have begun.
+ */
+minDevices: number
+}
+createdBy: (string | null)
+createdAt: string
+/**
+ * When it was completed or aborted.
+ */
+endedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AgentRolloutDetails".
+ */
+export interface AgentRolloutDetails {
+id: string
+component: ("agent" | "watchdog")
+version: string
+/**
+ * `paused` by a person, `halted` by failures; both can be resumed. `aborted` cannot.
+ */
+state: ("running" | "paused" | "halted" | "aborted" | "completed")
+waves: {
+/**
+ * The share of the fleet that this wave adds to the waves before it.
+ */
+percent: number
+/**
+ * How long the wave is observed before the next one opens.
+ */
+soakMinutes: number
+/**
+ * The share of the fleet in this wave and those before it.
+ */
+reachedPercent: number
+state: ("open" | "waiting")
+/**
+ * Devices of the wave for which the version is the target.
+ */
+devices: number
+/**
+ * Each device counts in one of these.
+ */
+counts: {
+/**
+ * They are offered the release with their next heartbeat.
+ */
+due: number
+/**
+ * Somebody has asked for the upgrade, which has not begun.
+ */
+offered: number
+downloading: number
+verifying: number
+installing: number
+restarting: number
+healthy: number
+failed: number
+rolledBack: number
+/**
+ * They run the new version, or should, and are not heard of.
+ */
+silent: number
+/**
+ * They have the version without the rollout.
+ */
+upToDate: number
+/**
+ * Devices whose upgrade has not begun, by the reason that `GET /devices/:id/upgrades` gives.
+ */
+waiting: {
+[k: string]: number
+}
+}
+}[]
+/**
+ * The wave that is open, from 0.
+ */
+wave: number
+waveOpenedAt: string
+haltWhen: {
+/**
+ * Halt when so large a share of the devices that have finished failed, and at least two.
+ */
+failedPercent: number
+/**
+ * How long a device may be unheard of after its upgrade before it counts as silent.
+ */
+silentMinutes: number
+/**
+ * The share of failures counts when so many devices have finished, or all that have begun.
+ */
+minDevices: number
+}
+createdBy: (string | null)
+createdAt: string
+/**
+ * When it was completed or aborted.
+ */
+endedAt: (string | null)
+/**
+ * Devices for which the version is the target and that no wave reaches.
+ */
+outside: number
+/**
+ * What the server does in its next round, once a minute, and why.
+ */
+next: {
+step: ("hold" | "halt" | "open_next_wave" | "complete")
+message: string
+/**
+ * When the open wave has been observed for long enough.
+ */
+soakedAt: string
+}
+/**
+ * Newest first, at most 20.
+ */
+halts: AgentRolloutHalt[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AgentRolloutHalt".
+ */
+export interface AgentRolloutHalt {
+reason: ("failed_share" | "failed_in_a_row" | "silent")
+message: string
+/**
+ * The devices that caused it, at most 100 of them, as they were then.
+ */
+devices: {
+deviceId: string
+orgId: string
+name: string
+}[]
+deviceCount: number
+haltedAt: string
+/**
+ * When somebody resumed or aborted the rollout.
+ */
+endedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Device".
+ */
+export interface Device {
+id: string
+orgId: string
+siteId: string
+groupIds: string[]
+hostname: string
+displayName: (string | null)
+status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
+/**
+ * When maintenance ends automatically.
+ */
+maintenanceUntil: (string | null)
+presence: Presence
+osType: ("windows" | "macos" | "linux")
+osVersion: string
+osBuild: (string | null)
+architecture: ("x64" | "x86" | "arm64")
+agentVersion: string
+watchdogVersion: (string | null)
+/**
+ * As the watchdog reports it; null without a watchdog.
+ */
+agentState: ({
+/**
+ * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
+ */
+state: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
+message: (string | null)
+since: string
+} | null)
+enrolledAt: string
+lastSeenAt: (string | null)
+lastIp: (string | null)
+tags: string[]
+customFields: {
+[k: string]: unknown
+}
+hardware: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+}
+metrics: ({
+/**
+ * The average since the heartbeat before.
+ */
+cpuPercent: number
+ramPercent: number
+/**
+ * The part of the system disk that is in use.
+ */
+diskPercent: number
+at: string
+} | null)
+autoUpdate: boolean
+capabilities: string[]
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Presence".
+ */
+export interface Presence {
+state: ("connected" | "disconnected")
+/**
+ * When this state began.
+ */
+since: string
+reason: ("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "updating" | "never_seen")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CustomField".
+ */
+export interface CustomField {
+id: string
+orgId: string
+key: string
+name: string
+/**
+ * `date` is a day or a time in ISO 8601; `list` is a list of texts.
+ */
+type: ("string" | "number" | "boolean" | "date" | "list")
+description: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceInventory".
+ */
+export interface DeviceInventory {
+deviceId: string
+orgId: string
+hardware: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+}
+interfaces: {
+name: string
+macAddress?: string
+ipAddresses: string[]
+/**
+ * True for the interface of the default route: one at most.
+ */
+isPrimary: boolean
+}[]
+lastUser: (string | null)
+/**
+ * Number of titles, each counted once for all its versions.
+ */
+softwareCount: number
+/**
+ * When the inventory was collected; null where the agent never sent one.
+ */
+collectedAt: (string | null)
+receivedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "InstalledSoftware".
+ */
+export interface InstalledSoftware {
+name: string
+version: (string | null)
+publisher: (string | null)
+installedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SoftwareChange".
+ */
+export interface SoftwareChange {
+/**
+ * When the inventory with the change was collected. The change happened after the inventory before it.
+ */
+at: string
+change: ("installed" | "updated" | "removed")
+name: string
+/**
+ * null for removed software.
+ */
+version: (string | null)
+/**
+ * null for newly installed software.
+ */
+previousVersion: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SoftwareTitle".
+ */
+export interface SoftwareTitle {
+name: string
+deviceCount: number
+versionCount: number
+/**
+ * The 20 versions on most devices, in that order.
+ */
+versions: {
+version: (string | null)
+deviceCount: number
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Group".
+ */
+export interface Group {
+id: string
+orgId: string
+siteId: (string | null)
+name: string
+description: (string | null)
+type: ("static" | "dynamic")
+/**
+ * Dynamic groups only: the members are the devices that the filter finds.
+ */
+filterId: (string | null)
+/**
+ * Excludes decommissioned devices.
+ */
+deviceCount: number
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "GroupChange".
+ */
+export interface GroupChange {
+device: {
+id: string
+/**
+ * The host name at that time.
+ */
+hostname: string
+}
+change: ("joined" | "left")
+/**
+ * filter_match and filter_unmatch: the device changed and now does, or does not, match the filter.
+ */
+reason: ("manual" | "group_created" | "filter_match" | "filter_unmatch" | "filter_changed" | "device_moved" | "device_decommissioned")
+at: string
+/**
+ * The user who caused the change; null if it was automatic.
+ */
+by: (string | null)
+}
+/**
+ * Conditions of which all (AND) or at least one (OR) must hold. Each is a condition { field, operator, value } or another group, nested to any depth.
+ * 
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ConditionGroup".
+ */
+export interface ConditionGroup {
+operator: ("AND" | "OR")
+conditions: ({
+/**
+ * Case-sensitive, such as hostname or custom.rack.
+ */
+field: string
+operator: string
+/**
+ * Omit it for isNull, isNotNull, isEmpty and isNotEmpty.
+ */
+value?: {
+[k: string]: unknown
+}
+} | ConditionGroup)[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Filter".
+ */
+export interface Filter {
+id: string
+orgId: string
+name: string
+description: (string | null)
+conditions: ConditionGroup
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+/**
+ * Present if the conditions refer to something that no longer exists. The filter finds no devices until this is corrected.
+ */
+faults?: {
+path: string
+message: string
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Script".
+ */
+export interface Script {
+id: string
+orgId: (string | null)
+/**
+ * Set for scripts that belong to the whole partner.
+ */
+partnerId: (string | null)
+name: string
+description: (string | null)
+language: ("bash" | "powershell" | "python")
+content: string
+/**
+ * Empty for any operating system.
+ */
+osTypes: ("windows" | "macos" | "linux")[]
+timeoutSeconds: number
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Command".
+ */
+export interface Command {
+id: string
+orgId: string
+deviceId: string
+type: string
+status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
+/**
+ * The reason for the status, where it is not obvious.
+ */
+reason: (string | null)
+/**
+ * Whether the command is queued for a device that is offline.
+ */
+waitsForDevice: boolean
+createdBy: (string | null)
+/**
+ * How often it was sent to the device, which executes it once.
+ */
+attempt: number
+cancelRequestedAt: (string | null)
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, where the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * Depends on the type: `script.run` has exitCode, stdout, stderr and truncated.
+ */
+output: {
+[k: string]: unknown
+}
+error: ({
+code: string
+message: string
+} | null)
+createdAt: string
+/**
+ * A command that has not reached the device by then expires.
+ */
+expiresAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SearchResult".
+ */
+export interface SearchResult {
+id: string
+type: ("devices" | "scripts" | "alerts" | "settings")
+title: string
+description?: string
+/**
+ * Settings only: the path of the page.
+ */
+href?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogMetadata".
+ */
+export interface EventLogMetadata {
+name: string
+displayName: string
+/**
+ * How many entries the log has.
+ */
+recordCount: number
+/**
+ * How many bytes the log may grow to; 0 where it has no limit.
+ */
+maxSize: number
+/**
+ * For how long entries are kept; 0 where only the size limits the log.
+ */
+retentionDays: number
+/**
+ * ISO 8601; empty where the log has no entries.
+ */
+lastWriteTime: string
+/**
+ * What the device reads the log from.
+ */
+source?: ("journald" | "file" | "windows" | "macos")
+/**
+ * A remark for readers, such as that a count is estimated.
+ */
+note?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogEntry".
+ */
+export interface EventLogEntry {
+recordId: number
+timeCreated: string
+level: ("information" | "warning" | "error" | "critical" | "verbose")
+source: string
+eventId: number
+message: string
+category: string
+user: (string | null)
+computer: string
+rawXml?: string
+/**
+ * The original record where it is not XML: a JSON object or lines of text.
+ */
+raw?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "StoredEvent".
+ */
+export interface StoredEvent {
+id: string
+deviceId: string
+orgId: string
+/**
+ * When it happened, by the device’s own clock.
+ */
+timestamp: string
+level: ("info" | "warning" | "error" | "critical")
+category: ("security" | "hardware" | "application" | "system")
+source: string
+eventId: (string | null)
+message: string
+details: ({
+[k: string]: unknown
+} | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DiagnosticLog".
+ */
+export interface DiagnosticLog {
+id: string
+deviceId: string
+orgId: string
+/**
+ * When the agent wrote it, by its own clock.
+ */
+timestamp: string
+level: ("debug" | "info" | "warn" | "error")
+component: string
+message: string
+fields: ({
+[k: string]: unknown
+} | null)
+agentVersion: (string | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Alert".
+ */
+export interface Alert {
+id: string
+orgId: string
+/**
+ * Null if the alert concerns the whole organization.
+ */
+deviceId: (string | null)
+kind: string
+severity: ("critical" | "high" | "medium" | "low" | "info")
+status: ("active" | "acknowledged" | "resolved")
+title: string
+message: string
+details: {
+[k: string]: unknown
+}
+/**
+ * How often the cause has occurred; each occurrence updates lastAt.
+ */
+count: number
+raisedAt: string
+lastAt: string
+acknowledgedAt: (string | null)
+acknowledgedBy: (string | null)
+resolvedAt: (string | null)
+resolvedBy: (string | null)
+/**
+ * The note from acknowledging or resolving the alert.
+ */
+note: (string | null)
+/**
+ * Why the alert resolved automatically; null if a user resolved it.
+ */
+resolution: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertSummary".
+ */
+export interface AlertSummary {
+/**
+ * Alerts that are not resolved.
+ */
+open: number
+byStatus: {
+active: number
+acknowledged: number
+resolved: number
+}
+/**
+ * Alerts that are not resolved, by severity.
+ */
+bySeverity: {
+critical: number
+high: number
+medium: number
+low: number
+info: number
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertSettings".
+ */
+export interface AlertSettings {
+/**
+ * How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: 30.
+ */
+offlineAfterMinutes: (number | null)
+/**
+ * How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: 90.
+ */
+diskPercent: (number | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupConfig".
+ */
+export interface BackupConfig {
+id: string
+orgId: string
+name: string
+provider: ("server" | "s3" | "local")
+details: ({
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+secretKey: {
+hasSecret: true
+}
+} | {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+} | {
+
+})
+encryptionKeyId: string
+enabled: boolean
+isDefault: boolean
+sources: BackupSources
+schedule: (BackupSchedule | null)
+retention: BackupRetention
+/**
+ * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
+ */
+targets: {
+/**
+ * Every device of the organization.
+ */
+all?: boolean
+deviceIds?: unknown
+groupIds?: unknown
+/**
+ * The devices that match a saved filter of the organization.
+ */
+filterId?: string
+}
+limits: {
+/**
+ * KiB a second.
+ */
+uploadKiBps?: number
+/**
+ * Of all processors together.
+ */
+cpuPercent?: number
+}
+/**
+ * What the provider can promise.
+ */
+providerCapabilities: {
+/**
+ * A device can neither delete nor overwrite stored data.
+ */
+isAppendOnly: boolean
+/**
+ * The repository can be read as of an earlier time.
+ */
+servesEarlierStates: boolean
+/**
+ * Who removes what the retention does not keep.
+ */
+prunedBy: ("server" | "nobody")
+}
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSources".
+ */
+export interface BackupSources {
+kind: "files"
+paths: {
+linux?: unknown
+macos?: unknown
+windows?: unknown
+}
+/**
+ * Patterns of files and folders that are left out, such as *.tmp or /var/cache.
+ */
+excludes?: string[]
+/**
+ * True: file systems that are mounted below a path are left out.
+ */
+oneFileSystem?: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSchedule".
+ */
+export interface BackupSchedule {
+frequency: ("hourly" | "daily" | "weekly" | "monthly")
+/**
+ * Default: `windowStart`, else 00:00. With `hourly` only the minutes count.
+ */
+time?: string
+/**
+ * Default: the time zone of the device’s site.
+ */
+timezone?: string
+/**
+ * With `weekly`; 0 is Sunday.
+ */
+dayOfWeek?: number
+/**
+ * With `monthly`.
+ */
+dayOfMonth?: (number | "last")
+/**
+ * Backups begin within the window only.
+ */
+windowStart?: string
+/**
+ * On the next day where it lies before `windowStart`.
+ */
+windowEnd?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRetention".
+ */
+export interface BackupRetention {
+/**
+ * The newest snapshots.
+ */
+keepLast?: number
+/**
+ * The newest snapshot of each of so many days on which there was one.
+ */
+keepDaily?: number
+/**
+ * The same for weeks, which begin on Monday.
+ */
+keepWeekly?: number
+/**
+ * The same for months.
+ */
+keepMonthly?: number
+/**
+ * The same for years.
+ */
+keepYearly?: number
+/**
+ * Every snapshot that is younger.
+ */
+retentionDays?: number
+/**
+ * For so many days after its arrival nobody can delete a snapshot, and its data stays recoverable.
+ */
+immutableDays?: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupConfigTest".
+ */
+export interface BackupConfigTest {
+/**
+ * The id of the configuration.
+ */
+id: string
+status: ("success" | "failed")
+checks: {
+name: string
+ok: boolean
+code?: string
+message?: string
+}[]
+checkedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupJob".
+ */
+export interface BackupJob {
+id: string
+orgId: string
+deviceId: string
+configId: (string | null)
+repositoryId: (string | null)
+/**
+ * The command that the device has been given.
+ */
+commandId: (string | null)
+type: ("scheduled" | "manual")
+/**
+ * The time of the schedule that the job is for.
+ */
+slot: (string | null)
+/**
+ * The devices of a slot are spread over some minutes.
+ */
+dueAt: string
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+/**
+ * Why the job has not begun; null where it has.
+ */
+waitingFor: (("device" | "due_time" | "turn") | null)
+/**
+ * A job that has not begun by then fails.
+ */
+expiresAt: string
+cancelRequestedAt: (string | null)
+progress: {
+phase: (string | null)
+percent: (number | null)
+doneBytes: (number | null)
+totalBytes: (number | null)
+doneFiles: (number | null)
+totalFiles: (number | null)
+/**
+ * Bytes in a second, over the last seconds.
+ */
+rate: (number | null)
+/**
+ * The time that remains, as the device estimates it.
+ */
+etaSeconds: (number | null)
+currentPath: (string | null)
+/**
+ * When the device last reported.
+ */
+at: (string | null)
+/**
+ * Since when the job has not advanced, where it runs and that is longer than 15 minutes.
+ */
+stalledSince: (string | null)
+}
+snapshotId: (string | null)
+/**
+ * What the snapshot added to the repository.
+ */
+addedBytes: (number | null)
+error: ({
+code: string
+message: string
+} | null)
+unreadable: {
+count: number
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupEncryptionKey".
+ */
+export interface BackupEncryptionKey {
+id: string
+orgId: string
+name: string
+keyType: "aes_256"
+/**
+ * SHA-256 of the newest version, in hexadecimal.
+ */
+fingerprint: string
+/**
+ * The newest one.
+ */
+version: number
+/**
+ * `rotating`: not every repository has the newest version yet.
+ */
+status: ("active" | "rotating")
+createdAt: string
+rotatedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRecoveryKit".
+ */
+export interface BackupRecoveryKit {
+keyId: string
+orgId: string
+name: string
+createdAt: string
+/**
+ * Of every version of the key: an earlier state of a repository opens with an earlier one.
+ */
+passwords: {
+version: number
+password: string
+createdAt: string
+}[]
+repositories: {
+id: string
+deviceId: string
+deviceName: string
+configName: (string | null)
+/**
+ * Of a copy: the vault that it belongs to.
+ */
+vaultName: (string | null)
+provider: ("server" | "s3" | "local")
+/**
+ * The version that opens it now.
+ */
+keyVersion: (number | null)
+/**
+ * Where the repository is, as restic takes it after `-r`.
+ */
+location: string
+notes: string[]
+/**
+ * The newest ten.
+ */
+snapshots: {
+id: string
+receivedAt: string
+}[]
+/**
+ * What lists and restores with stock restic.
+ */
+commands: string[]
+}[]
+pagination: Pagination1
+}
+/**
+ * Of the repositories.
+ */
+export interface Pagination1 {
+page: number
+limit: number
+total: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSnapshot".
+ */
+export interface BackupSnapshot {
+id: string
+orgId: string
+deviceId: string
+configId: (string | null)
+jobId: (string | null)
+/**
+ * Of a copy in a vault: the snapshot that it is a copy of.
+ */
+copyOf: (string | null)
+repositoryId: string
+/**
+ * The id of the snapshot in its restic repository.
+ */
+engineId: string
+/**
+ * Where its data is.
+ */
+provider: ("server" | "s3" | "local")
+backupType: ("file" | "system_image" | "database" | "application")
+/**
+ * When the store received it.
+ */
+createdAt: string
+/**
+ * When it was made, by the clock of the device.
+ */
+takenAt: (string | null)
+/**
+ * What was backed up, as the device writes it.
+ */
+paths: string[]
+sizeBytes: (number | null)
+fileCount: (number | null)
+/**
+ * What it added to the repository.
+ */
+addedBytes: (number | null)
+changedFiles: (number | null)
+/**
+ * Some files could not be read, or the result of the backup was lost, so that nobody knows.
+ */
+isPartial: boolean
+legalHold: boolean
+legalHoldReason: (string | null)
+isImmutable: boolean
+immutableUntil: (string | null)
+/**
+ * `application`: the server refuses to remove it; stored data cannot be removed by the device. `none`: the device or the account of the bucket can remove the data.
+ */
+immutabilityEnforcement: ("application" | "none")
+/**
+ * Why no retention removes it now.
+ */
+retentionBlockedReason: (("legal_hold" | "immutable") | null)
+/**
+ * Since when it is no longer in the repository. Until the trash of the store is emptied it can be read with `asOf`.
+ */
+removedAt: (string | null)
+removedBecause: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSnapshotEntry".
+ */
+export interface BackupSnapshotEntry {
+/**
+ * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ */
+name: string
+path: string
+type: ("file" | "directory" | "symlink" | "other")
+sizeBytes: number
+modifiedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSnapshotDifference".
+ */
+export interface BackupSnapshotDifference {
+path: string
+change: ("added" | "removed" | "changed" | "type_changed")
+/**
+ * In the snapshot that is compared with.
+ */
+before: ({
+type: ("file" | "directory" | "symlink" | "other")
+sizeBytes: number
+modifiedAt: (string | null)
+} | null)
+after: ({
+type: ("file" | "directory" | "symlink" | "other")
+sizeBytes: number
+modifiedAt: (string | null)
+} | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRestore".
+ */
+export interface BackupRestore {
+id: string
+orgId: string
+/**
+ * The device that is restored to.
+ */
+deviceId: string
+snapshotId: (string | null)
+asOf: (string | null)
+restoreType: ("full" | "selective")
+selectedPaths: (string[] | null)
+/**
+ * Null until the device has named the folder that it made.
+ */
+targetPath: (string | null)
+overwrite: ("never" | "ifNewer" | "always")
+dryRun: boolean
+/**
+ * `partial`: some paths could not be restored.
+ */
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+/**
+ * Why it has not begun; null where it has.
+ */
+waitingFor: (("device" | "turn") | null)
+/**
+ * A restore that the device has not fetched by then fails.
+ */
+expiresAt: string
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, where the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * Since when the restore has not advanced, where it runs and that is longer than 15 minutes.
+ */
+stalledSince: (string | null)
+restoredSize: (number | null)
+restoredFiles: (number | null)
+/**
+ * Files that were there and that `overwrite` keeps.
+ */
+skippedFiles: (number | null)
+failed: {
+count: (number | null)
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+error: ({
+code: string
+message: string
+} | null)
+/**
+ * The command that the device has been given last.
+ */
+commandId: string
+attempts: number
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupVerification".
+ */
+export interface BackupVerification {
+id: string
+orgId: string
+deviceId: string
+configId: (string | null)
+snapshotId: (string | null)
+verificationType: ("integrity" | "test_restore")
+/**
+ * `failed` with an `errorCode`: it could not be carried out. Without: errors were found.
+ */
+status: ("pending" | "running" | "passed" | "failed" | "partial")
+filesVerified: number
+filesFailed: number
+/**
+ * Of the restored files.
+ */
+sizeBytes: number
+restoreTimeSeconds: (number | null)
+details: {
+/**
+ * Of an integrity verification: which part of the data was read. Each one reads the next part.
+ */
+part?: {
+part: number
+of: number
+}
+/**
+ * The first errors that were found.
+ */
+errors?: string[]
+sample?: {
+path: string
+sizeBytes: number
+sha256: string
+/**
+ * null: it was not restored.
+ */
+restoredSha256?: (string | null)
+}[]
+}
+errorCode: (string | null)
+errorMessage: (string | null)
+/**
+ * null: by the server itself.
+ */
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupVault".
+ */
+export interface BackupVault {
+id: string
+orgId: string
+deviceId: string
+/**
+ * Whose backups are copied; null where the configuration is gone.
+ */
+configId: (string | null)
+name: string
+provider: ("server" | "s3" | "local")
+details: ({
+bucket: string
+region?: string
+/**
+ * Of an S3 service other than Amazon’s.
+ */
+endpoint?: string
+prefix?: string
+accessKey: string
+secretKey: {
+hasSecret: true
+}
+} | {
+/**
+ * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
+ */
+path: string
+} | {
+
+})
+encryptionKeyId: (string | null)
+isActive: boolean
+syncAfterBackup: boolean
+schedule: (BackupSchedule | null)
+retentionCount: number
+maxLagHours: number
+sourceRepositoryId: string
+/**
+ * The repository that holds the copies.
+ */
+repositoryId: string
+/**
+ * What the provider can promise.
+ */
+providerCapabilities: {
+isAppendOnly: boolean
+servesEarlierStates: boolean
+/**
+ * Who removes copies beyond `retentionCount`.
+ */
+prunedBy: ("server" | "nobody")
+}
+/**
+ * By the schedule, or after a sync that has failed.
+ */
+nextSyncAt: (string | null)
+/**
+ * When a sync has succeeded last.
+ */
+lastSyncAt: (string | null)
+/**
+ * Of the newest sync; null: there was none.
+ */
+lastSyncStatus: (("pending" | "running" | "completed" | "failed" | "cancelled") | null)
+/**
+ * Why the newest sync has failed.
+ */
+lastSyncError: ({
+code: string
+message: string
+} | null)
+/**
+ * The newest snapshot of the device that the vault has.
+ */
+lastSyncSnapshotId: (string | null)
+/**
+ * What the copies take in the store; null elsewhere.
+ */
+syncSizeBytes: (number | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupVaultStatus".
+ */
+export interface BackupVaultStatus {
+data: {
+vaultId: string
+/**
+ * `empty`: it has no copy yet. `behind`: there are snapshots that are newer than its newest.
+ */
+state: ("inactive" | "empty" | "current" | "behind")
+/**
+ * How many copies the vault has.
+ */
+snapshots: number
+/**
+ * How far the vault is behind.
+ */
+lag: {
+/**
+ * Snapshots that are newer than the newest copy.
+ */
+snapshots: number
+/**
+ * Since the oldest of them was received.
+ */
+hours: number
+/**
+ * Longer than `maxLagHours`: an alert is open.
+ */
+isTooLong: boolean
+}
+/**
+ * When a sync has succeeded last.
+ */
+lastSyncAt: (string | null)
+/**
+ * Of the newest sync, where that has failed.
+ */
+lastError: ({
+code: string
+message: string
+} | null)
+nextSyncAt: (string | null)
+/**
+ * The newest ten; the first may be in flight.
+ */
+syncs: BackupVaultSync[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupVaultSync".
+ */
+export interface BackupVaultSync {
+id: string
+orgId: string
+deviceId: string
+vaultId: string
+/**
+ * `schedule`: also after a sync that has failed.
+ */
+reason: ("manual" | "backup" | "schedule")
+snapshotId: (string | null)
+status: ("pending" | "running" | "completed" | "failed" | "cancelled")
+/**
+ * Why it has not begun; null where it has.
+ */
+waitingFor: (("device" | "turn") | null)
+/**
+ * A sync that has not begun by then fails.
+ */
+expiresAt: string
+cancelRequestedAt: (string | null)
+/**
+ * The command that the device has been given.
+ */
+commandId: (string | null)
+/**
+ * `done` and `total` count snapshots.
+ */
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, where the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * How many copies are new since the sync before.
+ */
+copiedSnapshots: (number | null)
+error: ({
+code: string
+message: string
+} | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupDashboard".
+ */
+export interface BackupDashboard {
+data: {
+totals: {
+configs: number
+jobs: number
+snapshots: number
+}
+jobsLast24h: {
+completed: number
+failed: number
+partial: number
+running: number
+queued: number
+cancelled: number
+}
+storage: {
+totalBytes: number
+snapshots: number
+}
+coverage: {
+/**
+ * Devices of which anything is to be backed up.
+ */
+devices: number
+/**
+ * Those with a snapshot whose integrity was verified.
+ */
+protectedDevices: number
+}
+/**
+ * Five.
+ */
+latestJobs: {
+id: string
+deviceId: string
+configId: (string | null)
+status: string
+errorCode: (string | null)
+errorMessage: (string | null)
+createdAt: string
+finishedAt: (string | null)
+}[]
+/**
+ * The 20 devices with the lowest score below 85.
+ */
+attentionItems: {
+deviceId: string
+orgId: string
+/**
+ * 0 to 100: 100 less the points of each risk (docs/decisions/backup-care.md).
+ */
+readinessScore: number
+/**
+ * By the measured speed of restores; null: never measured.
+ */
+estimatedRtoMinutes: (number | null)
+/**
+ * The age of the newest snapshot; null: there is none.
+ */
+estimatedRpoMinutes: (number | null)
+riskFactors: {
+code: string
+severity: ("critical" | "high" | "medium" | "low")
+message: string
+}[]
+calculatedAt: string
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceBackupStatus".
+ */
+export interface DeviceBackupStatus {
+data: {
+deviceId: string
+/**
+ * There is a snapshot, and the integrity of the backups was verified.
+ */
+protected: boolean
+/**
+ * Of the newest backup.
+ */
+configId: (string | null)
+timezone: string
+lastJob: ({
+id: string
+deviceId: string
+configId: (string | null)
+status: string
+errorCode: (string | null)
+errorMessage: (string | null)
+createdAt: string
+finishedAt: (string | null)
+} | null)
+lastSuccessAt: (string | null)
+lastFailureAt: (string | null)
+lastFailureError: (string | null)
+lastVerifiedAt: (string | null)
+nextScheduledAt: (string | null)
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupUsageHistory".
+ */
+export interface BackupUsageHistory {
+data: {
+days: number
+start: string
+end: string
+providers: string[]
+points: {
+timestamp: string
+totalBytes: number
+providers: {
+provider: string
+bytes: number
+}[]
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupHealth".
+ */
+export interface BackupHealth {
+data: {
+status: ("healthy" | "degraded" | "critical")
+devices: number
+/**
+ * Devices with a critical risk.
+ */
+critical: number
+/**
+ * Devices with less than 85.
+ */
+atRisk: number
+risks: {
+code: string
+devices: number
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRecoveryReadiness".
+ */
+export interface BackupRecoveryReadiness {
+data: {
+summary: {
+devices: number
+averageScore: (number | null)
+/**
+ * Devices with less than 70.
+ */
+lowReadiness: number
+/**
+ * Devices with 85 or more.
+ */
+highReadiness: number
+}
+/**
+ * The 500 with the lowest scores.
+ */
+devices: {
+deviceId: string
+orgId: string
+/**
+ * 0 to 100: 100 less the points of each risk (docs/decisions/backup-care.md).
+ */
+readinessScore: number
+/**
+ * By the measured speed of restores; null: never measured.
+ */
+estimatedRtoMinutes: (number | null)
+/**
+ * The age of the newest snapshot; null: there is none.
+ */
+estimatedRpoMinutes: (number | null)
+riskFactors: {
+code: string
+severity: ("critical" | "high" | "medium" | "low")
+message: string
+}[]
+calculatedAt: string
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSlaConfig".
+ */
+export interface BackupSlaConfig {
+id: string
+orgId: string
+name: string
+rpoTargetMinutes: number
+rtoTargetMinutes: number
+targetDevices: string[]
+targetGroups: string[]
+alertOnBreach: boolean
+isActive: boolean
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSlaEvent".
+ */
+export interface BackupSlaEvent {
+id: string
+orgId: string
+slaConfigId: (string | null)
+deviceId: string
+eventType: ("rpo_breach" | "rto_breach" | "missed_backup")
+details: {
+[k: string]: unknown
+}
+detectedAt: string
+/**
+ * null: it lasts.
+ */
+resolvedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "LogRetention".
+ */
+export interface LogRetention {
+/**
+ * For how many days lines of agents’ own logs are kept. 30 unless somebody chose otherwise.
+ */
+diagnosticDays: number
+/**
+ * For how many days stored events are kept. 90 unless somebody chose otherwise.
+ */
+eventDays: number
+/**
+ * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
+ */
+commandDays: number
+/**
+ * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
+ */
+alertDays: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AuditEntry".
+ */
+export interface AuditEntry {
+id: string
+timestamp: string
+action: string
+resource: string
+resourceType: string
+/**
+ * JSON.
+ */
+details: string
+ipAddress: (string | null)
+userAgent: (string | null)
+sessionId: (string | null)
+user: {
+name: (string | null)
+email: (string | null)
+role: (string | null)
+department: (string | null)
+}
+changes: {
+before: unknown
+after: unknown
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AuditPagination".
+ */
+export interface AuditPagination {
+page: number
+limit: number
+total?: number
+totalPages?: number
+/**
+ * More entries match than a list counts, so `total` is a lower bound.
+ */
+totalIsMinimum?: true
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AuditLog".
+ */
+export interface AuditLog {
+id: string
+timestamp: string
+user: {
+id: string
+name: (string | null)
+email: (string | null)
+role: (string | null)
+}
+action: string
+resource: {
+type: string
+id: (string | null)
+name: (string | null)
+}
+category: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+result: ("success" | "failure" | "denied")
+ipAddress: (string | null)
+userAgent: (string | null)
+details: {
+[k: string]: unknown
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "FullAuditLog".
+ */
+export interface FullAuditLog {
+id: string
+timestamp: string
+user: {
+id: string
+name: (string | null)
+email: (string | null)
+role: (string | null)
+}
+action: string
+resource: {
+type: string
+id: (string | null)
+name: (string | null)
+}
+category: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+result: ("success" | "failure" | "denied")
+ipAddress: (string | null)
+userAgent: (string | null)
+details: {
+[k: string]: unknown
+}
+orgId: (string | null)
+partnerId: (string | null)
+actorType: ("user" | "api_key" | "agent" | "system")
+actorId: string
+errorMessage: (string | null)
+seq: number
+checksum: string
+prevChecksum: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AuditRetention".
+ */
+export interface AuditRetention {
+/**
+ * How many days entries are kept. Default: 365.
+ */
+retentionDays: number
+/**
+ * Copy entries to the archive of the server before they are removed; if that fails, they are kept.
+ */
+archiveToS3: boolean
+/**
+ * Time of the last successful daily cleanup.
+ */
+lastCleanupAt: (string | null)
+/**
+ * Why the last cleanup failed; null after a successful one.
+ */
+lastFailure: ({
+at: string
+reason: string
+} | null)
+/**
+ * `off`: this server does not set AUDIT_ADMIN_DATABASE_URL, so entries are never removed.
+ */
+cleanup: ("on" | "off")
+/**
+ * `off`: this server has no archive.
+ */
+archive: ("on" | "off")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Error".
+ */
+export interface Error {
+/**
+ * A sentence for a person.
+ */
+error: string
+code: string
+requestId: string
+details?: unknown
+}

@@ -1,0 +1,59 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import { answerStepUpWith, call, holdTokens } from '../../api/index.ts';
+import { Failure, useSubmit } from '../../ui/index.ts';
+
+/** Asks for the second factor where a request needs one that the session does not have yet, and then repeats the request. */
+export function StepUpDialog() {
+  const [isOpen, setOpen] = useState(false);
+  const [code, setCode] = useState('');
+  /** The requests that wait: several of one page may ask at once. */
+  const waiting = useRef<((proven: boolean) => void)[]>([]);
+  useEffect(() => {
+    answerStepUpWith(() => {
+      setOpen(true);
+      return new Promise<boolean>((resolve) => {
+        waiting.current.push(resolve);
+      });
+    });
+    return () => answerStepUpWith(() => Promise.resolve(false));
+  }, []);
+  const end = (proven: boolean) => {
+    setOpen(false);
+    setCode('');
+    forget();
+    for (const answer of waiting.current.splice(0)) answer(proven);
+  };
+  const { onSubmit, isBusy, failure, forget } = useSubmit(async () => {
+    holdTokens(await call('POST /auth/mfa/step-up', { body: { code: code.trim() } }));
+    end(true);
+  });
+  return (
+    <Modal opened={isOpen} onClose={() => end(false)} title="Confirm that it is you" centered>
+      <form onSubmit={onSubmit}>
+        <Stack>
+          <Text size="sm">This action needs your second factor.</Text>
+          <TextInput
+            label="Code"
+            description="Six digits of your authenticator app, or a recovery code."
+            value={code}
+            onChange={(event) => setCode(event.currentTarget.value)}
+            autoComplete="one-time-code"
+            inputMode="numeric"
+            data-autofocus
+            required
+          />
+          {failure !== undefined && <Failure error={failure} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => end(false)}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isBusy}>
+              Confirm
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

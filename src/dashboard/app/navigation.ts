@@ -1,0 +1,46 @@
+import type { LinkProps } from '@tanstack/react-router';
+import {
+  IconBell,
+  IconBuilding,
+  IconDatabase,
+  IconDevices,
+  IconHeartbeat,
+  IconHistory,
+  IconFilter,
+  IconFolders,
+  IconLayoutDashboard,
+  IconListSearch,
+  IconPlugConnected,
+  IconRefresh,
+  IconScript,
+  IconUsers,
+  IconSettings,
+  type Icon,
+} from '@tabler/icons-react';
+import type { Requirement } from '../session/index.ts';
+
+/** The rail on the left, and the pages that the palette offers. */
+export interface NavigationEntry {
+  label: string;
+  to: NonNullable<LinkProps['to']>;
+  icon: Icon;
+  requires?: Requirement;
+}
+
+export const NAVIGATION: readonly NavigationEntry[] = [
+  { label: 'Overview', to: '/', icon: IconLayoutDashboard },
+  { label: 'Devices', to: '/devices', icon: IconDevices, requires: 'devices:read' },
+  { label: 'Groups', to: '/groups', icon: IconFolders, requires: 'devices:read' },
+  { label: 'Filters', to: '/filters', icon: IconFilter, requires: 'filters:read' },
+  { label: 'Event logs', to: '/event-logs', icon: IconListSearch, requires: 'devices:read' },
+  { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
+  { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
+  { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },
+  { label: 'Agents', to: '/agents', icon: IconRefresh },
+  { label: 'Enrollment', to: '/enrollment', icon: IconPlugConnected, requires: 'agents:read' },
+  { label: 'Organizations', to: '/organizations', icon: IconBuilding, requires: 'organizations:read' },
+  { label: 'People', to: '/people', icon: IconUsers, requires: 'users:read' },
+  { label: 'Audit', to: '/audit', icon: IconHistory, requires: 'audit:read' },
+  { label: 'Settings', to: '/settings', icon: IconSettings },
+  { label: 'System health', to: '/system', icon: IconHeartbeat },
+];

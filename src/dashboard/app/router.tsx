@@ -1,0 +1,26 @@
+import { createRouter } from '@tanstack/react-router';
+import { publicPages, signedInPages } from '../features/index.ts';
+import { publicRoute, rootRoute, signedInRoute } from '../routing/index.ts';
+import { asError, Failure, Loading } from '../ui/index.ts';
+import { NotFound } from './not-found.tsx';
+import { SignedIn } from './signed-in.tsx';
+
+signedInRoute.update({ component: SignedIn });
+
+export const router = createRouter({
+  routeTree: rootRoute.addChildren([
+    publicRoute.addChildren(publicPages),
+    signedInRoute.addChildren(signedInPages),
+  ]),
+  defaultPreload: 'intent',
+  defaultPendingComponent: () => <Loading />,
+  defaultErrorComponent: ({ error, reset }) => <Failure error={asError(error)} retry={reset} />,
+  defaultNotFoundComponent: NotFound,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

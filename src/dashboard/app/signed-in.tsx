@@ -1,0 +1,52 @@
+import { Button, Center } from '@mantine/core';
+import { Outlet, useLocation, useMatches, useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { openSession, refusalOf, useSession, type Me } from '../session/index.ts';
+import { Empty, Forbidden, Loading } from '../ui/index.ts';
+import { Frame } from './frame/frame.tsx';
+
+/** The frame for who is signed in; the sign-in page for who is not, which leads back here afterwards. */
+export function SignedIn() {
+  const session = useSession();
+  if (session.state === 'opening') return <Loading what="Opening Muster" />;
+  if (session.state === 'unreachable') {
+    return (
+      <Center mih="100dvh">
+        <Empty
+          title="The server cannot be reached"
+          action={<Button onClick={() => void openSession()}>Try again</Button>}
+        >
+          Check the network of this computer, and whether Muster is running.
+        </Empty>
+      </Center>
+    );
+  }
+  if (session.state === 'signed_out') {
+    return <ToLogin ended={session.ended} />;
+  }
+  return (
+    <Frame>
+      <Permitted me={session.me} />
+    </Frame>
+  );
+}
+
+/** Leads to the sign-in page, once. */
+function ToLogin({ ended }: { ended: boolean }) {
+  const { href } = useLocation();
+  const navigate = useNavigate();
+  useEffect(() => {
+    const search = { ...(href === '/' ? {} : { redirect: href }), ...(ended ? { ended } : {}) };
+    void navigate({ to: '/login', search, replace: true });
+    // The address changes on the way there.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  return <Loading what="Opening the sign-in" />;
+}
+
+/** The page, or why this person may not see it. */
+function Permitted({ me }: { me: Me }) {
+  const permission = useMatches().at(-1)?.staticData.permission;
+  const refusal = refusalOf(me, permission);
+  return refusal === undefined ? <Outlet /> : <Forbidden reason={refusal} />;
+}

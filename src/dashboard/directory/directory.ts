@@ -1,0 +1,80 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { call, type Organization, type Site } from '../api/index.ts';
+import { useMe, useRefusal } from '../session/index.ts';
+
+/** The organizations and sites that the person may see, for names beside ids. They are read once and kept for a while. */
+
+const PAGE = 100;
+/** A provider with more organizations than this finds the others by the search. */
+const PAGES_MAX = 20;
+const STALE_MS = 60_000;
+
+/** The first part of the keys of these queries; pages that change an organization or a site invalidate them. */
+export const DIRECTORY = 'directory';
+
+interface List<T> {
+  data: T[];
+  pagination: { total: number };
+}
+
+async function all<T>(read: (page: string) => Promise<List<T>>): Promise<T[]> {
+  const rows: T[] = [];
+  for (let page = 1; page <= PAGES_MAX; page++) {
+    const { data, pagination } = await read(String(page));
+    rows.push(...data);
+    if (rows.length >= pagination.total || data.length === 0) break;
+  }
+  return rows;
+}
+
+const limit = String(PAGE);
+
+const organizationsQuery = queryOptions({
+  queryKey: [DIRECTORY, 'organizations'],
+  queryFn: ({ signal }) =>
+    all<Organization>((page) => call('GET /orgs/organizations', { query: { page, limit } }, { signal })),
+  staleTime: STALE_MS,
+});
+
+/** Who belongs to one organization may not list others. */
+const ownOrganizationQuery = queryOptions({
+  queryKey: ['directory', 'own organization'],
+  queryFn: async ({ signal }) => (await call('GET /orgs/', {}, { signal })).data,
+  staleTime: STALE_MS,
+});
+
+const sitesQuery = queryOptions({
+  queryKey: [DIRECTORY, 'sites'],
+  queryFn: ({ signal }) =>
+    all<Site>((page) => call('GET /orgs/sites', { query: { page, limit } }, { signal })),
+  staleTime: STALE_MS,
+});
+
+const NONE: never[] = [];
+
+export function useOrganizations(): readonly Organization[] {
+  const { scope } = useMe();
+  return useQuery(scope === 'organization' ? ownOrganizationQuery : organizationsQuery).data ?? NONE;
+}
+
+/** The sites of one organization, or of all. */
+export function useSites(orgId?: string): readonly Site[] {
+  const isAllowed = useRefusal('sites:read') === undefined;
+  const { data = NONE } = useQuery({ ...sitesQuery, enabled: isAllowed });
+  return useMemo(
+    () => (orgId === undefined ? data : data.filter((site: Site) => site.orgId === orgId)),
+    [data, orgId],
+  );
+}
+
+/** Names by id; the id itself where the name is not known. */
+export function useNames(): { organization: (id: string) => string; site: (id: string) => string } {
+  const organizations = useOrganizations();
+  const sites = useSites();
+  return useMemo(() => {
+    const names = new Map([...organizations, ...sites].map(({ id, name }) => [id, name]));
+    const nameOf = (id: string) => names.get(id) ?? id;
+    return { organization: nameOf, site: nameOf };
+  }, [organizations, sites]);
+}

@@ -1,0 +1,1 @@
+export { DIRECTORY, useNames, useOrganizations, useSites } from './directory.ts';

@@ -1,0 +1,1 @@
+export { agentPages } from './agents.pages.ts';

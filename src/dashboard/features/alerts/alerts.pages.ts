@@ -1,0 +1,26 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { z } from 'zod';
+import { signedInRoute } from '../../routing/index.ts';
+
+const AlertsSearch = z.object({
+  status: z
+    .array(z.enum(['active', 'acknowledged', 'resolved']))
+    .optional()
+    .catch(undefined),
+  severity: z
+    .array(z.enum(['critical', 'high', 'medium', 'low', 'info']))
+    .optional()
+    .catch(undefined),
+  q: z.string().optional().catch(undefined),
+  page: z.number().int().positive().optional().catch(undefined),
+});
+
+const alertsRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/alerts',
+  validateSearch: AlertsSearch,
+  staticData: { title: 'Alerts', permission: 'alerts:read' },
+  component: lazyRouteComponent(() => import('./alerts-page.tsx'), 'AlertsPage'),
+});
+
+export const alertPages = [alertsRoute] as const;

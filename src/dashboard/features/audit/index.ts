@@ -1,0 +1,1 @@
+export { auditPages } from './audit.pages.ts';

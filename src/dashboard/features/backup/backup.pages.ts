@@ -1,0 +1,94 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { z } from 'zod';
+import { signedInRoute } from '../../routing/index.ts';
+
+const page = z.number().int().positive().optional().catch(undefined);
+const id = z.uuid().optional().catch(undefined);
+const text = z.string().optional().catch(undefined);
+const getParentRoute = () => signedInRoute;
+const staticData = { title: 'Backup', permission: 'backup:read' };
+
+const overviewRoute = createRoute({
+  getParentRoute,
+  path: '/backup',
+  validateSearch: z.object({ days: z.number().int().min(3).max(90).optional().catch(undefined) }),
+  staticData,
+  component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'BackupPage'),
+});
+
+const jobsRoute = createRoute({
+  getParentRoute,
+  path: '/backup/jobs',
+  validateSearch: z.object({
+    status: z
+      .enum(['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'])
+      .optional()
+      .catch(undefined),
+    device: id,
+    config: id,
+    date: text,
+    job: id,
+    page,
+  }),
+  staticData: { ...staticData, title: 'Backup jobs' },
+  component: lazyRouteComponent(() => import('./jobs/jobs-page.tsx'), 'JobsPage'),
+});
+
+const snapshotsRoute = createRoute({
+  getParentRoute,
+  path: '/backup/snapshots',
+  validateSearch: z.object({ device: id, config: id, page }),
+  staticData: { ...staticData, title: 'Snapshots' },
+  component: lazyRouteComponent(() => import('./snapshots/snapshots-page.tsx'), 'SnapshotsPage'),
+});
+
+const snapshotRoute = createRoute({
+  getParentRoute,
+  path: '/backup/snapshots/$snapshotId',
+  validateSearch: z.object({ path: text, q: text, page }),
+  staticData: { ...staticData, title: 'Snapshot' },
+  component: lazyRouteComponent(() => import('./snapshots/snapshot-page.tsx'), 'SnapshotPage'),
+});
+
+const restoresRoute = createRoute({
+  getParentRoute,
+  path: '/backup/restores',
+  validateSearch: z.object({ device: id, restore: id, page }),
+  staticData: { title: 'Restores', permission: 'recovery:read' },
+  component: lazyRouteComponent(() => import('./restores/restores-page.tsx'), 'RestoresPage'),
+});
+
+const configsRoute = createRoute({
+  getParentRoute,
+  path: '/backup/configurations',
+  validateSearch: z.object({ page }),
+  staticData: { ...staticData, title: 'Backup configurations' },
+  component: lazyRouteComponent(() => import('./configs/configs-page.tsx'), 'ConfigsPage'),
+});
+
+const verificationsRoute = createRoute({
+  getParentRoute,
+  path: '/backup/verifications',
+  validateSearch: z.object({ device: id, page }),
+  staticData: { ...staticData, title: 'Verifications' },
+  component: lazyRouteComponent(() => import('./verifications/verifications-page.tsx'), 'VerificationsPage'),
+});
+
+const keysRoute = createRoute({
+  getParentRoute,
+  path: '/backup/keys',
+  validateSearch: z.object({ page }),
+  staticData: { title: 'Encryption keys', permission: 'recovery:read' },
+  component: lazyRouteComponent(() => import('./keys/keys-page.tsx'), 'KeysPage'),
+});
+
+export const backupPages = [
+  overviewRoute,
+  jobsRoute,
+  snapshotsRoute,
+  snapshotRoute,
+  restoresRoute,
+  configsRoute,
+  verificationsRoute,
+  keysRoute,
+] as const;

@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import type { BackupConfig, Input } from '../../../api/index.ts';
+
+/** What the dialog of a configuration holds: the texts of its fields, and how they become what the API takes. */
+
+type NewConfig = Input<'POST /backup/configs'>['body'];
+type ConfigPatch = Input<'PATCH /backup/configs/{id}'>['body'];
+type Schedule = NonNullable<BackupConfig['schedule']>;
+export type Provider = BackupConfig['provider'];
+export type Frequency = Schedule['frequency'] | 'none';
+
+export const KEPT = [
+  'keepLast',
+  'keepDaily',
+  'keepWeekly',
+  'keepMonthly',
+  'keepYearly',
+  'immutableDays',
+] as const;
+export type Kept = (typeof KEPT)[number];
+
+export interface ConfigForm {
+  orgId: string | undefined;
+  name: string;
+  provider: Provider;
+  encryptionKeyId: string | undefined;
+  enabled: boolean;
+  isDefault: boolean;
+  linux: string;
+  macos: string;
+  windows: string;
+  excludes: string;
+  frequency: Frequency;
+  time: string;
+  dayOfWeek: string;
+  dayOfMonth: string;
+  windowStart: string;
+  windowEnd: string;
+  kept: Partial<Record<Kept, number>>;
+  all: boolean;
+  deviceIds: string[];
+  groupIds: string[];
+  filterId: string | undefined;
+  path: string;
+  bucket: string;
+  region: string;
+  endpoint: string;
+  prefix: string;
+  accessKey: string;
+  secretKey: string;
+}
+
+/** What every part of the dialog is given. */
+export interface PartProps {
+  form: ConfigForm;
+  set: (change: Partial<ConfigForm>) => void;
+  /** The rule that a field breaks, by its path. */
+  faults: Record<string, string>;
+}
+
+const Texts = z.array(z.string()).catch([]);
+const Details = z
+  .object({
+    path: z.string().default(''),
+    bucket: z.string().default(''),
+    region: z.string().default(''),
+    endpoint: z.string().default(''),
+    prefix: z.string().default(''),
+    accessKey: z.string().default(''),
+  })
+  .catch({ path: '', bucket: '', region: '', endpoint: '', prefix: '', accessKey: '' });
+
+/** The form of a new configuration, or of one that is there. */
+export function formOf(config: BackupConfig | undefined, orgId: string | undefined): ConfigForm {
+  const lines = (value: unknown) => Texts.parse(value).join('\n');
+  const schedule = config?.schedule;
+  const isNew = config === undefined;
+  return {
+    orgId: config?.orgId ?? orgId,
+    name: config?.name ?? '',
+    provider: config?.provider ?? 'server',
+    encryptionKeyId: config?.encryptionKeyId,
+    enabled: config?.enabled ?? true,
+    isDefault: config?.isDefault ?? false,
+    linux: isNew ? '/home\n/etc' : lines(config.sources.paths.linux),
+    macos: isNew ? '/Users' : lines(config.sources.paths.macos),
+    windows: isNew ? String.raw`C:\Users` : lines(config.sources.paths.windows),
+    excludes: lines(config?.sources.excludes),
+    frequency: isNew ? 'daily' : (schedule?.frequency ?? 'none'),
+    time: schedule?.time ?? (isNew ? '22:00' : ''),
+    dayOfWeek: String(schedule?.dayOfWeek ?? 0),
+    dayOfMonth: String(schedule?.dayOfMonth ?? 1),
+    windowStart: schedule?.windowStart ?? '',
+    windowEnd: schedule?.windowEnd ?? '',
+    kept: isNew ? { keepDaily: 7, keepWeekly: 4, keepMonthly: 12 } : keptOf(config.retention),
+    all: config?.targets.all ?? false,
+    deviceIds: Texts.parse(config?.targets.deviceIds),
+    groupIds: Texts.parse(config?.targets.groupIds),
+    filterId: config?.targets.filterId,
+    ...Details.parse(config?.details ?? {}),
+    secretKey: '',
+  };
+}
+
+const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
+  Object.fromEntries(KEPT.map((kind) => [kind, retention[kind]]).filter(([, count]) => count !== undefined));
+
+const linesOf = (text: string): string[] | undefined => {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return lines.length === 0 ? undefined : lines;
+};
+
+/** Leaves out what is empty. */
+const given = <T extends Record<string, string>>(texts: T): Partial<T> => {
+  const kept: Partial<T> = { ...texts };
+  for (const name in kept) if (kept[name] === '') delete kept[name];
+  return kept;
+};
+
+function scheduleOf(form: ConfigForm): Schedule | null {
+  const { frequency, time, windowStart, windowEnd } = form;
+  if (frequency === 'none') return null;
+  return {
+    frequency,
+    ...given({ time, windowStart, windowEnd }),
+    ...(frequency === 'weekly' ? { dayOfWeek: Number(form.dayOfWeek) } : {}),
+    ...(frequency === 'monthly'
+      ? { dayOfMonth: form.dayOfMonth === 'last' ? ('last' as const) : Number(form.dayOfMonth) }
+      : {}),
+  };
+}
+
+/** Fields of the retention that the dialog does not show, such as `retentionDays`, stay as they are. */
+function common(form: ConfigForm, before: BackupConfig | undefined) {
+  const { linux, macos, windows, excludes, deviceIds, groupIds, filterId } = form;
+  const paths = { linux: linesOf(linux), macos: linesOf(macos), windows: linesOf(windows) };
+  const { retentionDays } = before?.retention ?? {};
+  return {
+    name: form.name,
+    enabled: form.enabled,
+    isDefault: form.isDefault,
+    sources: {
+      kind: 'files' as const,
+      paths: Object.fromEntries(Object.entries(paths).filter(([, lines]) => lines !== undefined)),
+      excludes: linesOf(excludes) ?? [],
+      ...(before?.sources.oneFileSystem === undefined ? {} : { oneFileSystem: before.sources.oneFileSystem }),
+    },
+    schedule: withTimezone(scheduleOf(form), before),
+    retention: { ...form.kept, ...(retentionDays === undefined ? {} : { retentionDays }) },
+    targets: {
+      ...(form.all ? { all: true } : {}),
+      ...(deviceIds.length === 0 ? {} : { deviceIds }),
+      ...(groupIds.length === 0 ? {} : { groupIds }),
+      ...(filterId === undefined ? {} : { filterId }),
+    },
+  };
+}
+
+const withTimezone = (schedule: Schedule | null, before: BackupConfig | undefined): Schedule | null => {
+  const timezone = before?.schedule?.timezone;
+  return schedule === null || timezone === undefined ? schedule : { ...schedule, timezone };
+};
+
+const bucketOf = ({ bucket, accessKey, region, endpoint, prefix }: ConfigForm) => ({
+  bucket,
+  accessKey,
+  ...given({ region, endpoint, prefix }),
+});
+
+export function newConfig(form: ConfigForm): NewConfig {
+  const shared = {
+    ...common(form, undefined),
+    orgId: form.orgId ?? '',
+    encryptionKeyId: form.encryptionKeyId ?? '',
+  };
+  if (form.provider === 's3') {
+    return { ...shared, provider: 's3', details: { ...bucketOf(form), secretKey: form.secretKey } };
+  }
+  if (form.provider === 'local') return { ...shared, provider: 'local', details: { path: form.path } };
+  return { ...shared, provider: 'server' };
+}
+
+export function patchOf(form: ConfigForm, before: BackupConfig): ConfigPatch {
+  const shared = common(form, before);
+  if (form.provider === 's3') {
+    return { ...shared, details: { ...bucketOf(form), ...given({ secretKey: form.secretKey }) } };
+  }
+  return form.provider === 'local' ? { ...shared, details: { path: form.path } } : shared;
+}

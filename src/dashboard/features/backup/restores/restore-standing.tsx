@@ -1,0 +1,125 @@
+import { Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect } from 'react';
+import { apiQuery, useApiChange } from '../../../api/index.ts';
+import { useLiveJobs } from '../../../live/index.ts';
+import { useRefusal } from '../../../session/index.ts';
+import {
+  Action,
+  ConfirmAction,
+  formatBytes,
+  formatCount,
+  formatTime,
+  JobStateBadge,
+  Loaded,
+} from '../../../ui/index.ts';
+import { DeviceLink } from '../parts/device-names.tsx';
+import { FactTable } from '../parts/facts.tsx';
+import { Cause, FailedPaths } from '../parts/faults.tsx';
+import { WorkProgress } from '../parts/work-progress.tsx';
+
+const REFRESHES = ['GET /backup/restore/{id}', 'GET /backup/restore'] as const;
+const RULES = { never: 'Kept', ifNewer: 'Replaced where older', always: 'Replaced' };
+
+/** One restore: how far it is, and how it ended. */
+export function RestoreStanding({ id }: { id: string }) {
+  const queries = useQueryClient();
+  const refusal = useRefusal('recovery:execute');
+  const query = useQuery(apiQuery('GET /backup/restore/{id}', { params: { id } }));
+  const [live] = useLiveJobs({ jobId: id });
+  const cancel = useApiChange('POST /backup/restore/{id}/cancel', { refreshes: REFRESHES });
+  const rerun = useApiChange('POST /backup/restore/{id}/rerun', { refreshes: REFRESHES });
+  const state = live?.state;
+  useEffect(() => {
+    if (state === undefined) return;
+    for (const read of REFRESHES) void queries.invalidateQueries({ queryKey: [read] });
+  }, [state, queries]);
+  return (
+    <Loaded query={query} what="Reading the restore">
+      {(restore) => {
+        const isOpen = restore.status === 'pending' || restore.status === 'running';
+        const isFailed = restore.status === 'failed' || restore.status === 'partial';
+        return (
+          <Stack gap="sm">
+            <Group justify="space-between">
+              <Group gap="xs">
+                <Title order={2} size="h4">
+                  {restore.dryRun ? 'Trial restore to ' : 'Restore to '}
+                  <DeviceLink id={restore.deviceId} />
+                </Title>
+                <JobStateBadge state={restore.status} />
+              </Group>
+              {isOpen && (
+                <ConfirmAction
+                  variant="default"
+                  refusal={refusal}
+                  title="Stop this restore"
+                  question="Files that were restored so far stay on the device."
+                  confirm="Stop the restore"
+                  run={() => cancel.mutateAsync({ params: { id } })}
+                >
+                  Cancel
+                </ConfirmAction>
+              )}
+              {isFailed && (
+                <Action
+                  variant="default"
+                  refusal={refusal}
+                  loading={rerun.isPending}
+                  onClick={() => rerun.mutate({ params: { id } })}
+                >
+                  Run it again
+                </Action>
+              )}
+            </Group>
+            {restore.status === 'pending' && (
+              <Text size="sm">
+                {restore.waitingFor === 'device'
+                  ? 'It waits for the device, which is offline'
+                  : 'It waits for its turn'}
+                , until {formatTime(new Date(restore.expiresAt))} at most.
+              </Text>
+            )}
+            {restore.status === 'running' && (
+              <WorkProgress
+                label="Progress of the restore"
+                standing={{ ...restore.progress, stalledSince: restore.stalledSince, ...live }}
+              />
+            )}
+            <Cause error={restore.error} />
+            <FailedPaths title="Paths that could not be restored" {...restore.failed} />
+            <FactTable
+              label="About the restore"
+              facts={[
+                ['Folder', restore.targetPath ?? 'A new one, named when it is made'],
+                [restore.dryRun ? 'Would be restored' : 'Restored', amount(restore)],
+                [
+                  'Kept',
+                  restore.skippedFiles === null ? undefined : `${formatCount(restore.skippedFiles)} files`,
+                ],
+                ['Existing files', RULES[restore.overwrite]],
+                ['Paths', restore.selectedPaths === null ? 'Everything' : restore.selectedPaths.join(', ')],
+                ['Begun', restore.startedAt === null ? undefined : formatTime(new Date(restore.startedAt))],
+                [
+                  'Ended',
+                  restore.completedAt === null ? undefined : formatTime(new Date(restore.completedAt)),
+                ],
+              ]}
+            />
+          </Stack>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function amount({
+  restoredFiles,
+  restoredSize,
+}: {
+  restoredFiles: number | null;
+  restoredSize: number | null;
+}) {
+  if (restoredFiles === null) return undefined;
+  return `${formatCount(restoredFiles)} files${restoredSize === null ? '' : `, ${formatBytes(restoredSize)}`}`;
+}

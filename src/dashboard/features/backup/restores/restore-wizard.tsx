@@ -1,0 +1,210 @@
+import { Checkbox, Group, Modal, Radio, Stack, Stepper, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
+import { Action, Failure } from '../../../ui/index.ts';
+import { DeviceSelect, useDeviceName } from '../parts/device-names.tsx';
+import { RestoreStanding } from './restore-standing.tsx';
+
+type Overwrite = 'never' | 'ifNewer' | 'always';
+const RULES: readonly { value: Overwrite; label: string; description: string }[] = [
+  { value: 'never', label: 'Keep existing files', description: 'A file that exists is left as it is.' },
+  {
+    value: 'ifNewer',
+    label: 'Replace older files',
+    description: 'A file is replaced where the one of the snapshot is newer.',
+  },
+  {
+    value: 'always',
+    label: 'Replace every file',
+    description: 'What was changed since the snapshot is lost in the files that are restored.',
+  },
+];
+const LAST_STEP = 2;
+
+/** What is restored, to where, and what happens to files that are there; then how far it is. */
+export function RestoreWizard({
+  snapshot,
+  chosen,
+  onClose,
+}: {
+  snapshot: BackupSnapshot;
+  /** Paths that were chosen in the browser. */
+  chosen: readonly string[];
+  onClose: () => void;
+}) {
+  const [step, setStep] = useState(0);
+  const [isWhole, setWhole] = useState(chosen.length === 0);
+  const [deviceId, setDevice] = useState<string | undefined>(snapshot.deviceId);
+  const [place, setPlace] = useState<'new' | 'path'>('new');
+  const [path, setPath] = useState('');
+  const [overwrite, setOverwrite] = useState<Overwrite>('never');
+  const [isTrial, setTrial] = useState(false);
+  const [begun, setBegun] = useState<{ id: string; isTrial: boolean }>();
+  const restore = useApiChange('POST /backup/restore', { refreshes: ['GET /backup/restore'] });
+  const begin = (dryRun: boolean) =>
+    restore.mutate(
+      {
+        body: {
+          snapshotId: snapshot.id,
+          ...(deviceId === undefined ? {} : { deviceId }),
+          ...(place === 'path' ? { targetPath: path.trim() } : {}),
+          ...(isWhole
+            ? { restoreType: 'full' as const }
+            : { restoreType: 'selective' as const, selectedPaths: [...chosen] }),
+          overwrite,
+          dryRun,
+        },
+      },
+      { onSuccess: ({ id }) => setBegun({ id, isTrial: dryRun }) },
+    );
+  const missing = [
+    undefined,
+    deviceId === undefined
+      ? 'Choose a device first.'
+      : place === 'path' && path.trim() === ''
+        ? 'Name the folder first.'
+        : undefined,
+    undefined,
+  ][step];
+  return (
+    <Modal opened onClose={onClose} title="Restore" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+      {begun !== undefined ? (
+        <Stack>
+          <RestoreStanding id={begun.id} />
+          <Group justify="flex-end">
+            {begun.isTrial && (
+              <Action loading={restore.isPending} onClick={() => begin(false)}>
+                Now restore it
+              </Action>
+            )}
+            <Action variant="default" onClick={onClose}>
+              Close
+            </Action>
+          </Group>
+          {restore.error !== null && <Failure error={restore.error} />}
+          <Text size="sm">It goes on when you close this. The page “Restores” shows how it ends.</Text>
+        </Stack>
+      ) : (
+        <Stack>
+          <Stepper active={step} onStepClick={setStep} allowNextStepsSelect={false} size="sm">
+            <Stepper.Step label="What">
+              <Radio.Group
+                label="What is restored"
+                value={isWhole ? 'whole' : 'chosen'}
+                onChange={(value) => setWhole(value === 'whole')}
+              >
+                <Stack gap="xs" mt="xs">
+                  <Radio
+                    value="whole"
+                    label="Everything in the snapshot"
+                    description={snapshot.paths.join(', ')}
+                  />
+                  <Radio
+                    value="chosen"
+                    disabled={chosen.length === 0}
+                    label={`What is chosen (${chosen.length})`}
+                    description={
+                      chosen.length === 0
+                        ? 'Choose files and folders in the list of the snapshot first.'
+                        : chosen.slice(0, 5).join(', ') + (chosen.length > 5 ? ' …' : '')
+                    }
+                  />
+                </Stack>
+              </Radio.Group>
+            </Stepper.Step>
+            <Stepper.Step label="Where">
+              <Stack gap="sm">
+                <DeviceSelect
+                  label="To which device"
+                  description="The device that was backed up, or another one of its organization."
+                  orgId={snapshot.orgId}
+                  value={deviceId}
+                  onChange={setDevice}
+                />
+                <Radio.Group
+                  label="Into which folder"
+                  value={place}
+                  onChange={(value) => setPlace(value === 'path' ? 'path' : 'new')}
+                >
+                  <Stack gap="xs" mt="xs">
+                    <Radio
+                      value="new"
+                      label="A new folder"
+                      description="Nothing that is there is touched. The finished restore names the folder."
+                    />
+                    <Radio
+                      value="path"
+                      label="A folder of the device"
+                      description="The data comes there below its whole path."
+                    />
+                  </Stack>
+                </Radio.Group>
+                {place === 'path' && (
+                  <TextInput
+                    label="Folder"
+                    required
+                    placeholder="/srv/restored or D:\Restored"
+                    value={path}
+                    onChange={(event) => setPath(event.currentTarget.value)}
+                  />
+                )}
+              </Stack>
+            </Stepper.Step>
+            <Stepper.Step label="How">
+              <Stack gap="sm">
+                <Radio.Group
+                  label="Files that are there already"
+                  value={overwrite}
+                  onChange={(value) =>
+                    setOverwrite(RULES.find((rule) => rule.value === value)?.value ?? 'never')
+                  }
+                >
+                  <Stack gap="xs" mt="xs">
+                    {RULES.map((rule) => (
+                      <Radio key={rule.value} {...rule} />
+                    ))}
+                  </Stack>
+                </Radio.Group>
+                <Checkbox
+                  label="Only try it"
+                  description="Nothing is written. The result counts what would be."
+                  checked={isTrial}
+                  onChange={(event) => setTrial(event.currentTarget.checked)}
+                />
+                <Summary
+                  device={deviceId}
+                  what={isWhole ? 'everything' : `${chosen.length} chosen files and folders`}
+                  where={place === 'path' ? path : 'a new folder'}
+                />
+              </Stack>
+            </Stepper.Step>
+          </Stepper>
+          {restore.error !== null && <Failure error={restore.error} />}
+          <Group justify="flex-end">
+            <Action variant="default" onClick={step === 0 ? onClose : () => setStep(step - 1)}>
+              {step === 0 ? 'Cancel' : 'Back'}
+            </Action>
+            {step < LAST_STEP ? (
+              <Action refusal={missing} onClick={() => setStep(step + 1)}>
+                Next
+              </Action>
+            ) : (
+              <Action loading={restore.isPending} onClick={() => begin(isTrial)}>
+                {isTrial ? 'Try it' : 'Restore'}
+              </Action>
+            )}
+          </Group>
+        </Stack>
+      )}
+    </Modal>
+  );
+}
+
+function Summary({ device, what, where }: { device: string | undefined; what: string; where: string }) {
+  const name = useDeviceName(device ?? '');
+  return (
+    <Text size="sm">
+      Restores {what} to {where} on {name}.
+    </Text>
+  );
+}

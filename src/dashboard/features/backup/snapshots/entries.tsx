@@ -1,0 +1,165 @@
+import { Anchor, Checkbox, Group, Text } from '@mantine/core';
+import { IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { apiQuery, type BackupSnapshotEntry, type Pagination } from '../../../api/index.ts';
+import { Action, Empty, formatBytes, formatTime, Loaded, PagedTable } from '../../../ui/index.ts';
+
+const ICONS = { file: IconFile, directory: IconFolder, symlink: IconLink, other: IconQuestionMark };
+const LIMIT = '100';
+
+interface EntryProps {
+  /** The snapshot. */
+  id: string;
+  path: string;
+  chosen: ReadonlySet<string>;
+  onToggle: (path: string) => void;
+  onOpen: (path: string) => void;
+  onDownload: (path: string) => void;
+  /** Why nothing can be downloaded now. */
+  refusal: string | undefined;
+}
+
+/** One folder of a snapshot, page by page. */
+export function FolderEntries({
+  page,
+  onPage,
+  ...props
+}: EntryProps & { page: number; onPage: (page: number) => void }) {
+  const { id, path } = props;
+  const entries = useQuery({
+    ...apiQuery('GET /backup/snapshots/{id}/browse', {
+      params: { id },
+      query: { path, page: String(page), limit: LIMIT },
+    }),
+    placeholderData: keepPreviousData,
+  });
+  return (
+    <Loaded query={entries} what="Reading the folder">
+      {({ data, pagination }) =>
+        data.length === 0 ? (
+          <Empty title="The folder is empty" />
+        ) : (
+          <EntryTable {...props} entries={data} page={pagination} onPage={onPage} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+/** What has a name, in a folder and all folders in it. */
+export function FoundEntries({ name, ...props }: EntryProps & { name: string }) {
+  const { id, path } = props;
+  const found = useQuery(
+    apiQuery('GET /backup/snapshots/{id}/search', { params: { id }, query: { name, path } }),
+  );
+  return (
+    <Loaded query={found} what="Searching">
+      {({ data, isComplete }) => (
+        <>
+          {!isComplete && (
+            <Text size="sm">
+              There is more than one search looks at. Open a folder and search there to find the rest.
+            </Text>
+          )}
+          {data.length === 0 ? (
+            <Empty title="Nothing has such a name">Names are searched from the shown folder on.</Empty>
+          ) : (
+            <EntryTable {...props} entries={data} showsPath />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function EntryTable({
+  entries,
+  page,
+  onPage,
+  showsPath = false,
+  chosen,
+  onToggle,
+  onOpen,
+  onDownload,
+  refusal,
+}: EntryProps & {
+  entries: readonly BackupSnapshotEntry[];
+  page?: Pagination;
+  onPage?: (page: number) => void;
+  showsPath?: boolean;
+}) {
+  return (
+    <PagedTable
+      label="Files and folders"
+      rows={entries}
+      keyOf={({ path }) => path}
+      page={page}
+      onPage={onPage}
+      columns={[
+        {
+          header: 'Restore',
+          width: 70,
+          cell: ({ name, path }) => (
+            <Checkbox
+              size="xs"
+              aria-label={`Choose "${name}" to restore it`}
+              checked={chosen.has(path)}
+              onChange={() => onToggle(path)}
+            />
+          ),
+        },
+        {
+          header: 'Name',
+          isName: true,
+          cell: (entry) => <EntryName entry={entry} showsPath={showsPath} onOpen={onOpen} />,
+        },
+        {
+          header: 'Size',
+          align: 'right',
+          width: 100,
+          cell: ({ type, sizeBytes }) => (type === 'file' ? formatBytes(sizeBytes) : '–'),
+        },
+        {
+          header: 'Changed',
+          width: 200,
+          cell: ({ modifiedAt }) => (modifiedAt === null ? '–' : formatTime(new Date(modifiedAt))),
+        },
+        {
+          header: 'Download',
+          width: 110,
+          cell: ({ path, type }) =>
+            (type === 'file' || type === 'directory') && (
+              <Action size="compact-xs" variant="subtle" refusal={refusal} onClick={() => onDownload(path)}>
+                Download
+              </Action>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+function EntryName({
+  entry: { name, path, type },
+  showsPath,
+  onOpen,
+}: {
+  entry: BackupSnapshotEntry;
+  showsPath: boolean;
+  onOpen: (path: string) => void;
+}) {
+  const Shown = ICONS[type];
+  const text = showsPath ? path : name;
+  return (
+    <Group gap={6} wrap="nowrap">
+      <Shown size={16} aria-label={type} role="img" />
+      {type === 'directory' ? (
+        <Anchor component="button" type="button" inherit onClick={() => onOpen(path)} ta="left">
+          {text}
+        </Anchor>
+      ) : (
+        <span style={{ wordBreak: 'break-all' }}>{text}</span>
+      )}
+    </Group>
+  );
+}

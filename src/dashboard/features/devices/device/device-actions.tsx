@@ -1,0 +1,244 @@
+import { Button, Menu, Modal, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import {
+  IconArchive,
+  IconArrowsMove,
+  IconChevronDown,
+  IconDownload,
+  IconPencil,
+  IconPower,
+  IconRefresh,
+  IconRestore,
+  IconTags,
+  IconTool,
+  type Icon,
+} from '@tabler/icons-react';
+import { useState } from 'react';
+import { useApiChange, type Device } from '../../../api/index.ts';
+import { Action, formatTime } from '../../../ui/index.ts';
+import { DialogForm } from '../dialogs/dialog-form.tsx';
+import { MaintenanceForm } from '../dialogs/maintenance-form.tsx';
+import { MoveForm, REFRESHES, RenameForm, TagsForm } from '../dialogs/simple-forms.tsx';
+import { useDeviceRefusals } from './device-refusals.ts';
+import { useDeviceSearch } from './device-search.ts';
+
+const TITLES = {
+  rename: 'Rename the device',
+  tags: 'Tags',
+  move: 'Move the device',
+  maintenance: 'Maintenance',
+  reboot: 'Restart the machine',
+  decommission: 'Decommission the device',
+  restore: 'Put the device back in service',
+} as const;
+type Dialog = keyof typeof TITLES;
+
+/** What can be done with the device. Each entry that is refused says why. */
+export function DeviceActions({ device }: { device: Device }) {
+  const refusals = useDeviceRefusals(device);
+  const { change } = useDeviceSearch();
+  const [dialog, setDialog] = useState<Dialog>();
+  const maintenance = useApiChange('POST /devices/{id}/maintenance', { refreshes: REFRESHES });
+  const patch = useApiChange('PATCH /devices/{id}', { refreshes: REFRESHES });
+  const send = useApiChange('POST /devices/{id}/commands', { refreshes: ['GET /devices/{id}/commands'] });
+  const params = { id: device.id };
+  const isMaintained = device.status === 'maintenance';
+
+  const endMaintenance = () =>
+    maintenance.mutate({ params, body: { enabled: false } }, { onError: showFailure });
+  const refresh = () =>
+    send.mutate(
+      { params, body: { type: 'agent.refresh-inventory' } },
+      {
+        onError: showFailure,
+        onSuccess: ({ waitsForDevice }) =>
+          notifications.show({
+            title: 'Inventory asked for',
+            message: waitsForDevice
+              ? 'The device sends it when it is back.'
+              : 'The device sends it in a moment; this page shows it by itself.',
+          }),
+      },
+    );
+  const setAutoUpdate = () =>
+    patch.mutate({ params, body: { autoUpdate: !device.autoUpdate } }, { onError: showFailure });
+
+  return (
+    <>
+      <Action
+        variant="default"
+        leftSection={<IconTool size={14} aria-hidden />}
+        refusal={refusals.maintenance}
+        loading={maintenance.isPending}
+        onClick={isMaintained ? endMaintenance : () => setDialog('maintenance')}
+      >
+        {isMaintained ? 'End maintenance' : 'Maintenance'}
+      </Action>
+      <Action
+        variant="default"
+        refusal={refusals.command('script.run')}
+        onClick={() => change({ tab: 'commands', show: 'run' })}
+      >
+        Run script
+      </Action>
+      <Menu position="bottom-end" width={290}>
+        <Menu.Target>
+          <Button variant="default" rightSection={<IconChevronDown size={14} aria-hidden />}>
+            More
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Entry icon={IconPencil} refusal={refusals.write} onClick={() => setDialog('rename')}>
+            Rename
+          </Entry>
+          <Entry icon={IconTags} refusal={refusals.write} onClick={() => setDialog('tags')}>
+            Tags
+          </Entry>
+          <Entry icon={IconArrowsMove} refusal={refusals.write} onClick={() => setDialog('move')}>
+            Move
+          </Entry>
+          <Entry icon={IconDownload} refusal={refusals.write} onClick={setAutoUpdate}>
+            {device.autoUpdate ? 'Turn automatic updates off' : 'Turn automatic updates on'}
+          </Entry>
+          <Menu.Divider />
+          <Entry icon={IconRefresh} refusal={refusals.command('agent.refresh-inventory')} onClick={refresh}>
+            Refresh inventory
+          </Entry>
+          <Entry
+            icon={IconPower}
+            refusal={refusals.command('agent.reboot')}
+            onClick={() => setDialog('reboot')}
+          >
+            Restart the machine
+          </Entry>
+          <Menu.Divider />
+          {device.status === 'decommissioned' ? (
+            <Entry icon={IconRestore} refusal={refusals.restore} onClick={() => setDialog('restore')}>
+              Put back in service
+            </Entry>
+          ) : (
+            <Entry
+              icon={IconArchive}
+              refusal={refusals.decommission}
+              onClick={() => setDialog('decommission')}
+            >
+              Decommission
+            </Entry>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+      <Modal
+        opened={dialog !== undefined}
+        onClose={() => setDialog(undefined)}
+        title={dialog === undefined ? '' : TITLES[dialog]}
+        centered
+      >
+        {dialog !== undefined && (
+          <DialogContent dialog={dialog} device={device} onClose={() => setDialog(undefined)} />
+        )}
+      </Modal>
+    </>
+  );
+}
+
+function DialogContent({ dialog, device, onClose }: { dialog: Dialog; device: Device; onClose: () => void }) {
+  const maintenance = useApiChange('POST /devices/{id}/maintenance', { refreshes: REFRESHES });
+  const send = useApiChange('POST /devices/{id}/commands', { refreshes: ['GET /devices/{id}/commands'] });
+  const remove = useApiChange('DELETE /devices/{id}', { refreshes: REFRESHES });
+  const restore = useApiChange('POST /devices/{id}/restore', { refreshes: REFRESHES });
+  const params = { id: device.id };
+  const name = device.displayName ?? device.hostname;
+  switch (dialog) {
+    case 'rename':
+      return <RenameForm device={device} onClose={onClose} />;
+    case 'tags':
+      return <TagsForm device={device} onClose={onClose} />;
+    case 'move':
+      return <MoveForm device={device} onClose={onClose} />;
+    case 'maintenance':
+      return (
+        <MaintenanceForm
+          onClose={onClose}
+          run={(until) => maintenance.mutateAsync({ params, body: { enabled: true, until } })}
+        />
+      );
+    case 'reboot':
+      return (
+        <DialogForm
+          confirm="Restart"
+          color="red"
+          onClose={onClose}
+          run={async () => {
+            const { waitsForDevice, expiresAt } = await send.mutateAsync({
+              params,
+              body: { type: 'agent.reboot' },
+            });
+            notifications.show({
+              title: `${name} was asked to restart`,
+              message: waitsForDevice
+                ? `It is offline, and restarts when it is back, until ${formatTime(new Date(expiresAt))}.`
+                : 'It is offline for some minutes.',
+            });
+          }}
+        >
+          <Text size="sm">
+            {name} restarts at once. A person who works at it loses what is not saved.
+            {device.presence.state === 'disconnected' &&
+              ' It is offline now: it restarts when it is back, within a day.'}
+          </Text>
+        </DialogForm>
+      );
+    case 'decommission':
+      return (
+        <DialogForm
+          confirm="Decommission"
+          color="red"
+          onClose={onClose}
+          run={() => remove.mutateAsync({ params })}
+        >
+          <Text size="sm">
+            {name} leaves the lists, its connection ends, and its agent can no longer sign in. The record
+            stays, and the device can be put back in service; its agent then has to enroll again.
+          </Text>
+        </DialogForm>
+      );
+    case 'restore':
+      return (
+        <DialogForm confirm="Put back" onClose={onClose} run={() => restore.mutateAsync({ params })}>
+          <Text size="sm">
+            {name} returns to the lists as it was. Its agent has to enroll again before it connects.
+          </Text>
+        </DialogForm>
+      );
+    default:
+      return dialog satisfies never;
+  }
+}
+
+const showFailure = (error: Error) =>
+  notifications.show({ color: 'red', title: 'This did not work', message: error.message, autoClose: 10_000 });
+
+function Entry({
+  icon: Shown,
+  refusal,
+  onClick,
+  children,
+}: {
+  icon: Icon;
+  refusal: string | undefined;
+  onClick: () => void;
+  children: string;
+}) {
+  const refused = refusal !== undefined;
+  return (
+    <Menu.Item
+      leftSection={<Shown size={16} aria-hidden />}
+      closeMenuOnClick={!refused}
+      aria-disabled={refused}
+      {...(refused ? { c: 'dimmed' } : { onClick })}
+    >
+      {children}
+      {refused && <Text size="xs">{refusal}</Text>}
+    </Menu.Item>
+  );
+}

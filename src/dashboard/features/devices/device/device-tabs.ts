@@ -1,0 +1,13 @@
+/** The tabs of the page of a device, as they are named in its address. */
+export const DEVICE_TABS = [
+  'summary',
+  'software',
+  'events',
+  'agent-logs',
+  'commands',
+  'alerts',
+  'backup',
+  'upgrades',
+  'audit',
+] as const;
+export type DeviceTab = (typeof DEVICE_TABS)[number];

@@ -1,0 +1,61 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { z } from 'zod';
+import { DeviceStatus, OsType } from '../../../protocol/index.ts';
+import { signedInRoute } from '../../routing/index.ts';
+import { DEVICE_TABS } from './device/device-tabs.ts';
+
+/** Everything that decides what the table shows is in the address, so that a link shows the same. */
+const DevicesSearch = z.object({
+  q: z.string().optional().catch(undefined),
+  status: z.array(DeviceStatus).optional().catch(undefined),
+  os: z.array(OsType).optional().catch(undefined),
+  filter: z.uuid().optional().catch(undefined),
+  sort: z.string().optional().catch(undefined),
+  desc: z.boolean().optional().catch(undefined),
+});
+
+const devicesRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/devices',
+  validateSearch: DevicesSearch,
+  staticData: { title: 'Devices', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./list/devices-page.tsx'), 'DevicesPage'),
+});
+
+const decommissionedRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/devices/decommissioned',
+  validateSearch: z.object({
+    q: z.string().optional().catch(undefined),
+    page: z.number().int().positive().optional().catch(undefined),
+  }),
+  staticData: { title: 'Decommissioned devices', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./list/decommissioned-page.tsx'), 'DecommissionedPage'),
+});
+
+const text = z.string().optional().catch(undefined);
+const words = z.array(z.string()).optional().catch(undefined);
+
+/** What is chosen within a tab; another tab begins without it. */
+const DeviceSearch = z.object({
+  tab: z.enum(DEVICE_TABS).optional().catch(undefined),
+  page: z.number().int().positive().optional().catch(undefined),
+  q: text,
+  show: text,
+  level: words,
+  category: words,
+  source: text,
+  status: text,
+  range: text,
+  command: z.uuid().optional().catch(undefined),
+});
+
+const deviceRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/devices/$deviceId',
+  validateSearch: DeviceSearch,
+  staticData: { title: 'Device', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./device/device-page.tsx'), 'DevicePage'),
+});
+
+export const devicePages = [devicesRoute, decommissionedRoute, deviceRoute] as const;

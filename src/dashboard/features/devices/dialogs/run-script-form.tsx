@@ -1,0 +1,278 @@
+import {
+  ActionIcon,
+  Button,
+  Checkbox,
+  Group,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { apiQuery, type Device, type Script } from '../../../api/index.ts';
+import { useRefusal } from '../../../session/index.ts';
+import { formatCount } from '../../../ui/index.ts';
+import { DialogForm } from './dialog-form.tsx';
+import { newKey, runScript, type ScriptToRun, type Started } from './run-script.ts';
+
+interface Variable {
+  name: string;
+  value: string;
+  isSecret: boolean;
+}
+
+const NAME = /^[A-Za-z_]\w{0,63}$/;
+const LANGUAGES = ['bash', 'powershell', 'python'] as const;
+const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };
+const SYSTEM_NAMES = { windows: 'Windows', macos: 'macOS', linux: 'Linux' };
+
+/** Asks for a script and runs it on the devices. */
+export function RunScriptForm({
+  deviceIds,
+  systems,
+  orgId,
+  onStarted,
+  onClose,
+}: {
+  deviceIds: readonly string[];
+  /** The systems of the devices, by which scripts are offered. */
+  systems: readonly Device['osType'][];
+  /** The organization of the devices; left out where there are several. */
+  orgId: string | undefined;
+  onStarted: (started: Started) => void;
+  onClose: () => void;
+}) {
+  const mayRead = useRefusal('scripts:read') === undefined;
+  const mayWrite = useRefusal('devices:execute');
+  const [kind, setKind] = useState<ScriptToRun['kind']>(mayRead ? 'saved' : 'written');
+  const [script, setScript] = useState<Script>();
+  const [variables, setVariables] = useState<readonly Variable[]>([]);
+  const [language, setLanguage] = useState<(typeof LANGUAGES)[number]>(
+    systems.every((system) => system === 'windows') ? 'powershell' : 'bash',
+  );
+  const [content, setContent] = useState('');
+  const [timeoutSeconds, setTimeoutSeconds] = useState(300);
+  const [key] = useState(newKey);
+
+  const named = (isSecret: boolean) =>
+    Object.fromEntries(
+      variables.filter((each) => each.isSecret === isSecret).map(({ name, value }) => [name, value]),
+    );
+  const toRun = (): ScriptToRun | undefined => {
+    if (kind === 'written') {
+      return content.trim() === '' ? undefined : { kind, language, content, timeoutSeconds };
+    }
+    if (script === undefined || variables.some(({ name }) => !NAME.test(name))) return undefined;
+    return { kind, id: script.id, parameters: named(false), secrets: named(true) };
+  };
+  const ready = toRun();
+  return (
+    <DialogForm
+      confirm={deviceIds.length === 1 ? 'Run' : `Run on ${formatCount(deviceIds.length)} devices`}
+      isReady={ready !== undefined}
+      onClose={onClose}
+      run={async () => {
+        if (ready !== undefined) onStarted(await runScript(ready, deviceIds, key));
+      }}
+    >
+      <SegmentedControl
+        aria-label="Which script"
+        data={[
+          { value: 'saved', label: 'Saved script', disabled: !mayRead },
+          { value: 'written', label: 'Written now', disabled: mayWrite !== undefined },
+        ]}
+        value={kind}
+        onChange={(value) => setKind(value === 'written' ? 'written' : 'saved')}
+      />
+      {kind === 'saved' ? (
+        <>
+          <ScriptSelect orgId={orgId} systems={systems} value={script} onChange={setScript} />
+          <Variables variables={variables} onChange={setVariables} />
+        </>
+      ) : (
+        <>
+          <Group grow>
+            <Select
+              label="Language"
+              data={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
+              value={language}
+              allowDeselect={false}
+              onChange={(value) => {
+                const next = LANGUAGES.find((each) => each === value);
+                if (next !== undefined) setLanguage(next);
+              }}
+            />
+            <NumberInput
+              label="Ends after"
+              suffix=" s"
+              min={1}
+              max={86_400}
+              value={timeoutSeconds}
+              onChange={(value) => {
+                if (typeof value === 'number' && value >= 1) setTimeoutSeconds(Math.floor(value));
+              }}
+            />
+          </Group>
+          <Textarea
+            label="Script"
+            description="Runs with the rights of the agent, and is kept with the command."
+            autosize
+            minRows={6}
+            maxRows={16}
+            spellCheck={false}
+            styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+            value={content}
+            onChange={(event) => setContent(event.currentTarget.value)}
+            data-autofocus
+          />
+        </>
+      )}
+      <Text size="xs">A device that is offline runs it when it is back, within a day.</Text>
+    </DialogForm>
+  );
+}
+
+/** Saved scripts, searched on the server. */
+function ScriptSelect({
+  orgId,
+  systems,
+  value,
+  onChange,
+}: {
+  orgId: string | undefined;
+  systems: readonly Device['osType'][];
+  value: Script | undefined;
+  onChange: (script: Script | undefined) => void;
+}) {
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const scripts = useQuery({
+    ...apiQuery('GET /scripts', {
+      query: { orgId, limit: '50', search: search === value?.name ? undefined : search },
+    }),
+    placeholderData: keepPreviousData,
+  });
+  const offered = scripts.data?.data ?? [];
+  const all =
+    value === undefined || offered.some(({ id }) => id === value.id) ? offered : [value, ...offered];
+  const fits = ({ osTypes }: Script) =>
+    osTypes.length === 0 || systems.some((system) => osTypes.includes(system));
+  return (
+    <Stack gap={4}>
+      <Select
+        label="Script"
+        placeholder="Search scripts"
+        searchable
+        data={all.map((script) => ({
+          value: script.id,
+          label: script.name,
+          disabled: !fits(script),
+        }))}
+        // The server has searched.
+        filter={({ options }) => options}
+        searchValue={text}
+        onSearchChange={setText}
+        value={value?.id ?? null}
+        onChange={(id) => onChange(all.find((script) => script.id === id))}
+        nothingFoundMessage={
+          scripts.isFetching
+            ? 'Searching …'
+            : search === ''
+              ? 'No scripts are saved yet. Write one now, or save one under Scripts.'
+              : 'No script has this name.'
+        }
+        error={scripts.error?.message}
+        data-autofocus
+      />
+      {value !== undefined && (
+        <Text size="xs">
+          {[
+            LANGUAGE_NAMES[value.language],
+            value.osTypes.length === 0
+              ? 'any system'
+              : value.osTypes.map((system) => SYSTEM_NAMES[system]).join(', '),
+            `ends after ${formatCount(value.timeoutSeconds)} s`,
+            value.description,
+          ]
+            .filter(Boolean)
+            .join(' · ')}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+/** What the script finds in its environment. */
+function Variables({
+  variables,
+  onChange,
+}: {
+  variables: readonly Variable[];
+  onChange: (variables: readonly Variable[]) => void;
+}) {
+  const set = (place: number, next: Partial<Variable>) =>
+    onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
+  return (
+    <Stack gap={6}>
+      {variables.map((variable, place) => (
+        // Variables have no name of their own until one is typed.
+        // oxlint-disable-next-line react/no-array-index-key
+        <Group key={place} gap={6} wrap="nowrap" align="flex-start">
+          <TextInput
+            aria-label={`Name of parameter ${place + 1}`}
+            placeholder="Name"
+            value={variable.name}
+            error={
+              variable.name !== '' && !NAME.test(variable.name)
+                ? 'Letters, digits and underscores'
+                : undefined
+            }
+            onChange={(event) => set(place, { name: event.currentTarget.value })}
+          />
+          <TextInput
+            flex={1}
+            aria-label={`Value of parameter ${place + 1}`}
+            placeholder={
+              variable.isSecret ? `SECRET_${variable.name || 'name'}` : `PARAM_${variable.name || 'name'}`
+            }
+            type={variable.isSecret ? 'password' : 'text'}
+            autoComplete="off"
+            value={variable.value}
+            onChange={(event) => set(place, { value: event.currentTarget.value })}
+          />
+          <Checkbox
+            mt={6}
+            label="Secret"
+            checked={variable.isSecret}
+            onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+          />
+          <ActionIcon
+            mt={2}
+            variant="subtle"
+            color="gray"
+            aria-label={`Remove parameter ${place + 1}`}
+            onClick={() => onChange(variables.filter((_, at) => at !== place))}
+          >
+            <IconX size={14} />
+          </ActionIcon>
+        </Group>
+      ))}
+      <Group>
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          leftSection={<IconPlus size={12} aria-hidden />}
+          onClick={() => onChange([...variables, { name: '', value: '', isSecret: false }])}
+        >
+          Add a parameter
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

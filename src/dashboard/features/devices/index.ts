@@ -1,0 +1,2 @@
+export { devicePages } from './devices.pages.ts';
+export { useRecentDevices } from './recent-devices.ts';

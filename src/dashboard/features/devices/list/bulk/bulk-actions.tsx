@@ -1,0 +1,196 @@
+import { Button, Menu, Modal, TagsInput, Text } from '@mantine/core';
+import { IconChevronDown } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { DeviceSummary } from '../../../../../protocol/index.ts';
+import { call, useApiChange, type Input } from '../../../../api/index.ts';
+import { useRefusal } from '../../../../session/index.ts';
+import { formatCount } from '../../../../ui/index.ts';
+import { DialogForm } from '../../dialogs/dialog-form.tsx';
+import { MaintenanceForm } from '../../dialogs/maintenance-form.tsx';
+import { RunScriptForm } from '../../dialogs/run-script-form.tsx';
+import { BULK_DEVICES_MAX, newKey, refusalsIn, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
+import { outcomesOfChange, outcomesOfCommands, type BulkRun } from './outcome.ts';
+
+type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];
+
+const TITLES = {
+  maintenance: 'Start maintenance',
+  endMaintenance: 'End maintenance',
+  addTags: 'Add tags',
+  removeTags: 'Remove tags',
+  script: 'Run a script',
+  inventory: 'Refresh the inventory',
+  reboot: 'Restart machines',
+  autoUpdateOn: 'Turn automatic updates on',
+  autoUpdateOff: 'Turn automatic updates off',
+} as const;
+type Kind = keyof typeof TITLES;
+
+const EXPLAINED: Partial<Record<Kind, string>> = {
+  endMaintenance: 'The devices show their usual state again, and raise alerts again.',
+  inventory: 'Each device sends its hardware and software anew. One that is offline does so when it is back.',
+  reboot:
+    'The machines restart at once. People who work at them lose what is not saved. A device that is offline restarts when it is back, within a day.',
+  autoUpdateOn: 'The agents install offered releases by themselves.',
+  autoUpdateOff: 'The agents install no releases until this is turned on again.',
+};
+
+/** What can be done with the chosen devices at once. Each device has an outcome of its own. */
+export function BulkActions({
+  devices,
+  onRun,
+}: {
+  devices: readonly DeviceSummary[];
+  onRun: (run: BulkRun) => void;
+}) {
+  const [kind, setKind] = useState<Kind>();
+  const write = useRefusal('devices:write');
+  const execute = useRefusal('devices:execute');
+  const runScripts = useRefusal('scripts:execute');
+  const tooMany = (max: number) =>
+    devices.length > max ? `At most ${formatCount(max)} devices at once.` : undefined;
+  const bulk = tooMany(BULK_DEVICES_MAX);
+  const entry = (each: Kind, refusal: string | undefined) => (
+    <Menu.Item
+      key={each}
+      closeMenuOnClick={refusal === undefined}
+      aria-disabled={refusal !== undefined}
+      {...(refusal === undefined ? { onClick: () => setKind(each) } : { c: 'dimmed' })}
+    >
+      {TITLES[each]}
+      {refusal !== undefined && <Text size="xs">{refusal}</Text>}
+    </Menu.Item>
+  );
+  const close = () => setKind(undefined);
+  return (
+    <>
+      <Menu position="bottom-start" width={260}>
+        <Menu.Target>
+          <Button rightSection={<IconChevronDown size={14} aria-hidden />}>
+            Actions on {formatCount(devices.length)} {devices.length === 1 ? 'device' : 'devices'}
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {(['maintenance', 'endMaintenance', 'addTags', 'removeTags'] as const).map((each) =>
+            entry(each, write ?? bulk),
+          )}
+          <Menu.Divider />
+          {entry('script', runScripts ?? tooMany(SCRIPT_DEVICES_MAX))}
+          {entry('inventory', execute ?? bulk)}
+          {entry('reboot', execute ?? bulk)}
+          <Menu.Divider />
+          {entry('autoUpdateOn', write ?? bulk)}
+          {entry('autoUpdateOff', write ?? bulk)}
+        </Menu.Dropdown>
+      </Menu>
+      <Modal
+        opened={kind !== undefined}
+        onClose={close}
+        title={
+          kind === undefined
+            ? ''
+            : `${TITLES[kind]} · ${formatCount(devices.length)} ${devices.length === 1 ? 'device' : 'devices'}`
+        }
+        size={kind === 'script' ? 'lg' : 'md'}
+        centered
+      >
+        {kind !== undefined && <BulkForm kind={kind} devices={devices} onRun={onRun} onClose={close} />}
+      </Modal>
+    </>
+  );
+}
+
+function BulkForm({
+  kind,
+  devices,
+  onRun,
+  onClose,
+}: {
+  kind: Kind;
+  devices: readonly DeviceSummary[];
+  onRun: (run: BulkRun) => void;
+  onClose: () => void;
+}) {
+  // The devices are those that were chosen when the dialog was opened, whatever the table shows meanwhile.
+  const [chosen] = useState(devices);
+  const [tags, setTags] = useState<string[]>([]);
+  const [key] = useState(newKey);
+  const bulk = useApiChange('POST /devices/bulk', { refreshes: ['GET /devices', 'GET /devices/{id}'] });
+  const deviceIds = chosen.map(({ id }) => id);
+  const title = TITLES[kind];
+  const change = async (action: ChangeAction) =>
+    onRun({
+      title,
+      outcomes: outcomesOfChange(await bulk.mutateAsync({ body: { deviceIds, action } }), chosen),
+    });
+  const send = async (type: 'agent.reboot' | 'agent.refresh-inventory') => {
+    const started = await call(
+      'POST /devices/bulk/commands',
+      { body: { deviceIds, type } },
+      { idempotencyKey: key },
+    ).catch((error: unknown) => ({ commands: [], refused: refusalsIn(error) }));
+    onRun({ title, outcomes: outcomesOfCommands(started, chosen) });
+  };
+  switch (kind) {
+    case 'maintenance':
+      return (
+        <MaintenanceForm
+          onClose={onClose}
+          run={(until) => change({ type: 'maintenance', enabled: true, until })}
+        />
+      );
+    case 'addTags':
+    case 'removeTags':
+      return (
+        <DialogForm
+          confirm={title}
+          isReady={tags.length > 0}
+          onClose={onClose}
+          run={() => change({ type: 'tags', ...(kind === 'addTags' ? { add: tags } : { remove: tags }) })}
+        >
+          <TagsInput
+            label="Tags"
+            description="Enter or a comma ends a tag. Other tags of the devices stay."
+            value={tags}
+            onChange={setTags}
+            data-autofocus
+          />
+        </DialogForm>
+      );
+    case 'script': {
+      const organizations = new Set(chosen.map(({ orgId }) => orgId));
+      const [only] = organizations;
+      return (
+        <RunScriptForm
+          deviceIds={deviceIds}
+          systems={[...new Set(chosen.map(({ osType }) => osType))]}
+          orgId={organizations.size === 1 ? only : undefined}
+          onClose={onClose}
+          onStarted={(started) => onRun({ title, outcomes: outcomesOfCommands(started, chosen) })}
+        />
+      );
+    }
+    case 'endMaintenance':
+    case 'inventory':
+    case 'reboot':
+    case 'autoUpdateOn':
+    case 'autoUpdateOff':
+      return (
+        <DialogForm
+          confirm={title}
+          onClose={onClose}
+          {...(kind === 'reboot' ? { color: 'red' } : {})}
+          run={() => {
+            if (kind === 'inventory') return send('agent.refresh-inventory');
+            if (kind === 'reboot') return send('agent.reboot');
+            if (kind === 'endMaintenance') return change({ type: 'maintenance', enabled: false });
+            return change({ type: 'autoUpdate', enabled: kind === 'autoUpdateOn' });
+          }}
+        >
+          <Text size="sm">{EXPLAINED[kind]}</Text>
+        </DialogForm>
+      );
+    default:
+      return kind satisfies never;
+  }
+}

@@ -1,0 +1,154 @@
+import { Anchor, Button, Drawer, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { useJobStandings } from '../../../../live/index.ts';
+import { DataTable, type DataColumn } from '../../../../ui/data-table/index.ts';
+import { formatCount, formatWord, JobStateBadge, saveFile, StateBadge, toCsv } from '../../../../ui/index.ts';
+import { stateOf, tally, type BulkRun } from './outcome.ts';
+
+interface Row {
+  deviceId: string;
+  name: string;
+  state: string;
+  message: string;
+  commandId: string | undefined;
+}
+
+const GOOD = new Set(['done', 'succeeded']);
+const BAD = new Set(['refused', 'failed', 'timed_out', 'expired', 'cancelled']);
+const keyOf = (row: Row): string => row.deviceId;
+
+/** What became of an action on each of its devices: answered at once, then kept up to date by their commands. */
+export function OutcomeDrawer({ run, onClose }: { run: BulkRun | undefined; onClose: () => void }) {
+  return (
+    <Drawer
+      opened={run !== undefined}
+      onClose={onClose}
+      position="right"
+      size="lg"
+      title={run?.title ?? ''}
+      styles={{ content: { display: 'flex', flexDirection: 'column' }, body: { flex: 1, minHeight: 0 } }}
+    >
+      {run !== undefined && <Outcomes run={run} />}
+    </Drawer>
+  );
+}
+
+function Outcomes({ run: { outcomes } }: { run: BulkRun }) {
+  const [shows, setShows] = useState('all');
+  const [sort, setSort] = useState({ column: 'device', descending: false });
+  const ids = useMemo(() => outcomes.flatMap(({ commandId }) => commandId ?? []), [outcomes]);
+  const standings = useJobStandings(ids);
+  const rows = useMemo(
+    () =>
+      outcomes.map((outcome): Row => {
+        const standing = outcome.commandId === undefined ? undefined : standings.get(outcome.commandId);
+        return {
+          deviceId: outcome.deviceId,
+          name: outcome.name,
+          state: stateOf(outcome, standings),
+          message: outcome.refusal ?? standing?.message ?? '',
+          commandId: outcome.commandId,
+        };
+      }),
+    [outcomes, standings],
+  );
+  const shown = rows.filter(({ state }) =>
+    shows === 'bad' ? BAD.has(state) : shows === 'open' ? !BAD.has(state) && !GOOD.has(state) : true,
+  );
+  const counts = tally(rows.map(({ state }) => state));
+  return (
+    <Stack gap="xs" h="100%">
+      <Group justify="space-between">
+        <Text size="sm" component="output" aria-live="polite">
+          {counts
+            .map(([state, count]) => `${formatCount(count)} ${formatWord(state).toLowerCase()}`)
+            .join(', ')}
+        </Text>
+        <Button
+          variant="default"
+          leftSection={<IconDownload size={14} aria-hidden />}
+          onClick={() =>
+            saveFile(
+              'outcomes.csv',
+              toCsv([
+                ['Device', 'Outcome', 'Message', 'Command'],
+                ...rows.map(({ name, state, message, commandId }) => [name, state, message, commandId]),
+              ]),
+            )
+          }
+        >
+          Export CSV
+        </Button>
+      </Group>
+      <SegmentedControl
+        aria-label="Which devices"
+        data={[
+          { value: 'all', label: 'All' },
+          { value: 'open', label: 'Going on' },
+          { value: 'bad', label: 'Refused or failed' },
+        ]}
+        value={shows}
+        onChange={setShows}
+      />
+      <DataTable
+        label="Outcome for each device"
+        rows={shown}
+        columns={COLUMNS}
+        keyOf={keyOf}
+        sort={sort}
+        onSort={setSort}
+      />
+      {ids.length > 0 && (
+        <Text size="xs">Commands go on when this is closed. Each device lists them under Commands.</Text>
+      )}
+    </Stack>
+  );
+}
+
+const COLUMNS: readonly DataColumn<Row>[] = [
+  {
+    id: 'device',
+    header: 'Device',
+    width: 180,
+    value: ({ name }) => name,
+    cell: ({ deviceId, name, commandId }) => (
+      <Anchor
+        size="sm"
+        tabIndex={-1}
+        renderRoot={(props) => (
+          <Link
+            {...props}
+            to="/devices/$deviceId"
+            params={{ deviceId }}
+            search={commandId === undefined ? {} : { tab: 'commands', command: commandId }}
+          />
+        )}
+      >
+        {name}
+      </Anchor>
+    ),
+  },
+  {
+    id: 'state',
+    header: 'Outcome',
+    width: 130,
+    value: ({ state }) => state,
+    cell: ({ state }) =>
+      state === 'refused' ? (
+        <StateBadge tone="bad" label="Refused" />
+      ) : state === 'done' ? (
+        <StateBadge tone="good" label="Done" />
+      ) : (
+        <JobStateBadge state={state} />
+      ),
+  },
+  {
+    id: 'message',
+    header: 'Why',
+    width: 260,
+    value: ({ message }) => message,
+    cell: ({ message }) => <span title={message}>{message || '–'}</span>,
+  },
+];

@@ -1,0 +1,151 @@
+import { Anchor, Group, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { DeviceSummary } from '../../../../protocol/index.ts';
+import type { DataColumn } from '../../../ui/data-table/index.ts';
+import { DeviceStatusBadge, formatPercent, formatWord, When } from '../../../ui/index.ts';
+
+interface Names {
+  organization: (id: string) => string;
+  site: (id: string) => string;
+}
+
+export const nameOf = (device: DeviceSummary): string => device.displayName ?? device.hostname;
+
+/** Every column that the table of devices can show. */
+export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
+  {
+    id: 'name',
+    header: 'Name',
+    width: 200,
+    value: nameOf,
+    cell: (device) => (
+      <Anchor
+        size="sm"
+        tabIndex={-1}
+        renderRoot={(props) => <Link {...props} to="/devices/$deviceId" params={{ deviceId: device.id }} />}
+      >
+        {nameOf(device)}
+      </Anchor>
+    ),
+  },
+  {
+    id: 'status',
+    header: 'Status',
+    width: 130,
+    value: (device) => device.status,
+    cell: (device) => <DeviceStatusBadge status={device.status} presence={device.presence} />,
+  },
+  {
+    id: 'hostname',
+    header: 'Host name',
+    width: 160,
+    value: ({ hostname }) => hostname,
+    cell: ({ hostname }) => hostname,
+  },
+  {
+    id: 'organization',
+    header: 'Organization',
+    width: 170,
+    value: ({ orgId }) => names.organization(orgId),
+    cell: ({ orgId }) => names.organization(orgId),
+  },
+  {
+    id: 'site',
+    header: 'Site',
+    width: 150,
+    value: ({ siteId }) => names.site(siteId),
+    cell: ({ siteId }) => names.site(siteId),
+  },
+  {
+    id: 'os',
+    header: 'System',
+    width: 100,
+    value: ({ osType }) => osType,
+    cell: ({ osType }) => OS_NAMES[osType],
+  },
+  {
+    id: 'agent',
+    header: 'Agent',
+    width: 90,
+    value: ({ agentVersion }) => agentVersion,
+    cell: ({ agentVersion }) => agentVersion,
+  },
+  meter('cpu', 'CPU', (device) => device.metrics?.cpuPercent),
+  meter('ram', 'Memory', (device) => device.metrics?.ramPercent),
+  meter('disk', 'Disk', (device) => device.metrics?.diskPercent),
+  {
+    id: 'lastSeen',
+    header: 'Last seen',
+    width: 120,
+    value: ({ lastSeenAt }) => lastSeenAt,
+    cell: ({ lastSeenAt }) => <When at={lastSeenAt} />,
+  },
+  {
+    id: 'since',
+    header: 'In this state for',
+    width: 130,
+    value: ({ presence }) => presence.since,
+    cell: ({ presence }) => <When at={presence.since} />,
+  },
+  {
+    id: 'reason',
+    header: 'Reason',
+    width: 160,
+    value: ({ presence }) => presence.reason,
+    cell: ({ presence }) => formatWord(presence.reason),
+  },
+];
+
+export const DEFAULT_COLUMNS: readonly string[] = [
+  'name',
+  'status',
+  'organization',
+  'site',
+  'os',
+  'agent',
+  'cpu',
+  'ram',
+  'disk',
+  'lastSeen',
+];
+
+export const OS_NAMES: Record<DeviceSummary['osType'], string> = {
+  windows: 'Windows',
+  macos: 'macOS',
+  linux: 'Linux',
+};
+
+/** Above this share, a number is bold: not everybody sees a colour. */
+const HIGH_PERCENT = 90;
+
+function meter(
+  id: string,
+  header: string,
+  percentOf: (device: DeviceSummary) => number | undefined,
+): DataColumn<DeviceSummary> {
+  return {
+    id,
+    header,
+    width: 84,
+    align: 'right',
+    value: percentOf,
+    cell: (device) => {
+      const percent = percentOf(device);
+      if (percent === undefined) {
+        return (
+          <Text inherit c="dimmed">
+            –
+          </Text>
+        );
+      }
+      const isHigh = percent >= HIGH_PERCENT;
+      return (
+        <Group gap={4} justify="flex-end">
+          <Text inherit fw={isHigh ? 700 : 400} c={isHigh ? 'red' : 'inherit'}>
+            {formatPercent(percent)}
+          </Text>
+        </Group>
+      );
+    },
+  };
+}

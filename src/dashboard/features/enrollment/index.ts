@@ -1,0 +1,1 @@
+export { enrollmentPages } from './enrollment.pages.ts';

@@ -1,0 +1,123 @@
+import { ActionIcon, Stack, Text, TextInput, Tooltip } from '@mantine/core';
+import { IconPin, IconPinnedFilled, IconSearch } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { EventLogMetadata } from '../../../api/index.ts';
+import { formatBytes, formatCount, When } from '../../../ui/index.ts';
+import styles from './live-event-log.module.css';
+
+/** The logs of a device: the pinned ones, those that were used last, and all. */
+export function LogList({
+  logs,
+  chosen,
+  pinned,
+  recent,
+  onChoose,
+  onPin,
+}: {
+  logs: readonly EventLogMetadata[];
+  chosen: string | undefined;
+  pinned: readonly string[];
+  recent: readonly string[];
+  onChoose: (name: string) => void;
+  onPin: (name: string) => void;
+}) {
+  const [search, setSearch] = useState('');
+  const part = search.trim().toLowerCase();
+  const shown = logs.filter(({ name, displayName }) =>
+    [name, displayName].some((text) => text.toLowerCase().includes(part)),
+  );
+  const isPinned = ({ name }: EventLogMetadata) => pinned.includes(name);
+  // Among three logs, nobody needs the last used ones first.
+  const isRecent = (log: EventLogMetadata) =>
+    logs.length > 6 && part === '' && recent.includes(log.name) && !isPinned(log);
+  const sections: [title: string | undefined, logs: EventLogMetadata[]][] = [
+    ['Pinned', shown.filter(isPinned)],
+    ['Recent', shown.filter(isRecent)],
+    [
+      shown.some((log) => isPinned(log) || isRecent(log)) ? 'All' : undefined,
+      shown.filter((log) => !isPinned(log) && !isRecent(log)),
+    ],
+  ];
+  return (
+    <nav className={styles['list']} aria-label="Logs of the device">
+      {logs.length > 6 && (
+        <TextInput
+          placeholder="Search logs"
+          aria-label="Search the logs"
+          leftSection={<IconSearch size={14} aria-hidden />}
+          value={search}
+          onChange={(event) => setSearch(event.currentTarget.value)}
+        />
+      )}
+      {shown.length === 0 && <Text size="sm">No log has “{search}” in its name.</Text>}
+      {sections.map(([title, part]) =>
+        part.length === 0 ? null : (
+          <Stack key={title ?? 'all'} gap={1}>
+            {title !== undefined && (
+              <Text size="xs" fw={600}>
+                {title}
+              </Text>
+            )}
+            {part.map((log) => (
+              <LogItem
+                key={log.name}
+                log={log}
+                isChosen={log.name === chosen}
+                isPinned={pinned.includes(log.name)}
+                onChoose={() => onChoose(log.name)}
+                onPin={() => onPin(log.name)}
+              />
+            ))}
+          </Stack>
+        ),
+      )}
+    </nav>
+  );
+}
+
+function LogItem({
+  log,
+  isChosen,
+  isPinned,
+  onChoose,
+  onPin,
+}: {
+  log: EventLogMetadata;
+  isChosen: boolean;
+  isPinned: boolean;
+  onChoose: () => void;
+  onPin: () => void;
+}) {
+  const { displayName, name, recordCount, maxSize, lastWriteTime, note } = log;
+  return (
+    <div className={styles['item']} data-chosen={isChosen}>
+      <button type="button" aria-current={isChosen} onClick={onChoose} title={note}>
+        <span className={styles['name']}>{displayName || name}</span>
+        <span className={styles['facts']}>
+          {formatCount(recordCount)} entries{maxSize > 0 && `, max ${formatBytes(maxSize)}`}
+        </span>
+        <span className={styles['facts']}>
+          {lastWriteTime === '' ? (
+            'Never written'
+          ) : (
+            <>
+              Written <When at={lastWriteTime} />
+            </>
+          )}
+        </span>
+      </button>
+      <Tooltip label={isPinned ? 'Unpin' : 'Pin to the top'}>
+        <ActionIcon
+          size="sm"
+          variant="subtle"
+          color="gray"
+          aria-pressed={isPinned}
+          aria-label={`Pin ${displayName || name}`}
+          onClick={onPin}
+        >
+          {isPinned ? <IconPinnedFilled size={14} /> : <IconPin size={14} />}
+        </ActionIcon>
+      </Tooltip>
+    </div>
+  );
+}

@@ -1,0 +1,161 @@
+import { Alert, Button, Group, Loader, Progress, Text } from '@mantine/core';
+import { IconAlertTriangle, IconClockX, IconInfoCircle, IconPlugConnectedX } from '@tabler/icons-react';
+import { useEffect, useState, type ReactNode } from 'react';
+import { formatCount } from '../../../ui/index.ts';
+import type { QueryState } from '../feed/feed-state.ts';
+import { narrowings } from '../model/narrowing.ts';
+import type { LogSearch } from '../model/log-search.ts';
+
+/** The server ends a live query after this time. */
+const LIMIT_MS = 30_000;
+
+/** How the reading goes, and how it has ended where it did not end well. */
+export function QueryNotice({
+  query,
+  search,
+  logSize,
+  onSearch,
+  onCancel,
+  onAgain,
+  onStored,
+}: {
+  query: QueryState;
+  search: LogSearch;
+  /** How many entries the log has. */
+  logSize: number | undefined;
+  onSearch: (change: Partial<LogSearch>, isStep?: boolean) => void;
+  onCancel: () => void;
+  onAgain: () => void;
+  /** Shows what the server has stored of the device. */
+  onStored: (() => void) | undefined;
+}) {
+  if (query.state === 'idle') return null;
+  if (query.state === 'running') return <Running query={query} logSize={logSize} onCancel={onCancel} />;
+  const { reason, arrived, message, tookMs } = query;
+  const [outcome] = query.outcomes;
+  const kept =
+    arrived === 0 ? 'Nothing had arrived.' : `The ${formatCount(arrived)} entries that had arrived are kept.`;
+  const again = (
+    <Button variant="default" size="compact-xs" onClick={onAgain}>
+      Read again
+    </Button>
+  );
+  const stored = onStored !== undefined && (
+    <Button variant="default" size="compact-xs" onClick={onStored}>
+      Show stored events
+    </Button>
+  );
+  const narrower = narrowings(search).map(({ label, change }) => (
+    <Button key={label} variant="default" size="compact-xs" onClick={() => onSearch(change, true)}>
+      {label}
+    </Button>
+  ));
+  switch (reason) {
+    case 'complete':
+      if (outcome?.truncated !== true) return null;
+      return (
+        <Notice icon={<IconClockX size={16} />} actions={narrower}>
+          The device stopped before it had read the whole log
+          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}. Older
+          entries may be missing. A narrower query reaches further back:
+        </Notice>
+      );
+    case 'timed_out':
+      return (
+        <Notice icon={<IconClockX size={16} />} actions={[...narrower, again]}>
+          The device did not finish within 30 seconds. {kept} A narrower query is quicker:
+        </Notice>
+      );
+    case 'cancelled':
+      return (
+        <Notice icon={<IconInfoCircle size={16} />} color="blue" actions={again}>
+          Cancelled after {Math.max(1, Math.round(tookMs / 1000))} s. {kept}
+        </Notice>
+      );
+    case 'offline':
+      return (
+        <Notice icon={<IconPlugConnectedX size={16} />} actions={[stored, again]}>
+          The device is not connected, so its logs cannot be read now. {arrived > 0 && kept}
+        </Notice>
+      );
+    case 'connection_lost':
+      return (
+        <Notice icon={<IconPlugConnectedX size={16} />} actions={again}>
+          The connection to the server was lost. {kept}
+        </Notice>
+      );
+    case 'error':
+      return (
+        <Notice icon={<IconAlertTriangle size={16} />} color="red" actions={[again, stored]}>
+          The device could not read the log{message === undefined ? '.' : `: ${message}`}{' '}
+          {arrived > 0 && kept}
+        </Notice>
+      );
+    case 'refused':
+      return (
+        <Notice icon={<IconAlertTriangle size={16} />} color="red" actions={again}>
+          {message ?? 'The server refused the query.'}
+        </Notice>
+      );
+    default:
+      return reason satisfies never;
+  }
+}
+
+export function Notice({
+  icon,
+  color = 'orange',
+  actions,
+  children,
+}: {
+  icon: ReactNode;
+  color?: string;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  return (
+    <Alert color={color} icon={icon} p={8} role="status">
+      <Group gap="xs">
+        <Text size="sm">{children}</Text>
+        {actions}
+      </Group>
+    </Alert>
+  );
+}
+
+function Running({
+  query,
+  logSize,
+  onCancel,
+}: {
+  query: Extract<QueryState, { state: 'running' }>;
+  logSize: number | undefined;
+  onCancel: () => void;
+}) {
+  const [now, setNow] = useState(query.since);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 250);
+    return () => clearInterval(timer);
+  }, []);
+  const passed = Math.max(0, now - query.since);
+  return (
+    <div>
+      <Group gap="xs" mih={26}>
+        <Loader size="xs" aria-hidden />
+        <Text size="sm">
+          {query.isOlder ? 'Reading older entries' : 'The device reads its log'}: {formatCount(query.arrived)}{' '}
+          have arrived{logSize !== undefined && logSize > 0 && ` of a log of about ${formatCount(logSize)}`},{' '}
+          {Math.floor(passed / 1000)} s
+        </Text>
+        <Button size="compact-xs" variant="default" onClick={onCancel}>
+          Cancel
+        </Button>
+      </Group>
+      <Progress
+        size={3}
+        value={Math.min(100, (passed / LIMIT_MS) * 100)}
+        aria-label="Part of the 30 seconds that a device has"
+      />
+    </div>
+  );
+}

@@ -1,0 +1,306 @@
+import type { EventLogsQuery, EventLogsTail, LogEntry, QueryOutcome } from '../../../../protocol/index.ts';
+import type { DeviceConditions } from '../model/log-filter.ts';
+import { MAX_ROWS, mergeRows, rowOfEntry, type LogRow } from '../model/log-row.ts';
+import { EMPTY_FEED, endOf, NO_TAIL, type FeedState } from './feed-state.ts';
+
+/** Asks the hub. Resolves with a function that cancels. */
+export type AskLogs = (
+  query: { kind: 'query'; message: EventLogsQuery } | { kind: 'tail'; message: EventLogsTail },
+  listeners: {
+    rows(deviceId: string, rows: readonly LogEntry[]): void;
+    end(outcomes: readonly QueryOutcome[]): void;
+  },
+) => Promise<() => void>;
+
+/** Which log of which devices. */
+export interface LogTarget {
+  name: string;
+  deviceIds: readonly string[];
+}
+
+/** A page of one device. */
+export const PAGE = 500;
+/** Rows that arrive within this time are shown together. */
+const FRAME_MS = 120;
+const CANCEL_MS = 1_500;
+
+/**
+ * The entries of a query and of the tail that continues it, as the page shows them. Rows stay when a query ends early,
+ * whatever the reason. Everything that a query leaves behind is dropped as soon as another one begins.
+ */
+export class LogFeed {
+  readonly #ask: AskLogs;
+  readonly #now: () => number;
+  readonly #watchers = new Set<() => void>();
+  #state: FeedState = EMPTY_FEED;
+  #target: LogTarget | undefined;
+  #conditions: DeviceConditions = {};
+  #limit = PAGE;
+  #arrived: LogRow[] = [];
+  /** What a paused tail has sent. */
+  #held: readonly LogRow[] = [];
+  #frame: ReturnType<typeof setTimeout> | undefined;
+  #cancelled: ReturnType<typeof setTimeout> | undefined;
+  #query = 0;
+  #tail = 0;
+  #cancelQuery: (() => void) | undefined;
+  #cancelTail: (() => void) | undefined;
+
+  constructor(ask: AskLogs, now: () => number = Date.now) {
+    this.#ask = ask;
+    this.#now = now;
+  }
+
+  get state(): FeedState {
+    return this.#state;
+  }
+
+  watch = (callback: () => void): (() => void) => {
+    this.#watchers.add(callback);
+    return () => this.#watchers.delete(callback);
+  };
+
+  /** Reads the newest entries. A tail continues with the new conditions. */
+  start(target: LogTarget, conditions: DeviceConditions, limit = PAGE): void {
+    const wasTailing = this.#state.tail.state !== 'off';
+    this.close();
+    this.#target = target;
+    this.#conditions = conditions;
+    this.#limit = limit;
+    this.#set(EMPTY_FEED);
+    if (wasTailing) this.follow();
+    void this.#run(conditions, false);
+  }
+
+  /** Reads the entries before the oldest one. */
+  older(): void {
+    const oldest = this.#state.rows.at(-1);
+    if (oldest === undefined || this.#state.query.state === 'running') return;
+    void this.#run({ ...this.#conditions, endTime: new Date(oldest.at).toISOString() }, true);
+  }
+
+  /** Ends the query. What has arrived stays. */
+  cancel(): void {
+    if (this.#state.query.state !== 'running' || this.#cancelled !== undefined) return;
+    const cancel = this.#cancelQuery;
+    if (cancel === undefined) return this.#endQuery('cancelled', []);
+    cancel();
+    // The server answers with the outcome of each device. Where it does not, nobody waits for it.
+    this.#cancelled = setTimeout(() => this.#endQuery('cancelled', []), CANCEL_MS);
+  }
+
+  /** Follows new entries, from those that were written while nobody followed. */
+  follow(): void {
+    const target = this.#target;
+    const deviceId = target?.deviceIds[0];
+    if (target === undefined || deviceId === undefined || this.#state.tail.state !== 'off') return;
+    const tail = ++this.#tail;
+    this.#set({ tail: { ...NO_TAIL, state: 'starting' } });
+    const { startTime: _start, endTime: _end, ...conditions } = this.#conditions;
+    const listeners = {
+      rows: (id: string, rows: readonly LogEntry[]) => {
+        if (tail === this.#tail) this.#takeTail(rows.map((row) => rowOfEntry(id, row)));
+      },
+      end: (outcomes: readonly QueryOutcome[]) => {
+        if (tail === this.#tail) this.#endTail(outcomes);
+      },
+    };
+    const message = { deviceId, name: target.name, ...conditions };
+    this.#ask({ kind: 'tail', message }, listeners).then(
+      (cancel) => {
+        if (tail !== this.#tail) return cancel();
+        this.#cancelTail = cancel;
+        if (this.#state.tail.state === 'starting') this.#set({ tail: { ...NO_TAIL, state: 'following' } });
+        this.#catchUp();
+      },
+      (error: unknown) => {
+        if (tail === this.#tail) this.#set({ tail: { ...NO_TAIL, ended: messageOf(error) } });
+      },
+    );
+  }
+
+  /** Holds new entries back, so that the rows stand still while somebody reads. */
+  pause(): void {
+    if (this.#state.tail.state === 'following') this.#set({ tail: { ...NO_TAIL, state: 'paused' } });
+  }
+
+  resume(): void {
+    if (this.#state.tail.state !== 'paused') return;
+    const held = this.#held;
+    this.#held = [];
+    this.#set({ tail: { ...NO_TAIL, state: 'following' } });
+    this.#show(held);
+  }
+
+  unfollow(): void {
+    this.#tail++;
+    this.#cancelTail?.();
+    this.#cancelTail = undefined;
+    const held = this.#held;
+    this.#held = [];
+    this.#set({ tail: NO_TAIL });
+    this.#show(held);
+  }
+
+  /** Ends everything that is open on the device. */
+  close(): void {
+    this.#query++;
+    this.#tail++;
+    this.#cancelQuery?.();
+    this.#cancelTail?.();
+    this.#cancelQuery = undefined;
+    this.#cancelTail = undefined;
+    this.#arrived = [];
+    this.#held = [];
+    clearTimeout(this.#frame);
+    clearTimeout(this.#cancelled);
+    this.#frame = undefined;
+    this.#cancelled = undefined;
+    if (this.#state.tail.state !== 'off') this.#set({ tail: NO_TAIL });
+    if (this.#state.query.state === 'running') this.#set({ query: { state: 'idle' } });
+  }
+
+  /** Reads what was written between the newest row and the start of the tail. */
+  #catchUp(): void {
+    const newest = this.#state.rows[0];
+    if (newest === undefined || this.#state.query.state === 'running') return;
+    const { endTime: _end, ...conditions } = this.#conditions;
+    const startTime = new Date(newest.at).toISOString();
+    const tail = this.#tail;
+    const listeners = {
+      rows: (id: string, rows: readonly LogEntry[]) => {
+        if (tail === this.#tail) this.#takeTail(rows.map((row) => rowOfEntry(id, row)));
+      },
+      end: () => undefined,
+    };
+    // Where this fails, the tail still follows; "Read again" reads the rest.
+    this.#ask({ kind: 'query', message: { ...this.#message(), ...conditions, startTime } }, listeners).catch(
+      () => undefined,
+    );
+  }
+
+  async #run(conditions: DeviceConditions, isOlder: boolean): Promise<void> {
+    const query = ++this.#query;
+    const since = this.#now();
+    this.#set({ query: { state: 'running', since, arrived: 0, isOlder } });
+    const listeners = {
+      rows: (deviceId: string, rows: readonly LogEntry[]) => {
+        if (query !== this.#query) return;
+        for (const row of rows) this.#arrived.push(rowOfEntry(deviceId, row));
+        this.#frame ??= setTimeout(() => this.#flush(), FRAME_MS);
+      },
+      end: (outcomes: readonly QueryOutcome[]) => {
+        if (query !== this.#query) return;
+        this.#endQuery(this.#cancelled === undefined ? undefined : 'cancelled', outcomes);
+      },
+    };
+    try {
+      const cancel = await this.#ask(
+        { kind: 'query', message: { ...this.#message(), ...conditions } },
+        listeners,
+      );
+      // Another query has begun meanwhile, or nobody waits any more.
+      if (query !== this.#query) cancel();
+      else if (this.#state.query.state === 'running') this.#cancelQuery = cancel;
+    } catch (error) {
+      if (query === this.#query) this.#endQuery('refused', [], messageOf(error));
+    }
+  }
+
+  #message(): EventLogsQuery {
+    const target = this.#target;
+    if (target === undefined) throw new Error('A log is read before it is chosen.');
+    return { deviceIds: [...target.deviceIds], name: target.name, limit: this.#limit };
+  }
+
+  /** @param reason  where it is known here; otherwise the outcomes have it */
+  #endQuery(
+    reason: 'cancelled' | 'refused' | undefined,
+    outcomes: readonly QueryOutcome[],
+    text?: string,
+  ): void {
+    const { query } = this.#state;
+    if (query.state !== 'running') return;
+    // Rows that come later belong to nobody.
+    this.#query++;
+    clearTimeout(this.#cancelled);
+    this.#cancelled = undefined;
+    this.#cancelQuery = undefined;
+    const before = this.#state.rows.length;
+    const arrived = query.arrived + this.#arrived.length;
+    this.#flush();
+    const known = endOf(outcomes);
+    const ended = reason === undefined ? known : { reason, message: text };
+    const isFull = this.#state.rows.length >= MAX_ROWS;
+    // The page was full, or the device stopped half-way: there may be more. A page of nothing new ends the search.
+    const mayHaveMore =
+      ended.reason === 'complete'
+        ? arrived >= this.#limit && (!query.isOlder || this.#state.rows.length > before - query.arrived)
+        : this.#state.rows.length > 0;
+    this.#set({
+      query: { state: 'ended', ...ended, tookMs: this.#now() - query.since, arrived, outcomes },
+      hasOlder: mayHaveMore && !isFull && outcomes.length <= 1,
+    });
+  }
+
+  #takeTail(rows: readonly LogRow[]): void {
+    const { tail } = this.#state;
+    if (tail.state !== 'paused') {
+      this.#arrived.push(...rows);
+      this.#frame ??= setTimeout(() => this.#flush(), FRAME_MS);
+      return;
+    }
+    const shown = new Set(this.#state.rows.slice(0, PAGE).map(({ key }) => key));
+    this.#held = mergeRows(
+      this.#held,
+      rows.filter(({ key }) => !shown.has(key)),
+    ).rows;
+    this.#set({ tail: { ...tail, waiting: this.#held.length } });
+  }
+
+  #endTail(outcomes: readonly QueryOutcome[]): void {
+    const [outcome] = outcomes;
+    this.unfollow();
+    const ended =
+      outcome === undefined
+        ? 'The connection to the server was lost.'
+        : (outcome.message ?? TAIL_ENDS[outcome.outcome]);
+    this.#set({ tail: { ...NO_TAIL, ended } });
+  }
+
+  #flush(): void {
+    clearTimeout(this.#frame);
+    this.#frame = undefined;
+    const arrived = this.#arrived;
+    this.#arrived = [];
+    this.#show(arrived);
+  }
+
+  #show(arrived: readonly LogRow[]): void {
+    if (arrived.length === 0) return;
+    const { rows, dropped } = mergeRows(this.#state.rows, arrived);
+    const { query } = this.#state;
+    this.#set({
+      rows,
+      dropped: this.#state.dropped + dropped,
+      ...(query.state === 'running' ? { query: { ...query, arrived: query.arrived + arrived.length } } : {}),
+    });
+  }
+
+  #set(change: Partial<FeedState>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const callback of this.#watchers) callback();
+  }
+}
+
+const TAIL_ENDS: Record<QueryOutcome['outcome'], string> = {
+  answered: 'The device stopped following the log.',
+  no_match: 'The device stopped following the log.',
+  offline: 'The device is not connected.',
+  timed_out: 'A log is followed for an hour at most.',
+  error: 'The device could not follow the log.',
+  cancelled: 'The server ended it.',
+};
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : 'The server did not answer.';

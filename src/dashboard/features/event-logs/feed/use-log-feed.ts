@@ -1,0 +1,11 @@
+import { useEffect, useState, useSyncExternalStore } from 'react';
+import { queryEventLogs } from '../../../live/index.ts';
+import type { FeedState } from './feed-state.ts';
+import { LogFeed } from './log-feed.ts';
+
+/** A feed that lives as long as the component. */
+export function useLogFeed(): { feed: LogFeed; state: FeedState } {
+  const [feed] = useState(() => new LogFeed(queryEventLogs));
+  useEffect(() => () => feed.close(), [feed]);
+  return { feed, state: useSyncExternalStore(feed.watch, () => feed.state) };
+}

@@ -1,0 +1,1 @@
+export { eventLogPages } from './event-logs.pages.ts';

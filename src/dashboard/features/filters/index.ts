@@ -1,0 +1,1 @@
+export { filterPages } from './filters.pages.ts';

@@ -1,0 +1,1 @@
+export { groupPages } from './groups.pages.ts';

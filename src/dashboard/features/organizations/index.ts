@@ -1,0 +1,1 @@
+export { organizationPages } from './organizations.pages.ts';

@@ -1,0 +1,1 @@
+export { overviewPages } from './overview.pages.ts';

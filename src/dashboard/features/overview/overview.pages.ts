@@ -1,0 +1,11 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { signedInRoute } from '../../routing/index.ts';
+
+const overviewRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/',
+  staticData: { title: 'Overview' },
+  component: lazyRouteComponent(() => import('./overview-page.tsx'), 'OverviewPage'),
+});
+
+export const overviewPages = [overviewRoute] as const;

@@ -1,0 +1,1 @@
+export { scriptPages } from './scripts.pages.ts';

@@ -1,0 +1,261 @@
+import {
+  ActionIcon,
+  Button,
+  Checkbox,
+  Group,
+  MultiSelect,
+  SegmentedControl,
+  Select,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { apiQuery, type Script } from '../../../api/index.ts';
+import { useNames } from '../../../directory/index.ts';
+import { scopeQuery, useScope } from '../../../routing/index.ts';
+import { useRefusal } from '../../../session/index.ts';
+import { FormDialog } from '../../../ui/index.ts';
+import { devicesOfFilter, devicesOfGroup, start, type Run, type Target } from './run.ts';
+
+interface Variable {
+  name: string;
+  value: string;
+  isSecret: boolean;
+}
+
+/** Also where the page is not served over TLS, which `crypto.randomUUID` needs. */
+const newKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** Asks on which devices a script is to run, and with what. */
+export function RunDialog({
+  script,
+  onClose,
+  onStarted,
+}: {
+  script: Script;
+  onClose: () => void;
+  onStarted: (run: Run) => void;
+}) {
+  const [kind, setKind] = useState<'devices' | 'group' | 'filter'>('devices');
+  const [devices, setDevices] = useState<readonly Target[]>([]);
+  const [groupId, setGroupId] = useState<string | null>(null);
+  const [filterId, setFilterId] = useState<string | null>(null);
+  const [variables, setVariables] = useState<readonly Variable[]>([]);
+  const [key, setKey] = useState(newKey);
+  const { orgId: scopeOrg } = useScope();
+  const orgId = script.orgId ?? scopeOrg;
+  const names = useNames();
+  const mayReadFilters = useRefusal('filters:read');
+  const groups = useQuery({
+    ...apiQuery('GET /groups', { query: { orgId, limit: '100' } }),
+    enabled: kind === 'group',
+  });
+  const filters = useQuery({
+    ...apiQuery('GET /filters'),
+    enabled: kind === 'filter' && mayReadFilters === undefined,
+  });
+  const labelled = (each: { id: string; name: string; orgId: string }) => ({
+    value: each.id,
+    label: orgId === undefined ? `${each.name} · ${names.organization(each.orgId)}` : each.name,
+  });
+  const targets = async (): Promise<readonly Target[]> => {
+    if (kind === 'devices') return devices;
+    if (kind === 'group') return groupId === null ? [] : devicesOfGroup(groupId);
+    return filterId === null ? [] : devicesOfFilter(filterId);
+  };
+  const valuesOf = (isSecret: boolean) =>
+    Object.fromEntries(
+      variables.filter((each) => each.isSecret === isSecret).map(({ name, value }) => [name, value]),
+    );
+  const submit = async () => {
+    const found = await targets();
+    if (found.length === 0) throw new Error('There are no devices to run it on. Choose others.');
+    const given = { parameters: valuesOf(false), secrets: valuesOf(true) };
+    onStarted(await start(script, found, given, key));
+  };
+  // Another choice is another run, for which the key of the earlier one does not count.
+  const choose =
+    <T,>(set: (value: T) => void) =>
+    (value: T) => {
+      set(value);
+      setKey(newKey());
+    };
+  return (
+    <FormDialog
+      title={`Run ${script.name}`}
+      opened
+      onClose={onClose}
+      submit={submit}
+      submitLabel="Run"
+      size="lg"
+    >
+      {(faults) => (
+        <>
+          <SegmentedControl
+            aria-label="On which devices"
+            data={[
+              { value: 'devices', label: 'Chosen devices' },
+              { value: 'group', label: 'A group' },
+              { value: 'filter', label: 'A filter', disabled: mayReadFilters !== undefined },
+            ]}
+            value={kind}
+            onChange={choose((next: string) =>
+              setKind(next === 'group' ? 'group' : next === 'filter' ? 'filter' : 'devices'),
+            )}
+          />
+          {kind === 'devices' && (
+            <DeviceSelect
+              orgId={orgId}
+              script={script}
+              chosen={devices}
+              onChange={choose(setDevices)}
+              error={faults['deviceIds']}
+            />
+          )}
+          {kind === 'group' && (
+            <Select
+              label="Group"
+              required
+              searchable
+              data={(groups.data?.data ?? []).map(labelled)}
+              value={groupId}
+              onChange={choose(setGroupId)}
+              nothingFoundMessage={groups.isFetching ? 'Reading …' : 'There is no such group.'}
+            />
+          )}
+          {kind === 'filter' && (
+            <Select
+              label="Filter"
+              description="The devices that match at this moment."
+              required
+              searchable
+              data={(filters.data?.data ?? [])
+                .filter((filter) => orgId === undefined || filter.orgId === orgId)
+                .map(labelled)}
+              value={filterId}
+              onChange={choose(setFilterId)}
+              nothingFoundMessage={filters.isFetching ? 'Reading …' : 'There is no such filter.'}
+            />
+          )}
+          <Variables variables={variables} onChange={choose(setVariables)} />
+          <Text size="xs">A device that is offline runs it when it is back, within a day.</Text>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function DeviceSelect({
+  orgId,
+  script,
+  chosen,
+  onChange,
+  error,
+}: {
+  orgId: string | undefined;
+  script: Script;
+  chosen: readonly Target[];
+  onChange: (chosen: readonly Target[]) => void;
+  error: string | undefined;
+}) {
+  const scope = scopeQuery(useScope());
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const devices = useQuery({
+    ...apiQuery('GET /devices', {
+      query: { ...scope, orgId, limit: '30', search: search === '' ? undefined : search },
+    }),
+    placeholderData: keepPreviousData,
+  });
+  const found = (devices.data?.data ?? [])
+    .filter(({ osType }) => script.osTypes.length === 0 || script.osTypes.includes(osType))
+    .map(({ id, hostname, displayName }) => ({ id, name: displayName ?? hostname }));
+  const all = [...chosen, ...found.filter(({ id }) => !chosen.some((each) => each.id === id))];
+  return (
+    <MultiSelect
+      label="Devices"
+      required
+      searchable
+      data-autofocus
+      data={all.map(({ id, name }) => ({ value: id, label: name }))}
+      // The server has searched; what was chosen stays.
+      filter={({ options }) => options}
+      searchValue={text}
+      onSearchChange={setText}
+      value={chosen.map(({ id }) => id)}
+      onChange={(ids) => onChange(all.filter(({ id }) => ids.includes(id)))}
+      nothingFoundMessage={devices.isFetching ? 'Searching …' : 'No device that can run it has this name.'}
+      error={error}
+    />
+  );
+}
+
+/** What the script finds in its environment. */
+function Variables({
+  variables,
+  onChange,
+}: {
+  variables: readonly Variable[];
+  onChange: (variables: readonly Variable[]) => void;
+}) {
+  const set = (place: number, next: Partial<Variable>) =>
+    onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
+  return (
+    <Stack gap={6} align="stretch">
+      {variables.map(({ name, value, isSecret }, place) => (
+        // Variables have no name of their own until one is typed.
+        // oxlint-disable-next-line react/no-array-index-key
+        <Group key={place} gap={6} wrap="nowrap">
+          <TextInput
+            aria-label={`Name of parameter ${place + 1}`}
+            placeholder="Name"
+            required
+            pattern="[A-Za-z_][A-Za-z0-9_]*"
+            title="Letters, digits and underscores"
+            maxLength={64}
+            value={name}
+            onChange={(event) => set(place, { name: event.currentTarget.value })}
+          />
+          <TextInput
+            flex={1}
+            aria-label={`Value of parameter ${place + 1}`}
+            placeholder={`${isSecret ? 'SECRET' : 'PARAM'}_${name === '' ? 'name' : name}`}
+            type={isSecret ? 'password' : 'text'}
+            autoComplete="off"
+            value={value}
+            onChange={(event) => set(place, { value: event.currentTarget.value })}
+          />
+          <Checkbox
+            label="Secret"
+            aria-label={`Parameter ${place + 1} is secret`}
+            checked={isSecret}
+            onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+          />
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={`Remove parameter ${place + 1}`}
+            onClick={() => onChange(variables.filter((_, at) => at !== place))}
+          >
+            <IconX size={14} />
+          </ActionIcon>
+        </Group>
+      ))}
+      <Group>
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          leftSection={<IconPlus size={12} aria-hidden />}
+          onClick={() => onChange([...variables, { name: '', value: '', isSecret: false }])}
+        >
+          Add a parameter
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

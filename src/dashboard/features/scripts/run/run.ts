@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { ApiError, call } from '../../../api/index.ts';
+
+/** A script that was started on devices: a command for each, or why there is none. */
+export interface Run {
+  title: string;
+  outcomes: readonly {
+    deviceId: string;
+    name: string;
+    commandId: string | undefined;
+    refusal: string | undefined;
+  }[];
+}
+
+export interface Target {
+  id: string;
+  name: string;
+}
+
+export const DEVICES_MAX = 500;
+const PAGE = 100;
+
+const named = ({
+  id,
+  hostname,
+  displayName,
+}: {
+  id: string;
+  hostname: string;
+  displayName: string | null;
+}): Target => ({
+  id,
+  name: displayName ?? hostname,
+});
+
+interface List {
+  data: { id: string; hostname: string; displayName: string | null }[];
+  pagination: { total: number };
+}
+
+/** All devices of a list, or an error where a script cannot be run on so many at once. */
+async function all(read: (query: { page: string; limit: string }) => Promise<List>): Promise<Target[]> {
+  const found: Target[] = [];
+  for (let page = 1; ; page++) {
+    // The next page is needed only if this one is not the last.
+    // oxlint-disable-next-line no-await-in-loop
+    const { data, pagination } = await read({ page: String(page), limit: String(PAGE) });
+    if (pagination.total > DEVICES_MAX) {
+      throw new Error(
+        `These are ${pagination.total} devices; a script runs on at most ${DEVICES_MAX} at once.`,
+      );
+    }
+    found.push(...data.map(named));
+    if (data.length === 0 || found.length >= pagination.total) return found;
+  }
+}
+
+export const devicesOfGroup = (id: string): Promise<Target[]> =>
+  all((query) => call('GET /groups/{id}/devices', { params: { id }, query: { ...query, sort: 'hostname' } }));
+
+export const devicesOfFilter = (filterId: string): Promise<Target[]> =>
+  all((query) => call('GET /devices', { query: { ...query, filterId, sort: 'hostname' } }));
+
+const Refusals = z.array(z.object({ deviceId: z.string(), message: z.string() })).min(1);
+
+/** Starts the script. The key makes a repeated click start it once. */
+export async function start(
+  script: { id: string; name: string },
+  targets: readonly Target[],
+  variables: { parameters: Record<string, string>; secrets: Record<string, string> },
+  idempotencyKey: string,
+): Promise<Run> {
+  const { parameters, secrets } = variables;
+  const body = {
+    deviceIds: targets.map(({ id }) => id),
+    ...(Object.keys(parameters).length === 0 ? {} : { parameters }),
+    ...(Object.keys(secrets).length === 0 ? {} : { secrets }),
+  };
+  const { commands, refused } = await call(
+    'POST /scripts/{id}/execute',
+    { params: { id: script.id }, body },
+    { idempotencyKey },
+  ).catch((error: unknown) => {
+    // Where no device can do it, the server refuses the request and names each of them.
+    const refusals = Refusals.safeParse(error instanceof ApiError ? error.details : undefined);
+    if (!refusals.success) throw error;
+    return { commands: [], refused: refusals.data };
+  });
+  const names = new Map(targets.map(({ id, name }) => [id, name]));
+  const nameOf = (id: string) => names.get(id) ?? id;
+  return {
+    title: script.name,
+    outcomes: [
+      ...refused.map(({ deviceId, message }) => ({
+        deviceId,
+        name: nameOf(deviceId),
+        commandId: undefined,
+        refusal: message,
+      })),
+      ...commands.map(({ id, deviceId }) => ({
+        deviceId,
+        name: nameOf(deviceId),
+        commandId: id,
+        refusal: undefined,
+      })),
+    ],
+  };
+}

@@ -1,0 +1,235 @@
+import { Group, MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconDeviceFloppy, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { ApiError, apiQuery, useApiChange, type Script } from '../../api/index.ts';
+import { useNames, useOrganizations } from '../../directory/index.ts';
+import { useScope } from '../../routing/index.ts';
+import { useMe, useRefusal } from '../../session/index.ts';
+import { Action, ConfirmAction, Failure, Loaded, Page } from '../../ui/index.ts';
+import { RunDialog } from './run/run-dialog.tsx';
+import { RunDrawer } from './run/run-drawer.tsx';
+import type { Run } from './run/run.ts';
+import { LANGUAGE_NAMES, LANGUAGES, SYSTEM_NAMES, SYSTEMS } from './words.ts';
+
+const route = getRouteApi('/signed-in/scripts/$scriptId');
+const REFRESHES = ['GET /scripts', 'GET /scripts/{id}'] as const;
+const ALL = 'all';
+
+export function NewScriptPage() {
+  return <ScriptEditor />;
+}
+
+/** A saved script: what it does, and running it. */
+export function ScriptPage() {
+  const { scriptId: id } = route.useParams();
+  const script = useQuery(apiQuery('GET /scripts/{id}', { params: { id } }));
+  return (
+    <Loaded query={script} what="Reading the script">
+      {(data) => <ScriptEditor key={`${data.id} ${data.updatedAt}`} script={data} />}
+    </Loaded>
+  );
+}
+
+function ScriptEditor({ script }: { script?: Script }) {
+  const open = useNavigate();
+  const scope = useScope();
+  const me = useMe();
+  const names = useNames();
+  const organizations = useOrganizations();
+  const [name, setName] = useState(script?.name ?? '');
+  const [description, setDescription] = useState(script?.description ?? '');
+  const [language, setLanguage] = useState<Script['language']>(script?.language ?? 'bash');
+  const [content, setContent] = useState(script?.content ?? '');
+  const [osTypes, setOsTypes] = useState<Script['osTypes']>(script?.osTypes ?? []);
+  const [timeoutSeconds, setTimeoutSeconds] = useState<number | string>(script?.timeoutSeconds ?? 300);
+  const [owner, setOwner] = useState(scope.orgId ?? ALL);
+  const [isRunning, running] = useDisclosure(false);
+  const [run, setRun] = useState<Run>();
+  const mayWrite = useRefusal('scripts:write');
+  const mayDelete = useRefusal('scripts:delete');
+  const mayRun = useRefusal('scripts:execute');
+  const create = useApiChange('POST /scripts', { refreshes: REFRESHES });
+  const change = useApiChange('PATCH /scripts/{id}', { refreshes: REFRESHES });
+  const remove = useApiChange('DELETE /scripts/{id}', { refreshes: ['GET /scripts'] });
+  const isOwnOrg = me.scope === 'organization';
+  const isChanged =
+    script === undefined ||
+    name !== script.name ||
+    description !== (script.description ?? '') ||
+    language !== script.language ||
+    content !== script.content ||
+    [...osTypes].sort().join() !== [...script.osTypes].sort().join() ||
+    timeoutSeconds !== script.timeoutSeconds;
+  const missing =
+    name.trim() === ''
+      ? 'Give the script a name first.'
+      : content.trim() === ''
+        ? 'Write the script first.'
+        : typeof timeoutSeconds !== 'number'
+          ? 'Say after how many seconds the script is ended.'
+          : isChanged
+            ? undefined
+            : 'Nothing has changed.';
+  const error = create.error ?? change.error;
+  const faults = error instanceof ApiError ? error.fields : {};
+  const faultOf = (field: string) => faults[field];
+
+  const save = async () => {
+    const body = {
+      name: name.trim(),
+      description: description.trim() === '' ? null : description.trim(),
+      language,
+      content,
+      osTypes,
+      ...(typeof timeoutSeconds === 'number' ? { timeoutSeconds } : {}),
+    };
+    if (script !== undefined) {
+      await change.mutateAsync({ params: { id: script.id }, body });
+      return;
+    }
+    const orgId = isOwnOrg || owner === ALL ? {} : { orgId: owner };
+    const made = await create.mutateAsync({ body: { ...body, ...orgId } });
+    await open({ to: '/scripts/$scriptId', params: { scriptId: made.id } });
+  };
+  return (
+    <Page
+      title={script?.name ?? 'New script'}
+      description={
+        script === undefined
+          ? undefined
+          : script.orgId === null
+            ? 'For all organizations'
+            : `For ${names.organization(script.orgId)}`
+      }
+      actions={
+        <>
+          {script !== undefined && (
+            <>
+              <ConfirmAction
+                variant="default"
+                refusal={mayDelete}
+                leftSection={<IconTrash size={14} aria-hidden />}
+                title={`Delete ${script.name}`}
+                question="Where it runs at the moment, it goes on. This cannot be undone."
+                confirm="Delete"
+                run={async () => {
+                  await remove.mutateAsync({ params: { id: script.id } });
+                  await open({ to: '/scripts' });
+                }}
+              >
+                Delete
+              </ConfirmAction>
+              <Action
+                variant="default"
+                refusal={
+                  mayRun ?? (isChanged ? 'Save the changes first: what is saved is what runs.' : undefined)
+                }
+                leftSection={<IconPlayerPlay size={14} aria-hidden />}
+                onClick={running.open}
+              >
+                Run
+              </Action>
+            </>
+          )}
+          <Action
+            refusal={mayWrite ?? missing}
+            loading={create.isPending || change.isPending}
+            leftSection={<IconDeviceFloppy size={14} aria-hidden />}
+            // The failure is shown below.
+            onClick={() => void save().catch(() => undefined)}
+          >
+            {script === undefined ? 'Save script' : 'Save'}
+          </Action>
+        </>
+      }
+    >
+      {error !== null && <Failure error={error} />}
+      <Group align="flex-start" gap="sm">
+        <TextInput
+          w={260}
+          label="Name"
+          required
+          maxLength={255}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={faultOf('name')}
+        />
+        <TextInput
+          flex={1}
+          miw={220}
+          label="Description"
+          maxLength={1000}
+          value={description}
+          onChange={(event) => setDescription(event.currentTarget.value)}
+          error={faultOf('description')}
+        />
+      </Group>
+      <Group align="flex-start" gap="sm">
+        <Select
+          w={160}
+          label="Language"
+          allowDeselect={false}
+          data={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
+          value={language}
+          onChange={(next) => setLanguage(LANGUAGES.find((each) => each === next) ?? language)}
+          error={faultOf('language')}
+        />
+        <MultiSelect
+          w={280}
+          label="Runs on"
+          placeholder={osTypes.length === 0 ? 'Any system' : ''}
+          data={SYSTEMS.map((value) => ({ value, label: SYSTEM_NAMES[value] }))}
+          value={osTypes}
+          onChange={(next) => setOsTypes(SYSTEMS.filter((system) => next.includes(system)))}
+          error={faultOf('osTypes')}
+        />
+        <NumberInput
+          w={140}
+          label="Ends after"
+          suffix=" s"
+          min={1}
+          max={86_400}
+          allowDecimal={false}
+          value={timeoutSeconds}
+          onChange={setTimeoutSeconds}
+          error={faultOf('timeoutSeconds')}
+        />
+        {script === undefined && !isOwnOrg && (
+          <Select
+            w={240}
+            label="For"
+            searchable
+            allowDeselect={false}
+            data={[
+              { value: ALL, label: 'All organizations' },
+              ...organizations.map((each) => ({ value: each.id, label: each.name })),
+            ]}
+            value={owner}
+            onChange={(next) => setOwner(next ?? ALL)}
+            error={faultOf('orgId')}
+          />
+        )}
+      </Group>
+      <Textarea
+        label="Script"
+        description="Runs with the rights of the agent. Parameters are in PARAM_<name>, secrets in SECRET_<name>. Do not write passwords here."
+        required
+        autosize
+        minRows={14}
+        maxRows={32}
+        spellCheck={false}
+        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+        value={content}
+        onChange={(event) => setContent(event.currentTarget.value)}
+        error={faultOf('content')}
+      />
+      {script !== undefined && isRunning && (
+        <RunDialog script={script} onClose={running.close} onStarted={setRun} />
+      )}
+      <RunDrawer run={run} onClose={() => setRun(undefined)} />
+    </Page>
+  );
+}

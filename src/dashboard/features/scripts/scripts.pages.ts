@@ -1,0 +1,31 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { z } from 'zod';
+import { signedInRoute } from '../../routing/index.ts';
+
+const scriptsRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/scripts',
+  validateSearch: z.object({
+    q: z.string().optional().catch(undefined),
+    language: z.enum(['bash', 'powershell', 'python']).optional().catch(undefined),
+    page: z.number().int().positive().optional().catch(undefined),
+  }),
+  staticData: { title: 'Scripts', permission: 'scripts:read' },
+  component: lazyRouteComponent(() => import('./scripts-page.tsx'), 'ScriptsPage'),
+});
+
+const newScriptRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/scripts/new',
+  staticData: { title: 'New script', permission: 'scripts:read' },
+  component: lazyRouteComponent(() => import('./script-page.tsx'), 'NewScriptPage'),
+});
+
+const scriptRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/scripts/$scriptId',
+  staticData: { title: 'Script', permission: 'scripts:read' },
+  component: lazyRouteComponent(() => import('./script-page.tsx'), 'ScriptPage'),
+});
+
+export const scriptPages = [scriptsRoute, newScriptRoute, scriptRoute] as const;

@@ -1,0 +1,222 @@
+import { Fieldset, Group, Select, Switch, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { apiQuery, useApiChange, type Partner } from '../../api/index.ts';
+import { useRefusal } from '../../session/index.ts';
+import { formatWord, Loaded } from '../../ui/index.ts';
+import {
+  DATE_FORMATS,
+  DAYS,
+  HOURS,
+  readPartnerSettings,
+  TIME_FORMATS,
+  type Day,
+} from './partner-settings.ts';
+import { SettingsForm } from './settings-form.tsx';
+import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
+
+/** The own company: name, contact, hours and time zone. */
+export function CompanyPage() {
+  return (
+    <SettingsFrame
+      title="Settings"
+      description="Your company, as its people and customers see it."
+      requires={PARTNER_ONLY}
+    >
+      <Company />
+    </SettingsFrame>
+  );
+}
+
+function Company() {
+  const partner = useQuery(apiQuery('GET /orgs/partners/me'));
+  return (
+    <Loaded query={partner} what="Reading settings">
+      {(data) => <CompanyForm partner={data} />}
+    </Loaded>
+  );
+}
+
+const CLOSED: Day = { start: '09:00', end: '17:00', closed: true };
+const HOURS_TEXT: Record<(typeof HOURS)[number], string> = {
+  '24/7': 'Around the clock',
+  business: 'Business hours',
+  extended: 'Extended hours',
+  custom: 'Own hours',
+};
+const orNull = (value: string) => (value.trim() === '' ? null : value.trim());
+
+function CompanyForm({ partner }: { partner: Partner }) {
+  const stored = readPartnerSettings(partner.settings);
+  const [name, setName] = useState(partner.name);
+  const [billingEmail, setBillingEmail] = useState(partner.billingEmail ?? '');
+  const [contact, setContact] = useState({
+    name: stored.contact?.name ?? '',
+    email: stored.contact?.email ?? '',
+    phone: stored.contact?.phone ?? '',
+    website: stored.contact?.website ?? '',
+  });
+  const [timezone, setTimezone] = useState<string | null>(stored.timezone ?? null);
+  const [dateFormat, setDateFormat] = useState<string | null>(stored.dateFormat ?? null);
+  const [timeFormat, setTimeFormat] = useState<string | null>(stored.timeFormat ?? null);
+  const [preset, setPreset] = useState<string | null>(stored.businessHours?.preset ?? null);
+  const [custom, setCustom] = useState<Record<string, Day>>(stored.businessHours?.custom ?? {});
+  const refusal = useRefusal({ ...scopeOfPartner, permission: 'organizations:write' });
+  const save = useApiChange('PATCH /orgs/partners/me', { refreshes: ['GET /orgs/partners/me'] });
+  const hours = HOURS.find((known) => known === preset);
+  const submit = () =>
+    save.mutateAsync({
+      body: {
+        name,
+        billingEmail: orNull(billingEmail),
+        settings: {
+          timezone,
+          dateFormat: DATE_FORMATS.find((known) => known === dateFormat) ?? null,
+          timeFormat: TIME_FORMATS.find((known) => known === timeFormat) ?? null,
+          contact: {
+            name: orNull(contact.name),
+            email: orNull(contact.email),
+            phone: orNull(contact.phone),
+            website: orNull(contact.website),
+          },
+          businessHours:
+            hours === undefined
+              ? null
+              : { preset: hours, custom: hours === 'custom' ? allDays(custom) : null },
+        },
+      },
+    });
+  return (
+    <SettingsForm label="Company" submit={submit} refusal={refusal} maw={680}>
+      {(faults) => (
+        <>
+          <Group grow align="flex-start">
+            <TextInput
+              label="Name"
+              required
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              error={faults['name']}
+            />
+            <TextInput
+              label="E-mail address for invoices"
+              type="email"
+              value={billingEmail}
+              onChange={(event) => setBillingEmail(event.currentTarget.value)}
+              error={faults['billingEmail']}
+            />
+          </Group>
+          <Fieldset legend="Contact">
+            <Group grow align="flex-start">
+              {(['name', 'email'] as const).map((field) => (
+                <TextInput
+                  key={field}
+                  label={field === 'name' ? 'Contact person' : 'E-mail address'}
+                  value={contact[field]}
+                  onChange={(event) => setContact({ ...contact, [field]: event.currentTarget.value })}
+                  error={faults[`settings.contact.${field}`]}
+                />
+              ))}
+            </Group>
+            <Group grow align="flex-start" mt="xs">
+              {(['phone', 'website'] as const).map((field) => (
+                <TextInput
+                  key={field}
+                  label={formatWord(field)}
+                  value={contact[field]}
+                  onChange={(event) => setContact({ ...contact, [field]: event.currentTarget.value })}
+                  error={faults[`settings.contact.${field}`]}
+                />
+              ))}
+            </Group>
+          </Fieldset>
+          <Fieldset legend="Times">
+            <Group grow align="flex-start">
+              <Select
+                label="Time zone"
+                searchable
+                clearable
+                limit={100}
+                data={TIME_ZONES}
+                value={timezone}
+                onChange={setTimezone}
+                error={faults['settings.timezone']}
+              />
+              <Select
+                label="Date format"
+                clearable
+                data={[...DATE_FORMATS]}
+                value={dateFormat}
+                onChange={setDateFormat}
+              />
+              <Select
+                label="Time format"
+                clearable
+                data={[...TIME_FORMATS]}
+                value={timeFormat}
+                onChange={setTimeFormat}
+              />
+            </Group>
+            <Select
+              mt="xs"
+              label="Business hours"
+              clearable
+              data={HOURS.map((value) => ({ value, label: HOURS_TEXT[value] }))}
+              value={preset}
+              onChange={setPreset}
+            />
+            {hours === 'custom' &&
+              DAYS.map((day) => (
+                <DayHours
+                  key={day}
+                  name={day}
+                  day={custom[day] ?? CLOSED}
+                  onChange={(next) => setCustom({ ...custom, [day]: next })}
+                />
+              ))}
+          </Fieldset>
+        </>
+      )}
+    </SettingsForm>
+  );
+}
+
+const scopeOfPartner = { scopes: ['partner' as const] };
+const TIME_ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
+const allDays = (custom: Record<string, Day>): Record<string, Day> =>
+  Object.fromEntries(DAYS.map((day) => [day, custom[day] ?? CLOSED]));
+
+function DayHours({ name, day, onChange }: { name: string; day: Day; onChange: (day: Day) => void }) {
+  const word = formatWord(name);
+  const isOpen = !day.closed;
+  return (
+    <Group mt={6} gap="sm" role="group" aria-label={word}>
+      <Text size="sm" w={90}>
+        {word}
+      </Text>
+      <Switch
+        w={90}
+        label={isOpen ? 'Open' : 'Closed'}
+        aria-label={`Open on ${word}`}
+        checked={isOpen}
+        onChange={(event) => onChange({ ...day, closed: !event.currentTarget.checked })}
+      />
+      {isOpen && (
+        <>
+          <TextInput
+            type="time"
+            aria-label={`${word}, from`}
+            value={day.start}
+            onChange={(event) => onChange({ ...day, start: event.currentTarget.value })}
+          />
+          <TextInput
+            type="time"
+            aria-label={`${word}, to`}
+            value={day.end}
+            onChange={(event) => onChange({ ...day, end: event.currentTarget.value })}
+          />
+        </>
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,1 @@
+export { settingsPages } from './settings.pages.ts';

@@ -1,0 +1,71 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { z } from 'zod';
+import { signedInRoute } from '../../routing/index.ts';
+
+const companyRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings',
+  staticData: { title: 'Settings' },
+  component: lazyRouteComponent(() => import('./company-page.tsx'), 'CompanyPage'),
+});
+
+const securityRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/security',
+  staticData: { title: 'Security settings' },
+  component: lazyRouteComponent(() => import('./security-page.tsx'), 'SecurityPage'),
+});
+
+const brandingRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/branding',
+  staticData: { title: 'Branding' },
+  component: lazyRouteComponent(() => import('./branding-page.tsx'), 'BrandingPage'),
+});
+
+const alertsRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/alerts',
+  staticData: { title: 'Alert thresholds', permission: 'alerts:read' },
+  component: lazyRouteComponent(() => import('./alert-thresholds-page.tsx'), 'AlertThresholdsPage'),
+});
+
+const retentionRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/retention',
+  staticData: { title: 'Retention' },
+  component: lazyRouteComponent(() => import('./retention-page.tsx'), 'RetentionPage'),
+});
+
+const customFieldsRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/custom-fields',
+  validateSearch: z.object({ page: z.number().int().positive().optional().catch(undefined) }),
+  staticData: { title: 'Custom fields', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./custom-fields-page.tsx'), 'CustomFieldsPage'),
+});
+
+const ssoRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/sso',
+  staticData: { title: 'Single sign-on' },
+  component: lazyRouteComponent(() => import('./sso/sso-page.tsx'), 'SsoPage'),
+});
+
+const providerRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/sso/$providerId',
+  staticData: { title: 'Identity provider' },
+  component: lazyRouteComponent(() => import('./sso/provider-page.tsx'), 'ProviderPage'),
+});
+
+export const settingsPages = [
+  companyRoute,
+  securityRoute,
+  brandingRoute,
+  alertsRoute,
+  retentionRoute,
+  customFieldsRoute,
+  ssoRoute,
+  providerRoute,
+] as const;

@@ -1,0 +1,153 @@
+import { Alert, Anchor, Button, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { ApiError, send } from '../../api/index.ts';
+import { beginSession, useSession } from '../../session/index.ts';
+import { Failure, Loading, useSubmit } from '../../ui/index.ts';
+import { PublicCard } from './public-card.tsx';
+import { safePath } from './safe-path.ts';
+import { SecondFactorForm } from './second-factor-form.tsx';
+import { ssoFailureText } from './sso-failure.ts';
+import { ToPage } from './to-page.tsx';
+
+const route = getRouteApi('/public/login');
+
+/** Sign-in by password and second factor, or by the identity provider of the organization. */
+export function LoginPage() {
+  const { redirect, ended, error, reason } = route.useSearch();
+  const session = useSession();
+  const [pending, setPending] = useState<string>();
+  if (session.state === 'signed_in') return <ToPage path={safePath(redirect)} />;
+  if (session.state === 'opening') return <Loading what="Signing in" />;
+  if (pending !== undefined) {
+    return (
+      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+        <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
+      </PublicCard>
+    );
+  }
+  return (
+    <PublicCard title="Sign in to Muster">
+      {ended === true && (
+        <Alert color="blue">Your session has ended. Sign in again to go on where you were.</Alert>
+      )}
+      {error !== undefined && (
+        <Alert color="red" role="alert" title="The single sign-on has failed">
+          {ssoFailureText(reason)}
+        </Alert>
+      )}
+      {session.state === 'signed_out' && session.failure !== undefined && <Failure error={session.failure} />}
+      {session.state === 'unreachable' && (
+        <Alert color="orange" role="alert">
+          The server cannot be reached. Check the network of this computer, and whether Muster is running.
+        </Alert>
+      )}
+      <Choices onSecondFactor={setPending} redirect={safePath(redirect)} />
+    </PublicCard>
+  );
+}
+
+function Choices({
+  onSecondFactor,
+  redirect,
+}: {
+  onSecondFactor: (token: string) => void;
+  redirect: string;
+}) {
+  const { data } = useQuery({
+    queryKey: ['login-context'],
+    queryFn: ({ signal }) => send('GET /auth/login-context', {}, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  const sso = data?.partnerSso ?? null;
+  const [showsPassword, setShowsPassword] = useState(false);
+  const hidesPassword = sso?.enforceSSO === true && !showsPassword;
+  return (
+    <Stack>
+      {sso !== null && (
+        <>
+          <Button component="a" href={withRedirect(sso.loginUrl, redirect)} size="sm">
+            Sign in with {sso.providerName}
+          </Button>
+          {hidesPassword ? (
+            <Anchor component="button" size="sm" onClick={() => setShowsPassword(true)}>
+              Use a password
+            </Anchor>
+          ) : (
+            <Divider label="or" />
+          )}
+        </>
+      )}
+      {!hidesPassword && <PasswordForm onSecondFactor={onSecondFactor} redirect={redirect} />}
+    </Stack>
+  );
+}
+
+function PasswordForm({
+  onSecondFactor,
+  redirect,
+}: {
+  onSecondFactor: (token: string) => void;
+  redirect: string;
+}) {
+  const [email, setEmail] = useState('');
+  const [password, setPassword] = useState('');
+  const { onSubmit, isBusy, failure } = useSubmit(async () => {
+    const answer = await send('POST /auth/login', { body: { email: email.trim(), password } });
+    if (answer.mfaRequired) onSecondFactor(answer.tempToken);
+    else await beginSession(answer.tokens);
+  });
+  const sso = ssoUrlIn(failure);
+  return (
+    <form onSubmit={onSubmit}>
+      <Stack>
+        <TextInput
+          label="E-mail address"
+          type="email"
+          autoComplete="username"
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+          required
+          data-autofocus
+          size="sm"
+        />
+        <PasswordInput
+          label="Password"
+          autoComplete="current-password"
+          value={password}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+          required
+          size="sm"
+        />
+        {failure !== undefined && <Failure error={failure} />}
+        {sso !== undefined && (
+          <Button component="a" href={withRedirect(sso, redirect)} variant="light" size="sm">
+            Go to the single sign-on of your organization
+          </Button>
+        )}
+        <Button type="submit" loading={isBusy} size="sm">
+          Sign in
+        </Button>
+        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/forgot-password" />}>
+          I have forgotten my password
+        </Anchor>
+      </Stack>
+    </form>
+  );
+}
+
+/** Where the organization demands single sign-on, the refusal of the password says where it is. */
+function ssoUrlIn(failure: Error | undefined): string | undefined {
+  if (!(failure instanceof ApiError) || failure.code !== 'SSO_REQUIRED') return undefined;
+  const { details } = failure;
+  if (typeof details !== 'object' || details === null || !('loginUrl' in details)) return undefined;
+  return typeof details.loginUrl === 'string' ? details.loginUrl : undefined;
+}
+
+function withRedirect(loginUrl: string, redirect: string): string {
+  const url = new URL(loginUrl, window.location.origin);
+  url.searchParams.set('redirect', redirect);
+  return url.href;
+}

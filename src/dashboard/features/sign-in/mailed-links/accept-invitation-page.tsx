@@ -1,0 +1,75 @@
+import { Button, PasswordInput, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { send } from '../../../api/index.ts';
+import { beginSession, useSession } from '../../../session/index.ts';
+import { Failure, Loaded, useSubmit } from '../../../ui/index.ts';
+import { PublicCard } from '../public-card.tsx';
+import { SecondFactorForm } from '../second-factor-form.tsx';
+import { ToPage } from '../to-page.tsx';
+import { IncompleteLink, ToSignIn } from './link-parts.tsx';
+import { useMailedToken } from './use-mailed-token.ts';
+
+/** Joins a provider or an organization: with a new password, or with that of an account that exists already. */
+export function AcceptInvitationPage() {
+  const token = useMailedToken();
+  const session = useSession();
+  const [hasJoined, setJoined] = useState(false);
+  if (hasJoined && session.state === 'signed_in') return <ToPage path="/" />;
+  if (token === undefined) return <IncompleteLink title="Invitation" />;
+  return <Invitation token={token} onJoined={() => setJoined(true)} />;
+}
+
+function Invitation({ token, onJoined }: { token: string; onJoined: () => void }) {
+  const [password, setPassword] = useState('');
+  const [pending, setPending] = useState<string>();
+  const invitation = useQuery({
+    queryKey: ['invitation', token],
+    queryFn: ({ signal }) => send('POST /auth/invite/preview', { body: { token } }, { signal }),
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const { onSubmit, isBusy, failure, faults } = useSubmit(async () => {
+    const answer = await send('POST /auth/accept-invite', { body: { token, password } });
+    onJoined();
+    if (answer.mfaRequired) setPending(answer.tempToken);
+    else await beginSession(answer.tokens);
+  });
+  if (pending !== undefined) {
+    return (
+      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+        <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
+      </PublicCard>
+    );
+  }
+  return (
+    <PublicCard title="Invitation">
+      <Loaded query={invitation} what="Reading the invitation">
+        {({ email, name, orgName, partnerName }) => (
+          <form onSubmit={onSubmit}>
+            <Stack>
+              <div>
+                {name}, you are invited to {orgName ?? partnerName ?? 'Muster'} as {email}.
+              </div>
+              <PasswordInput
+                label="Password"
+                description="A new one of at least 8 characters; if you have an account already, its password."
+                autoComplete="new-password"
+                required
+                size="sm"
+                value={password}
+                onChange={(event) => setPassword(event.currentTarget.value)}
+                error={faults['password']}
+              />
+              {failure !== undefined && <Failure error={failure} />}
+              <Button type="submit" size="sm" loading={isBusy}>
+                Join
+              </Button>
+            </Stack>
+          </form>
+        )}
+      </Loaded>
+      <ToSignIn />
+    </PublicCard>
+  );
+}

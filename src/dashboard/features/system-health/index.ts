@@ -1,0 +1,1 @@
+export { systemHealthPages } from './system-health.pages.ts';

@@ -1,0 +1,143 @@
+import { Group, Text, Title } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { apiQuery } from '../../api/index.ts';
+import { useMe } from '../../session/index.ts';
+import {
+  Failure,
+  formatDuration,
+  formatWord,
+  Loaded,
+  Loading,
+  Page,
+  PagedTable,
+  StateBadge,
+  When,
+} from '../../ui/index.ts';
+import { readinessQuery, type Readiness } from './readiness.ts';
+
+const REFRESH_MS = 30_000;
+
+/** Whether the server can do its work, and which part of it cannot. */
+export function SystemHealthPage() {
+  const readiness = useQuery(readinessQuery);
+  const health = useQuery({ ...apiQuery('GET /health'), refetchInterval: REFRESH_MS });
+  const { scope } = useMe();
+  return (
+    <Page
+      title="System health"
+      description={
+        health.data === undefined
+          ? 'The state of this server.'
+          : `Muster ${health.data.version}, running for ${formatDuration(health.data.uptime * 1000)}.`
+      }
+    >
+      {readiness.error !== null && <Failure error={readiness.error} retry={() => void readiness.refetch()} />}
+      {readiness.data === undefined
+        ? readiness.error === null && <Loading what="Asking the server" />
+        : // What an unreachable server said earlier says nothing about now.
+          readiness.error === null && <Checks readiness={readiness.data} at={readiness.dataUpdatedAt} />}
+      {scope === 'system' && <Partners />}
+    </Page>
+  );
+}
+
+const STATES = {
+  ok: { tone: 'good', label: 'Works' },
+  failed: { tone: 'bad', label: 'Failed' },
+  unavailable: { tone: 'bad', label: 'Not reachable' },
+  not_configured: { tone: 'neutral', label: 'Not configured' },
+} as const;
+
+const PARTS: Record<string, { name: string; text: string }> = {
+  database: { name: 'Database', text: 'PostgreSQL, where everything is kept.' },
+  redis: { name: 'Redis', text: 'Connects several servers with each other. One server does without it.' },
+  migrations: { name: 'Schema', text: 'Whether the tables of the database are those of this release.' },
+  isolation: { name: 'Isolation', text: 'Whether the database itself keeps the customers apart.' },
+};
+
+function Checks({ readiness, at }: { readiness: Readiness; at: number }) {
+  const isReady = readiness.status === 'ready';
+  return (
+    <>
+      <Group gap="xs">
+        <StateBadge
+          tone={isReady ? 'good' : 'bad'}
+          label={isReady ? 'The server is ready' : 'The server is not ready'}
+        />
+        <Text size="sm" component="div">
+          {isReady ? 'Everything that it needs works.' : 'Something that it needs does not work; see below.'}{' '}
+          Asked <When at={new Date(at).toISOString()} />, and again every ten seconds.
+        </Text>
+      </Group>
+      <PagedTable
+        label="What the server needs"
+        rows={Object.entries(readiness.checks)}
+        keyOf={([name]) => name}
+        columns={[
+          {
+            header: 'Part',
+            isName: true,
+            width: 180,
+            cell: ([name]) => PARTS[name]?.name ?? formatWord(name),
+          },
+          { header: 'State', width: 170, cell: ([, state]) => <StateBadge {...STATES[state]} /> },
+          { header: 'What it is', cell: ([name]) => PARTS[name]?.text ?? '–' },
+        ]}
+      />
+    </>
+  );
+}
+
+/** The providers on this server, for those who run it. */
+function Partners() {
+  const [page, setPage] = useState(1);
+  const partners = useQuery({
+    ...apiQuery('GET /orgs/partners', { query: { page: String(page) } }),
+    placeholderData: keepPreviousData,
+  });
+  return (
+    <>
+      <Title order={2} size="h5">
+        Providers
+      </Title>
+      <Loaded query={partners} what="Reading providers">
+        {({ data, pagination }) =>
+          data.length === 0 ? (
+            <Text size="sm">No provider uses this server yet.</Text>
+          ) : (
+            <PagedTable
+              label="Providers"
+              rows={data}
+              keyOf={({ id }) => id}
+              page={pagination}
+              onPage={setPage}
+              columns={[
+                { header: 'Name', isName: true, cell: ({ name }) => name },
+                { header: 'Short name', cell: ({ slug }) => slug },
+                { header: 'Plan', cell: ({ plan }) => formatWord(plan) },
+                {
+                  header: 'Status',
+                  cell: ({ status }) => (
+                    <StateBadge tone={status === 'active' ? 'good' : 'neutral'} label={formatWord(status)} />
+                  ),
+                },
+                {
+                  header: 'Most organizations',
+                  align: 'right',
+                  cell: (row) => row.maxOrganizations ?? 'No limit',
+                },
+                {
+                  header: 'Most devices',
+                  align: 'right',
+                  cell: ({ maxDevices }) => maxDevices ?? 'No limit',
+                },
+                { header: 'Since', width: 120, cell: ({ createdAt }) => <When at={createdAt} /> },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </>
+  );
+}

@@ -1,0 +1,3 @@
+export { useConnection, useHubConnection, useLiveDevices, type LiveDevices } from './devices.ts';
+export { queryEventLogs } from './event-logs.ts';
+export { isFinal, useJobStandings, useLiveJobs, type JobStanding } from './jobs.ts';

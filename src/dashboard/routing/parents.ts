@@ -1,0 +1,32 @@
+import { createRootRoute, createRoute, retainSearchParams } from '@tanstack/react-router';
+import { z } from 'zod';
+
+/** The routes under which every page hangs. The app gives them their components. */
+
+declare module '@tanstack/react-router' {
+  interface StaticDataRouteOption {
+    /** The title of the page, also in the tab of the browser. */
+    title?: string;
+    /** Without this permission, the page says so in place of its content. */
+    permission?: string;
+  }
+}
+
+export const rootRoute = createRootRoute();
+
+/** Pages for people who are not signed in. */
+export const publicRoute = createRoute({ getParentRoute: () => rootRoute, id: 'public' });
+
+/** What the person looks at: everything, one organization, or one of its sites. It is part of every address. */
+const ScopeSearch = z.object({
+  org: z.uuid().optional().catch(undefined),
+  site: z.uuid().optional().catch(undefined),
+});
+
+/** Pages inside the frame, for people who are signed in. */
+export const signedInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'signed-in',
+  validateSearch: ScopeSearch,
+  search: { middlewares: [retainSearchParams(['org', 'site'])] },
+});

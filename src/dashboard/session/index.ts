@@ -1,0 +1,10 @@
+export { refusalOf, useRefusal, type Requirement } from './permissions.ts';
+export {
+  beginSession,
+  openSession,
+  readMe,
+  signOut,
+  useMe,
+  useSession,
+  type Me,
+} from './session.ts';

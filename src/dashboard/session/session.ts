@@ -1,0 +1,122 @@
+import { useSyncExternalStore } from 'react';
+import {
+  accessToken,
+  ApiError,
+  call,
+  dropTokens,
+  holdTokens,
+  onSessionEnd,
+  send,
+  type Answer,
+  type Tokens,
+} from '../api/index.ts';
+
+/** Who is signed in, and what they may do. */
+export type Me = Answer<'GET /auth/me'>;
+
+export type SessionState =
+  /** The page has just been opened and asks the server whether its cookie still holds. */
+  | { state: 'opening' }
+  | { state: 'unreachable' }
+  | { state: 'signed_out'; ended: boolean; failure?: Error }
+  | { state: 'signed_in'; me: Me };
+
+let current: SessionState = { state: 'opening' };
+const watchers = new Set<() => void>();
+
+function become(state: SessionState): void {
+  current = state;
+  if (state.state === 'signed_in') remember(true);
+  if (state.state === 'signed_out') remember(false);
+  for (const callback of watchers) callback();
+}
+
+onSessionEnd(() => become({ state: 'signed_out', ended: true }));
+
+export function useSession(): SessionState {
+  return useSyncExternalStore(
+    (callback) => {
+      watchers.add(callback);
+      return () => watchers.delete(callback);
+    },
+    () => current,
+  );
+}
+
+/** The person who is signed in. For components inside the frame, which is only shown to them. */
+export function useMe(): Me {
+  const session = useSession();
+  if (session.state !== 'signed_in') throw new Error('This component is for people who are signed in.');
+  return session.me;
+}
+
+/** The name of the single-use code behind the # of an address, which the browser never sends to a server (SPEC 7). */
+const CODE = 'ssoCode';
+
+/** Uses the single-use code of a single sign-on or a link, or the cookie of an earlier visit. */
+export async function openSession(): Promise<void> {
+  const code = takeCode();
+  if (code === undefined && !isRemembered()) return become({ state: 'signed_out', ended: false });
+  try {
+    if (code !== undefined) {
+      await beginSession(await send('POST /sso/exchange', { body: { code } }));
+      return;
+    }
+    const token = await accessToken();
+    if (token === undefined) become({ state: 'signed_out', ended: false });
+    else await readMe();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (code !== undefined) become({ state: 'signed_out', ended: false, failure: error });
+    else become(error.status === 401 ? { state: 'signed_out', ended: false } : { state: 'unreachable' });
+  }
+}
+
+/** Takes the code out of the address, so that nobody finds it in the history of the browser. */
+function takeCode(): string | undefined {
+  const { hash, pathname, search } = window.location;
+  const code = new URLSearchParams(hash.slice(1)).get(CODE) ?? undefined;
+  if (code !== undefined) window.history.replaceState(window.history.state, '', pathname + search);
+  return code;
+}
+
+/** Begins the session for which the server has given tokens. */
+export async function beginSession(tokens: Tokens): Promise<void> {
+  holdTokens(tokens);
+  await readMe();
+}
+
+/**
+ * Whether this browser has had a session that was not ended here. Without it, the cookie need not be tried. Where the
+ * storage of the browser is off, it is tried.
+ */
+const REMEMBERED = 'muster-session';
+function isRemembered(): boolean {
+  try {
+    return window.localStorage.getItem(REMEMBERED) !== null;
+  } catch {
+    return true;
+  }
+}
+function remember(hasSession: boolean): void {
+  try {
+    if (hasSession) window.localStorage.setItem(REMEMBERED, 'yes');
+    else window.localStorage.removeItem(REMEMBERED);
+  } catch {
+    // Then the cookie is tried each time.
+  }
+}
+
+/** Reads name, scope and permissions again, as after a change of the own profile. */
+export async function readMe(): Promise<void> {
+  become({ state: 'signed_in', me: await call('GET /auth/me', {}) });
+}
+
+/** Ends the session on the server and here. */
+export async function signOut(): Promise<void> {
+  const token = await accessToken().catch(() => undefined);
+  // Also where the server cannot be reached, the person leaves.
+  await send('POST /auth/logout', {}, { token }).catch(() => undefined);
+  dropTokens();
+  become({ state: 'signed_out', ended: false });
+}

@@ -1,0 +1,1 @@
+export { DataTable, type DataColumn } from './data-table.tsx';

@@ -1,0 +1,59 @@
+/** Numbers, sizes and times as people read them. */
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1) return '0 B';
+  const power = Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
+  const value = bytes / 1024 ** power;
+  return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 && power > 0 ? 1 : 0 })} ${UNITS[power]}`;
+}
+
+export const formatCount = (count: number): string => count.toLocaleString();
+
+export const formatPercent = (percent: number): string => `${Math.round(percent)} %`;
+
+const STEPS: readonly [seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
+  [60, 'second'],
+  [3_600, 'minute'],
+  [86_400, 'hour'],
+  [86_400 * 45, 'day'],
+  [86_400 * 365, 'month'],
+  [Number.POSITIVE_INFINITY, 'year'],
+];
+const SECONDS_OF: Partial<Record<Intl.RelativeTimeFormatUnit, number>> = {
+  second: 1,
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+  month: 86_400 * 30,
+  year: 86_400 * 365,
+};
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' });
+
+/** "3 min. ago", "in 2 hr." */
+export function formatRelative(at: Date, now: number): string {
+  const seconds = (at.getTime() - now) / 1000;
+  const unit = STEPS.find(([limit]) => Math.abs(seconds) < limit)?.[1] ?? 'year';
+  if (unit === 'second' && Math.abs(seconds) < 10) return 'now';
+  return relative.format(Math.trunc(seconds / (SECONDS_OF[unit] ?? 1)), unit);
+}
+
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+export const formatTime = (at: Date): string => absolute.format(at);
+
+/** "1 h 5 min", "12 s". */
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** "crash_loop" → "Crash loop". */
+export function formatWord(code: string): string {
+  const words = code.replaceAll(/[_.-]+/g, ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

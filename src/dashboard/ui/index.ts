@@ -1,0 +1,19 @@
+export { Action, ConfirmAction } from './action.tsx';
+export { asError } from './as-error.ts';
+export { CopyText } from './copy.tsx';
+export { saveFile, toCsv } from './csv.ts';
+export { FormDialog } from './form-dialog.tsx';
+export * from './format.ts';
+export { Page } from './page.tsx';
+export { PagedTable, type Column } from './paged-table.tsx';
+export { Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
+export {
+  DeviceStatusBadge,
+  JobStateBadge,
+  presenceText,
+  reasonText,
+  StateBadge,
+  type Tone,
+} from './status.tsx';
+export { useNow, When } from './time.tsx';
+export { useSubmit } from './use-submit.ts';

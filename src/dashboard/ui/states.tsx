@@ -1,0 +1,106 @@
+import { Alert, Button, Center, Code, Group, Loader, Stack, Text, ThemeIcon, Title } from '@mantine/core';
+import { IconAlertTriangle, IconInbox, IconLock } from '@tabler/icons-react';
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ApiError } from '../api/index.ts';
+
+/** What a page shows where there is no content: it says what is missing, and offers the next step. */
+
+export function Loading({ what = 'Loading' }: { what?: string }) {
+  return (
+    <Center mih={160} role="status" aria-live="polite">
+      <Group gap="sm">
+        <Loader size="sm" />
+        <Text c="dimmed">{what} …</Text>
+      </Group>
+    </Center>
+  );
+}
+
+export function Failure({ error, retry }: { error: Error; retry?: (() => void) | undefined }) {
+  const api = error instanceof ApiError ? error : undefined;
+  return (
+    <Alert
+      color="red"
+      icon={<IconAlertTriangle aria-hidden />}
+      title={api?.code === 'UNREACHABLE' ? 'No connection' : 'This did not work'}
+      role="alert"
+    >
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">{error.message}</Text>
+        {api?.requestId !== undefined && (
+          <Text size="xs" c="dimmed">
+            Request <Code>{api.requestId}</Code>: the log of the server has more under this number.
+          </Text>
+        )}
+        {retry !== undefined && (
+          <Button size="xs" variant="default" onClick={retry}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+export function Empty({
+  title,
+  children,
+  action,
+}: {
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+}) {
+  return (
+    <Center mih={200} p="md">
+      <Stack align="center" gap="xs" maw={520}>
+        <ThemeIcon variant="light" color="gray" size="xl" radius="xl">
+          <IconInbox aria-hidden />
+        </ThemeIcon>
+        <Title order={2} size="h4" ta="center">
+          {title}
+        </Title>
+        {children !== undefined && (
+          <Text c="dimmed" ta="center" component="div">
+            {children}
+          </Text>
+        )}
+        {action}
+      </Stack>
+    </Center>
+  );
+}
+
+export function Forbidden({ reason }: { reason: string }) {
+  return (
+    <Center mih={240} p="md">
+      <Stack align="center" gap="xs" maw={520}>
+        <ThemeIcon variant="light" color="orange" size="xl" radius="xl">
+          <IconLock aria-hidden />
+        </ThemeIcon>
+        <Title order={2} size="h4">
+          You may not see this
+        </Title>
+        <Text c="dimmed" ta="center">
+          {reason} An administrator of your organization can change that under Roles.
+        </Text>
+      </Stack>
+    </Center>
+  );
+}
+
+/** The data of a query, or what there is to say where it is not there. Old data stays while new data is read. */
+export function Loaded<T>({
+  query,
+  what,
+  children,
+}: {
+  query: UseQueryResult<T>;
+  what?: string;
+  children: (data: T) => ReactNode;
+}) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error !== null) return <Failure error={query.error} retry={() => void query.refetch()} />;
+  return <Loading {...(what === undefined ? {} : { what })} />;
+}

@@ -1,0 +1,113 @@
+import { Badge, Tooltip, type MantineColor } from '@mantine/core';
+import {
+  IconAlertTriangle,
+  IconArchive,
+  IconCircleCheck,
+  IconCircleX,
+  IconClock,
+  IconDownload,
+  IconInfoCircle,
+  IconLoader,
+  IconLock,
+  IconPlugConnected,
+  IconPlugConnectedX,
+  IconTool,
+  type Icon,
+} from '@tabler/icons-react';
+import type { DeviceStatus, Presence } from '../../protocol/index.ts';
+import { formatTime, formatWord } from './format.ts';
+
+/** States are shown by icon and word; the colour only helps. */
+
+export type Tone = 'good' | 'bad' | 'warning' | 'busy' | 'neutral' | 'info';
+
+const TONES: Record<Tone, { color: MantineColor; icon: Icon }> = {
+  good: { color: 'teal', icon: IconCircleCheck },
+  bad: { color: 'red', icon: IconCircleX },
+  warning: { color: 'orange', icon: IconAlertTriangle },
+  busy: { color: 'blue', icon: IconLoader },
+  neutral: { color: 'gray', icon: IconClock },
+  info: { color: 'blue', icon: IconInfoCircle },
+};
+
+export function StateBadge({
+  tone,
+  label,
+  icon,
+  title,
+}: {
+  tone: Tone;
+  label: string;
+  icon?: Icon;
+  title?: string | undefined;
+}) {
+  const { color, icon: usual } = TONES[tone];
+  const Shown = icon ?? usual;
+  const badge = (
+    <Badge
+      variant="light"
+      color={color}
+      radius="sm"
+      tt="none"
+      fw={500}
+      leftSection={<Shown size={13} aria-hidden />}
+      style={{ overflow: 'visible' }}
+    >
+      {label}
+    </Badge>
+  );
+  return title === undefined ? badge : <Tooltip label={title}>{badge}</Tooltip>;
+}
+
+const DEVICE: Record<DeviceStatus, { tone: Tone; icon: Icon }> = {
+  online: { tone: 'good', icon: IconPlugConnected },
+  offline: { tone: 'bad', icon: IconPlugConnectedX },
+  maintenance: { tone: 'warning', icon: IconTool },
+  updating: { tone: 'busy', icon: IconDownload },
+  pending: { tone: 'neutral', icon: IconClock },
+  quarantined: { tone: 'warning', icon: IconLock },
+  decommissioned: { tone: 'neutral', icon: IconArchive },
+};
+
+const REASONS: Record<Presence['reason'], string> = {
+  connected: 'connected',
+  heartbeat_missed: 'stopped answering while its connection was open',
+  socket_closed: 'closed its connection',
+  node_lost: 'was connected to a server that went away',
+  updating: 'is installing an update',
+  never_seen: 'was never seen',
+};
+
+/** Why a device is in its state: "closed its connection". */
+export const reasonText = ({ reason }: Presence): string => REASONS[reason];
+
+/** Why a device is in its state, and since when: "closed its connection, since 12:04". */
+export const presenceText = ({ reason, since }: Presence): string =>
+  `${REASONS[reason]}, since ${formatTime(new Date(since))}`;
+
+export function DeviceStatusBadge({ status, presence }: { status: DeviceStatus; presence?: Presence }) {
+  return (
+    <StateBadge
+      {...DEVICE[status]}
+      label={formatWord(status)}
+      title={presence === undefined ? undefined : formatWord(presenceText(presence))}
+    />
+  );
+}
+
+const JOB_TONES: Record<string, Tone> = {
+  succeeded: 'good',
+  completed: 'good',
+  partial: 'warning',
+  failed: 'bad',
+  timed_out: 'bad',
+  expired: 'bad',
+  cancelled: 'neutral',
+  queued: 'neutral',
+  pending: 'neutral',
+};
+
+/** The state of a command, a backup job or any other work. */
+export function JobStateBadge({ state }: { state: string }) {
+  return <StateBadge tone={JOB_TONES[state] ?? 'busy'} label={formatWord(state)} />;
+}

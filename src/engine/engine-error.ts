@@ -1,0 +1,71 @@
+import { z } from 'zod';
+
+/** Why an operation of the engine did not succeed. The codes are stable; they go into results and messages. */
+export const EngineCode = z.enum([
+  'CANCELLED',
+  'DESTINATION_DENIED',
+  'DESTINATION_FULL',
+  'DESTINATION_UNREACHABLE',
+  'ENGINE_FAILED',
+  'ENGINE_MISSING',
+  'ENGINE_TOO_OLD',
+  'PATH_MISSING',
+  'REPOSITORY_DAMAGED',
+  'REPOSITORY_EXISTS',
+  'REPOSITORY_LOCKED',
+  'REPOSITORY_MISSING',
+  'SNAPSHOT_MISSING',
+  'SOURCE_UNREADABLE',
+  'TARGET_FULL',
+  'TARGET_UNSAFE',
+  'WRONG_KEY',
+]);
+export type EngineCode = z.infer<typeof EngineCode>;
+
+const SENTENCES: Readonly<Record<EngineCode, string>> = {
+  CANCELLED: 'The operation was cancelled.',
+  DESTINATION_DENIED: 'The destination of the backup refuses these credentials.',
+  DESTINATION_FULL: 'The destination of the backup has no space left.',
+  DESTINATION_UNREACHABLE: 'The destination of the backup cannot be reached.',
+  ENGINE_FAILED: 'restic has failed.',
+  ENGINE_MISSING: 'restic is not installed on this machine.',
+  ENGINE_TOO_OLD: 'The restic on this machine is too old for this operation.',
+  PATH_MISSING: 'The snapshot does not contain this path.',
+  REPOSITORY_DAMAGED: 'The repository contains damaged data.',
+  REPOSITORY_EXISTS: 'There is already a repository at this destination.',
+  REPOSITORY_LOCKED: 'Another operation has locked the repository.',
+  REPOSITORY_MISSING: 'There is no repository at this destination.',
+  SNAPSHOT_MISSING: 'The repository does not contain this snapshot.',
+  SOURCE_UNREADABLE: 'The data to back up cannot be read.',
+  TARGET_FULL: 'The disk to which the data is restored has no space left.',
+  TARGET_UNSAFE: 'The folder to restore to is not safe.',
+  WRONG_KEY: 'The password does not open the repository.',
+};
+
+export interface EngineErrorOptions {
+  /** What the program printed, without secrets: for logs and for the operator. */
+  detail?: string;
+  /** Replaces the usual sentence of the code. */
+  message?: string;
+  /** A snapshot that was made although the operation failed. */
+  snapshotId?: string | undefined;
+  cause?: unknown;
+}
+
+/** The message is for people and holds neither a secret nor an address. */
+export class EngineError extends Error {
+  readonly code: EngineCode;
+  readonly detail: string | undefined;
+  readonly snapshotId: string | undefined;
+
+  constructor(
+    code: EngineCode,
+    { detail, message = SENTENCES[code], snapshotId, cause }: EngineErrorOptions = {},
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'EngineError';
+    this.code = code;
+    this.detail = detail;
+    this.snapshotId = snapshotId;
+  }
+}

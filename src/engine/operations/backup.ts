@@ -1,0 +1,155 @@
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { z } from 'zod';
+import type { Repository } from '../destination.ts';
+import type { Engine } from '../engine.ts';
+import { EngineError } from '../engine-error.ts';
+import { type BackupSummary, parseBackupLine, parseUnreadable } from '../output/backup-output.ts';
+import { PathList, type PathReport } from '../output/path-list.ts';
+import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/progress.ts';
+import { runLines } from '../process/run-engine.ts';
+import type { EngineEnd, RunOptions } from '../process/start-engine.ts';
+import { fullSnapshotId } from './snapshots.ts';
+
+const PATHS_MAX = 10_000;
+/** They stand on the command line, which Windows limits to 32,767 characters. */
+const EXCLUDES_MAX = 16_000;
+
+/** One tag of a snapshot. restic separates tags by commas. */
+export const SnapshotTag = z.string().regex(/^[^\s,\p{Cc}]{1,100}$/u, 'must not contain spaces and commas');
+/** Starts with a letter or a digit, so that it cannot be an option. */
+const HostName = z
+  .string()
+  .max(255)
+  .regex(/^[\p{L}\p{N}_]\P{Cc}*$/u, 'must be the name of a machine');
+
+const Labels = { host: HostName, tags: z.array(SnapshotTag).max(20).default([]) };
+
+export const BackupInput = z.strictObject({
+  paths: z
+    .array(
+      z
+        .string()
+        .max(32_000)
+        .refine((each) => path.isAbsolute(each) && !each.includes('\0'), 'must be an absolute path'),
+    )
+    .min(1)
+    .max(PATHS_MAX),
+  /** Patterns in restic's syntax. */
+  excludes: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .regex(/^[^\0\r\n]+$/, 'must be one line'),
+    )
+    .refine(
+      (all) => all.join('').length <= EXCLUDES_MAX,
+      `must have at most ${EXCLUDES_MAX} characters in all`,
+    )
+    .default([]),
+  oneFileSystem: z.boolean().default(false),
+  ...Labels,
+});
+export type BackupInput = z.input<typeof BackupInput>;
+
+export interface BackupOptions extends RunOptions {
+  onProgress?: ((progress: EngineProgress) => void) | undefined;
+}
+
+export interface BackupResult {
+  /** `partial`: some paths could not be read. The snapshot holds everything else. */
+  status: 'completed' | 'partial';
+  /** In full; `null` where the snapshot was made and the destination then did not answer. */
+  snapshotId: string | null;
+  shortId: string;
+  filesNew: number;
+  filesChanged: number;
+  filesUnmodified: number;
+  filesProcessed: number;
+  bytesProcessed: number;
+  /** What the snapshot added to the repository, before compression. */
+  bytesAdded: number;
+  seconds: number;
+  unreadable: PathReport;
+}
+
+/** Makes a snapshot of folders and files. Throws SOURCE_UNREADABLE where none of the paths exists. */
+export async function backup(
+  engine: Engine,
+  repository: Repository,
+  input: BackupInput,
+  { onProgress, ...options }: BackupOptions = {},
+): Promise<BackupResult> {
+  const { paths, excludes, oneFileSystem, host, tags } = BackupInput.parse(input);
+  const args = (addSecret: (text: string) => string) => [
+    'backup',
+    // The only list of paths that allows every character of a name.
+    '--files-from-raw',
+    addSecret(paths.map((each) => `${each}\0`).join('')),
+    '--host',
+    host,
+    ...tags.flatMap((tag) => ['--tag', tag]),
+    ...excludes.map((pattern) => `--exclude=${pattern}`),
+    ...(oneFileSystem ? ['--one-file-system'] : []),
+  ];
+  const observed = new BackupObserver(onProgress);
+  const call = { ...options, repository, args, onErrorLine: (line: string) => observed.readError(line) };
+  const end = await runLines(engine, call, (line) => observed.read(line));
+  return observed.result(engine, repository, end);
+}
+
+/** Reads what restic prints during a backup. */
+export class BackupObserver {
+  readonly #meter = new ProgressMeter();
+  readonly #unreadable = new PathList();
+  readonly #onProgress: ((progress: EngineProgress) => void) | undefined;
+  #summary: BackupSummary | undefined;
+
+  constructor(onProgress: ((progress: EngineProgress) => void) | undefined) {
+    this.#onProgress = onProgress;
+  }
+
+  read(line: string): void {
+    const message = parseBackupLine(line);
+    if (message === undefined) return;
+    if ('summary' in message) this.#summary = message.summary;
+    else this.#onProgress?.(this.#meter.measure(measuredBackup(message.status), performance.now()));
+  }
+
+  readError(line: string): boolean {
+    const unreadable = parseUnreadable(line);
+    if (unreadable === undefined) return false;
+    this.#unreadable.add(unreadable);
+    return true;
+  }
+
+  async result(engine: Engine, repository: Repository, end: EngineEnd): Promise<BackupResult> {
+    const summary = this.#summary;
+    // Exit code 3: the snapshot was made, without what could not be read.
+    if (summary === undefined || (end.exitCode !== 0 && end.exitCode !== 3)) {
+      throw this.#failure(end);
+    }
+    return {
+      status: end.exitCode === 3 || !this.#unreadable.isEmpty ? 'partial' : 'completed',
+      snapshotId: await fullSnapshotId(engine, repository, summary.snapshot_id),
+      shortId: summary.snapshot_id.slice(0, 8),
+      filesNew: summary.files_new,
+      filesChanged: summary.files_changed,
+      filesUnmodified: summary.files_unmodified,
+      filesProcessed: summary.total_files_processed,
+      bytesProcessed: summary.total_bytes_processed,
+      bytesAdded: summary.data_added,
+      seconds: summary.total_duration,
+      unreadable: this.#unreadable.report(),
+    };
+  }
+
+  #failure(end: EngineEnd): EngineError {
+    const failure = end.failure();
+    if (failure.code !== 'ENGINE_FAILED' || this.#unreadable.isEmpty) return failure;
+    const [first] = this.#unreadable.report().paths;
+    const detail = [first?.path, first?.reason, failure.detail].join(': ');
+    return new EngineError('SOURCE_UNREADABLE', { detail });
+  }
+}

@@ -1,0 +1,70 @@
+import { type BlobIndex, readIndex } from './blob-index.ts';
+import { readBlob } from './blobs.ts';
+import { type ObjectKey, OVERHEAD } from './decrypt.ts';
+import type { ObjectSource } from './object-source.ts';
+import { damaged } from './unpack.ts';
+
+/** restic cuts files into parts of at most 8 MiB. */
+const PART_MAX = 16 * 1024 * 1024;
+const INDEX_FILES_MAX = 20_000;
+/** A false index names places that hold nothing. More of them than this for a part make the whole index unreadable. */
+const PLACES_MAX = 4;
+
+const HASH = /^[0-9a-f]{64}$/;
+
+/** Where the parts of files lie, in a repository that is open. */
+export interface FileParts {
+  source: ObjectSource;
+  key: ObjectKey;
+  index: BlobIndex;
+}
+
+/** Looks up the parts that `wanted` holds. That reads the whole index, and is done once for many files. */
+export async function findParts(source: ObjectSource, key: ObjectKey, wanted: BlobIndex): Promise<FileParts> {
+  const limits = { maxBlobs: PLACES_MAX * wanted.size + 1000, maxFiles: INDEX_FILES_MAX };
+  const isWanted = (type: unknown, id: unknown) =>
+    type === 'data' && typeof id === 'string' && HASH.test(id) && wanted.has(id);
+  return { source, key, index: await readIndex(source, key, limits, { into: wanted, isWanted }) };
+}
+
+export interface FileContent {
+  length: number;
+  /** Part by part, so that a file of any size needs the memory of one. Both ends are included. */
+  read(range?: { first: number; last: number }): AsyncGenerator<Buffer, void>;
+}
+
+/** Throws REPOSITORY_DAMAGED where a part is missing. */
+export async function contentOf(parts: FileParts, ids: readonly string[]): Promise<FileContent> {
+  const packed = Buffer.from(ids.join(''), 'hex');
+  const idAt = (at: number) => packed.toString('hex', at * 32, at * 32 + 32);
+  const lengths: number[] = [];
+  for (const id of ids) lengths.push(await lengthOf(parts, id));
+  const length = lengths.reduce((sum, each) => sum + each, 0);
+  return {
+    length,
+    async *read({ first, last } = { first: 0, last: length - 1 }) {
+      let from = 0;
+      for (const [at, size] of lengths.entries()) {
+        if (from > last) return;
+        if (size > 0 && from + size > first) {
+          const content = await readPart(parts, idAt(at));
+          if (content.length !== size) throw damaged('A part of a file is longer or shorter than it was.');
+          yield content.subarray(Math.max(0, first - from), Math.min(size, last - from + 1));
+        }
+        from += size;
+      }
+    },
+  };
+}
+
+const readPart = (parts: FileParts, id: string) =>
+  readBlob(parts, { id, maxBytes: PART_MAX, what: 'a part of a file' });
+
+/** As the index says it. Where its entries disagree, one of them is false, and the part itself is read. */
+async function lengthOf(parts: FileParts, id: string): Promise<number> {
+  const said = new Set<number>();
+  for (const { length, contentLength } of parts.index.find(id)) said.add(contentLength ?? length - OVERHEAD);
+  const [length] = said;
+  if (length === undefined) throw damaged('The index does not name a part of a file.');
+  return said.size === 1 ? length : (await readPart(parts, id)).length;
+}

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import type { BlobIndex } from './blob-index.ts';
+import { readBlob } from './blobs.ts';
+import type { ObjectKey } from './decrypt.ts';
+import type { ObjectSource } from './object-source.ts';
+import { Turns } from './turns.ts';
+import { unquoteName } from './unquote-name.ts';
+import { damaged } from './unpack.ts';
+
+/** Folders of a snapshot. Each is a blob, with the ids of the folders in it. */
+
+const Hash = z.string().regex(/^[0-9a-f]{64}$/);
+const TYPES = ['file', 'dir', 'symlink', 'dev', 'chardev', 'fifo', 'socket', 'irregular'] as const;
+
+const fields = {
+  name: z.string(),
+  type: z.enum(TYPES).catch('irregular'),
+  size: z.number().min(0).default(0),
+  mode: z.number().int().min(0).optional(),
+  mtime: z.string().max(64).optional(),
+  subtree: Hash.nullish(),
+};
+const Node = z.object(fields).transform(asEntry).refine(hasName, 'must be a name');
+
+/** With what a browser does not need, and what takes room: the parts of files, and where links lead. */
+const WholeNode = z
+  .object({ ...fields, content: z.array(Hash).nullish(), linktarget: z.string().optional() })
+  .transform(
+    ({ content, linktarget, ...node }): WholeEntry => ({
+      ...asEntry(node),
+      content: content ?? [],
+      linkTarget: linktarget ?? null,
+    }),
+  )
+  .refine(hasName, 'must be a name');
+const Tree = z.object({ nodes: z.array(z.unknown()).nullable() });
+
+export interface FolderEntry {
+  /** Bytes that are not UTF-8 are replaced, so that two names can look the same. */
+  name: string;
+  type: (typeof TYPES)[number];
+  sizeBytes: number;
+  mode: number | null;
+  /** As restic prints it. */
+  modifiedAt: string | null;
+  /** The content of a folder. */
+  subtree: string | null;
+}
+
+export interface WholeEntry extends FolderEntry {
+  /** The ids of the blobs that are the content of a file, in their order. */
+  content: readonly string[];
+  /** Of a symbolic link. */
+  linkTarget: string | null;
+}
+
+/** Room for some hundred thousand entries. A larger one would fill the memory of the server. */
+const TREE_BYTES_MAX = 128 * 1024 * 1024;
+const CACHED_ENTRIES = 100_000;
+/** With its name and its path to the next folder, in objects. Measured: 200 to 300 bytes. */
+const ENTRY_BYTES = 300;
+export const TREE_CACHE_BYTES = CACHED_ENTRIES * ENTRY_BYTES;
+
+export class TreeReader {
+  readonly #source: ObjectSource;
+  readonly #key: ObjectKey;
+  readonly #index: BlobIndex;
+  /** The folders that were read last, because a folder is asked for page by page. */
+  readonly #cache = new Map<string, FolderEntry[]>();
+  #cachedEntries = 0;
+
+  constructor(source: ObjectSource, key: ObjectKey, index: BlobIndex) {
+    this.#source = source;
+    this.#key = key;
+    this.#index = index;
+  }
+
+  /** The entries of a folder, in the order of restic: by the bytes of their names. */
+  async read(id: string): Promise<readonly FolderEntry[]> {
+    const cached = this.#cache.get(id);
+    if (cached !== undefined) {
+      this.#cache.delete(id);
+      this.#cache.set(id, cached);
+      return cached;
+    }
+    const entries = await parseTree(await this.#readBlob(id), Node);
+    this.#keep(id, entries);
+    return entries;
+  }
+
+  /** The same with the parts of files. Not kept, because these take more room than everything else. */
+  async readWhole(id: string): Promise<readonly WholeEntry[]> {
+    return parseTree(await this.#readBlob(id), WholeNode);
+  }
+
+  #readBlob(id: string): Promise<Buffer> {
+    return readBlob(
+      { source: this.#source, key: this.#key, index: this.#index },
+      { id, maxBytes: TREE_BYTES_MAX, what: 'a folder' },
+    );
+  }
+
+  #keep(id: string, entries: FolderEntry[]): void {
+    if (entries.length > CACHED_ENTRIES) return;
+    this.#cache.set(id, entries);
+    this.#cachedEntries += entries.length;
+    for (const [oldest, { length }] of this.#cache) {
+      if (this.#cachedEntries <= CACHED_ENTRIES) return;
+      this.#cache.delete(oldest);
+      this.#cachedEntries -= length;
+    }
+  }
+}
+
+const NODES_BETWEEN_TURNS = 200;
+
+async function parseTree<Entry>(content: Buffer, node: z.ZodType<Entry>): Promise<Entry[]> {
+  let value: unknown;
+  try {
+    value = JSON.parse(content.toString('utf8'));
+  } catch {
+    throw damaged('A folder is not JSON.');
+  }
+  const parsed = Tree.safeParse(value);
+  if (!parsed.success) throw unknownForm();
+  const turns = new Turns();
+  const entries: Entry[] = [];
+  for (const each of parsed.data.nodes ?? []) {
+    const entry = node.safeParse(each);
+    if (!entry.success) throw unknownForm();
+    entries.push(entry.data);
+    if (entries.length % NODES_BETWEEN_TURNS === 0) await turns.next();
+  }
+  return entries;
+}
+
+const unknownForm = () => damaged('A folder has an unknown form.');
+
+function asEntry({
+  name,
+  type,
+  size,
+  mode,
+  mtime,
+  subtree,
+}: z.output<z.ZodObject<typeof fields>>): FolderEntry {
+  return {
+    name: unquoteName(name),
+    type,
+    sizeBytes: size,
+    mode: mode ?? null,
+    modifiedAt: mtime ?? null,
+    subtree: subtree ?? null,
+  };
+}
+
+/** restic does not restore other names either: they would lead out of the folder. */
+function hasName({ name }: FolderEntry): boolean {
+  return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name);
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { isStorableText } from '../../../protocol/index.ts';
+
+/** What a configuration backs up. */
+
+const MAX_PATH = 4096;
+const MAX_PATHS = 200;
+
+const path = (isAbsolute: RegExp, example: string) =>
+  z
+    .string()
+    .min(1)
+    .max(MAX_PATH)
+    .refine(isStorableText, 'must not contain NUL characters or halves of surrogate pairs')
+    .refine((value) => !/[\r\n]/.test(value), 'must not contain line breaks')
+    .regex(isAbsolute, `must be an absolute path, such as ${example}`)
+    .refine((value) => !value.split(/[\\/]/).includes('..'), 'must not contain ..');
+
+const list = (entry: z.ZodType<string, string>) =>
+  z
+    .array(entry)
+    .min(1)
+    .max(MAX_PATHS)
+    .transform((paths) => [...new Set(paths)])
+    .optional();
+
+export const BackupSources = z
+  .strictObject({
+    kind: z.enum(['files']).default('files'),
+    paths: z
+      .strictObject({
+        linux: list(path(/^\//, '/home')),
+        macos: list(path(/^\//, '/Users')),
+        windows: list(path(/^[A-Za-z]:[\\/]/, String.raw`C:\Users`)),
+      })
+      .refine((paths) => Object.values(paths).some((one) => one !== undefined), {
+        message: 'must name a path for at least one operating system',
+      }),
+    excludes: z
+      .array(
+        z
+          .string()
+          .min(1)
+          .max(1000)
+          .refine(isStorableText, 'must not contain NUL characters or halves of surrogate pairs')
+          .refine((value) => !/[\r\n]/.test(value), 'must not contain line breaks'),
+      )
+      .max(MAX_PATHS)
+      .optional()
+      .describe('Patterns of files and folders that are left out, such as *.tmp or /var/cache.'),
+    oneFileSystem: z
+      .boolean()
+      .optional()
+      .describe('True: file systems that are mounted below a path are left out.'),
+  })
+  .meta({ id: 'BackupSources' });
+export type BackupSources = z.infer<typeof BackupSources>;

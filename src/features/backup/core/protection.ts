@@ -1,0 +1,119 @@
+import { z } from 'zod';
+
+/** What is known of how well a device is protected. All that follows from it is computed in this folder. */
+
+const Moment = z.number().transform((epochMs) => new Date(epochMs));
+
+export const SnapshotFigures = z.object({
+  id: z.uuid(),
+  receivedAt: Moment,
+  sizeBytes: z.number().nullable(),
+  fileCount: z.number().nullable(),
+  changedFiles: z.number().nullable(),
+  isPartial: z.boolean(),
+});
+export type SnapshotFigures = z.infer<typeof SnapshotFigures>;
+
+const Proof = z.object({ status: z.enum(['passed', 'failed', 'partial']), at: Moment });
+
+/** One repository of the device, and the configuration that it belongs to. */
+export const Protection = z.object({
+  repositoryId: z.uuid(),
+  configId: z.uuid(),
+  configName: z.string(),
+  provider: z.enum(['server', 's3', 'local']),
+  /** `null` where backups begin by hand only. */
+  frequency: z.enum(['hourly', 'daily', 'weekly', 'monthly']).nullable(),
+  /** When the configuration became what it is, or the repository was made: the later of both. */
+  since: Moment,
+  /** The newest snapshots, the newest first. */
+  snapshots: z.array(SnapshotFigures),
+  lastJob: z
+    .object({
+      status: z.enum(['completed', 'partial', 'failed']),
+      errorCode: z.string().nullable(),
+      errorMessage: z.string().nullable(),
+      finishedAt: Moment,
+    })
+    .nullable(),
+  failuresOfWeek: z.number(),
+  integrity: Proof.nullable(),
+  testRestore: Proof.nullable(),
+  keyRotatesSince: Moment.nullable(),
+});
+export type Protection = z.infer<typeof Protection>;
+
+export const DeviceFacts = z.object({
+  deviceId: z.uuid(),
+  orgId: z.uuid(),
+  deviceName: z.string(),
+  protections: z.array(Protection),
+  /** The last restores of its backups; test restores only where it has none. */
+  restores: z.array(z.object({ bytes: z.number(), seconds: z.number() })),
+  /** The strictest targets of the active SLAs of its organization that are about it; `null`: there is none. */
+  slaTargets: z.object({ rpoMinutes: z.number().nullable(), rtoMinutes: z.number().nullable() }),
+});
+export type DeviceFacts = z.infer<typeof DeviceFacts>;
+
+const MINUTES = { hourly: 60, daily: 1440, weekly: 10_080, monthly: 44_640 } as const;
+/** How long a backup may be late: it waits for its window, its turn, and a device that is switched on in the morning. */
+const GRACE = { hourly: 120, daily: 720, weekly: 2880, monthly: 4320 } as const;
+
+const MINUTE_MS = 60_000;
+
+export const minutesSince = (at: Date, now: Date): number =>
+  Math.max(0, (now.getTime() - at.getTime()) / MINUTE_MS);
+
+/** The age at which the newest snapshot becomes a problem: one interval and its grace; `undefined`: none is expected. */
+export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency'>): number | undefined =>
+  frequency === null ? undefined : MINUTES[frequency] + GRACE[frequency];
+
+/** Since when a scheduled backup is missing, by the server's clock; `undefined` where none is. */
+export function missedSince(protection: Protection, now: Date): Date | undefined {
+  const allowed = expectedWithinMinutes(protection);
+  const last = protection.snapshots[0]?.receivedAt ?? protection.since;
+  const reference = last > protection.since ? last : protection.since;
+  if (allowed === undefined || minutesSince(reference, now) <= allowed) return undefined;
+  return new Date(reference.getTime() + allowed * MINUTE_MS);
+}
+
+/** The age of the oldest of the newest snapshots: the data of the worst-protected configuration. `null`: one has none. */
+export function worstAgeMinutes({ protections }: Pick<DeviceFacts, 'protections'>, now: Date): number | null {
+  const ages = protections.map(({ snapshots: [newest] }) =>
+    newest === undefined ? Infinity : minutesSince(newest.receivedAt, now),
+  );
+  const worst = ages.length === 0 ? Infinity : Math.max(...ages);
+  return Number.isFinite(worst) ? worst : null;
+}
+
+/** What a restore takes beside the transfer: someone has to begin it, and the engine to read its index. */
+const RESTORE_OVERHEAD_MINUTES = 5;
+
+/**
+ * Minutes to restore all of the device:
+ *
+ *     5 + bytes of the newest snapshot of each configuration / rate / 60
+ *     rate = bytes of the last five restores / their seconds
+ *
+ * All five are taken together, because a restore of a few small files says little about the speed. `null` while nothing
+ * was restored from the device's backups.
+ */
+export function estimatedRtoMinutes({
+  protections,
+  restores,
+}: Pick<DeviceFacts, 'protections' | 'restores'>): number | null {
+  const [restored, seconds] = [sumOf(restores, 'bytes'), sumOf(restores, 'seconds')];
+  if (restored <= 0 || seconds <= 0) return null;
+  const bytes = protections.reduce((sum, { snapshots: [newest] }) => sum + (newest?.sizeBytes ?? 0), 0);
+  return Math.ceil(RESTORE_OVERHEAD_MINUTES + (bytes * seconds) / restored / 60);
+}
+
+const sumOf = <K extends string>(rows: readonly Record<K, number>[], key: K) =>
+  rows.reduce((sum, row) => sum + row[key], 0);
+
+export function median(values: readonly number[]): number | undefined {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low, high] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
+  return low === undefined || high === undefined ? undefined : (low + high) / 2;
+}

@@ -1,0 +1,124 @@
+import type { Retention } from './retention.schema.ts';
+import { type LocalTime, localTime } from './local-time.ts';
+
+/**
+ * Which snapshots of a repository stay. It goes by when the store received them: the time that a device claims would let
+ * it push out its own past (restic/restic#22057).
+ */
+
+const DAY_MS = 86_400_000;
+
+/** Nothing that arrived in so many days goes, whatever the policy says: an attack has to be noticed first. */
+export const ALWAYS_KEPT_DAYS = 7;
+
+export interface HeldSnapshot {
+  id: string;
+  receivedAt: Date;
+  hasLegalHold: boolean;
+  immutableUntil: Date | null;
+  /** It was found in the repository: no job of this server has made it. */
+  isFound?: boolean;
+}
+
+/** Why a snapshot stays. */
+export type KeepReason =
+  | 'newest'
+  | 'recent'
+  | 'legal_hold'
+  | 'immutable'
+  | 'frozen'
+  | 'no_policy'
+  | 'retention_days'
+  | 'last'
+  | 'daily'
+  | 'weekly'
+  | 'monthly'
+  | 'yearly';
+
+export interface RetentionSituation {
+  now: Date;
+  /** The time zone of days, weeks, months and years. */
+  timeZone: string;
+  /** Nothing goes, for example while a sign of ransomware is open. */
+  isFrozen: boolean;
+}
+
+/** For each snapshot the reasons why it stays. A snapshot without any may go. */
+export function decideRetention(
+  snapshots: readonly HeldSnapshot[],
+  policy: Retention,
+  { now, timeZone, isFrozen }: RetentionSituation,
+): ReadonlyMap<string, readonly KeepReason[]> {
+  const newestFirst = [...snapshots].sort(
+    (a, b) => b.receivedAt.getTime() - a.receivedAt.getTime() || (a.id < b.id ? 1 : -1),
+  );
+  const reasons = new Map(newestFirst.map(({ id }) => [id, [] as KeepReason[]]));
+  const keep = (id: string, reason: KeepReason) => reasons.get(id)?.push(reason);
+  const age = ({ receivedAt }: HeldSnapshot) => now.getTime() - receivedAt.getTime();
+  const local = new Map(newestFirst.map(({ id, receivedAt }) => [id, localTime(receivedAt, timeZone)]));
+
+  for (const [index, one] of newestFirst.entries()) {
+    if (index === 0) keep(one.id, 'newest');
+    if (isFrozen) keep(one.id, 'frozen');
+    if (age(one) < ALWAYS_KEPT_DAYS * DAY_MS) keep(one.id, 'recent');
+    if (one.hasLegalHold) keep(one.id, 'legal_hold');
+    if (one.immutableUntil !== null && one.immutableUntil > now) keep(one.id, 'immutable');
+    if (index < (policy.keepLast ?? 0)) keep(one.id, 'last');
+    if (policy.retentionDays !== undefined && age(one) < policy.retentionDays * DAY_MS) {
+      keep(one.id, 'retention_days');
+    }
+    if (isEmpty(policy)) keep(one.id, 'no_policy');
+  }
+  for (const { reason, count, bucketOf } of BUCKETS) {
+    const seen = new Set<string>();
+    for (const { id } of newestFirst) {
+      const time = local.get(id);
+      const bucket = time === undefined ? '' : bucketOf(time);
+      if (seen.has(bucket)) continue;
+      if (seen.size >= (policy[count] ?? 0)) break;
+      seen.add(bucket);
+      keep(id, reason);
+    }
+  }
+  return reasons;
+}
+
+/**
+ * The ids of those that may go. Found ones push nothing out that a job has made: however many somebody has written into the
+ * repository, the others stay that would stay without them.
+ */
+export function mayGo(
+  snapshots: readonly HeldSnapshot[],
+  policy: Retention,
+  situation: RetentionSituation,
+): ReadonlySet<string> {
+  const ofAll = decideRetention(snapshots, policy, situation);
+  const ofJobs = decideRetention(
+    snapshots.filter(({ isFound = false }) => !isFound),
+    policy,
+    situation,
+  );
+  const goes = ({ id }: HeldSnapshot) => ofAll.get(id)?.length === 0 && (ofJobs.get(id)?.length ?? 0) === 0;
+  return new Set(snapshots.filter(goes).map(({ id }) => id));
+}
+
+const COUNTS = ['keepLast', 'keepDaily', 'keepWeekly', 'keepMonthly', 'keepYearly', 'retentionDays'] as const;
+
+/** A policy that names nothing keeps everything; `immutableDays` alone only forbids. */
+const isEmpty = (policy: Retention): boolean => COUNTS.every((count) => policy[count] === undefined);
+
+/** The newest snapshot of each of the newest buckets stays. Buckets without snapshots do not count. */
+const BUCKETS = [
+  { reason: 'daily', count: 'keepDaily', bucketOf: ({ year, month, day }) => `${year}-${month}-${day}` },
+  { reason: 'weekly', count: 'keepWeekly', bucketOf: (time) => String(weekOf(time)) },
+  { reason: 'monthly', count: 'keepMonthly', bucketOf: ({ year, month }) => `${year}-${month}` },
+  { reason: 'yearly', count: 'keepYearly', bucketOf: ({ year }) => String(year) },
+] as const satisfies readonly {
+  reason: KeepReason;
+  count: keyof Retention;
+  bucketOf: (time: LocalTime) => string;
+}[];
+
+/** Counts weeks, which begin on Monday, from a Monday on. */
+const weekOf = ({ year, month, day }: LocalTime): number =>
+  Math.floor((Date.UTC(year, month - 1, day) - Date.UTC(1970, 0, 5)) / (7 * DAY_MS));

@@ -1,0 +1,115 @@
+import type { Db } from '../../platform/db/pool.ts';
+import { bounded, byRules, cascade, expiredRows } from '../../platform/db/retention/retention-rule.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { configActionRoutes } from './config-actions/action.routes.ts';
+import { configRoutes } from './configs/config.routes.ts';
+import { addBackupJobs, type BackgroundParts } from './jobs/background.ts';
+import { jobRoutes } from './jobs/job.routes.ts';
+import { addReconciliationJob } from './reconciliation/reconcile-snapshots.ts';
+import { addMaintenanceJobs } from './maintenance/maintenance.jobs.ts';
+import { overviewRoutes } from './overview/overview.routes.ts';
+import { usageRetention } from './overview/retention.ts';
+import { addRotationJobs } from './rotation/rotation.jobs.ts';
+import { slaRoutes } from './sla/sla.routes.ts';
+import { slaRetention } from './sla/retention.ts';
+import { addWatchJobs } from './watch/watch.jobs.ts';
+import { verificationRetention } from './verification/retention.ts';
+import { addVerificationJobs } from './verification/verification.jobs.ts';
+import { verificationRoutes } from './verification/verification.routes.ts';
+import { jobRetention } from './jobs/retention.ts';
+import { recoveryKitRoutes } from './recovery-kit/recovery-kit.routes.ts';
+import { keyRoutes } from './keys/key.routes.ts';
+import { type ReadingParts, readingRoutes } from './reading/reading.routes.ts';
+import { restoreRoutes } from './restores/restore.routes.ts';
+import { restoreRetention } from './restores/retention.ts';
+import { snapshotRoutes } from './snapshots/snapshot.routes.ts';
+import type { ServerEngine } from './access/server-engine.ts';
+import { vaultSyncRetention } from './vaults/retention.ts';
+import { addVaultJobs } from './vault-syncs/vault.jobs.ts';
+import { vaultRoutes } from './vault-syncs/vault.routes.ts';
+import type { BackupStore } from './store/requests/create-store.ts';
+import { addUpkeepJobs, ReconcileAtStart } from './store/upkeep/upkeep.ts';
+
+export { SEALED_CONFIG_SECRET } from './configs/config.model.ts';
+export { backupConfigsUseFilters } from './configs/targets.ts';
+export { ReturnedDevices } from './jobs/returned-devices.ts';
+export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
+export { makeEncryptionKey } from './keys/key.service.ts';
+export { SEALED_VAULT_SECRET } from './vaults/vault.model.ts';
+export { SEALED_KEY_MATERIAL } from './keys/key.model.ts';
+export { RepositoryReaders } from './reading/repository-readers.ts';
+export { ServerEngine } from './access/server-engine.ts';
+export { createStore } from './store/requests/create-store.ts';
+export { FolderStorage } from './store/storage/folder-storage.ts';
+export { S3Storage } from './store/storage/s3-storage.ts';
+
+interface StoreParts {
+  db: Db;
+  log: Logger;
+  backupStore: Pick<BackupStore, 'storage'> & { trashDays: number };
+}
+
+type JobParts = StoreParts & Omit<BackgroundParts, 'engine'> & { backupEngine: ServerEngine };
+
+const upkeep = ({ db, log, backupStore: { storage, trashDays } }: StoreParts) => ({
+  db,
+  log,
+  storage,
+  trashDays,
+});
+
+export const feature = defineFeature({
+  name: 'backup',
+  routes: (
+    parts: Parameters<typeof configRoutes>[0] &
+      Parameters<typeof keyRoutes>[0] &
+      Parameters<typeof jobRoutes>[0] &
+      Parameters<typeof configActionRoutes>[0] &
+      ReadingParts &
+      Parameters<typeof restoreRoutes>[0] &
+      Parameters<typeof vaultRoutes>[0],
+  ) => [
+    configRoutes(parts),
+    configActionRoutes(parts),
+    jobRoutes(parts),
+    keyRoutes(parts),
+    recoveryKitRoutes(parts),
+    snapshotRoutes,
+    readingRoutes(parts),
+    restoreRoutes(parts),
+    verificationRoutes(parts),
+    vaultRoutes(parts),
+    overviewRoutes,
+    slaRoutes,
+  ],
+  workers: (parts: StoreParts) => ({
+    'reconciliation of the backup store': new ReconcileAtStart(upkeep(parts)),
+  }),
+  jobs(parts: JobParts) {
+    addUpkeepJobs(parts.jobs, upkeep(parts));
+    const serverParts = { ...parts, engine: parts.backupEngine };
+    addBackupJobs(serverParts);
+    addMaintenanceJobs(parts.jobs, { ...serverParts, storage: parts.backupStore.storage });
+    addReconciliationJob(parts.jobs, { ...parts, storage: parts.backupStore.storage });
+    addRotationJobs(parts.jobs, serverParts);
+    addVerificationJobs(parts.jobs, serverParts);
+    addVaultJobs(serverParts);
+    addWatchJobs(parts.jobs, parts);
+  },
+  tables: [
+    bounded('backup_configs', CREATED_BY_PEOPLE),
+    bounded('backup_encryption_keys', CREATED_BY_PEOPLE),
+    cascade('backup_encryption_key_versions', 'backup_encryption_keys'),
+    cascade('backup_schedule_slots', 'backup_configs'),
+    bounded('backup_repositories', 'a device has one for each of its backup configurations'),
+    cascade('backup_objects', 'backup_repositories'),
+    ...byRules([expiredRows('backup_store_credentials', 'id', 30), ...jobRetention, ...restoreRetention]),
+    ...byRules([...verificationRetention, ...usageRetention, ...slaRetention]),
+    bounded('backup_vaults', CREATED_BY_PEOPLE),
+    ...byRules(vaultSyncRetention),
+    bounded('backup_readiness', 'a device has one at most'),
+    bounded('backup_sla_configs', CREATED_BY_PEOPLE),
+    bounded('backup_snapshots', 'they are what the product is about, and retention removes them'),
+  ],
+});

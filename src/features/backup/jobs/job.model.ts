@@ -1,0 +1,48 @@
+import { BaseModel } from '../../../platform/db/base-model.ts';
+
+export const JOB_STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+/** One backup of one device, from when it is due until its end. */
+export class BackupJob extends BaseModel {
+  static override tableName = 'backup_jobs';
+  static override jsonAttributes = ['unreadable'];
+  declare orgId: string;
+  declare deviceId: string;
+  declare configId: string | null;
+  declare repositoryId: string | null;
+  declare type: 'scheduled' | 'manual';
+  declare slot: Date | null;
+  declare dueAt: Date;
+  declare status: JobStatus;
+  declare commandId: string | null;
+  declare credentialId: string | null;
+  declare expiresAt: Date;
+  declare cancelRequestedAt: Date | null;
+  declare phase: string | null;
+  declare percent: number | null;
+  declare totalBytes: string | null;
+  declare doneBytes: string | null;
+  declare totalFiles: string | null;
+  declare doneFiles: string | null;
+  declare currentPath: string | null;
+  /** In bytes a second. */
+  declare rate: string | null;
+  declare etaSeconds: string | null;
+  declare lastProgressAt: Date | null;
+  /** When the device last reported something else than before. */
+  declare advancedAt: Date | null;
+  /** Of a job that runs. See `watch/stalled.ts`. */
+  declare stalledSince: Date | null;
+  declare addedBytes: string | null;
+  declare errorCode: string | null;
+  declare errorMessage: string | null;
+  declare unreadableCount: number;
+  declare unreadable: { path: string; message: string }[];
+  declare createdBy: string | null;
+  declare startedAt: Date | null;
+  declare finishedAt: Date | null;
+  /** No columns of the table: selected where a job is read to be shown. */
+  declare isConnected: boolean | null;
+  declare snapshotId: string | null;
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { Id, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { JOB_STATUSES } from './job.model.ts';
+
+/** Of a `bigint`, which the driver answers as text. */
+const Count = z.preprocess(
+  (value) => (typeof value === 'string' ? Number(value) : value),
+  z.number().int().nonnegative().nullable(),
+);
+
+export const RunBackup = z.strictObject({
+  configId: Id.optional().describe(
+    'Default: the default configuration of the organization, else its only one.',
+  ),
+});
+export type RunBackup = z.infer<typeof RunBackup>;
+
+export const DeviceParams = z.object({ deviceId: Id });
+
+/** Names that other products have for the same states. */
+const ALIASES: Readonly<Record<string, string>> = { queued: 'pending', canceled: 'cancelled' };
+
+export const JobQuery = PageQuery.extend({
+  orgId: Id.optional(),
+  deviceId: Id.optional(),
+  configId: Id.optional(),
+  status: z
+    .string()
+    .transform((word) => ALIASES[word] ?? word)
+    .pipe(z.enum(JOB_STATUSES))
+    .optional()
+    .meta({ type: 'string', enum: [...JOB_STATUSES] }),
+  date: z.iso.date().optional().describe('Jobs that were created on this day, in UTC.'),
+  from: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created at this time or later.'),
+  to: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created before this time.'),
+});
+export type JobQuery = z.infer<typeof JobQuery>;
+
+export const WaitingFor = z
+  .enum(['device', 'due_time', 'turn'])
+  .describe(
+    '`device`: it is not connected. `due_time`: `dueAt` has not come. `turn`: the repository is being prepared or pruned, the window of the schedule is closed, or too many backups into the same destination are running.',
+  );
+export type WaitingFor = z.infer<typeof WaitingFor>;
+
+export const BackupJob = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    deviceId: z.uuid(),
+    configId: z.uuid().nullable(),
+    repositoryId: z.uuid().nullable(),
+    commandId: z.uuid().nullable().describe('The command that the device has been given.'),
+    type: z.enum(['scheduled', 'manual']),
+    slot: Timestamp.nullable().describe('The time of the schedule that the job is for.'),
+    dueAt: Timestamp.describe('The devices of a slot are spread over some minutes.'),
+    status: z.enum(JOB_STATUSES),
+    waitingFor: WaitingFor.nullable().describe('Why the job has not begun; null where it has.'),
+    expiresAt: Timestamp.describe('A job that has not begun by then fails.'),
+    cancelRequestedAt: Timestamp.nullable(),
+    progress: z.object({
+      phase: z.string().nullable(),
+      percent: z.number().nullable(),
+      doneBytes: Count,
+      totalBytes: Count,
+      doneFiles: Count,
+      totalFiles: Count,
+      rate: Count.describe('Bytes in a second, over the last seconds.'),
+      etaSeconds: Count.describe('The time that remains, as the device estimates it.'),
+      currentPath: z.string().nullable(),
+      at: Timestamp.nullable().describe('When the device last reported.'),
+      stalledSince: Timestamp.nullable().describe(
+        'Since when the job has not advanced, where it runs and that is longer than 15 minutes.',
+      ),
+    }),
+    snapshotId: z.uuid().nullable(),
+    addedBytes: Count.describe('What the snapshot added to the repository.'),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    unreadable: z.object({
+      count: z.number().int(),
+      paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
+    }),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    startedAt: Timestamp.nullable(),
+    finishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'BackupJob' });
+export type BackupJob = z.infer<typeof BackupJob>;

@@ -1,0 +1,132 @@
+import type { DeviceHub } from '../../../hub/index.ts';
+import type { Context } from '../../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { toPage } from '../../../platform/http/pagination.ts';
+import { newId } from '../../../platform/ids.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import { cancelServerCommand } from '../../commands/index.ts';
+import { commandTargets, findDevice } from '../../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { assertCanWork } from '../access/device-engine.ts';
+import { BackupConfig } from '../configs/config.model.ts';
+import { HAND_OVER } from './background.ts';
+import { toAnswer, visibleJobs } from './job-answer.ts';
+import { cancelJobNow } from './job-end.ts';
+import { BackupJob } from './job.model.ts';
+import type { JobQuery, RunBackup } from './job.schema.ts';
+
+export interface JobParts {
+  hub: DeviceHub;
+  jobs: Jobs;
+}
+
+/** How long a backup that a person has started waits for its device. */
+const MANUAL_WAIT_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+
+export async function listJobs(ctx: Context, query: JobQuery, hub: DeviceHub) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  if (query.deviceId !== undefined) await findDevice(ctx, query.deviceId);
+  const { orgId, deviceId, configId, status, date, from, to } = query;
+  const found = visibleJobs(ctx)
+    .where(omitUndefined({ org_id: orgId, device_id: deviceId, config_id: configId, status }))
+    .orderBy([
+      { column: 'backup_jobs.created_at', order: 'desc' },
+      { column: 'backup_jobs.id', order: 'desc' },
+    ])
+    .page(query.page - 1, query.limit);
+  if (date !== undefined) {
+    const begin = new Date(date);
+    void found.where('created_at', '>=', begin).where('created_at', '<', new Date(begin.getTime() + DAY_MS));
+  }
+  if (from !== undefined) void found.where('created_at', '>=', new Date(from));
+  if (to !== undefined) void found.where('created_at', '<', new Date(to));
+  const { data, pagination } = toPage(query, await found);
+  return { data: data.map((job) => toAnswer(job, hub)), pagination };
+}
+
+export async function readJob(ctx: Context, id: string, hub: DeviceHub) {
+  const job = await visibleJobs(ctx).findById(id);
+  if (job === undefined) throw notFound('Backup job');
+  return toAnswer(job, hub);
+}
+
+/** Adds a backup of a device, which begins at once, or when the device returns. */
+export async function runBackup(
+  ctx: Context,
+  deviceId: string,
+  { configId }: RunBackup,
+  { hub, jobs }: JobParts,
+) {
+  const [device] = await commandTargets(ctx, [deviceId]);
+  if (device === undefined) throw notFound('Device');
+  await assertManageable(ctx, device.orgId);
+  assertCanWork(hub, device, { type: 'backup.run', what: 'make backups' });
+  const config = await configFor(ctx, device.orgId, configId);
+  if (!config.enabled) throw new AppError('conflict', 'The backup configuration is not enabled.');
+  if (config.sources.paths[device.osType] === undefined) {
+    throw new AppError('conflict', `The backup configuration names no paths for ${device.osType}.`);
+  }
+  const inFlight = await BackupJob.query(ctx.tx)
+    .where({ device_id: deviceId, config_id: config.id })
+    .whereNull('finished_at')
+    .select('id')
+    .first();
+  if (inFlight !== undefined) {
+    throw new AppError('conflict', 'A backup of this device with this configuration is in flight.', {
+      details: { jobId: inFlight.id },
+    });
+  }
+  const id = newId();
+  await BackupJob.query(ctx.tx).insert({
+    id,
+    orgId: device.orgId,
+    deviceId,
+    configId: config.id,
+    type: 'manual',
+    expiresAt: new Date(Date.now() + MANUAL_WAIT_MS),
+    createdBy: ctx.caller.userId,
+  });
+  await jobs.enqueue(ctx.tx, HAND_OVER, {});
+  return readJob(ctx, id, hub);
+}
+
+async function configFor(ctx: Context, orgId: string, configId: string | undefined): Promise<BackupConfig> {
+  const configs = BackupConfig.query(ctx.tx).where('org_id', orgId).forShare();
+  if (configId !== undefined) {
+    const config = await configs.findById(configId);
+    if (config === undefined) {
+      throw invalid('body.configId', 'must be a backup configuration of the organization of the device');
+    }
+    return config;
+  }
+  const [first, second] = await configs.orderBy([{ column: 'is_default', order: 'desc' }, 'id']).limit(2);
+  if (first === undefined) throw new AppError('conflict', 'The organization has no backup configuration.');
+  if (!first.isDefault && second !== undefined) {
+    throw invalid('body.configId', 'is required: no configuration of the organization is the default');
+  }
+  return first;
+}
+
+/**
+ * Cancels a job. One that has not begun ends at once; a device that has begun stops, and reports how far it came. What it
+ * has sent stays in the repository, and the next backup uses it.
+ */
+export async function cancelJob(ctx: Context, id: string, hub: DeviceHub) {
+  await readJob(ctx, id, hub);
+  const job = await BackupJob.query(ctx.tx).findById(id).forUpdate().throwIfNotFound();
+  await assertManageable(ctx, job.orgId);
+  if (job.finishedAt !== null) {
+    throw new AppError('conflict', `The backup has already ended: ${job.status}.`);
+  }
+  if (job.commandId === null) {
+    await cancelJobNow(ctx.tx, job);
+  } else {
+    await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? new Date() });
+    const { hasEnded, announce } = await cancelServerCommand(ctx.tx, job.commandId, hub);
+    if (hasEnded) await cancelJobNow(ctx.tx, job);
+    ctx.afterCommit(announce);
+  }
+  return readJob(ctx, id, hub);
+}

@@ -1,0 +1,163 @@
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { z } from 'zod';
+import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
+import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
+import { BackupRepository } from '../repositories/repository.model.ts';
+import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
+import { snapshotWrittenWith } from '../store/records/objects.ts';
+import { endCredential } from '../store/records/credentials.ts';
+import { BackupJob } from './job.model.ts';
+import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
+
+/** The end of a backup job, from the end of its command and from what the store has received. */
+
+const Output = COMMANDS['backup.run'].output;
+type Output = CommandOutput<'backup.run'>;
+
+const LateResult = z.object({ status: z.literal('succeeded'), output: Output });
+
+/** Sentences for commands that have ended without a word of the device. */
+const SILENT_ENDS = {
+  timed_out: ['TIMED_OUT', 'The device has not reported the result of the backup in time.'],
+  expired: ['NOT_SENT', 'The device was not connected when the backup was to be sent.'],
+} as const;
+
+export type Settled = 'open' | 'waits_again' | 'ended' | 'nothing';
+
+/** Can be repeated. `waits_again`: the device never got the job, which now waits for it again. */
+export async function settleJob(
+  tx: Tx,
+  { jobId, commandId }: { jobId: string; commandId: string },
+): Promise<Settled> {
+  const job = await BackupJob.query(tx).findById(jobId).where('command_id', commandId).forUpdate();
+  if (job === undefined) return 'nothing';
+  const command = await findEndOfCommand(tx, commandId);
+  if (command === undefined) return 'open';
+  const output = outputOf(command);
+  if (job.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
+  if (output !== undefined) return completeJob(tx, job, output);
+  if (command.status === 'expired' && job.cancelRequestedAt === null) return waitAgain(tx, job);
+  // The device may have made a snapshot, and failed to say so.
+  await recordSnapshot(tx, job, undefined);
+  if (command.status === 'cancelled') {
+    await cancelJobNow(tx, job);
+    return 'ended';
+  }
+  const { code, message } = failureOf(command);
+  await failJob(tx, job, code, message);
+  return 'ended';
+}
+
+/** What the device has reported of a backup that succeeded, in time or late. */
+function outputOf({ status, output, lateResult }: EndedCommand): Output | undefined {
+  if (status === 'succeeded') return Output.parse(output);
+  return LateResult.safeParse(lateResult).data?.output;
+}
+
+function failureOf({ status, error }: EndedCommand): { code: string; message: string } {
+  if (error !== null) return error;
+  const [code, message] = status === 'timed_out' || status === 'expired' ? SILENT_ENDS[status] : UNKNOWN;
+  return { code, message };
+}
+const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
+
+async function completeJob(tx: Tx, job: BackupJob, output: Output): Promise<Settled> {
+  const snapshot = await recordSnapshot(tx, job, output);
+  if (snapshot === undefined) {
+    await failJob(
+      tx,
+      job,
+      'SNAPSHOT_MISSING',
+      'The device has reported a backup whose snapshot has not arrived.',
+    );
+    return 'ended';
+  }
+  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
+  await addSyncsAfterBackup(tx, snapshot.repositoryId);
+  const { status, bytesAdded, bytesProcessed, unreadable } = output;
+  const files = output.filesNew + output.filesChanged + output.filesUnmodified;
+  await job.$query(tx).patch({
+    status,
+    percent: 100,
+    addedBytes: String(bytesAdded),
+    doneBytes: String(bytesProcessed),
+    totalBytes: String(bytesProcessed),
+    doneFiles: String(files),
+    totalFiles: String(files),
+    ...NOT_MOVING,
+    errorCode: null,
+    errorMessage: null,
+    unreadableCount: unreadable.count,
+    unreadable: unreadable.paths,
+    finishedAt: job.finishedAt ?? new Date(),
+  });
+  return 'ended';
+}
+
+/** A later round gives the job to its device again. */
+async function waitAgain(tx: Tx, job: BackupJob): Promise<Settled> {
+  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
+  await job.$query(tx).patch({
+    status: 'pending',
+    commandId: null,
+    credentialId: null,
+    startedAt: null,
+    ...NOT_MOVING,
+  });
+  return 'waits_again';
+}
+
+/**
+ * Records the snapshot of a job. Of the backup store only what has arrived counts, and when it has; elsewhere there is
+ * the word of the device. `undefined`: there is none.
+ */
+async function recordSnapshot(
+  tx: Tx,
+  job: BackupJob,
+  output: Output | undefined,
+): Promise<BackupSnapshot | undefined> {
+  const { repositoryId, credentialId } = job;
+  if (repositoryId === null) return undefined;
+  const repository = await BackupRepository.query(tx).findById(repositoryId);
+  if (repository === undefined) return undefined;
+  const arrived =
+    repository.provider === 'server'
+      ? credentialId === null
+        ? undefined
+        : await snapshotWrittenWith(tx, { repositoryId, credentialId })
+      : arrivedElsewhere(output);
+  if (arrived === undefined) return undefined;
+  if (typeof output?.snapshotId === 'string' && output.snapshotId !== arrived.name) return undefined;
+  const known = await BackupSnapshot.query(tx).findOne({
+    repository_id: repositoryId,
+    engine_id: arrived.name,
+  });
+  const facts = {
+    jobId: job.id,
+    isPartial: output?.status !== 'completed',
+    ...(output === undefined
+      ? {}
+      : {
+          sizeBytes: String(output.bytesProcessed),
+          fileCount: String(output.filesNew + output.filesChanged + output.filesUnmodified),
+          addedBytes: String(output.bytesAdded),
+          changedFiles: String(output.filesNew + output.filesChanged),
+        }),
+  };
+  if (known !== undefined) return known.$query(tx).patchAndFetch(facts);
+  return BackupSnapshot.query(tx).insertAndFetch({
+    orgId: repository.orgId,
+    deviceId: repository.deviceId,
+    configId: job.configId,
+    repositoryId,
+    engineId: arrived.name,
+    receivedAt: arrived.arrivedAt,
+    ...facts,
+  });
+}
+
+const arrivedElsewhere = (output: Output | undefined) =>
+  output === undefined || output.snapshotId === null
+    ? undefined
+    : { name: output.snapshotId, arrivedAt: new Date() };

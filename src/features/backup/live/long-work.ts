@@ -1,0 +1,92 @@
+import type { JobChange, LongWork } from '../../../hub/ports.ts';
+import { holds } from '../../../platform/context.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import { type Tx, withSystem, withTenant } from '../../../platform/db/transaction.ts';
+import { WORK_SOURCES } from './sources.ts';
+import { toWorkUpdate, type WorkRow, type WorkSource } from './work-source.ts';
+
+/** The channel on which the database announces changes of long work (migration 0093). */
+export const LONG_WORK_CHANNEL = 'muster_long_work';
+
+/** Open work of each kind that a subscriber is shown. */
+const SHOWN_MAX = 200;
+/** After announcements were missed. Dashboards see the rest with its next change. */
+const READ_AGAIN_MAX = 5000;
+
+/** Backups, restores and what else takes long, for the dashboards (docs/decisions/job-feed.md). */
+export function createLongWork(db: Db): LongWork {
+  return {
+    async read({ kind, ids }) {
+      const source = WORK_SOURCES.find((each) => each.kind === kind);
+      // A server of another release may know more kinds.
+      if (source === undefined) return [];
+      return withSystem(db, 'read work that has changed, for dashboards', async (tx) =>
+        changes(source, await rowsOf(tx, source, 'where w.id = any(?::uuid[])', [[...ids]])),
+      );
+    },
+
+    async since(at) {
+      const all: JobChange[] = [];
+      for (const source of WORK_SOURCES) {
+        const rows = await withSystem(db, 'read work that may have changed, for dashboards', (tx) =>
+          rowsOf(
+            tx,
+            source,
+            'where w.finished_at is null or w.finished_at >= ? order by w.created_at desc limit ?',
+            [at, READ_AGAIN_MAX],
+          ),
+        );
+        all.push(...changes(source, rows));
+      }
+      return all;
+    },
+
+    async shown(caller, { orgId = null, deviceId = null, jobId = null }) {
+      const sources = WORK_SOURCES.filter(({ permission }) => holds(caller.permissions, permission));
+      if (sources.length === 0) return [];
+      return withTenant(
+        db,
+        caller,
+        async (tx) => {
+          const updates = [];
+          for (const source of sources) {
+            const rows = await rowsOf(
+              tx,
+              source,
+              `where ${inTenant(caller, 'w.org_id')}
+                and ${jobId === null ? 'w.finished_at is null and ?::uuid is null' : 'w.id = ?::uuid'}
+                and (?::uuid is null or w.org_id = ?::uuid) and (?::uuid is null or w.device_id = ?::uuid)
+              order by w.created_at desc, w.id desc limit ?`,
+              [jobId, orgId, orgId, deviceId, deviceId, SHOWN_MAX],
+            );
+            updates.push(...rows.map((row) => toWorkUpdate(source.kind, row)));
+          }
+          return updates;
+        },
+        { readOnly: true },
+      );
+    },
+  };
+}
+
+async function rowsOf(
+  tx: Tx,
+  { rows: source }: WorkSource,
+  conditions: string,
+  values: unknown[],
+): Promise<WorkRow[]> {
+  const { rows } = await tx.raw<{ rows: WorkRow[] }>(
+    `select w.*, (select o.partner_id from organizations o where o.id = w.org_id) as partner_id
+    from (${source}) w ${conditions}`,
+    values as never,
+  );
+  return rows;
+}
+
+const changes = ({ kind, permission }: WorkSource, rows: readonly WorkRow[]): JobChange[] =>
+  rows.map((row) => ({
+    update: toWorkUpdate(kind, row),
+    partnerId: row.partner_id,
+    permission,
+  }));

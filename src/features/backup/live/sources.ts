@@ -1,0 +1,68 @@
+import type { WorkSource } from './work-source.ts';
+
+/** Of a report that a device has sent. Its numbers were checked when it came. */
+const progressOf = (column: string) => `
+  ${column} ->> 'phase' as phase, (${column} ->> 'percent')::real as percent,
+  trunc((${column} ->> 'done')::numeric)::bigint as done, trunc((${column} ->> 'total')::numeric)::bigint as total,
+  trunc((${column} ->> 'rate')::numeric)::bigint as rate,
+  trunc((${column} ->> 'etaSeconds')::numeric)::bigint as eta_seconds,
+  (${column} ->> 'filesDone')::bigint as files_done, (${column} ->> 'filesTotal')::bigint as files_total,
+  ${column} ->> 'path' as path`;
+
+const BACKUP: WorkSource = {
+  kind: 'backup',
+  permission: 'backup:read',
+  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, w.phase, w.percent,
+      w.done_bytes as done, w.total_bytes as total, w.rate, w.eta_seconds,
+      w.done_files as files_done, w.total_files as files_total, w.current_path as path,
+      w.error_message as message, w.stalled_since, w.created_at, w.updated_at, w.finished_at
+    from backup_jobs w`,
+};
+
+const RESTORE: WorkSource = {
+  kind: 'restore',
+  permission: 'recovery:read',
+  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('w.progress')},
+      w.error_message as message, w.stalled_since, w.created_at, w.updated_at, w.finished_at
+    from backup_restores w`,
+};
+
+/** A test restore is done by a device, which reports how far it is. */
+const VERIFICATION: WorkSource = {
+  kind: 'verification',
+  permission: 'backup:read',
+  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('c.progress')},
+      w.error_message as message, null::timestamptz as stalled_since, w.created_at,
+      w.updated_at, w.finished_at
+    from backup_verifications w left join commands c on c.id = w.command_id`,
+};
+
+/** It counts snapshots. */
+const VAULT_SYNC: WorkSource = {
+  kind: 'vault_sync',
+  permission: 'backup:read',
+  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('w.progress')},
+      w.error_message as message, null::timestamptz as stalled_since, w.created_at, w.updated_at, w.finished_at
+    from backup_vault_syncs w`,
+};
+
+/** One for each key that is being rotated, by the id of the key. It counts repositories. */
+const KEY_ROTATION: WorkSource = {
+  kind: 'key_rotation',
+  permission: 'recovery:read',
+  rows: `select w.id, w.org_id, null::uuid as device_id, null::uuid as command_id,
+      case w.status when 'rotating' then 'running' else 'completed' end as state, null as phase,
+      case when r.total > 0 then trunc(100.0 * r.done / r.total, 1)::real end as percent, r.done, r.total,
+      null::bigint as rate, null::bigint as eta_seconds, null::bigint as files_done, null::bigint as files_total,
+      null as path, null as message, null::timestamptz as stalled_since, w.created_at, w.updated_at,
+      case when w.status <> 'rotating' then w.updated_at end as finished_at
+    from backup_encryption_keys w cross join lateral (
+      select count(*) as total, count(*) filter (where r.key_version = w.version and not r.has_old_keys) as done
+      from backup_repositories r
+      where r.encryption_key_id = w.id and r.org_id = w.org_id and r.provider = 'server'
+        and r.initialized_at is not null) r
+    where w.version > 1`,
+};
+
+/** All kinds, as dashboards are shown them. A new kind is a row here, and triggers that announce its changes. */
+export const WORK_SOURCES: readonly WorkSource[] = [BACKUP, RESTORE, VERIFICATION, VAULT_SYNC, KEY_ROTATION];

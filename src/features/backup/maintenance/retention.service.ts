@@ -1,0 +1,119 @@
+import type { Db } from '../../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
+import { standingAlert } from '../../alerts/index.ts';
+import { BackupConfig } from '../configs/config.model.ts';
+import { mayGo } from '../core/retention.ts';
+import { BackupRepository } from '../repositories/repository.model.ts';
+import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { SIZE_DROP } from '../core/alert-kinds.ts';
+import { copiesToKeep } from '../vaults/vault-retention.ts';
+
+/** A snapshot that retention does not keep any more. */
+export type Outdated = Pick<BackupSnapshot, 'id' | 'engineId'>;
+
+/**
+ * The snapshots of a repository that may go now. Where the configuration is gone, or an alert about a size drop is open,
+ * nothing may.
+ */
+export async function findOutdated(db: Db, repositoryId: string): Promise<Outdated[]> {
+  return withSystem(db, 'decide which snapshots of a repository are kept', async (tx) => {
+    const repository = await BackupRepository.query(tx).findById(repositoryId);
+    if (repository === undefined) return [];
+    if (repository.isVault) return findOutdatedCopies(tx, repository);
+    if (repository.configId === null) return [];
+    const config = await BackupConfig.query(tx).findById(repository.configId);
+    if (config === undefined) return [];
+    const snapshots = await BackupSnapshot.query(tx)
+      .where('repository_id', repositoryId)
+      .whereNull('removed_at');
+    const outdated = mayGo(
+      snapshots.map(({ id, jobId, receivedAt, legalHold, immutableUntil }) => ({
+        id,
+        isFound: jobId === null,
+        receivedAt,
+        hasLegalHold: legalHold,
+        immutableUntil: latest(immutableUntil, immutableByPolicy(receivedAt, config.retention.immutableDays)),
+      })),
+      config.retention,
+      {
+        now: new Date(),
+        timeZone: config.schedule?.timezone ?? (await timeZoneOf(tx, repository.deviceId)),
+        isFrozen: await standingAlert(tx, { deviceId: repository.deviceId, kind: SIZE_DROP }),
+      },
+    );
+    return snapshots.filter(({ id }) => outdated.has(id));
+  });
+}
+
+/** A vault keeps the newest copies, and for as long the others that a repository keeps in any case. */
+async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): Promise<Outdated[]> {
+  const found = await copiesToKeep(tx, id);
+  if (found === undefined) return [];
+  const { copies, retentionCount: keepLast } = found;
+  const situation = {
+    now: new Date(),
+    timeZone: 'UTC',
+    isFrozen: await standingAlert(tx, { deviceId, kind: SIZE_DROP }),
+  };
+  const outdated = mayGo(copies, { keepLast }, situation);
+  return copies.filter((copy) => outdated.has(copy.id));
+}
+
+/**
+ * Takes the snapshots out of the index, and notes that their data has to be pruned. A hold that a person has set since
+ * the decision wins.
+ * @returns how many go
+ */
+export async function markRemoved(
+  db: Db,
+  repositoryId: string,
+  outdated: readonly Outdated[],
+): Promise<number> {
+  return withSystem(db, 'remove snapshots that retention does not keep', async (tx) => {
+    const now = new Date();
+    const removed = await BackupSnapshot.query(tx)
+      .whereIn(
+        'id',
+        outdated.map(({ id }) => id),
+      )
+      .whereNull('removed_at')
+      .where('legal_hold', false)
+      .whereRaw('coalesce(immutable_until <= now(), true)')
+      .patch({ removedAt: now, removedBecause: 'retention' });
+    if (removed > 0) {
+      await BackupRepository.query(tx)
+        .findById(repositoryId)
+        .whereNull('prune_due_since')
+        .patch({ pruneDueSince: now });
+    }
+    return removed;
+  });
+}
+
+/** What a prune of the repository has to remove, with what an earlier run did not come to; `undefined`: none is due. */
+export const findDuePrune = (db: Db, repositoryId: string): Promise<Outdated[] | undefined> =>
+  withSystem(db, 'read which snapshots of a repository have to go', async (tx) => {
+    const repository = await BackupRepository.query(tx).findById(repositoryId);
+    if (repository?.pruneDueSince == null) return undefined;
+    return BackupSnapshot.query(tx)
+      .where('repository_id', repositoryId)
+      .where('removed_at', '>=', repository.pruneDueSince);
+  });
+
+const DAY_MS = 86_400_000;
+
+const immutableByPolicy = (receivedAt: Date, days: number | undefined): Date | null =>
+  days === undefined ? null : new Date(receivedAt.getTime() + days * DAY_MS);
+
+function latest(one: Date | null, other: Date | null): Date | null {
+  if (one === null || other === null) return one ?? other;
+  return one > other ? one : other;
+}
+
+async function timeZoneOf(tx: Tx, deviceId: string): Promise<string> {
+  const { rows } = await tx.raw<{ rows: { timezone: string }[] }>(
+    'select s.timezone from devices d join sites s on s.id = d.site_id where d.id = ?',
+    [deviceId],
+  );
+  return rows[0]?.timezone ?? 'UTC';
+}

@@ -1,0 +1,124 @@
+import type { OpenedFile, OpenedFolder } from '../../../engine/index.ts';
+import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
+import type { DetachedContext } from '../../../platform/context.ts';
+import { AppError } from '../../../platform/errors.ts';
+import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
+import { archiveOf, whyLeftOut } from './archive/archive.ts';
+import { answeringFailures, asAnswer } from './engine-failures.ts';
+import { findState } from './open-snapshot.ts';
+import type { DownloadQuery } from './reading.schema.ts';
+import type { RepositoryReaders } from './repository-readers.ts';
+import { withoutSlashes } from './shown-entry.ts';
+
+/** Each unpacks what it sends in this process, and keeps where the parts of its files lie: 64 bytes for each. */
+const OF_PERSON = 3;
+const OF_TENANT = 6;
+const OF_ALL = 18;
+const WAITING_OF_PERSON = 5;
+
+/** A file of about a terabyte, or a folder of so many files. Larger ones are restored to a device. */
+const LIMITS = { entries: 300_000, parts: 1_000_000 };
+
+/** How long a download takes, is up to its client: from when it is opened until its answer has ended. */
+interface Request {
+  signal: AbortSignal;
+  closed: Promise<void>;
+}
+
+/** Downloads of all callers. Nothing of them is ever on a disk. */
+export class SnapshotDownloads {
+  readonly #readers: RepositoryReaders;
+  readonly #limiter = new ConcurrencyLimiter();
+
+  constructor(readers: RepositoryReaders) {
+    this.#readers = readers;
+  }
+
+  async open(
+    ctx: DetachedContext,
+    { id, path, asOf }: DownloadQuery & { id: string },
+    request: Request,
+  ): Promise<StreamAnswer> {
+    const state = await findState(ctx, { id, asOf });
+    await this.#turn(ctx, request);
+    const { snapshot, repository } = state;
+    const opened = await answeringFailures(async () => {
+      const { reader } = await this.#readers.open(repository, state.asOf);
+      return reader.openContent(
+        { snapshotId: snapshot.engineId, path },
+        { limits: LIMITS, leaveOut: whyLeftOut, signal: request.signal },
+      );
+    });
+    if (opened === 'too_large') {
+      throw new AppError('conflict', 'This is too much for a download. Restore it to a device.', {
+        details: { code: 'TOO_LARGE' },
+      });
+    }
+    const details = { path: withoutSlashes(path) || '/', asOf: state.asOf };
+    const noted = { orgId: snapshot.orgId, resourceId: snapshot.id, details };
+    return opened.type === 'file'
+      ? fileAnswer(opened, noted)
+      : folderAnswer(opened, snapshot.engineId, noted);
+  }
+
+  /** Resolves when it is the download's turn, which it keeps until its request is closed. */
+  #turn({ caller }: DetachedContext, { signal, closed }: Request): Promise<void> {
+    const { userId, partnerId, orgId } = caller;
+    const shares = [
+      { key: `person ${userId}`, max: OF_PERSON, waitingMax: WAITING_OF_PERSON },
+      { key: `tenant ${partnerId ?? orgId ?? 'system'}`, max: OF_TENANT },
+      { key: 'all', max: OF_ALL },
+    ];
+    return new Promise((resolve, reject) => {
+      const work = () => {
+        resolve();
+        return closed;
+      };
+      this.#limiter.run(shares, work, { signal }).catch(reject);
+    });
+  }
+}
+
+type Noted = StreamAnswer['noted'];
+
+function fileAnswer({ entry, contentId, content }: OpenedFile, noted: Noted): StreamAnswer {
+  return new StreamAnswer({
+    fileName: entry.name,
+    type: 'application/octet-stream',
+    known: { length: content.length, etag: `"${contentId}"` },
+    read: (range) => answered(content.read(range)),
+    noted: withDetails(noted, { kind: 'file', sizeBytes: content.length }),
+  });
+}
+
+function folderAnswer(folder: OpenedFolder, engineId: string, noted: Noted): StreamAnswer {
+  const name = archiveName(folder.entry?.name ?? `snapshot-${engineId.slice(0, 8)}`);
+  return new StreamAnswer({
+    fileName: `${name}.tar`,
+    type: 'application/x-tar',
+    read: () => answered(archiveOf(folder, name)),
+    noted: withDetails(noted, { kind: 'folder', entries: folder.entries, sizeBytes: folder.bytes }),
+  });
+}
+
+const withDetails = (noted: Noted, details: Noted['details']): Noted => ({
+  ...noted,
+  details: { ...noted.details, ...details },
+});
+
+/** The folder that everything in an archive is in: of harmless characters, whatever the snapshot calls it. */
+function archiveName(name: string): string {
+  const harmless = Array.from(name.replace(/[^\p{L}\p{N} ._-]/gu, '_'))
+    .slice(0, 50)
+    .join('');
+  return harmless.replace(/^[. ]+|[. ]+$/g, '') || 'folder';
+}
+
+/** What the engine cannot read before the first byte is sent becomes an answer. */
+async function* answered(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    throw asAnswer(error);
+  }
+}

@@ -1,0 +1,102 @@
+import { everyScope } from '../../../platform/http/access.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { browseSnapshot, searchSnapshot } from './browse.service.ts';
+import { compareSnapshots } from './compare.service.ts';
+import { SnapshotDownloads } from './download.service.ts';
+import { ENGINE_ERRORS } from './engine-failures.ts';
+import {
+  BrowseQuery,
+  DiffQuery,
+  DownloadQuery,
+  SearchQuery,
+  SnapshotDiff,
+  SnapshotFolder,
+  SnapshotMatches,
+} from './reading.schema.ts';
+import type { RepositoryReaders } from './repository-readers.ts';
+import { SnapshotWalks } from './walks.ts';
+
+export interface ReadingParts {
+  backupStore: { readers: RepositoryReaders };
+}
+
+const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
+
+export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
+  const { readers } = backupStore;
+  const walks = new SnapshotWalks();
+  const downloads = new SnapshotDownloads(readers);
+  return {
+    name: 'Contents of backup snapshots',
+    description: 'The files and folders of snapshots whose data is on this server.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/backup/snapshots/:id/browse',
+        summary: 'List a folder of a backup snapshot',
+        description:
+          'In the order of the bytes of the names. The first request of a repository takes about a second longer. Snapshots whose data is not on this server are answered with 409.',
+        access: everyScope('backup:read'),
+        transaction: false,
+        params: IdParams,
+        query: BrowseQuery,
+        response: SnapshotFolder,
+        errors: ENGINE_ERRORS,
+        handler: ({ ctx, params, query }) => browseSnapshot(ctx, { ...query, ...params }, readers),
+      }),
+      route({
+        method: 'get',
+        path: '/backup/snapshots/:id/search',
+        summary: 'Search a backup snapshot by name',
+        description: 'Answers at most 1000 entries, and looks for at most 20 seconds.',
+        access: everyScope('backup:read'),
+        transaction: false,
+        params: IdParams,
+        query: SearchQuery,
+        response: SnapshotMatches,
+        errors: [...ENGINE_ERRORS, 'rate_limited'],
+        handler: ({ ctx, params, query, signal }) =>
+          searchSnapshot(ctx, { ...query, ...params }, { readers, walks }, signal),
+      }),
+      route({
+        method: 'get',
+        path: '/backup/snapshots/:id/diff',
+        summary: 'Compare a backup snapshot with an earlier one',
+        description:
+          'Folder by folder: added, removed, of another content, of another type. Changes of times and rights alone are not listed. What it costs follows from how much differs; it looks at most at two million entries, for at most 20 seconds.',
+        access: everyScope('backup:read'),
+        transaction: false,
+        params: IdParams,
+        query: DiffQuery,
+        response: SnapshotDiff,
+        errors: [...ENGINE_ERRORS, 'rate_limited'],
+        handler: ({ ctx, params, query, signal }) =>
+          compareSnapshots(ctx, { ...query, ...params }, { readers, walks }, signal),
+      }),
+      route({
+        method: 'get',
+        path: '/backup/snapshots/:id/download',
+        summary: 'Download a file or a folder of a backup snapshot',
+        description:
+          'A file as it was, of which `Range` asks for a part; a folder as a tar archive, without links, devices and names with a backslash, which a text at its end lists. Three downloads of a person at a time. A client that takes less than 256 KiB in a minute is cut off, and so is an archive of which a part cannot be read. Files of more than about a terabyte, and folders with more than 300,000 entries, are answered with 409 and `details.code` TOO_LARGE.',
+        access: everyScope('recovery:execute'),
+        params: IdParams,
+        query: DownloadQuery,
+        response: NoBody,
+        media: ['application/octet-stream', 'application/x-tar'],
+        errors: [...ENGINE_ERRORS, 'rate_limited', 'range_not_satisfiable'],
+        prepare: ({ ctx, params, query, signal, closed }) =>
+          downloads.open(ctx, { ...query, ...params }, { signal, closed }),
+        handler: ({ prepared }) => prepared,
+        audit: {
+          action: 'backup.snapshot.download',
+          resource: 'backup_snapshot',
+          note: noteOf,
+        },
+      }),
+    ],
+  };
+};

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { SnapshotPath } from '../../../engine/index.ts';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { pageQuery, Pagination } from '../../../platform/http/pagination.ts';
+import { AsOf } from '../snapshots/snapshot.schema.ts';
+
+const Path = SnapshotPath.meta({
+  type: 'string',
+  description: 'A path from the root of the snapshot, with slashes: C:\\Users is /C/Users.',
+});
+
+export const BrowseQuery = pageQuery({ maxLimit: 1000 }).extend({ path: Path.default('/'), asOf: AsOf });
+export type BrowseQuery = z.infer<typeof BrowseQuery>;
+
+const entry = {
+  name: z.string().describe('Bytes that are not UTF-8 are replaced, so that two names can look the same.'),
+  path: z.string(),
+  type: z.enum(['file', 'directory', 'symlink', 'other']),
+  sizeBytes: z.number(),
+  modifiedAt: Timestamp.nullable(),
+};
+export const SnapshotEntry = z.object(entry).meta({ id: 'BackupSnapshotEntry' });
+export type SnapshotEntry = z.input<typeof SnapshotEntry>;
+
+export const SnapshotFolder = z.object({
+  path: z.string(),
+  data: z.array(SnapshotEntry),
+  pagination: Pagination,
+});
+
+export const SearchQuery = z.object({
+  name: text(255, 0).default('').describe('A part of the name, in any case. Without it everything matches.'),
+  path: Path.default('/').describe('The folder to search, with all folders in it.'),
+  asOf: AsOf,
+});
+export type SearchQuery = z.infer<typeof SearchQuery>;
+
+export const SnapshotMatches = z.object({
+  data: z.array(SnapshotEntry),
+  searched: z.number().int().describe('Entries that were compared.'),
+  isComplete: z
+    .boolean()
+    .describe('False: there were more matches or entries than one request looks at. Search in a folder.'),
+});
+
+export const DownloadQuery = z.object({ path: Path.default('/'), asOf: AsOf });
+export type DownloadQuery = z.infer<typeof DownloadQuery>;
+
+export const DiffQuery = pageQuery({ maxLimit: 1000 }).extend({
+  against: Id.optional().describe(
+    'The snapshot to compare with, of the same repository: the earlier state. Without it, the snapshot that the store received before this one.',
+  ),
+  path: Path.default('/').describe('The folder to compare, with all folders in it.'),
+  asOf: AsOf,
+});
+export type DiffQuery = z.infer<typeof DiffQuery>;
+
+const Side = z
+  .object({ type: entry.type, sizeBytes: entry.sizeBytes, modifiedAt: entry.modifiedAt })
+  .nullable();
+const Total = z.object({
+  entries: z.number().int(),
+  bytes: z.number().describe('Of files: of those that were changed, as they are now.'),
+});
+
+export const SnapshotDifference = z
+  .object({
+    path: z.string(),
+    change: z.enum(['added', 'removed', 'changed', 'type_changed']),
+    before: Side.describe('In the snapshot that is compared with.'),
+    after: Side,
+  })
+  .meta({ id: 'BackupSnapshotDifference' });
+export type SnapshotDifference = z.input<typeof SnapshotDifference>;
+
+export const SnapshotDiff = z.object({
+  against: z.uuid(),
+  path: z.string(),
+  data: z.array(SnapshotDifference),
+  totals: z.object({ added: Total, removed: Total, changed: Total, typeChanged: Total }),
+  compared: z
+    .number()
+    .int()
+    .describe('Entries of folders that differ. Folders that are the same are not read.'),
+  isComplete: z
+    .boolean()
+    .describe('False: there was more than one request looks at. The totals are of what was compared.'),
+  pagination: Pagination,
+});
+export type SnapshotDiff = z.input<typeof SnapshotDiff>;

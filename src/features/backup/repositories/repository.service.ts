@@ -1,0 +1,54 @@
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../../platform/errors.ts';
+import { BackupRepository } from './repository.model.ts';
+
+/** Registers an empty repository. `restic init`, with a credential of the server, makes it one that restic can open. */
+export async function createRepository(
+  tx: Tx,
+  repository: Pick<BackupRepository, 'orgId' | 'deviceId' | 'configId'> &
+    Partial<
+      Pick<BackupRepository, 'provider' | 'encryptionKeyId' | 'keyVersion' | 'isVault' | 'initializedAt'>
+    >,
+): Promise<BackupRepository> {
+  return BackupRepository.query(tx).insertAndFetch(repository);
+}
+
+/** For as long as a repository is held, nothing is removed from its trash. */
+export async function holdTrash(tx: Tx, repositoryId: string, isHeld: boolean): Promise<void> {
+  const changed = await BackupRepository.query(tx)
+    .findById(repositoryId)
+    .patch({ trashHeldAt: isHeld ? new Date() : null });
+  if (changed === 0) throw notFound('Repository');
+}
+
+/**
+ * Keeps devices from writing to a repository until `until`, so that the server can prune it. Throws `conflict` while a
+ * device has a credential for it, or while it is pruned already.
+ */
+export async function beginPrune(tx: Tx, repositoryId: string, until: Date): Promise<void> {
+  const found = await BackupRepository.query(tx).findById(repositoryId).forNoKeyUpdate();
+  if (found === undefined) throw notFound('Repository');
+  if (found.pruningUntil !== null && found.pruningUntil > new Date()) {
+    throw new AppError('conflict', 'The repository is being pruned.');
+  }
+  const { rows } = await tx.raw<{ rows: object[] }>(
+    `select from backup_store_credentials
+    where repository_id = ? and role in ('device', 'vault') and ended_at is null and expires_at > now() limit 1`,
+    [repositoryId],
+  );
+  if (rows.length > 0) throw new AppError('conflict', 'A backup into the repository is running.');
+  await found.$query(tx).patch({ pruningUntil: until });
+}
+
+export async function endPrune(tx: Tx, repositoryId: string): Promise<void> {
+  await BackupRepository.query(tx).findById(repositoryId).patch({ pruningUntil: null });
+}
+
+/** Throws `conflict` where the time has passed, so that a device may be writing already. */
+export async function extendPrune(tx: Tx, repositoryId: string, until: Date): Promise<void> {
+  const changed = await BackupRepository.query(tx)
+    .findById(repositoryId)
+    .whereRaw('pruning_until > now()')
+    .patch({ pruningUntil: until });
+  if (changed === 0) throw new AppError('conflict', 'The repository is not being pruned any more.');
+}

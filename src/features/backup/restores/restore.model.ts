@@ -1,0 +1,36 @@
+import { BaseModel } from '../../../platform/db/base-model.ts';
+import type { CommandProgress } from '../../../protocol/index.ts';
+
+/** What a person wants restored to a device. It follows its command by a trigger of the database. */
+export class BackupRestore extends BaseModel {
+  static override tableName = 'backup_restores';
+  static override jsonAttributes = ['selectedPaths', 'progress', 'failed'];
+  declare orgId: string;
+  declare deviceId: string;
+  declare snapshotId: string | null;
+  declare asOf: Date | null;
+  declare selectedPaths: string[] | null;
+  declare targetPath: string | null;
+  declare overwrite: 'never' | 'ifNewer' | 'always';
+  declare dryRun: boolean;
+  declare status: 'pending' | 'running' | 'completed' | 'partial' | 'failed' | 'cancelled';
+  /** Of the newest attempt. */
+  declare commandId: string;
+  declare credentialId: string | null;
+  declare attempts: number;
+  declare expiresAt: Date;
+  declare progress: Omit<CommandProgress, 'id' | 'seq'> | null;
+  /** When the device last reported something else than before. */
+  declare advancedAt: Date | null;
+  declare stalledSince: Date | null;
+  declare restoredBytes: string | null;
+  declare restoredFiles: string | null;
+  declare skippedFiles: string | null;
+  declare failedCount: string;
+  declare failed: { path: string; message: string }[];
+  declare errorCode: string | null;
+  declare errorMessage: string | null;
+  declare createdBy: string | null;
+  declare startedAt: Date | null;
+  declare finishedAt: Date | null;
+}

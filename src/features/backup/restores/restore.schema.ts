@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { SnapshotPath } from '../../../engine/index.ts';
+import { CommandProgress } from '../../../protocol/index.ts';
+import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { AsOf } from '../snapshots/snapshot.schema.ts';
+
+const STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
+/** Names that other products have for the same states. */
+const ALIASES: Readonly<Record<string, string>> = { queued: 'pending', canceled: 'cancelled' };
+
+const Overwrite = z.enum(['never', 'ifNewer', 'always']);
+const RestoreType = z.enum(['full', 'selective']);
+
+const PATHS_MAX = 1000;
+/** The engine of the device is given all of them on one command line. */
+const PATHS_LENGTH_MAX = 16_000;
+
+export const NewRestore = z
+  .strictObject({
+    snapshotId: Id,
+    deviceId: Id.optional().describe(
+      'Default: the device that was backed up. Another one of its organization.',
+    ),
+    targetPath: text(4000)
+      .optional()
+      .describe(
+        'An absolute path on the device, and not the root of a disk. The data comes there below its whole path. Default: a new folder of the agent, which the finished restore names.',
+      ),
+    selectedPaths: z
+      .array(SnapshotPath.pipe(z.string().max(4096)).refine((path) => !/\p{Surrogate}/u.test(path)))
+      .min(1)
+      .max(PATHS_MAX)
+      .refine((paths) => paths.join('').length <= PATHS_LENGTH_MAX, {
+        message: `must have at most ${PATHS_LENGTH_MAX} characters in all`,
+      })
+      .optional()
+      .meta({ type: 'array', items: { type: 'string' } })
+      .describe('Files and folders, by their paths in the snapshot. Default: everything.'),
+    restoreType: RestoreType.optional().describe('`selective` needs paths, and `full` takes none.'),
+    overwrite: Overwrite.default('never').describe('What happens to files that are there already.'),
+    dryRun: z.boolean().default(false).describe('Nothing is written. The result counts what would be.'),
+    asOf: AsOf,
+  })
+  .superRefine(({ restoreType, selectedPaths }, context) => {
+    if (restoreType === undefined || (restoreType === 'selective') === (selectedPaths !== undefined)) return;
+    context.addIssue({
+      code: 'custom',
+      path: ['restoreType'],
+      message: restoreType === 'selective' ? 'needs selectedPaths' : 'takes no selectedPaths',
+    });
+  });
+export type NewRestore = z.infer<typeof NewRestore>;
+
+export const RestoreQuery = PageQuery.extend({
+  orgId: Id.optional(),
+  deviceId: Id.optional().describe('The device that is restored to.'),
+  snapshotId: Id.optional(),
+  status: z
+    .string()
+    .transform((word) => ALIASES[word] ?? word)
+    .pipe(z.enum(STATUSES))
+    .optional()
+    .meta({ type: 'string', enum: [...STATUSES] }),
+  from: instantOrDay().optional().describe('Created at this time or later.'),
+  to: instantOrDay('end').optional().describe('Created at this time or earlier.'),
+}).superRefine(noneBefore('from', 'to'));
+export type RestoreQuery = z.infer<typeof RestoreQuery>;
+
+/** Of a `bigint`, which the driver answers as text. */
+const Count = z.preprocess(
+  (value) => (typeof value === 'string' ? Number(value) : value),
+  z.number().int().nonnegative().nullable(),
+);
+
+export const BackupRestore = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    deviceId: z.uuid().describe('The device that is restored to.'),
+    snapshotId: z.uuid().nullable(),
+    asOf: Timestamp.nullable(),
+    restoreType: RestoreType,
+    selectedPaths: z.array(z.string()).nullable(),
+    targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
+    overwrite: Overwrite,
+    dryRun: z.boolean(),
+    status: z.enum(STATUSES).describe('`partial`: some paths could not be restored.'),
+    waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null where it has.'),
+    expiresAt: Timestamp.describe('A restore that the device has not fetched by then fails.'),
+    progress: CommandProgress.omit({ id: true, seq: true }).nullable(),
+    stalledSince: Timestamp.nullable().describe(
+      'Since when the restore has not advanced, where it runs and that is longer than 15 minutes.',
+    ),
+    restoredSize: Count,
+    restoredFiles: Count,
+    skippedFiles: Count.describe('Files that were there and that `overwrite` keeps.'),
+    failed: z.object({
+      count: Count,
+      paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
+    }),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    commandId: z.uuid().describe('The command that the device has been given last.'),
+    attempts: z.number().int(),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    startedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'BackupRestore' });

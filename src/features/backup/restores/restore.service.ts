@@ -1,0 +1,223 @@
+import type { DeviceHub } from '../../../hub/index.ts';
+import type { Context, DetachedContext } from '../../../platform/context.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { toPage } from '../../../platform/http/pagination.ts';
+import { newId } from '../../../platform/ids.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { BACKUP_TIMEOUT_SECONDS } from '../../../protocol/index.ts';
+import { addCommands, cancelCommand } from '../../commands/index.ts';
+import { commandTargets, type CommandTarget } from '../../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { assertCanWork } from '../access/device-engine.ts';
+import type { RepositoryReaders } from '../reading/repository-readers.ts';
+import { BackupRestore } from './restore.model.ts';
+import type { NewRestore, RestoreQuery } from './restore.schema.ts';
+import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from './restore-access.ts';
+import { brokenRule } from './target-path.ts';
+
+export interface RestoreParts {
+  hub: DeviceHub;
+  secrets: Sealer;
+  backupStore: { readers: RepositoryReaders };
+}
+
+/** A device does them one after another, and each opens a repository for a day. */
+const OPEN_MAX = 20;
+
+const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
+  BackupRestore.query(tx).whereRaw(inTenant(caller, 'backup_restores.org_id'));
+
+/** Before the transaction of `createRestore`, because it reads from the store. */
+export const prepareRestore = (
+  ctx: DetachedContext,
+  { snapshotId: id, asOf, selectedPaths }: NewRestore,
+  { backupStore }: RestoreParts,
+): Promise<RestoreSource> => openSource(ctx, { id, asOf, selectedPaths }, backupStore.readers);
+
+/** A device that is offline begins when it returns. */
+export async function createRestore(
+  ctx: Context,
+  { deviceId, targetPath, selectedPaths, overwrite, dryRun }: NewRestore,
+  source: RestoreSource,
+  parts: RestoreParts,
+) {
+  const { snapshot, asOf } = source;
+  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, parts.hub);
+  const rule = targetPath === undefined ? undefined : brokenRule(device.osType, targetPath);
+  if (rule !== undefined) throw invalid('body.targetPath', rule);
+  await assertFewOpen(ctx, device.id);
+  const wanted = {
+    id: newId(),
+    orgId: device.orgId,
+    deviceId: device.id,
+    snapshotId: snapshot.id,
+    asOf,
+    selectedPaths: selectedPaths ?? null,
+    targetPath: targetPath ?? null,
+    overwrite,
+    dryRun,
+  };
+  const sent = await send(ctx, wanted, { source, device }, parts);
+  const restore = await BackupRestore.query(ctx.tx).insertAndFetch({
+    ...wanted,
+    ...sent,
+    createdBy: ctx.caller.userId,
+  });
+  return shownRestore(restore, parts.hub);
+}
+
+export async function listRestores(ctx: Context, query: RestoreQuery, hub: DeviceHub) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  const restores = accessible(ctx)
+    .where(
+      omitUndefined({
+        org_id: query.orgId,
+        device_id: query.deviceId,
+        snapshot_id: query.snapshotId,
+        status: query.status,
+      }),
+    )
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .page(query.page - 1, query.limit);
+  if (query.from !== undefined) void restores.where('created_at', '>=', query.from);
+  if (query.to !== undefined) void restores.where('created_at', '<=', query.to);
+  const { results, total } = await restores;
+  return toPage(query, { results: results.map((restore) => shownRestore(restore, hub)), total });
+}
+
+async function findRestore(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<BackupRestore> {
+  const restore = await accessible(ctx).findById(id);
+  if (restore === undefined) throw notFound('Restore');
+  return restore;
+}
+
+export const readRestore = async (ctx: Context, id: string, hub: DeviceHub) =>
+  shownRestore(await findRestore(ctx, id), hub);
+
+/** One that the device has not begun ends at once. A device that has begun stops, and reports that. */
+export async function cancelRestore(ctx: Context, id: string, hub: DeviceHub) {
+  const restore = await findRestore(ctx, id);
+  await assertManageable(ctx, restore.orgId);
+  if (restore.finishedAt !== null) throw hasEnded(restore);
+  await cancelCommand(ctx, restore.commandId, hub);
+  return readRestore(ctx, id, hub);
+}
+
+/** The source of a restore that is to be run again. */
+export async function prepareRerun(
+  ctx: DetachedContext,
+  id: string,
+  { backupStore }: RestoreParts,
+): Promise<RestoreSource> {
+  const { snapshotId, asOf } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this restore is gone.');
+  return openSource(ctx, { id: snapshotId, ...(asOf === null ? {} : { asOf }) }, backupStore.readers);
+}
+
+/** Runs a restore again that did not succeed. The device goes on with what it had fetched. */
+export async function rerunRestore(ctx: Context, id: string, source: RestoreSource, parts: RestoreParts) {
+  await findRestore(ctx, id);
+  const restore = await BackupRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
+  if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
+  if (restore.status === 'completed') throw hasEnded(restore);
+  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, parts.hub);
+  await assertFewOpen(ctx, device.id);
+  const sent = await send(ctx, restore, { source, device }, parts);
+  const again = await restore.$query(ctx.tx).patchAndFetch({
+    ...sent,
+    status: 'pending',
+    attempts: restore.attempts + 1,
+    progress: null,
+    advancedAt: null,
+    stalledSince: null,
+    errorCode: null,
+    errorMessage: null,
+    startedAt: null,
+    finishedAt: null,
+  });
+  return shownRestore(again, parts.hub);
+}
+
+const hasEnded = ({ status }: BackupRestore) =>
+  new AppError('conflict', `The restore has already ended: ${status}.`);
+
+/** What was backed up on devices of one customer never reaches a device of another one. */
+async function findTarget(
+  ctx: Context,
+  deviceId: string,
+  orgId: string,
+  hub: DeviceHub,
+): Promise<CommandTarget> {
+  const [device] = await commandTargets(ctx, [deviceId]);
+  if (device?.orgId !== orgId) {
+    throw invalid('body.deviceId', 'must be a device of the organization of the snapshot');
+  }
+  await assertManageable(ctx, orgId);
+  assertCanWork(hub, device, { type: 'backup.restore', what: 'restore backups' });
+  return device;
+}
+
+async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
+  const open = await BackupRestore.query(tx)
+    .where('device_id', deviceId)
+    .whereNull('finished_at')
+    .resultSize();
+  if (open >= OPEN_MAX) {
+    throw new AppError('conflict', `${OPEN_MAX} restores to this device have not ended yet.`);
+  }
+}
+
+type Wanted = Pick<BackupRestore, 'id' | 'selectedPaths' | 'targetPath' | 'overwrite' | 'dryRun'>;
+
+/** Gives the device the work, as a command of the ledger. */
+async function send(
+  ctx: Context,
+  { id, selectedPaths, targetPath, overwrite, dryRun }: Wanted,
+  { source, device }: { source: RestoreSource; device: CommandTarget },
+  { hub, secrets: sealer }: RestoreParts,
+) {
+  const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
+  const [command] = await addCommands(
+    ctx,
+    [device],
+    {
+      type: 'backup.restore',
+      payload: {
+        restoreId: id,
+        repository,
+        snapshotId: source.snapshot.engineId,
+        ...(selectedPaths === null ? {} : { selectedPaths }),
+        ...(targetPath === null ? {} : { targetPath }),
+        overwrite,
+        dryRun,
+        timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+      },
+      ttlSeconds: TTL_SECONDS,
+      secrets: { values, sealer },
+    },
+    hub,
+  );
+  if (command === undefined) throw new Error('no command was created');
+  return { commandId: command.id, credentialId, expiresAt: new Date(Date.now() + TTL_SECONDS * 1000) };
+}
+
+function shownRestore(restore: BackupRestore, hub: DeviceHub) {
+  const { errorCode, errorMessage, restoredBytes, failedCount, failed, finishedAt, ...shown } = restore;
+  return {
+    ...shown,
+    restoreType: shown.selectedPaths === null ? ('full' as const) : ('selective' as const),
+    waitingFor: shown.status === 'pending' ? waitingFor(hub.live(shown.deviceId)) : null,
+    restoredSize: restoredBytes,
+    failed: { count: failedCount, paths: failed },
+    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+    completedAt: finishedAt,
+  };
+}
+
+const waitingFor = (live: ReturnType<DeviceHub['live']>): 'device' | 'turn' =>
+  live?.isConnected === true ? 'turn' : 'device';

@@ -1,0 +1,65 @@
+import { addKeyVersion, removeOtherKeys, type Repository, unlockOwn } from '../../../engine/index.ts';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import { notFound } from '../../../platform/errors.ts';
+import { passwordOf } from '../keys/key-material.ts';
+import { EncryptionKey, EncryptionKeyVersion } from '../keys/key.model.ts';
+import { exclusively } from '../access/exclusive.ts';
+import { keyLabel } from '../access/make-repository.ts';
+import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
+import { BackupRepository } from '../repositories/repository.model.ts';
+
+/**
+ * Opens a repository to the newest version of its key, and closes it to all others. It can be interrupted anywhere and
+ * repeated: at every moment the version that the record names opens it. Throws `conflict` while a device writes, which
+ * has the earlier version; the first half is done then.
+ */
+export async function rotateRepository(
+  parts: RepositoryAccessParts,
+  repositoryId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { repository, version, password } = await readVersions(parts, repositoryId);
+  if (repository.keyVersion !== version) {
+    const label = keyLabel(version);
+    const engineKeyId = await withRepository(parts, { repositoryId, role: 'server' }, (engine, opened) =>
+      addKeyVersion(engine, opened, { password, label }, { signal }),
+    );
+    await withSystem(parts.db, 'note the version of the key that opens a repository', (tx) =>
+      BackupRepository.query(tx)
+        .findById(repositoryId)
+        .patch({ keyVersion: version, engineKeyId, hasOldKeys: true }),
+    );
+  } else if (!repository.hasOldKeys) return;
+
+  await exclusively(parts.db, repositoryId, signal, (stop) =>
+    withRepository(parts, { repositoryId, role: 'server' }, async (engine, opened) => {
+      const options = { signal: stop };
+      await unlockOwn(engine, opened, {}, options);
+      await removeOtherKeys(engine, withoutHint(opened), keyLabel(version), options);
+    }),
+  );
+  await withSystem(parts.db, 'note that one version of the key opens a repository', (tx) =>
+    BackupRepository.query(tx)
+      .findById(repositoryId)
+      .where('key_version', version)
+      .patch({ hasOldKeys: false }),
+  );
+}
+
+/** `removeOtherKeys` finds the key by its label. */
+const withoutHint = ({ destination, password }: Repository): Repository => ({ destination, password });
+
+async function readVersions({ db, secrets }: RepositoryAccessParts, repositoryId: string) {
+  return withSystem(
+    db,
+    'rotate the key of a repository, which can be of another organization',
+    async (tx) => {
+      const repository = await BackupRepository.query(tx).findById(repositoryId);
+      const key = await EncryptionKey.query(tx).findById(repository?.encryptionKeyId ?? repositoryId);
+      if (repository === undefined || key === undefined) throw notFound('Repository');
+      const newest = await EncryptionKeyVersion.query(tx).findOne({ key_id: key.id, version: key.version });
+      if (newest === undefined) throw notFound('Encryption key version');
+      return { repository, version: key.version, password: passwordOf(secrets, newest) };
+    },
+  );
+}

@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../../../../platform/errors.ts';
+import { notAnnounced } from '../storage/storage.ts';
+
+/** Throws unless the request says how long its body is, and that is no more than `limit`. */
+export function announcedSize(request: IncomingMessage, limit: number): number {
+  const announced = request.headers['content-length'];
+  if (announced === undefined) {
+    throw new AppError('validation_failed', 'Send the size of the object as Content-Length.');
+  }
+  const size = Number(announced);
+  if (size > limit) {
+    throw new AppError('payload_too_large', `Objects of this kind have at most ${limit} bytes.`);
+  }
+  return size;
+}
+
+interface Patience {
+  /** How long the client may send nothing. */
+  idleMs: number;
+  /** When its right to write ends. */
+  until: Date;
+}
+
+/** The body as it arrives. The next piece is asked for when the last one was dealt with, so no more is in memory. */
+export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patience): AsyncGenerator<Buffer> {
+  // The time that the disk takes is not the client's.
+  let waitingSince: number | undefined = performance.now();
+  const watch = setInterval(
+    () => {
+      const isIdle = waitingSince !== undefined && performance.now() - waitingSince > idleMs;
+      if (isIdle || Date.now() > until.getTime()) request.destroy();
+    },
+    Math.min(1000, idleMs / 2),
+  );
+  try {
+    for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      waitingSince = undefined;
+      yield piece;
+      waitingSince = performance.now();
+    }
+  } catch (error) {
+    if (request.complete) throw error;
+    throw notAnnounced('The upload broke off.');
+  } finally {
+    clearInterval(watch);
+    request.resume();
+  }
+}

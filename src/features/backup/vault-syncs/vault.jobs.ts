@@ -1,0 +1,127 @@
+import { EngineError } from '../../../engine/index.ts';
+import type { DeviceHub } from '../../../hub/index.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
+import type { JobRun } from '../../../platform/jobs/definition.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import { type AddedCommand, announceCommands } from '../../commands/index.ts';
+import type { RepositoryAccessParts } from '../access/open-repository.ts';
+import { addDueSyncs } from './add-syncs.ts';
+import { type DueSync, dueSyncs, type HandedOver, handOverSync } from './hand-over.ts';
+import { prepareVault } from './prepare-vault.ts';
+import { settleSync } from './settle.ts';
+import { failSync } from './sync-end.ts';
+import { HAND_OVER, PREPARE, SETTLE } from './vault-jobs.ts';
+import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
+import { nextSyncOf } from '../vaults/vault.service.ts';
+
+/** The background work of vaults (docs/decisions/backup-vaults.md). */
+
+export interface VaultJobParts extends RepositoryAccessParts {
+  jobs: Jobs;
+  hub: DeviceHub;
+}
+
+export function addVaultJobs(parts: VaultJobParts): void {
+  const { jobs } = parts;
+  jobs.handle(HAND_OVER, () => handOverDue(parts));
+  jobs.schedule(HAND_OVER, { cron: '* * * * *', timeZone: 'UTC' }, {});
+  jobs.handle(PREPARE, (run) => prepare(parts, run));
+  jobs.handle(SETTLE, async ({ input, signal }) => {
+    const settled = await settleSync(parts, input, signal);
+    if (settled === 'open') throw new Error('the command of the vault sync has not ended');
+    if (settled !== 'nothing') await jobs.enqueue(undefined, HAND_OVER, {});
+  });
+}
+
+const HOUR_MS = 3_600_000;
+const SCHEDULED_AT_ONCE = 200;
+
+async function handOverDue({ db, jobs, hub, secrets }: VaultJobParts): Promise<void> {
+  await withSystem(db, 'end vault syncs that could not begin in time', expireSyncs);
+  await runSchedules(db);
+  const commands: AddedCommand[] = [];
+  for (const due of await withSystem(db, 'find the vault syncs that are due', dueSyncs)) {
+    if (due.canSync && !due.lacksEngine && !due.isInitialized) {
+      // Where all attempts of an hour have failed, the next hour brings new ones.
+      const key = `${due.id} ${Math.floor(Date.now() / HOUR_MS)}`;
+      await jobs.enqueue(undefined, PREPARE, { syncId: due.id }, { key });
+      continue;
+    }
+    const outcome = await withSystem(
+      db,
+      'give a vault sync to its device',
+      async (tx): Promise<HandedOver> =>
+        due.canSync && !due.lacksEngine ? handOverSync(tx, due.id, secrets) : refuse(tx, due),
+    );
+    if (typeof outcome === 'object') commands.push(outcome.command);
+  }
+  if (commands.length > 0) announceCommands(hub, commands);
+}
+
+async function refuse(tx: Tx, { id, canSync }: DueSync): Promise<'ended'> {
+  await failOpen(
+    tx,
+    id,
+    canSync
+      ? { code: 'ENGINE_MISSING', message: 'restic is not installed on this device.' }
+      : { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot sync vaults. Update it.' },
+  );
+  return 'ended';
+}
+
+async function failOpen(tx: Tx, id: string, fault: { code: string; message: string }): Promise<void> {
+  const sync = await VaultSync.query(tx).findById(id).whereNull('finished_at').forUpdate();
+  if (sync !== undefined) await failSync(tx, sync, fault);
+}
+
+const EXPIRED = 'The device was not connected, or has not been backed up, before the sync expired.';
+
+const expireSyncs = async (tx: Tx): Promise<void> => {
+  await tx.raw(
+    `update backup_vault_syncs set status = 'failed', finished_at = now(), updated_at = now(),
+      error_code = 'EXPIRED', error_message = ?
+    where finished_at is null and command_id is null and expires_at <= now()`,
+    [EXPIRED],
+  );
+};
+
+/** Several servers take turns: the rows stay locked until the next times are set. */
+const runSchedules = (db: Db): Promise<void> =>
+  withSystem(db, 'add the vault syncs that are due', async (tx) => {
+    const vaults = await BackupVault.query(tx)
+      .where('is_active', true)
+      .where('next_sync_at', '<=', new Date())
+      .orderBy('next_sync_at')
+      .limit(SCHEDULED_AT_ONCE)
+      .forUpdate()
+      .skipLocked();
+    await addDueSyncs(
+      tx,
+      vaults.map(({ id }) => id),
+    );
+    for (const vault of vaults) await vault.$query(tx).patch({ nextSyncAt: await nextSyncOf({ tx }, vault) });
+  });
+
+/** Makes the repository, and then gives the sync to its device. What does not pass with time fails the sync. */
+async function prepare(
+  parts: VaultJobParts,
+  { input: { syncId }, signal, log }: JobRun<{ syncId: string }>,
+): Promise<void> {
+  try {
+    await prepareVault(parts, syncId, signal);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    log.warn({ err: error, vaultSyncId: syncId, detail: error.detail }, 'backup.prepare_vault_failed');
+    if (!LASTING.has(error.code)) throw error;
+    const { code, message } = error;
+    await withSystem(parts.db, 'end a vault sync whose repository cannot be made', (tx) =>
+      failOpen(tx, syncId, { code: `SERVER_${code}`, message: `On the server: ${message}` }),
+    );
+    return;
+  }
+  await parts.jobs.enqueue(undefined, HAND_OVER, {});
+}
+
+/** Trying again soon does not help. */
+const LASTING: ReadonlySet<string> = new Set(['ENGINE_MISSING', 'ENGINE_TOO_OLD', 'WRONG_KEY']);

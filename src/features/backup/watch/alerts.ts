@@ -1,0 +1,99 @@
+import type { NewAlert, StandingCause } from '../../alerts/index.ts';
+import { FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
+import { findAnomaly, hasRecovered } from '../core/anomaly.ts';
+import { type DeviceFacts, missedSince } from '../core/protection.ts';
+import { z } from 'zod';
+
+/** The alerts that a device deserves now. Each is about all of its configurations, because a device has one of a kind. */
+
+const about = ({ orgId, deviceId }: DeviceFacts) => ({ orgId, deviceId });
+
+/** The last backup of a configuration has failed. */
+export function failedAlert(facts: DeviceFacts): NewAlert | undefined {
+  const failed = facts.protections.filter(({ lastJob }) => lastJob?.status === 'failed');
+  const [first] = failed;
+  if (first === undefined) return undefined;
+  return {
+    ...about(facts),
+    kind: FAILED,
+    severity: 'high',
+    title: `${facts.deviceName}: the backup has failed`,
+    message: failed
+      .map(({ configName, lastJob }) => `${configName}: ${lastJob?.errorMessage ?? 'The backup has failed.'}`)
+      .join('\n'),
+    details: { configIds: failed.map(({ configId }) => configId), code: first.lastJob?.errorCode ?? null },
+  };
+}
+
+/** A scheduled backup is missing by the clock of the server, whatever the reason. */
+export function missedAlert(facts: DeviceFacts, now: Date): NewAlert | undefined {
+  const missed = facts.protections.flatMap((protection) => {
+    const since = missedSince(protection, now);
+    return since === undefined ? [] : [{ ...protection, since }];
+  });
+  if (missed.length === 0) return undefined;
+  return {
+    ...about(facts),
+    kind: MISSED,
+    severity: 'high',
+    title: `${facts.deviceName}: a scheduled backup is missing`,
+    message: missed
+      .map(({ configName, since }) => `${configName}: a backup was due by ${since.toISOString()}.`)
+      .join('\n'),
+    details: { configIds: missed.map(({ configId }) => configId) },
+  };
+}
+
+const Known = z.object({ configId: z.uuid(), sign: z.string(), baselineBytes: z.number().optional() });
+
+/**
+ * A backup is much smaller than those before, or much of it has changed. While this is open, retention removes nothing.
+ * A size drop ends when the size is back; many changes cannot be undone, so a person ends that alert.
+ */
+export function anomalyAlert(facts: DeviceFacts, standing: StandingCause | undefined): NewAlert | undefined {
+  const known = Known.safeParse(standing?.details).data;
+  const kept = facts.protections.find(({ configId }) => configId === known?.configId);
+  if (kept !== undefined && known !== undefined && standing !== undefined) {
+    const { baselineBytes } = known;
+    const lasts =
+      baselineBytes === undefined ? !standing.isResolved : !hasRecovered(baselineBytes, kept.snapshots[0]);
+    if (lasts) return anomalyOf(facts, kept.configName, known);
+  }
+  for (const { configId, configName, snapshots } of facts.protections) {
+    const anomaly = findAnomaly(snapshots);
+    if (anomaly !== undefined) return anomalyOf(facts, configName, { configId, ...anomaly });
+  }
+  return undefined;
+}
+
+const anomalyOf = (
+  facts: DeviceFacts,
+  configName: string,
+  details: Record<string, unknown> & { sign: string },
+): NewAlert => ({
+  ...about(facts),
+  kind: SIZE_DROP,
+  severity: 'critical',
+  title: `${facts.deviceName}: the backup has changed as after an attack`,
+  message:
+    details.sign === 'size_drop'
+      ? `${configName}: the newest backup has less than half of the usual size. Until this is explained, no snapshot is removed.`
+      : `${configName}: at least half of the files were changed at once. Until this is explained, no snapshot is removed.`,
+  details,
+});
+
+/** The last verification of a kind has found errors. */
+export function verificationAlert(facts: DeviceFacts): NewAlert | undefined {
+  const failed = facts.protections.filter(({ integrity, testRestore }) =>
+    [integrity, testRestore].some((proof) => proof !== null && proof.status !== 'passed'),
+  );
+  if (failed.length === 0) return undefined;
+  return {
+    ...about(facts),
+    kind: VERIFICATION_FAILED,
+    severity: 'critical',
+    title: `${facts.deviceName}: a backup did not pass its verification`,
+    message: failed.map(({ configName }) => `${configName}: errors were found.`).join('\n'),
+    details: { configIds: failed.map(({ configId }) => configId) },
+  };
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { isWellFormed } from '../../../platform/secrets/tokens.ts';
+import type { ReleaseLimits } from '../registry/release-limits.ts';
+import { installerFor } from './installer.service.ts';
+import { powershellInstaller } from './powershell-installer.ts';
+import { shellInstaller } from './shell-installer.ts';
+
+/** The paths at which the installers are served as well, without /api/v1. */
+export const INSTALLER_PATHS = ['/install.sh', '/install.ps1'] as const;
+
+/** Only the form is checked, which says nothing about whether the key is known. */
+const InstallerQuery = z.object({
+  key: z
+    .string()
+    .refine((key) => isWellFormed('enrollmentKey', key), 'must be an enrollment key')
+    .optional()
+    .describe('An enrollment key, which is then part of the script.'),
+});
+
+export interface InstallerParts {
+  releaseLimits: ReleaseLimits;
+  baseUrl: () => string;
+}
+
+export function installerRoutes({ releaseLimits, baseUrl }: InstallerParts): RouteGroup {
+  const both = {
+    method: 'get',
+    access: 'public',
+    before: releaseLimits.installer,
+    query: InstallerQuery,
+    response: NoBody,
+    media: ['text/plain'],
+    errors: ['rate_limited'],
+  } as const;
+  const description =
+    'A script that downloads the promoted executable, compares its SHA-256, enrolls the machine and installs the service. It is also served without `/api/v1`.';
+  return {
+    name: 'Installers',
+    description: 'Scripts that make a machine a device in one line.',
+    routes: [
+      route({
+        ...both,
+        path: '/install.sh',
+        summary: 'Installer for Linux and macOS',
+        description,
+        handler: ({ ctx, query }) => installerFor(ctx, shellInstaller, { server: baseUrl(), key: query.key }),
+      }),
+      route({
+        ...both,
+        path: '/install.ps1',
+        summary: 'Installer for Windows',
+        description,
+        handler: ({ ctx, query }) =>
+          installerFor(ctx, powershellInstaller, { server: baseUrl(), key: query.key }),
+      }),
+    ],
+  };
+}

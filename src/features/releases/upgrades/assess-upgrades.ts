@@ -1,0 +1,133 @@
+import type { LiveRollout } from '../rollouts/wave.ts';
+import { rolloutFor } from '../rollouts/wave.ts';
+import { nextChange } from '../targets/maintenance-window.ts';
+import { resolveTarget } from '../targets/resolve-target.ts';
+import type { KnownReleases, Resolution, UpgradableDevice } from '../targets/target-question.ts';
+import type { EffectiveSettings, PinnedComponent } from '../targets/target.schema.ts';
+import {
+  type HeldAttempt,
+  type HeldBack,
+  type InFlight,
+  isAsked,
+  isHeldBack,
+  isInFlight,
+  nextLapse,
+} from './held-attempt.ts';
+import type { UpgradeReason, UpgradeState } from './upgrade.schema.ts';
+
+/**
+ * What the components of a device should install now: the answer of the resolver, and what the attempts of the device
+ * change about it. The same function answers people and heartbeats (docs/decisions/agent-upgrade-offers.md).
+ */
+
+export interface Subject {
+  deviceId: string;
+  agentVersion: string;
+  /** Undefined where it has reported none. */
+  watchdogVersion: string | undefined;
+  device: UpgradableDevice;
+}
+
+export interface Rules {
+  settings: EffectiveSettings;
+  releases: KnownReleases;
+  rollouts: readonly LiveRollout[];
+}
+
+export interface Assessment extends Omit<Resolution, 'state' | 'reason'> {
+  component: PinnedComponent;
+  current: string;
+  state: UpgradeState;
+  reason: UpgradeReason | null;
+  /** A person has asked for the upgrade to this target. */
+  isAsked: boolean;
+}
+
+/** At most one of them is `offered`: the agent comes first, and nothing is offered while an upgrade is in flight. */
+export function assessUpgrades(
+  subject: Subject,
+  rules: Rules,
+  held: readonly HeldAttempt[],
+  now: Date,
+): Assessment[] {
+  const running = held.find((attempt): attempt is InFlight => isInFlight(attempt, now));
+  const agent = resolved('agent', subject.agentVersion, subject, rules, held, now);
+  const isAgentDone = agent.state === 'up_to_date';
+  const assessments = [withAttempts(agent, running, true, held, now)];
+  if (subject.watchdogVersion !== undefined) {
+    const watchdog = resolved('watchdog', subject.watchdogVersion, subject, rules, held, now);
+    assessments.push(withAttempts(watchdog, running, isAgentDone, held, now));
+  }
+  return assessments;
+}
+
+/** Until when the assessment stays the same if nothing changes but the time; in milliseconds. */
+export function stableUntil({ settings }: Rules, held: readonly HeldAttempt[], now: Date): number {
+  const window = settings.maintenanceWindow.value;
+  const change = window === null ? Number.POSITIVE_INFINITY : nextChange(window, now).getTime();
+  return held.length === 0 ? change : Math.min(change, nextLapse(held, now));
+}
+
+type Resolved = Resolution & { component: PinnedComponent; current: string; isAsked: boolean };
+
+/** A request counts for the version that it was made for. */
+function resolved(
+  component: PinnedComponent,
+  current: string,
+  { device, deviceId }: Subject,
+  { settings, releases, rollouts }: Rules,
+  held: readonly HeldAttempt[],
+  now: Date,
+): Resolved {
+  const rollout = rolloutFor(rollouts, component, deviceId);
+  const question = { component, current, device, settings, releases, rollout, now };
+  const byItself = resolveTarget({ ...question, byHand: false });
+  const byHand = held.some(
+    (one) => one.component === component && one.targetVersion === byItself.target && isAsked(one, now),
+  );
+  const resolution = byHand ? resolveTarget({ ...question, byHand }) : byItself;
+  return { component, current, isAsked: byHand, ...resolution };
+}
+
+function withAttempts(
+  resolution: Resolved,
+  running: InFlight | undefined,
+  isNext: boolean,
+  held: readonly HeldAttempt[],
+  now: Date,
+): Assessment {
+  const { component, target, nextAt: _nextAt, ...rest } = resolution;
+  if (running?.component === component) {
+    return {
+      ...rest,
+      component,
+      target: running.targetVersion,
+      state: running.state,
+      reason: null,
+      message: `The ${component} is being upgraded to ${running.targetVersion}.`,
+    };
+  }
+  if (resolution.state !== 'offered') return resolution;
+  if (running !== undefined || !isNext) {
+    return {
+      ...resolution,
+      state: 'deferred',
+      reason: 'one_at_a_time',
+      message: `Agent and watchdog are never upgraded at the same time; the ${otherThan(component)} comes first.`,
+    };
+  }
+  const failed = held
+    .filter((one) => one.component === component && one.targetVersion === target)
+    .find((one): one is HeldBack => isHeldBack(one, now));
+  if (failed === undefined || resolution.isAsked) return resolution;
+  return {
+    ...resolution,
+    state: failed.state,
+    reason: 'retry_later',
+    nextAt: failed.retryAt,
+    message: `The upgrade of the ${component} to ${target} ${failed.state === 'failed' ? 'has failed repeatedly' : 'was rolled back'}; it is tried again at ${failed.retryAt.toISOString()}.`,
+  };
+}
+
+const otherThan = (component: PinnedComponent): PinnedComponent =>
+  component === 'agent' ? 'watchdog' : 'agent';

@@ -1,0 +1,189 @@
+import type { UpgradeReport } from '../../../hub/ports.ts';
+import type { PinnedComponent } from '../targets/target.schema.ts';
+import { hasEnded } from './held-attempt.ts';
+import type { AttemptState } from './upgrade.schema.ts';
+
+/** What a report of a device does to the history of its upgrades. */
+
+export interface Attempt {
+  id: string;
+  component: PinnedComponent;
+  /** As the device names it; the id of the row where it does not. */
+  attemptId: string;
+  fromVersion: string | null;
+  targetVersion: string;
+  state: AttemptState;
+  code: string | null;
+  error: string | null;
+  rolloutId: string | null;
+  byHand: boolean;
+  failures: number;
+  retryAt: Date | null;
+  startedAt: Date;
+  updatedAt: Date;
+  finishedAt: Date | null;
+}
+
+/**
+ * An attempt only goes up. Reports that arrive twice, late or in another order therefore end in the same state. A release
+ * can be rolled back after it was taken to be healthy, and an attempt that was given up here may still succeed.
+ */
+const RANK: Record<AttemptState, number> = {
+  offered: 0,
+  downloading: 1,
+  verifying: 2,
+  installing: 3,
+  restarting: 4,
+  failed: 5,
+  completed: 6,
+  rolled_back: 7,
+};
+
+/**
+ * After so many failures of one version in a row, a device is offered it once a day. Most failures pass by themselves,
+ * and the device repeats them at intervals of its own; a release that was rolled back is bad, so it waits after the first.
+ */
+const FAILURES_IN_A_ROW = 3;
+const RETRY_MS = 24 * 3_600_000;
+/** As the device waits as well (`waitAfter` in src/agent/os/upgrades/failed-attempts.ts). */
+const WAITS_AFTER_ROLLBACK_MS = [3_600_000, 6 * 3_600_000];
+/** More attempts within an hour than a working device makes are not recorded. */
+const PER_HOUR = 20;
+const HOUR_MS = 3_600_000;
+/** The same end within this time, from a device that does not name its attempts, is the same report again. */
+const SAME_WITHIN_MS = 60_000;
+
+export interface Circumstances {
+  now: Date;
+  newId: () => string;
+  /** The version that the device ran when it was last heard. */
+  current: string | null;
+  rolloutId: string | null;
+}
+
+type Report = Omit<UpgradeReport, 'deviceId'>;
+
+/**
+ * @param attempts  those of the device, newest first
+ * @returns all of them after the report; those that it has changed are other objects than before
+ */
+export function afterReport(
+  attempts: readonly Attempt[],
+  report: Report,
+  circumstances: Circumstances,
+): readonly Attempt[] {
+  const known = attemptOf(attempts, report, circumstances.now);
+  if (known === undefined) return begun(attempts, report, circumstances);
+  const changed = advanced(known, report, attempts, circumstances.now);
+  if (changed === known) return attempts;
+  const after = attempts.map((one) => (one === known ? changed : one));
+  return changed.state === 'completed' ? withoutHolds(after, changed) : after;
+}
+
+function attemptOf(
+  attempts: readonly Attempt[],
+  { component, attemptId, targetVersion, phase }: Report,
+  now: Date,
+): Attempt | undefined {
+  const same = attempts.filter((one) => one.component === component && one.targetVersion === targetVersion);
+  const asked = same.find(({ state }) => state === 'offered');
+  if (attemptId !== undefined) {
+    return attempts.find((one) => one.component === component && one.attemptId === attemptId) ?? asked;
+  }
+  const [newest] = same;
+  if (newest === undefined || !hasEnded(newest)) return newest;
+  if (phase === 'rolled_back' && newest.state === 'completed') return newest;
+  const isRepeated = newest.state === phase && now.getTime() - newest.updatedAt.getTime() < SAME_WITHIN_MS;
+  return isRepeated ? newest : asked;
+}
+
+function begun(
+  attempts: readonly Attempt[],
+  report: Report,
+  { now, newId, current, rolloutId }: Circumstances,
+): readonly Attempt[] {
+  const recent = attempts.filter(({ startedAt }) => now.getTime() - startedAt.getTime() < HOUR_MS);
+  if (recent.length >= PER_HOUR) return attempts;
+  const { component, targetVersion, fromVersion } = report;
+  const id = newId();
+  const fresh: Attempt = {
+    id,
+    component,
+    attemptId: report.attemptId ?? id,
+    fromVersion: fromVersion ?? current,
+    targetVersion,
+    state: 'offered',
+    code: null,
+    error: null,
+    rolloutId,
+    byHand: false,
+    failures: 0,
+    retryAt: null,
+    startedAt: now,
+    updatedAt: now,
+    finishedAt: null,
+  };
+  // A device installs one release at a time: what it began before, it has given up.
+  const earlier = attempts.map((one) =>
+    one.component === component && one.state !== 'offered' && !hasEnded(one)
+      ? advanced(one, { ...SUPERSEDED, component, targetVersion: one.targetVersion }, attempts, now)
+      : one,
+  );
+  const changed = advanced(fresh, report, earlier, now);
+  const after = [changed, ...earlier];
+  return changed.state === 'completed' ? withoutHolds(after, changed) : after;
+}
+
+const SUPERSEDED = {
+  phase: 'failed',
+  code: 'SUPERSEDED',
+  error: 'The device has begun with another attempt.',
+} as const;
+
+function advanced(attempt: Attempt, report: Report, all: readonly Attempt[], now: Date): Attempt {
+  const { phase } = report;
+  if (RANK[phase] <= RANK[attempt.state]) return attempt;
+  const isFirst = attempt.state === 'offered';
+  const hasFailed = phase === 'failed' || phase === 'rolled_back';
+  const failures = hasFailed && report.code !== REQUEST_EXPIRED ? 1 + failuresBefore(attempt, all) : 0;
+  return {
+    ...attempt,
+    ...(isFirst ? { startedAt: now, attemptId: report.attemptId ?? attempt.attemptId } : {}),
+    fromVersion: report.fromVersion ?? attempt.fromVersion,
+    state: phase,
+    code: hasFailed ? (report.code ?? null) : null,
+    error: hasFailed ? (report.error ?? null) : null,
+    failures,
+    retryAt: retryAt(phase, failures, now),
+    updatedAt: now,
+    finishedAt: hasFailed || phase === 'completed' ? now : null,
+  };
+}
+
+function retryAt(phase: Report['phase'], failures: number, now: Date): Date | null {
+  if (failures === 0) return null;
+  const waitMs = phase === 'rolled_back' ? WAITS_AFTER_ROLLBACK_MS[failures - 1] : undefined;
+  if (waitMs === undefined && failures < FAILURES_IN_A_ROW) return null;
+  return new Date(now.getTime() + (waitMs ?? RETRY_MS));
+}
+
+/** The code of a request that no device began with, which is no failure of the release. */
+export const REQUEST_EXPIRED = 'REQUEST_EXPIRED';
+
+function failuresBefore(attempt: Attempt, all: readonly Attempt[]): number {
+  const before = all.find(
+    (one) =>
+      one.id !== attempt.id &&
+      one.component === attempt.component &&
+      one.targetVersion === attempt.targetVersion &&
+      one.startedAt <= attempt.startedAt &&
+      hasEnded(one),
+  );
+  return before?.failures ?? 0;
+}
+
+/** A component that was upgraded successfully waits for nothing any more. */
+const withoutHolds = (attempts: readonly Attempt[], { component }: Attempt): readonly Attempt[] =>
+  attempts.map((one) =>
+    one.component === component && one.retryAt !== null ? { ...one, retryAt: null } : one,
+  );

@@ -1,0 +1,256 @@
+import type { Offer, OfferQuestion, UpgradeOffers } from '../../../../hub/ports.ts';
+import type { Logger } from '../../../../platform/logger.ts';
+import { type HeartbeatAck, UPGRADE_CAPABILITY } from '../../../../protocol/index.ts';
+import type { AgentUpdateSettings } from '../../../partners/index.ts';
+import type { LiveRollout } from '../../rollouts/wave.ts';
+import { effectiveSettings } from '../../targets/effective-settings.ts';
+import type { EffectiveSettings, PinnedComponent } from '../../targets/target.schema.ts';
+import { assessUpgrades, type Rules, stableUntil } from '../assess-upgrades.ts';
+import { note, nothingOutdated, type Outdated } from './board-notice.ts';
+import type { BoardRows } from './board-reader.ts';
+import { BoardReleases } from './board-releases.ts';
+import type { HeldAttempt } from '../held-attempt.ts';
+
+/** Changes within this time are read together. */
+const GATHER_MS = 50;
+const RETRY_MS = 1000;
+/** How often it is checked that notices still arrive. */
+const TOUCH_MS = 1000;
+/** An organization that is not known, or an outdated board, is asked about again after this time. */
+const UNKNOWN_FOR_MS = 5000;
+const NOTHING: HeartbeatAck['upgrade'] = [];
+const NONE_HELD: readonly HeldAttempt[] = [];
+
+interface Parts {
+  /** Reads what is outdated. @param switched  devices whose switch is held */
+  read: (outdated: Outdated, switched: readonly string[]) => Promise<BoardRows>;
+  baseUrl: () => string;
+  /** Whether notices of changes reach this server now. */
+  isInTouch: () => boolean;
+  log: Logger;
+}
+
+/**
+ * All that decides about the upgrades of devices, in the memory of each server: the settings of each organization, the
+ * releases, the rollouts, and the few devices that are being upgraded, were asked for, or have failed. It offers nothing
+ * while it may be out of date (docs/decisions/agent-upgrade-offers.md).
+ */
+export class UpgradeBoard implements UpgradeOffers {
+  readonly #parts: Parts;
+  readonly #organizations = new Map<string, { partnerId: string; settings: AgentUpdateSettings }>();
+  readonly #partners = new Map<string, AgentUpdateSettings>();
+  /** Of devices whose switch for upgrades was changed while this server runs. */
+  readonly #switches = new Map<string, boolean>();
+  readonly #attempts = new Map<string, HeldAttempt[]>();
+  #releases: BoardReleases;
+  #rollouts: readonly LiveRollout[] = [];
+  /** By organization; computed when somebody asks. */
+  readonly #effective = new Map<string, EffectiveSettings>();
+  readonly #nothingUntil = new Map<number, Offer>();
+  #revision = 0;
+  #isComplete = false;
+  #wasInTouch = true;
+  #outdated: Outdated = nothingOutdated();
+  #timer: NodeJS.Timeout | undefined;
+  #touchTimer: NodeJS.Timeout | undefined;
+  #reading: Promise<void> | undefined;
+  #isClosed = false;
+  #onDevice: (deviceId: string) => void = () => {};
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#releases = new BoardReleases([], () => false, parts.baseUrl);
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** The number of devices whose attempts are held. */
+  get heldDevices(): number {
+    return this.#attempts.size;
+  }
+
+  /** Reads everything. A server whose database is away starts all the same, and offers nothing until it is back. */
+  async start(): Promise<void> {
+    this.#outdated.everything = true;
+    this.#touchTimer = setInterval(() => {
+      const isInTouch = this.#parts.isInTouch();
+      if (isInTouch !== this.#wasInTouch) this.#changed();
+      this.#wasInTouch = isInTouch;
+    }, TOUCH_MS).unref();
+    await this.#read();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearInterval(this.#touchTimer);
+    await this.#reading;
+  }
+
+  /** @param payloads  as the database announces them */
+  notified(payloads: readonly string[]): void {
+    for (const payload of payloads) note(this.#outdated, payload);
+    this.#readLater(GATHER_MS);
+  }
+
+  /** Notices may have been missed. */
+  mayHaveMissed(): void {
+    this.#outdated.everything = true;
+    this.#readLater(0);
+  }
+
+  onDeviceChanged(listener: (deviceId: string) => void): void {
+    this.#onDevice = listener;
+  }
+
+  offer(question: OfferQuestion, now: number): Offer {
+    const { deviceId, orgId, machine } = question.identity;
+    const rules = this.#rulesOf(orgId);
+    if (rules === undefined) {
+      return { upgrade: NOTHING, revision: this.#revision, until: now + UNKNOWN_FOR_MS };
+    }
+    const held = this.#attempts.get(deviceId) ?? NONE_HELD;
+    const canUpgrade = question.capabilities?.includes(UPGRADE_CAPABILITY) ?? machine.canUpgrade;
+    const at = new Date(now);
+    const until = stableUntil(rules, held, at);
+    const offered = assessUpgrades(
+      {
+        deviceId,
+        agentVersion: question.agentVersion,
+        watchdogVersion: question.watchdogVersion,
+        device: {
+          osType: machine.osType,
+          architecture: machine.architecture,
+          // The agent follows its own switch, which it may not have heard of yet.
+          autoUpdate: question.autoUpdate !== false && (this.#switches.get(deviceId) ?? machine.autoUpdate),
+          capabilities: canUpgrade ? [UPGRADE_CAPABILITY] : [],
+          connected: true,
+        },
+      },
+      rules,
+      held,
+      at,
+    ).find(({ state }) => state === 'offered');
+    if (offered !== undefined && offered.target !== null) {
+      const { component, target, isAsked: isRequested } = offered;
+      const isPinned = rules.settings.pins[component].value !== 'latest';
+      const upgrade = this.#releases.upgrade(component, target, machine, { isPinned, isRequested });
+      return { upgrade, revision: this.#revision, until };
+    }
+    return held.length === 0 ? this.#nothing(until) : { upgrade: NOTHING, revision: this.#revision, until };
+  }
+
+  /** The rollout in which a device of the organization is upgraded to this version, if that is how it gets it. */
+  rolloutOf(orgId: string, component: PinnedComponent, version: string): string | null {
+    const rules = this.#rulesOf(orgId);
+    const isStaged =
+      rules?.settings.policy.value === 'staged' && rules.settings.pins[component].value === 'latest';
+    if (!isStaged) return null;
+    return rules.rollouts.find((one) => one.component === component && one.version === version)?.id ?? null;
+  }
+
+  /** `undefined` for an organization that is not known, and while what is known may be outdated. */
+  #rulesOf(orgId: string): Rules | undefined {
+    if (!this.#isComplete || !this.#parts.isInTouch()) return undefined;
+    const settings = this.#effective.get(orgId) ?? this.#computed(orgId);
+    return settings === undefined
+      ? undefined
+      : { settings, releases: this.#releases, rollouts: this.#rollouts };
+  }
+
+  #computed(orgId: string): EffectiveSettings | undefined {
+    const organization = this.#organizations.get(orgId);
+    const partner = organization === undefined ? undefined : this.#partners.get(organization.partnerId);
+    if (organization === undefined || partner === undefined) return undefined;
+    const settings = effectiveSettings({ organization: organization.settings, partner });
+    this.#effective.set(orgId, settings);
+    return settings;
+  }
+
+  /** One answer for all devices whose window changes at the same time. */
+  #nothing(until: number): Offer {
+    const known = this.#nothingUntil.get(until);
+    if (known !== undefined) return known;
+    const offer = { upgrade: NOTHING, revision: this.#revision, until };
+    this.#nothingUntil.set(until, offer);
+    return offer;
+  }
+
+  #changed(): void {
+    this.#revision += 1;
+    this.#effective.clear();
+    this.#nothingUntil.clear();
+  }
+
+  #readLater(ms: number): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.#read();
+    }, ms);
+  }
+
+  /** One at a time; what is announced meanwhile is read by the next one. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readOutdated().then((retryMs) => {
+      this.#reading = undefined;
+      if (retryMs !== undefined) this.#readLater(retryMs);
+    });
+    return this.#reading;
+  }
+
+  /** @returns after how long to read again */
+  async #readOutdated(): Promise<number | undefined> {
+    const outdated = this.#outdated;
+    this.#outdated = nothingOutdated();
+    try {
+      this.#apply(outdated, await this.#parts.read(outdated, [...this.#switches.keys()]));
+      const { everything, organizations, partners, releases, rollouts, devices } = this.#outdated;
+      const isOutdated = everything || releases || rollouts;
+      return isOutdated || organizations.size + partners.size + devices.size > 0 ? GATHER_MS : undefined;
+    } catch (error) {
+      if (this.#isComplete) this.#parts.log.warn({ err: error }, 'upgrades.board_not_read');
+      this.#isComplete = false;
+      this.#outdated.everything = true;
+      this.#changed();
+      return RETRY_MS;
+    }
+  }
+
+  #apply(outdated: Outdated, rows: BoardRows): void {
+    const { everything } = outdated;
+    if (everything) {
+      for (const map of [this.#organizations, this.#partners]) map.clear();
+      this.#isComplete = true;
+    }
+    for (const id of outdated.organizations) this.#organizations.delete(id);
+    for (const id of outdated.partners) this.#partners.delete(id);
+    for (const { id, partnerId, settings } of rows.organizations ?? []) {
+      this.#organizations.set(id, { partnerId, settings });
+    }
+    for (const { id, settings } of rows.partners ?? []) this.#partners.set(id, settings);
+    if (rows.releases !== undefined) {
+      const { rows: releases, isTrusted } = rows.releases;
+      this.#releases = new BoardReleases(releases, isTrusted, this.#parts.baseUrl);
+    }
+    this.#rollouts = rows.rollouts ?? this.#rollouts;
+    const concernsMany =
+      rows.organizations ?? rows.partners ?? rows.releases ?? rows.rollouts ?? (everything || undefined);
+    if (concernsMany !== undefined) this.#changed();
+    for (const { id, autoUpdate } of rows.switches) this.#switches.set(id, autoUpdate);
+    this.#applyAttempts(outdated, rows.attempts ?? []);
+  }
+
+  #applyAttempts({ everything, devices }: Outdated, attempts: NonNullable<BoardRows['attempts']>): void {
+    if (everything) this.#attempts.clear();
+    for (const deviceId of devices) this.#attempts.delete(deviceId);
+    for (const { deviceId, ...attempt } of attempts) {
+      const others = this.#attempts.get(deviceId);
+      if (others === undefined) this.#attempts.set(deviceId, [attempt]);
+      else others.push(attempt);
+    }
+    for (const deviceId of devices) this.#onDevice(deviceId);
+  }
+}

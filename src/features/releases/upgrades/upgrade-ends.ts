@@ -1,0 +1,113 @@
+import type { DeviceHub } from '../../../hub/index.ts';
+import type { UpgradeHistory, UpgradeReport } from '../../../hub/ports.ts';
+import type { Db } from '../../../platform/db/pool.ts';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import type { Logger } from '../../../platform/logger.ts';
+import { REQUEST_EXPIRED } from './attempts.ts';
+import { REQUEST_DAYS } from './held-attempt.ts';
+import { IS_UPDATING, showUpdating } from './upgrade-history.ts';
+
+/** A check costs three steps into indexes that are mostly empty. */
+const EVERY_MS = 2000;
+const AT_ONCE = 500;
+/** A device that has said nothing of an attempt for so long has given it up. */
+const ABANDONED_HOURS = 24;
+
+/** The version that the device `d` reports for the component of the attempt `u`. */
+const REPORTED = `case u.component when 'agent' then d.agent_version else d.watchdog_version end`;
+
+const ENDED = `
+  select u.device_id as "deviceId", u.component, u.target_version as "targetVersion", u.attempt_id as "attemptId", u.state,
+    u.target_version = ${REPORTED} as "hasArrived"
+  from device_upgrades u join devices d on d.id = u.device_id
+  where u.finished_at is null and d.condition <> 'decommissioned' and (
+    u.target_version = ${REPORTED} and u.target_version is distinct from u.from_version
+    or u.state = 'offered' and u.started_at < now() - interval '${REQUEST_DAYS} days'
+    or u.state <> 'offered' and u.updated_at < now() - interval '${ABANDONED_HOURS} hours')
+  order by u.started_at limit ${AT_ONCE}`;
+
+const STALE = `select d.id from devices d where d.condition = 'updating' and not ${IS_UPDATING} limit ${AT_ONCE}`;
+
+type Ended = Pick<UpgradeReport, 'deviceId' | 'component' | 'targetVersion'> & {
+  attemptId: string;
+  state: string;
+  hasArrived: boolean | null;
+};
+
+/**
+ * Ends what devices do not end themselves: an attempt whose version the device reports, one of which nothing was heard
+ * for long, a request with which no device began, and the status `updating` after some minutes. Every server checks;
+ * whatever two of them find is ended once.
+ */
+export class UpgradeEnds {
+  readonly #parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory; log: Logger };
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #isFailing = false;
+  #isClosed = false;
+
+  constructor(parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory; log: Logger }) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.#check().then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    }, EVERY_MS).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  async #check(): Promise<void> {
+    try {
+      await this.endAll();
+      this.#isFailing = false;
+    } catch (error) {
+      // Logged once for each outage of the database.
+      if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'upgrades.ends_not_recorded');
+      this.#isFailing = true;
+    }
+  }
+
+  async endAll(): Promise<void> {
+    const { db, hub, upgradeHistory } = this.#parts;
+    const { rows } = await withSystem(db, 'upgrades that devices have not ended themselves', (tx) =>
+      tx.raw<{ rows: Ended[] }>(ENDED),
+    );
+    const ended = rows.length === 0 ? [] : await upgradeHistory.record(rows.map(reportOf));
+    const stale = await withSystem(db, 'devices that have been updating for too long', async (tx) => {
+      const found = await tx.raw<{ rows: { id: string }[] }>(STALE);
+      return found.rows.length === 0
+        ? []
+        : showUpdating(
+            tx,
+            found.rows.map(({ id }) => id),
+          );
+    });
+    const changed = [...ended, ...stale];
+    if (changed.length > 0) hub.devicesChanged(changed);
+  }
+}
+
+function reportOf({ state, hasArrived, ...attempt }: Ended): UpgradeReport {
+  if (hasArrived === true) return { ...attempt, phase: 'completed' };
+  return state === 'offered'
+    ? {
+        ...attempt,
+        phase: 'failed',
+        code: REQUEST_EXPIRED,
+        error: 'The device has not begun with it in time.',
+      }
+    : {
+        ...attempt,
+        phase: 'failed',
+        code: 'ABANDONED',
+        error: 'Nothing was heard of the attempt for a day.',
+      };
+}

@@ -1,0 +1,159 @@
+import type { Context } from '../../../platform/context.ts';
+import { AppError } from '../../../platform/errors.ts';
+import { newId } from '../../../platform/ids.ts';
+import { type Device, lockDevice, readDevice } from '../../devices/index.ts';
+import { liveRollouts } from '../rollouts/live-rollouts.ts';
+import { readAgentUpdates } from '../targets/agent-updates.service.ts';
+import { knownReleases } from '../targets/known-releases.ts';
+import type { ReleaseTrust } from '../targets/release-trust.ts';
+import { PinnedComponent } from '../targets/target.schema.ts';
+import { type Assessment, assessUpgrades } from './assess-upgrades.ts';
+import { heldAttempts } from './held-attempt.queries.ts';
+import { DeviceUpgrade } from './device-upgrade.model.ts';
+import type { HeldAttempt } from './held-attempt.ts';
+import type { Upgrade, UpgradeRequest } from './upgrade.schema.ts';
+
+/** What people see and ask of the upgrades of a device. */
+
+const HISTORY = 20;
+
+/** What the components that a device reports should run, why they do not, and what became of earlier upgrades. */
+export async function listUpgrades(
+  ctx: Context,
+  deviceId: string,
+  trust: ReleaseTrust,
+): Promise<{ data: Upgrade[] }> {
+  const assess = await assessor(ctx, await readDevice(ctx, deviceId), trust);
+  const histories = await historiesOf(ctx, deviceId);
+  return { data: assess(await heldAttempts(ctx.tx, [deviceId])).map((one) => shown(one, histories)) };
+}
+
+/** Asks for the upgrade of a device now, whatever its policy or the waves of a rollout say. */
+export async function requestUpgrade(
+  ctx: Context,
+  deviceId: string,
+  { component }: UpgradeRequest,
+  trust: ReleaseTrust,
+): Promise<{ device: Device; upgrade: Upgrade; isNew: boolean }> {
+  await lockDevice(ctx, deviceId);
+  const device = await readDevice(ctx, deviceId);
+  const assess = await assessor(ctx, device, trust);
+  const held = await heldAttempts(ctx.tx, [deviceId]);
+  const asked = assess(held)
+    .filter((one) => component === undefined || one.component === component)
+    .map((one) => assessAsked(one, assess, held));
+  const chosen = asked.find((one) => canBegin(one, { isNamed: component !== undefined }));
+  if (chosen === undefined) throw refusal(asked[0], component);
+  const isNew = !isRunning(chosen);
+  if (isNew) await storeRequest(ctx, device, chosen);
+  return { device, upgrade: shown(chosen, await historiesOf(ctx, deviceId)), isNew };
+}
+
+type Assess = (held: readonly HeldAttempt[]) => Assessment[];
+
+/** Assesses the components of a device, with all that is read from the database read once. */
+async function assessor(ctx: Context, device: Device, trust: ReleaseTrust): Promise<Assess> {
+  const settings = await readAgentUpdates(ctx, device.orgId);
+  const rollouts = await liveRollouts(ctx.tx);
+  const releases = await knownReleases(ctx.tx, device, { pins: settings.pins, rollouts }, trust);
+  const subject = {
+    deviceId: device.id,
+    agentVersion: device.agentVersion,
+    watchdogVersion: device.watchdogVersion ?? undefined,
+    device: { ...device, connected: device.presence.state === 'connected' },
+  };
+  const now = new Date();
+  return (held) => assessUpgrades(subject, { settings, releases, rollouts }, held, now);
+}
+
+/** As the component stands once a person has asked for it. */
+function assessAsked(before: Assessment, assess: Assess, held: readonly HeldAttempt[]): Assessment {
+  const { component, target } = before;
+  if (target === null) return before;
+  const now = new Date();
+  const request = {
+    component,
+    targetVersion: target,
+    state: 'offered' as const,
+    retryAt: null,
+    startedAt: now,
+    updatedAt: now,
+  };
+  return assess([...held, request]).find((one) => one.component === component) ?? before;
+}
+
+const isRunning = ({ state }: Assessment) =>
+  state === 'downloading' || state === 'verifying' || state === 'installing' || state === 'restarting';
+
+/** What is deferred begins by itself when its time comes. Who names no component does not mean one that waits for the other. */
+function canBegin(one: Assessment, { isNamed }: { isNamed: boolean }): boolean {
+  if (isRunning(one) || one.state === 'offered') return true;
+  return one.state === 'deferred' && (isNamed || one.reason !== 'one_at_a_time');
+}
+
+function refusal(first: Assessment | undefined, component: PinnedComponent | undefined): AppError {
+  if (first === undefined) {
+    return new AppError('conflict', `The device reports no ${component ?? 'component'}.`);
+  }
+  const { state, reason, target, nextAt } = first;
+  return new AppError('conflict', first.message, {
+    details: { component: first.component, state, reason, target, ...shownTime(nextAt) },
+  });
+}
+
+/** A newer request takes the place of one that the device has not begun with. */
+async function storeRequest(ctx: Context, device: Device, { component, current, target }: Assessment) {
+  if (target === null) return;
+  const request = { targetVersion: target, fromVersion: current, byHand: true, startedAt: new Date() };
+  const replaced = await DeviceUpgrade.query(ctx.tx)
+    .where({ org_id: device.orgId, device_id: device.id, component, state: 'offered' })
+    .patch(request);
+  if (replaced > 0) return;
+  const id = newId();
+  await DeviceUpgrade.query(ctx.tx).insert({
+    id,
+    attemptId: id,
+    orgId: device.orgId,
+    deviceId: device.id,
+    component,
+    state: 'offered',
+    ...request,
+  });
+}
+
+type Histories = ReadonlyMap<PinnedComponent, Upgrade['history']>;
+
+async function historiesOf(ctx: Context, deviceId: string): Promise<Histories> {
+  const histories = new Map<PinnedComponent, Upgrade['history']>();
+  for (const component of PinnedComponent.options) {
+    const rows = await DeviceUpgrade.query(ctx.tx)
+      .where({ device_id: deviceId, component })
+      .orderByRaw('started_at desc, id desc')
+      .limit(HISTORY);
+    histories.set(component, rows.map(attemptShown));
+  }
+  return histories;
+}
+
+const attemptShown = (row: DeviceUpgrade): Upgrade['history'][number] => ({
+  id: row.id,
+  fromVersion: row.fromVersion,
+  targetVersion: row.targetVersion,
+  state: row.state,
+  code: row.code,
+  error: row.error,
+  rolloutId: row.rolloutId,
+  byHand: row.byHand,
+  startedAt: row.startedAt.toISOString(),
+  updatedAt: row.updatedAt.toISOString(),
+  finishedAt: row.finishedAt?.toISOString() ?? null,
+});
+
+const shown = ({ nextAt, ...one }: Assessment, histories: Histories): Upgrade => ({
+  ...one,
+  ...shownTime(nextAt),
+  history: histories.get(one.component) ?? [],
+});
+
+const shownTime = (nextAt: Date | undefined) =>
+  nextAt === undefined ? {} : { nextAt: nextAt.toISOString() };

@@ -1,0 +1,23 @@
+import type { ActorRegistry } from './actor-registry.ts';
+
+/** The most agents a second that reconnect after a drain. They choose a random time within the resulting period. */
+const RECONNECTS_PER_SECOND = 200;
+const DRAIN_QUERIES_MS = 3000;
+const LOOK_MS = 50;
+/** For the frames that send the agents away. */
+const FLUSH_MS = 20;
+
+/** Lets open queries end for a moment, and then sends all agents away, each with its own time to come back. */
+export async function drainActors(registry: ActorRegistry): Promise<void> {
+  const deadline = performance.now() + DRAIN_QUERIES_MS;
+  while (performance.now() < deadline && [...registry.values()].some((actor) => actor.openQueries > 0)) {
+    await pause(LOOK_MS);
+  }
+  const spreadMs = 1000 + (registry.size / RECONNECTS_PER_SECOND) * 1000;
+  for (const actor of registry.values()) {
+    actor.stop({ afterMs: Math.round(1000 + Math.random() * spreadMs), reason: 'draining' }, 'socket_closed');
+  }
+  await pause(FLUSH_MS);
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

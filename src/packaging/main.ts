@@ -1,0 +1,42 @@
+import path from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { buildAgent, isOwnPlatform } from './build-agent.ts';
+import { isPlatform, type Platform, PLATFORMS } from './runtimes.ts';
+
+/** `npm run build:agent`: the files of a release of the agent. */
+const ALL = Object.keys(PLATFORMS).filter(isPlatform);
+
+const program = new Command('build:agent')
+  .description('Builds the executables and the script of the agent.')
+  .option(
+    '--platform <names>',
+    `all, or some of ${ALL.join(', ')}, separated by commas`,
+    parsePlatforms,
+    own(),
+  )
+  .option('--out <folder>', 'folder for the files', path.join('dist', 'agent'))
+  .action(async ({ platform, out }: { platform: Platform[]; out: string }) => {
+    if (platform.length === 0) throw new Error(`This machine is none of ${ALL.join(', ')}: give --platform.`);
+    const { failed } = await buildAgent({ platforms: platform, out, report: (line) => console.log(line) });
+    if (failed.length > 0) process.exitCode = 1;
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}
+
+function parsePlatforms(text: string): Platform[] {
+  if (text === 'all') return ALL;
+  return text.split(',').map((name) => {
+    if (!isPlatform(name)) throw new InvalidArgumentError(`${name} is none of ${ALL.join(', ')}.`);
+    return name;
+  });
+}
+
+/** The platform of this machine, where it is one of them. */
+function own(): Platform[] {
+  return ALL.filter((name) => isOwnPlatform(name));
+}

@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { reportedText, text } from '../primitives.ts';
+import { SecretRef } from './secrets.ts';
+import type { CommandTable } from './shape.ts';
+
+/** Backups on a device. People start them by routes of their own, so a device is sent nothing that they have written. */
+
+/** Where a repository is, as a device reaches it. */
+export const BackupDestination = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('server'),
+    path: z
+      .string()
+      .startsWith('/')
+      .max(500)
+      .describe('Below the address of the server that the device is enrolled at.'),
+    user: text(100),
+    secret: SecretRef,
+  }),
+  z.object({
+    type: z.literal('s3'),
+    endpoint: z.url({ protocol: /^https$/ }),
+    bucket: text(63),
+    prefix: text(500).optional(),
+    region: text(50).optional(),
+    accessKey: text(200),
+    secret: SecretRef,
+  }),
+  z.object({ type: z.literal('local'), path: text(1500) }),
+]);
+export type BackupDestination = z.infer<typeof BackupDestination>;
+
+export const BackupRepositoryAccess = z.object({
+  destination: BackupDestination,
+  password: SecretRef.describe('What opens the repository.'),
+  keyHint: text(64).optional().describe('The id of the key that the password opens.'),
+  isNew: z
+    .boolean()
+    .optional()
+    .describe(
+      'True where no snapshot of the repository is known: the device then makes it where there is none. Never of the store of the server.',
+    ),
+});
+export type BackupRepositoryAccess = z.infer<typeof BackupRepositoryAccess>;
+
+const EngineId = z.string().regex(/^[0-9a-f]{64}$/);
+const Count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+
+/** At most so many paths are named; the count says how many there were. */
+export const NAMED_PATHS_MAX = 200;
+const NamedPaths = z.object({
+  count: Count,
+  paths: z
+    .array(z.object({ path: reportedText(4096, 0), message: reportedText(500, 0) }))
+    .max(NAMED_PATHS_MAX)
+    .describe(`The first ${NAMED_PATHS_MAX}.`),
+});
+
+/** How long a backup or a restore may take. */
+export const BACKUP_TIMEOUT_SECONDS = 86_400;
+
+/** How many snapshots one command copies at most. */
+export const VAULT_SYNC_SNAPSHOTS_MAX = 100;
+
+/**
+ * Among the capabilities of an agent: it has the commands of backups, but restic is not on its machine. An agent that
+ * finds restic later connects again without it.
+ */
+export const ENGINE_MISSING_CAPABILITY = 'backup.engine-missing';
+
+export const BACKUP_COMMANDS = {
+  'backup.run': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      jobId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      host: text(255).describe('The name under which the snapshot is stored.'),
+      paths: z.array(text(4096)).min(1).max(200),
+      excludes: z.array(text(1000)).max(200),
+      oneFileSystem: z.boolean(),
+      uploadKiBps: z.number().int().positive().optional(),
+      cpuPercent: z.number().int().min(1).max(100).optional(),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: z.object({
+      status: z
+        .enum(['completed', 'partial'])
+        .describe('`partial`: some paths could not be read. The snapshot has everything else.'),
+      snapshotId: EngineId.nullable().describe(
+        'null where the destination did not answer after the snapshot was made.',
+      ),
+      filesNew: Count,
+      filesChanged: Count,
+      filesUnmodified: Count,
+      bytesProcessed: Count,
+      bytesAdded: Count.describe('What the snapshot added to the repository.'),
+      seconds: z.number().nonnegative(),
+      unreadable: NamedPaths,
+    }),
+  },
+  'backup.restore': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      restoreId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      snapshotId: EngineId,
+      selectedPaths: z
+        .array(text(4096))
+        .min(1)
+        .max(1000)
+        .optional()
+        .describe('All of the snapshot where it is left out.'),
+      targetPath: text(4096).optional().describe('A new folder of the agent where it is left out.'),
+      overwrite: z.enum(['never', 'ifNewer', 'always']),
+      dryRun: z.boolean(),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: z.object({
+      status: z.enum(['completed', 'partial']),
+      targetPath: reportedText(4096, 0),
+      filesRestored: Count,
+      bytesRestored: Count,
+      filesSkipped: Count.describe('Those that were there and that `overwrite` keeps.'),
+      seconds: z.number().nonnegative(),
+      failed: NamedPaths,
+      planned: z
+        .array(z.object({ path: reportedText(4096, 0), sizeBytes: Count, replaces: z.boolean() }))
+        .max(NAMED_PATHS_MAX)
+        .optional()
+        .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
+    }),
+  },
+  'backup.verify': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      verificationId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      snapshotId: EngineId,
+      paths: z.array(text(4096)).min(1).max(100).describe('The files of the sample.'),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: z.object({
+      files: z
+        .array(
+          z.object({
+            path: reportedText(4096, 0),
+            sha256: EngineId.nullable().describe('Of the restored file; null where it was not restored.'),
+            sizeBytes: Count,
+          }),
+        )
+        .max(100),
+      seconds: z.number().nonnegative(),
+    }),
+  },
+  'backup.vault-sync': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      syncId: z.uuid(),
+      source: BackupRepositoryAccess,
+      vault: BackupRepositoryAccess.describe('Snapshots of the source are copied into this repository.'),
+      snapshotIds: z
+        .array(EngineId)
+        .min(1)
+        .max(VAULT_SYNC_SNAPSHOTS_MAX)
+        .describe('The snapshots of the source that the vault has to have.'),
+      uploadKiBps: z.number().int().positive().optional(),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: z.object({
+      copies: z
+        .array(z.object({ source: EngineId, copy: EngineId }))
+        .max(VAULT_SYNC_SNAPSHOTS_MAX)
+        .describe('Those that the vault has now, also from earlier. A copy has an id of its own.'),
+      seconds: z.number().nonnegative(),
+    }),
+  },
+  'backup.test-destination': {
+    lane: 'interactive',
+    isOfServer: true,
+    payload: z.object({
+      destination: BackupDestination,
+      timeoutSeconds: z.number().int().min(1).max(300),
+    }),
+    output: z.object({
+      checks: z
+        .array(
+          z.object({
+            name: reportedText(50),
+            ok: z.boolean(),
+            code: reportedText(64, 0).optional(),
+            message: reportedText(500, 0).optional(),
+          }),
+        )
+        .max(20),
+    }),
+  },
+} as const satisfies CommandTable;

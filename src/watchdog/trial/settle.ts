@@ -1,0 +1,127 @@
+import { readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { chooseRelease, currentRelease } from '../../agent/os/installation/current-release.ts';
+import { installedVersions } from '../../agent/os/installation/installed-release.ts';
+import { componentFolder, releaseFolder } from '../../agent/os/installation/layout.ts';
+import { afterHealthy, changeProven, provenReleases } from '../../agent/os/installation/proven-releases.ts';
+import { recordFailure, forgetFailure } from '../../agent/os/upgrades/failed-attempts.ts';
+import { removeAttempt } from '../../agent/os/upgrades/attempt-file.ts';
+import { putStatus } from '../../agent/os/upgrades/status-outbox.ts';
+import { removeTrial, type Trial, writeTrial } from '../../agent/os/upgrades/trial-file.ts';
+import { note, type UpgradeStep } from '../../agent/os/upgrades/upgrade-journal.ts';
+import { type UpdatePhase, UpgradableComponent } from '../../protocol/index.ts';
+
+/**
+ * What happens at the end of a trial. The decision is written first; all that follows can be repeated, and is repeated
+ * by the next start, until the file of the trial is gone.
+ */
+export interface Settling {
+  programs: string;
+  dataDir: string;
+}
+
+const step = ({ dataDir }: Settling, trial: Trial, name: UpgradeStep, detail?: string) =>
+  note(dataDir, {
+    step: name,
+    component: trial.component,
+    version: trial.version,
+    attemptId: trial.attemptId,
+    ...(detail === undefined ? {} : { detail }),
+  });
+
+export async function decideHealthy(place: Settling, trial: Trial): Promise<void> {
+  const decided: Trial = { ...trial, verdict: { is: 'healthy' } };
+  await writeTrial(place.dataDir, decided);
+  step(place, trial, 'healthy');
+  await carryOut(place, decided);
+}
+
+export async function decideRollback(
+  place: Settling,
+  trial: Trial,
+  { code, message }: { code: string; message: string },
+): Promise<void> {
+  const decided: Trial = { ...trial, verdict: { is: 'rolled_back', code, message } };
+  await writeTrial(place.dataDir, decided);
+  step(place, trial, 'rolling_back', code);
+  await carryOut(place, decided);
+}
+
+/** Does what the verdict says, from the beginning. */
+export async function carryOut(place: Settling, trial: Trial): Promise<void> {
+  const { verdict } = trial;
+  if (verdict?.is === 'healthy') await settle(place, trial);
+  if (verdict?.is === 'rolled_back') await rollBack(place, trial, verdict);
+}
+
+async function settle(place: Settling, trial: Trial): Promise<void> {
+  const { dataDir, programs } = place;
+  const { component, version } = trial;
+  await changeProven(dataDir, component, (proven) => afterHealthy(proven, version));
+  step(place, trial, 'proven');
+  // The agent was switched before its trial; a watchdog is switched now.
+  if ((await currentRelease(programs, component)) !== version) {
+    await chooseRelease(programs, component, version);
+    step(place, trial, 'switched');
+  }
+  await forgetFailure(dataDir, trial.sha256);
+  await putStatus(dataDir, statusOf(trial, 'completed'));
+  await removeAttempt(dataDir);
+  await removeTrial(dataDir);
+  step(place, trial, 'settled');
+}
+
+async function rollBack(
+  place: Settling,
+  trial: Trial,
+  { code, message }: { code: string; message: string },
+): Promise<void> {
+  const { dataDir, programs } = place;
+  await chooseRelease(programs, trial.component, trial.from ?? undefined);
+  step(place, trial, 'switched_back');
+  await changeProven(dataDir, trial.component, ({ pinned, ...proven }) =>
+    pinned === undefined || pinned === trial.version ? proven : { ...proven, pinned },
+  );
+  const { sha256, component, version } = trial;
+  const isTemporary = code === 'INTERRUPTED';
+  await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
+  await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000) });
+  await removeAttempt(dataDir);
+  await removeTrial(dataDir);
+  step(place, trial, 'rolled_back', code);
+}
+
+export function statusOf(
+  { component, version, fromVersion, attemptId }: Trial,
+  phase: UpdatePhase,
+): { component: string; targetVersion: string; phase: UpdatePhase; fromVersion: string; attemptId: string } {
+  return { component, targetVersion: version, phase, fromVersion, attemptId };
+}
+
+/**
+ * Removes the releases that nothing leads back to: all but the current one, the one that runs, and the last healthy one
+ * beside them. The agent installs nothing at this time, so none of them is new.
+ */
+export async function removeOthers(
+  { programs, dataDir }: Settling,
+  component: UpgradableComponent,
+  running: string | undefined,
+): Promise<void> {
+  const { healthy } = await provenReleases(dataDir, component);
+  const current = await currentRelease(programs, component);
+  const previous = healthy.find((version) => version !== current && version !== running);
+  for (const version of await installedVersions(programs, component)) {
+    if ([current, running, previous].includes(version)) continue;
+    await rm(releaseFolder(programs, component, version), { recursive: true, force: true });
+  }
+}
+
+/** Removes what an interrupted installation has left. */
+export async function removeParts(programs: string): Promise<void> {
+  for (const component of UpgradableComponent.options) {
+    const folder = componentFolder(programs, component);
+    for (const name of await readdir(folder).catch(() => [])) {
+      if (/\.(part|draft)$/.test(name)) await rm(path.join(folder, name), { recursive: true, force: true });
+    }
+  }
+}

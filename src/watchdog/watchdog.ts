@@ -1,0 +1,333 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { chooseRelease, currentRelease } from '../agent/os/installation/current-release.ts';
+import { programFile } from '../agent/os/installation/layout.ts';
+import { afterHealthy, changeProven, provenReleases } from '../agent/os/installation/proven-releases.ts';
+import type { FolderLock } from '../agent/os/files/folder-lock.ts';
+import type { FromChild, InstallRequest } from '../agent/os/supervision/messages.ts';
+import { readTrial, type Trial, writeTrial } from '../agent/os/upgrades/trial-file.ts';
+import { note, type UpgradeStep } from '../agent/os/upgrades/upgrade-journal.ts';
+import { refusalOf } from './install-check.ts';
+import { EMBEDDED } from './launcher/agent-script.ts';
+import { selfCommand } from './launcher/self.ts';
+import { isEnrolled } from './service/device-identity.ts';
+import type { Reporter } from './service/reporter.ts';
+import type { WatchdogSettings } from './settings.ts';
+import { LeftoverAgent } from './supervision/leftover-agent.ts';
+import { afterEnd, FIRST_START, type RestartState } from './supervision/restart-policy.ts';
+import { startableScripts } from './supervision/script-choice.ts';
+import { type RunEnd, type RunParts, superviseOnce } from './supervision/supervised-run.ts';
+import { carryOut, decideHealthy, decideRollback, removeOthers, removeParts } from './trial/settle.ts';
+import { WATCHDOG_VERSION } from './version.ts';
+
+/** For the console and the log on this machine. The level is `info` where none is given. */
+export type Log = (message: string, level?: 'info' | 'warn' | 'error') => void;
+
+export interface WatchdogParts {
+  programs: string;
+  dataDir: string;
+  settings: WatchdogSettings;
+  reporter: Reporter;
+  log: Log;
+  takeLock: () => Promise<FolderLock>;
+  /** Where this watchdog is on trial itself: hears what its agent says. It then installs nothing and settles nothing. */
+  referee?: (message: FromChild) => void;
+}
+
+const ENROLLMENT_CHECK_MS = 2000;
+
+/** What a run of the watchdog has ended for. */
+export type WatchdogEnd = 'stopped' | 'replaced';
+
+/**
+ * Keeps the agent running, installs releases for it, and goes back to the former one where a new one proves bad. It does
+ * one thing after another: a program runs until it ends, and its end says what comes next.
+ */
+export class Watchdog {
+  readonly #parts: WatchdogParts;
+  readonly #leftover: LeftoverAgent;
+  #restarts: RestartState = FIRST_START;
+  /** The version that the running agent has named, and how many of its heartbeats were acknowledged. */
+  #running: { script: string; version: string; heartbeats: number } | undefined;
+
+  constructor(parts: WatchdogParts) {
+    this.#parts = parts;
+    this.#leftover = new LeftoverAgent(parts.dataDir);
+  }
+
+  async run(signal: AbortSignal): Promise<WatchdogEnd> {
+    const { dataDir, referee, takeLock, log } = this.#parts;
+    let lock: FolderLock | undefined = await takeLock();
+    try {
+      await this.#leftover.end();
+      if (referee === undefined && (await this.#reconcile())) return 'replaced';
+      await this.#enrollment(signal);
+      while (!signal.aborted) {
+        const trial = referee === undefined ? await readTrial(dataDir) : undefined;
+        if (trial?.component === 'watchdog') {
+          // The other watchdog holds the lock while it is on trial.
+          await lock?.release();
+          lock = undefined;
+          const isHealthy = await this.#refereeTrial(trial, signal);
+          if (isHealthy) return 'replaced';
+          lock = await takeLock();
+          await this.#leftover.end();
+          continue;
+        }
+        const end = await this.#runAgent(trial, signal);
+        if (end.kind === 'install') await this.#prepareTrial(end.request);
+      }
+      return 'stopped';
+    } catch (error) {
+      log(`The watchdog stops: ${String(error)}`, 'error');
+      throw error;
+    } finally {
+      await lock?.release();
+    }
+  }
+
+  /** Waits until the machine is enrolled, so that a service may be started before that. */
+  async #enrollment(signal: AbortSignal): Promise<void> {
+    const { dataDir, log } = this.#parts;
+    for (let isFirst = true; !signal.aborted && !(await isEnrolled(dataDir)); isFirst = false) {
+      if (isFirst) log('This machine is not enrolled. The agent is started when it is.');
+      await delay(ENROLLMENT_CHECK_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Ends what the last watchdog has left in the middle. Returns whether another version should run in place of this. */
+  async #reconcile(): Promise<boolean> {
+    const { dataDir, programs, log } = this.#parts;
+    await removeParts(programs);
+    const trial = await readTrial(dataDir);
+    if (trial !== undefined) {
+      log(`An upgrade of the ${trial.component} to ${trial.version} was interrupted.`, 'warn');
+      if (trial.verdict !== undefined) await carryOut(this.#parts, trial);
+      else if (trial.component === 'watchdog') {
+        const message = 'The watchdog ended during the trial of its successor.';
+        await decideRollback(this.#parts, trial, { code: 'INTERRUPTED', message });
+      }
+    }
+    const chosen = await currentRelease(programs, 'watchdog');
+    return trial?.verdict?.is === 'healthy' && trial.component === 'watchdog' && chosen !== WATCHDOG_VERSION;
+  }
+
+  async #runAgent(trial: Trial | undefined, signal: AbortSignal): Promise<RunEnd> {
+    const { log, settings, reporter } = this.#parts;
+    if (trial !== undefined && trial.starts >= settings.trialStarts) {
+      const message = `The release ended ${trial.starts} times during its trial.`;
+      await decideRollback(this.#parts, trial, { code: 'CRASHED', message });
+      return { kind: 'stopped' };
+    }
+    const counted = trial === undefined ? undefined : await this.#countStart(trial);
+    const scripts =
+      counted === undefined
+        ? await startableScripts(this.#parts, (message) => log(message, 'warn'))
+        : [counted.version];
+    const script = scripts[Math.min(this.#restarts.choice, scripts.length - 1)] ?? EMBEDDED;
+    const end = await this.#superviseAgent(script, counted, signal);
+    switch (end.kind) {
+      case 'trial_failed':
+        log(`The trial of ${script} has failed: ${end.message}`, 'warn');
+        if (counted !== undefined) await decideRollback(this.#parts, counted, end);
+        break;
+      case 'stopped':
+        // The machine or a person has ended this start, and not the release.
+        if (counted !== undefined && signal.aborted) await this.#uncount(counted);
+        break;
+      case 'ended':
+        await this.#afterEnd(script, end.end, counted !== undefined, scripts.length, signal);
+        break;
+      default:
+        this.#restarts = FIRST_START;
+    }
+    if (end.kind !== 'ended') reporter.put({ agentState: signal.aborted ? 'stopped' : 'restarting' });
+    return end;
+  }
+
+  async #superviseAgent(script: string, trial: Trial | undefined, signal: AbortSignal): Promise<RunEnd> {
+    const { settings, programs, dataDir, reporter, referee, log } = this.#parts;
+    const running = { script, version: '', heartbeats: 0 };
+    this.#running = running;
+    const words = ['--release', script, '--programs', programs, 'run', '--data-dir', dataDir];
+    const end = await superviseOnce({
+      command: [...selfCommand(), ...words],
+      settings,
+      programs,
+      signal,
+      ...(trial === undefined ? {} : { trial: this.#trialOf(trial) }),
+      mayInstall: async (request) => this.#mayInstall(request),
+      on: {
+        started: (pid) => this.#leftover.record(pid),
+        hello: (version) => {
+          running.version = version;
+          log(`The agent ${version} has started.`);
+          reporter.put({ agentVersion: version, agentState: 'running' });
+        },
+        connection: ({ isConnected, reachesServer }) => {
+          reporter.connected(isConnected);
+          referee?.({ type: 'connection', isConnected, reachesServer });
+        },
+        heartbeat: () => {
+          running.heartbeats += 1;
+          referee?.({ type: 'heartbeat' });
+          const isProven = running.heartbeats === settings.heartbeatsInARow;
+          if (isProven && trial === undefined && referee === undefined) void this.#prove(script);
+        },
+      },
+    });
+    reporter.connected(false);
+    return end;
+  }
+
+  #trialOf(trial: Trial): NonNullable<RunParts['trial']> {
+    const { log, reporter } = this.#parts;
+    return {
+      version: trial.version,
+      isServed: () => reporter.isServed(),
+      stopsWhenHealthy: false,
+      healthy: async () => {
+        log(`The agent ${trial.version} is healthy.`);
+        await decideHealthy(this.#parts, trial);
+        await removeOthers(this.#parts, 'agent', trial.version);
+      },
+    };
+  }
+
+  /** A release that was installed by other means and runs well is one to go back to. */
+  async #prove(script: string): Promise<void> {
+    if (script === EMBEDDED) return;
+    const { dataDir, log } = this.#parts;
+    try {
+      const { healthy } = await provenReleases(dataDir, 'agent');
+      if (healthy[0] === script) return;
+      await changeProven(dataDir, 'agent', (proven) => afterHealthy(proven, script));
+    } catch (error) {
+      log(`It could not be noted that the agent ${script} is healthy: ${String(error)}`, 'warn');
+    }
+  }
+
+  async #afterEnd(
+    script: string,
+    { how, ranMs, isSilent }: Extract<RunEnd, { kind: 'ended' }>['end'],
+    isOnTrial: boolean,
+    choices: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { settings, reporter, log } = this.#parts;
+    const next = afterEnd(this.#restarts, ranMs, choices, settings);
+    // On trial, the number of starts decides, and nothing else is started meanwhile.
+    if (!isOnTrial) this.#restarts = next.state;
+    const waitMs = isOnTrial ? settings.restartMs : next.waitMs;
+    const isCrashLoop = next.isCrashLoop || this.#restarts.choice > 0 || this.#restarts.rounds > 0;
+    const message = `The agent (${script}) ended. ${how}`;
+    log(`${message} It is started again in ${Math.round(waitMs)} ms.`, 'warn');
+    const agentState = isSilent ? 'silent' : isCrashLoop && !isOnTrial ? 'crash_loop' : 'restarting';
+    reporter.put({ agentState, message });
+    await delay(waitMs, undefined, { signal }).catch(() => {});
+  }
+
+  async #mayInstall(request: InstallRequest): Promise<{ code: string; message: string } | undefined> {
+    const { dataDir, referee } = this.#parts;
+    if (referee !== undefined || (await readTrial(dataDir)) !== undefined) {
+      return { code: 'TRIAL_RUNNING', message: 'Another release is on trial. Try again later.' };
+    }
+    return refusalOf(this.#parts, request);
+  }
+
+  async #prepareTrial(request: InstallRequest): Promise<void> {
+    const { dataDir, programs } = this.#parts;
+    const { component, version, attemptId, sha256 } = request;
+    const script = this.#running?.script ?? EMBEDDED;
+    const isAgent = component === 'agent';
+    const trial: Trial = {
+      component,
+      version,
+      attemptId,
+      sha256,
+      from: isAgent
+        ? script === EMBEDDED
+          ? null
+          : script
+        : ((await currentRelease(programs, 'watchdog')) ?? null),
+      fromVersion: isAgent ? (this.#running?.version ?? '') : WATCHDOG_VERSION,
+      starts: 0,
+    };
+    await writeTrial(dataDir, trial);
+    this.#step(trial, 'trial_recorded');
+    this.#restarts = FIRST_START;
+  }
+
+  /** The switch may have been interrupted, so it is made before each start. */
+  async #countStart(trial: Trial): Promise<Trial> {
+    const { programs, dataDir } = this.#parts;
+    if ((await currentRelease(programs, trial.component)) !== trial.version && trial.component === 'agent') {
+      await chooseRelease(programs, trial.component, trial.version);
+      this.#step(trial, 'switched');
+    }
+    const counted = { ...trial, starts: trial.starts + 1 };
+    await writeTrial(dataDir, counted);
+    this.#step(counted, 'start_counted', String(counted.starts));
+    return counted;
+  }
+
+  async #uncount(trial: Trial): Promise<void> {
+    const kept = await readTrial(this.#parts.dataDir);
+    // Decided meanwhile.
+    if (kept === undefined || kept.verdict !== undefined) return;
+    await writeTrial(this.#parts.dataDir, { ...kept, starts: Math.max(0, trial.starts - 1) });
+  }
+
+  /** Starts the new watchdog beside this one, which has no agent meanwhile. Returns whether the new one takes over. */
+  async #refereeTrial(trial: Trial, signal: AbortSignal): Promise<boolean> {
+    const { programs, dataDir, settings, reporter, log } = this.#parts;
+    const counted = await this.#countStart(trial);
+    const end = await superviseOnce({
+      command: [
+        programFile(programs, 'watchdog', trial.version),
+        'watchdog',
+        'run',
+        '--trial',
+        '--data-dir',
+        dataDir,
+        '--programs',
+        programs,
+      ],
+      settings,
+      programs,
+      signal,
+      trial: {
+        version: trial.version,
+        isServed: () => reporter.isServed(),
+        stopsWhenHealthy: true,
+        healthy: async () => {},
+      },
+      mayInstall: async () => ({ code: 'TRIAL_RUNNING', message: 'The watchdog is on trial.' }),
+      on: { started: () => {}, hello: () => {}, connection: () => {}, heartbeat: () => {} },
+    });
+    if (end.kind === 'healthy') {
+      log(`The watchdog ${trial.version} is healthy and takes over.`);
+      await decideHealthy(this.#parts, counted);
+      await removeOthers(this.#parts, 'watchdog', WATCHDOG_VERSION);
+      return true;
+    }
+    const { code, message } =
+      end.kind === 'trial_failed'
+        ? end
+        : end.kind === 'ended'
+          ? { code: 'CRASHED', message: `The new watchdog ended. ${end.end.how}` }
+          : { code: 'INTERRUPTED', message: 'The machine stopped during the trial of the watchdog.' };
+    log(`The watchdog ${trial.version} is not used: ${message}`, 'warn');
+    await decideRollback(this.#parts, counted, { code, message });
+    return false;
+  }
+
+  #step({ component, version, attemptId }: Trial, step: UpgradeStep, detail?: string): void {
+    note(this.#parts.dataDir, {
+      step,
+      component,
+      version,
+      attemptId,
+      ...(detail === undefined ? {} : { detail }),
+    });
+  }
+}

@@ -1,0 +1,138 @@
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { BackupSnapshot } from '../../src/features/backup/snapshots/snapshot.model.ts';
+import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../src/protocol/index.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../features/backup/snapshot-support.ts';
+import { assertAccessible, useDashboard } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { connectDevice, type FakeDevice } from '../support/fake-device.ts';
+import { needsRestic } from '../support/restic.ts';
+
+const OUTPUT = {
+  status: 'completed',
+  targetPath: '/srv/restored',
+  filesRestored: 1,
+  bytesRestored: 5,
+  filesSkipped: 0,
+  seconds: 1.5,
+  failed: { count: 0, paths: [] },
+};
+/** Pages that show a list, by the heading of the page. */
+const LISTS = {
+  '/backup': 'Backup',
+  '/backup/jobs': 'Backup jobs',
+  '/backup/verifications': 'Verifications',
+  '/backup/keys': 'Encryption keys',
+  '/agents': 'Agents',
+};
+
+describe('the pages of backup', () => {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'muster-walk-'));
+  const dashboard = useDashboard({ backupStore: { reserveBytes: 0 }, env: { DATA_DIR: dataDir } });
+  let device: BackedUpDevice;
+  let snapshot: BackupSnapshot;
+  let agent: FakeDevice | undefined;
+
+  before(async function () {
+    needsRestic(this);
+    device = await buildBackedUpDevice({ ...dashboard.app, dataDir });
+    await device.write({ 'a.txt': 'first', 'papers/contract.txt': 'second' });
+    snapshot = await device.backUp();
+    const capabilities = [...COMMAND_TYPES, SECRETS_CAPABILITY];
+    agent = await connectDevice(dashboard.app, device.device.token, { capabilities });
+  });
+  after(async () => {
+    agent?.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  it('find a file in a snapshot, and restore it to the device', async () => {
+    const page = await dashboard.open(`/devices/${device.deviceId}?tab=backup`, { person: device.admin });
+    await page.getByText('Not protected').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('table', { name: 'Snapshots' }).getByRole('link').click();
+    await page.getByRole('textbox', { name: 'Search names in this folder and below' }).fill('contract');
+    const files = page.getByRole('table', { name: 'Files and folders' });
+    await files.getByText('papers/contract.txt').waitFor();
+    await page.getByRole('checkbox', { name: 'Choose "contract.txt" to restore it' }).check();
+    await assertAccessible(page);
+
+    await page.getByRole('button', { name: 'Restore 1 chosen …' }).click();
+    const wizard = page.getByRole('dialog', { name: 'Restore' });
+    await wizard.getByText(path.join(device.folder, 'papers/contract.txt')).waitFor();
+    await wizard.getByRole('button', { name: 'Next' }).click();
+    await wizard.getByRole('radio', { name: 'A folder of the device' }).check();
+    await wizard.getByRole('textbox', { name: 'Folder' }).fill('/srv/restored');
+    await wizard.getByRole('button', { name: 'Next' }).click();
+    await wizard.getByRole('radio', { name: 'Replace older files' }).check();
+    await assertAccessible(page);
+    await wizard.getByRole('button', { name: 'Restore', exact: true }).click();
+
+    const frame = await there(agent).nextCommand();
+    expect(frame.payload).to.deep.include({ targetPath: '/srv/restored', overwrite: 'ifNewer' });
+    await there(agent).send('command:progress', { id: frame.id, seq: 0, phase: 'running', percent: 40 });
+    await wizard.getByText('Running · 40 %').waitFor();
+    await there(agent).succeed(frame, OUTPUT);
+    await wizard.getByText('1 files, 5 B').waitFor();
+    await wizard.getByText('Completed').waitFor();
+  });
+
+  it('go through the folders of a snapshot by its address', async () => {
+    const folder = encodeURIComponent(device.folder);
+    const page = await dashboard.open(`/backup/snapshots/${snapshot.id}?path=${folder}`, {
+      person: device.admin,
+    });
+    await page.getByRole('button', { name: 'papers' }).click();
+    await page.getByText('contract.txt').waitFor();
+    expect(new URL(page.url()).searchParams.get('path')).to.equal(path.join(device.folder, 'papers'));
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download', exact: true }).click(),
+    ]);
+    expect(file.suggestedFilename()).to.equal('contract.txt');
+  });
+
+  it('make a configuration that is the default, and protect the device with it', async () => {
+    const page = await dashboard.open('/backup/configurations', { person: device.admin });
+    await page.getByRole('button', { name: 'New configuration' }).first().click();
+    const form = page.getByRole('dialog', { name: 'New configuration' });
+    await form.getByRole('textbox', { name: 'Name' }).fill('Papers');
+    await form.getByRole('combobox', { name: 'Encryption key' }).click();
+    await page.getByRole('option', { name: 'Main' }).click();
+    await form.getByRole('checkbox', { name: 'Default of the organization' }).check();
+    await form.getByRole('tab', { name: 'Devices' }).click();
+    await form.getByRole('checkbox', { name: 'Every device of the organization' }).check();
+    await assertAccessible(page);
+    await form.getByRole('button', { name: 'Make the configuration' }).click();
+    await page.getByRole('row').filter({ hasText: 'Papers' }).getByText('Daily at 22:00').waitFor();
+
+    await page.goto(`/devices/${device.deviceId}?tab=backup`);
+    await page.getByRole('button', { name: 'Back up now' }).click();
+    await page.getByRole('button', { name: 'Details' }).click();
+    await page.getByRole('dialog', { name: 'Backup job' }).getByText('A person').waitFor();
+    await assertAccessible(page);
+  });
+
+  it('can be used by everybody', async () => {
+    const page = await dashboard.open('/backup/snapshots', { person: device.admin });
+    await page.getByRole('table', { name: 'Snapshots' }).waitFor();
+    await assertAccessible(page);
+    for (const [address, name] of Object.entries(LISTS)) {
+      await page.goto(address);
+      await page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
+      await eventually(
+        () => page.getByRole('status').filter({ hasText: '…' }).count(),
+        (loading) => loading === 0,
+      );
+      await assertAccessible(page);
+    }
+  });
+});
+
+function there<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('The device is connected within tests only.');
+  return part;
+}

@@ -1,0 +1,156 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
+import { assertAccessible, useDashboard } from '../../support/browser.ts';
+import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
+
+/** Commands are walked through above; the log of the agent looks like stored events. */
+const TABS = ['Software', 'Stored events', 'Alerts', 'Upgrades', 'Audit'];
+
+describe('the pages of devices', () => {
+  const dashboard = useDashboard();
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let here: EnrolledDevice;
+  let agent: FakeDevice;
+
+  before(async () => {
+    const { app } = dashboard;
+    tenant = await buildTenant(app);
+    here = await buildDevice(app, tenant.orgId, { hostname: 'FRONT-DESK', osType: 'linux' });
+    await buildDevice(app, tenant.orgId, { hostname: 'BACK-OFFICE', osType: 'linux' });
+    agent = await connectDevice(app, here.token);
+    await agent.heartbeat({ metrics: { cpuPercent: 12, ramPercent: 34, diskPercent: 56 } });
+  });
+  after(() => agent.close());
+
+  const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
+  const badge = (page: Page, text: string) => page.locator('.mantine-Badge-root', { hasText: text }).first();
+
+  it('run a script on two devices, and follow it on the one that is there', async () => {
+    const page = await dashboard.open('/devices?q=nobody', { person: tenant.admin });
+    await page.getByText('Most devices are removed by the search.').waitFor();
+    await page.getByRole('button', { name: 'Drop the search: 2 devices' }).click();
+    await row(page, 'FRONT-DESK').getByText('Online').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'Columns' }).click();
+    await page.getByRole('button', { name: 'Move Name to the right' }).click();
+    await page.getByRole('columnheader').nth(1).getByText('Status').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('textbox', { name: 'Name of the view' }).fill('Everything');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Everything', exact: true }).waitFor();
+    await assertAccessible(page);
+    await page.keyboard.press('Escape');
+
+    await page.getByRole('checkbox', { name: 'Select all' }).check();
+    await page.getByRole('button', { name: 'Actions on 2 devices' }).click();
+    await page.getByRole('menuitem', { name: 'Run a script' }).click();
+    await page.getByText('Written now').click();
+    await page.getByLabel('Script', { exact: true }).fill('echo hello');
+    await page.getByRole('button', { name: 'Run on 2 devices' }).click();
+
+    const frame = await agent.nextCommand();
+    expect(frame).to.have.nested.property('payload.content', 'echo hello');
+    const outcomes = page.getByRole('grid', { name: 'Outcome for each device' });
+    await outcomes.getByRole('row').filter({ hasText: 'BACK-OFFICE' }).getByText('Queued').waitFor();
+    await agent.send('command:progress', { id: frame.id, seq: 0, phase: 'running' });
+    await outcomes.getByRole('row').filter({ hasText: 'FRONT-DESK' }).getByText('Running').waitFor();
+    await assertAccessible(page);
+
+    await outcomes.getByRole('link', { name: 'FRONT-DESK' }).click();
+    const log = page.getByRole('log', { name: 'Output of the script' });
+    await log.waitFor();
+    // What is sent before the page has subscribed is shown at the end only, so it is sent until it is seen.
+    for (let seq = 0; !(await log.textContent())?.includes('hel'); seq++) {
+      await agent.rows(frame, [{ stream: 'stdout', text: 'hel' }], seq);
+    }
+    await agent.succeed(frame, { exitCode: 3, stdout: 'hello\n', stderr: 'oh\n', truncated: false });
+    await page.getByText('Exit code 3').waitFor();
+    await page.getByText('hello', { exact: true }).waitFor();
+    await assertAccessible(page);
+  });
+
+  it('show one device as it is now, and change it', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    await page.getByRole('heading', { level: 1, name: 'FRONT-DESK' }).waitFor();
+    await page.getByText('34 %').waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Reception');
+    await page.getByRole('button', { name: 'Rename' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Reception' }).waitFor();
+
+    await page.getByRole('button', { name: 'Maintenance' }).click();
+    await page.getByRole('button', { name: 'Start maintenance' }).click();
+    await page.getByRole('button', { name: 'End maintenance' }).click();
+    await badge(page, 'Online').waitFor();
+
+    // The hub sends what happens without anybody asking.
+    await agent.heartbeat({ metrics: { cpuPercent: 97, ramPercent: 35, diskPercent: 56 } });
+    await page.getByText('97 %, high').waitFor();
+    await assertAccessible(page);
+    agent.close();
+    await page.getByText('This device is not connected').waitFor();
+    await badge(page, 'Offline').waitFor();
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('button', { name: 'Reception' }).waitFor();
+  });
+
+  it('have tabs that are fit for assistive technology, and that a link opens', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    for (const name of TABS) {
+      await page.getByRole('tab', { name, exact: true }).click();
+      await page.getByRole('tab', { name, exact: true, selected: true }).waitFor();
+      await page.getByText('Reading').first().waitFor({ state: 'detached' });
+      await assertAccessible(page);
+    }
+    expect(page.url()).to.match(/tab=audit/);
+    await page.reload();
+    await page.getByRole('tab', { name: 'Audit', exact: true, selected: true }).waitFor();
+  });
+
+  it('take a device out of service, and put it back from the list of such devices', async () => {
+    const gone = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'OLD-PRINTER', osType: 'linux' });
+    // Devices out of service are not read one by one.
+    dashboard.allow(/404/);
+    const page = await dashboard.open(`/devices/${gone.deviceId}`, { person: tenant.admin });
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Decommission' }).click();
+    await page.getByRole('button', { name: 'Decommission' }).click();
+    await page.getByText('This device is out of service').waitFor();
+    await badge(page, 'Decommissioned').waitFor();
+    await page.goto('/devices/decommissioned');
+    await row(page, 'OLD-PRINTER').getByRole('button', { name: 'Put back in service' }).click();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'Put back', exact: true }).click();
+    await page.getByText('No device is decommissioned').waitFor();
+    await page.goto(`/devices/${gone.deviceId}`);
+    await badge(page, 'Offline').waitFor();
+  });
+
+  it('say to who may only look why nothing can be changed', async () => {
+    const viewer = await buildPerson(dashboard.app, {
+      scope: 'organization',
+      orgId: tenant.orgId,
+      role: SYSTEM_ROLES.organizationViewer,
+    });
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: viewer });
+    const button = page.getByRole('button', { name: 'Maintenance' });
+    await button.waitFor();
+    expect(await button.getAttribute('aria-description')).to.include('devices:write');
+    await page.getByRole('button', { name: 'More' }).click();
+    const move = page.getByRole('menuitem', { name: 'Move' });
+    expect(await move.getAttribute('aria-disabled')).to.equal('true');
+    expect(await move.textContent()).to.include('devices:write');
+  });
+
+  it('say that a device of somebody else does not exist', async () => {
+    const other = await buildTenant(dashboard.app);
+    dashboard.allow(/404/);
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: other.admin });
+    await page.getByText('There is no such device').waitFor();
+  });
+});

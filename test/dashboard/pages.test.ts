@@ -1,0 +1,94 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { Page } from 'playwright-core';
+import { assertAccessible, useDashboard } from '../support/browser.ts';
+import { buildDevice, buildTenant } from '../support/factories.ts';
+
+const FEATURES = path.join(import.meta.dirname, '../../src/dashboard/features');
+/** KiB of compressed JavaScript that a browser needs for the first page (issue 19). */
+const INITIAL_KIB = 250;
+
+/** The addresses of all pages that the features declare; those for people who are not signed in apart. */
+function declaredPages(): { signedIn: string[]; public: string[] } {
+  const files = readdirSync(FEATURES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.pages.ts'),
+  );
+  const found = files.flatMap((file) => {
+    const text = readFileSync(path.join(FEATURES, file), 'utf8');
+    return [...text.matchAll(/getParentRoute: \(\) => (\w+)Route,\s+path: '([^']+)'/g)].map(
+      ([, parent, address]) => ({ parent, address: address ?? '' }),
+    );
+  });
+  const of = (name: string) => found.filter(({ parent }) => parent === name).map(({ address }) => address);
+  return { signedIn: of('signedIn'), public: of('public') };
+}
+
+const pages = declaredPages();
+
+describe('every page of the dashboard', () => {
+  const dashboard = useDashboard();
+  let person: { id: string };
+  let parameters: Record<string, string>;
+
+  before(async () => {
+    const tenant = await buildTenant(dashboard.app);
+    const { deviceId } = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'FRONT-DESK' });
+    person = tenant.admin;
+    parameters = { deviceId, organizationId: tenant.orgId };
+  });
+
+  /** At 200 % on a small screen, nothing is beyond its edge. */
+  async function assertFits(page: Page): Promise<void> {
+    await page.setViewportSize({ width: 640, height: 360 });
+    const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - window.innerWidth');
+    expect(beyond, `pixels of ${page.url()} beyond the edge at 200 %`).to.be.at.most(0);
+  }
+
+  /** A page of a thing that the test has not made is opened with an id of nothing, and says so. */
+  const filledIn = (address: string): string =>
+    address.replaceAll(
+      /\$(\w+)/g,
+      (_, name: string) => parameters[name] ?? '00000000-0000-4000-8000-000000000000',
+    );
+
+  it('is found by this test', () => {
+    expect(pages.signedIn).to.include.members(['/', '/devices', '/alerts']);
+    expect(pages.public).to.include.members(['/login', '/accept-invite']);
+  });
+
+  for (const address of pages.signedIn) {
+    it(`opens, is accessible and fits: ${address}`, async () => {
+      const page = await dashboard.open(filledIn(address), { person });
+      if (filledIn(address).includes('00000000-')) dashboard.allow(/status of 404/);
+      await page.locator('main h1, main [role=alert]').first().waitFor();
+      await page.locator('main').getByText('There is no such page').waitFor({ state: 'detached' });
+      await assertAccessible(page);
+      await assertFits(page);
+    });
+  }
+
+  for (const address of pages.public) {
+    it(`opens, is accessible and fits: ${address}`, async () => {
+      const page = await dashboard.open(address);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await assertAccessible(page);
+      await assertFits(page);
+    });
+  }
+
+  it(`needs at most ${INITIAL_KIB} KiB of JavaScript to begin`, async () => {
+    const html = await (await fetch(`${dashboard.app.url}/`, { headers: { accept: 'text/html' } })).text();
+    const files = [...html.matchAll(/(?:src|href)="([^"]+\.js)"/g)].map(([, file]) => file ?? '');
+    expect(files).to.not.be.empty;
+    const sizes = await Promise.all(
+      files.map(async (file) => {
+        const answer = await fetch(new URL(file, dashboard.app.url));
+        return gzipSync(Buffer.from(await answer.arrayBuffer())).length;
+      }),
+    );
+    const kib = sizes.reduce((sum, size) => sum + size, 0) / 1024;
+    expect(kib).to.be.within(50, INITIAL_KIB);
+  });
+});

@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { findAnomaly, hasRecovered } from '../../../../src/features/backup/core/anomaly.ts';
+import {
+  type DeviceFacts,
+  estimatedRtoMinutes,
+  missedSince,
+  type Protection,
+  type SnapshotFigures,
+} from '../../../../src/features/backup/core/protection.ts';
+import { readinessOf, RISKS } from '../../../../src/features/backup/core/readiness.ts';
+
+const now = new Date('2026-03-01T12:00:00Z');
+const ago = (days: number) => new Date(now.getTime() - days * 86_400_000);
+
+const snapshot = (daysAgo: number, more: Partial<SnapshotFigures> = {}): SnapshotFigures => ({
+  id: '00000000-0000-4000-8000-000000000000',
+  receivedAt: ago(daysAgo),
+  sizeBytes: 600_000_000,
+  fileCount: 1000,
+  changedFiles: 10,
+  isPartial: false,
+  ...more,
+});
+const protection = (more: Partial<Protection> = {}): Protection => ({
+  repositoryId: '00000000-0000-4000-8000-000000000001',
+  configId: '00000000-0000-4000-8000-000000000002',
+  configName: 'Documents',
+  provider: 'server',
+  frequency: 'daily',
+  since: ago(100),
+  snapshots: [snapshot(0.5), snapshot(1.5)],
+  lastJob: { status: 'completed', errorCode: null, errorMessage: null, finishedAt: ago(0.5) },
+  failuresOfWeek: 0,
+  integrity: { status: 'passed', at: ago(3) },
+  testRestore: { status: 'passed', at: ago(10) },
+  keyRotatesSince: null,
+  ...more,
+});
+const device = (...protections: Protection[]): DeviceFacts => ({
+  deviceId: '00000000-0000-4000-8000-000000000003',
+  orgId: '00000000-0000-4000-8000-000000000004',
+  deviceName: 'server-1',
+  protections,
+  restores: [
+    { bytes: 1_000, seconds: 1 },
+    { bytes: 400_000_000, seconds: 200 },
+  ],
+  slaTargets: { rpoMinutes: null, rtoMinutes: null },
+});
+const withSla = (facts: DeviceFacts, targets: Partial<DeviceFacts['slaTargets']>): DeviceFacts => ({
+  ...facts,
+  slaTargets: { ...facts.slaTargets, ...targets },
+});
+const codes = (facts: DeviceFacts) => readinessOf(facts, { now }).risks.map(({ code }) => code);
+
+describe('readiness', () => {
+  it('is whole only where backups are fresh and were verified in both ways', () => {
+    expect(readinessOf(device(protection()), { now })).to.deep.equal({
+      score: 100,
+      rtoMinutes: 11,
+      rpoMinutes: 720,
+      risks: [],
+    });
+    expect(codes(device(protection({ integrity: null, testRestore: null })))).to.deep.equal([
+      'integrity_unproven',
+      'restore_unproven',
+    ]);
+  });
+
+  it('is nothing without a snapshot', () => {
+    expect(readinessOf(device(), { now }).score).to.equal(0);
+    expect(readinessOf(device(protection(), protection({ snapshots: [] })), { now }).score).to.equal(0);
+  });
+
+  it('goes by the strictest expectation: the SLA, else the schedule', () => {
+    const facts = device(protection({ snapshots: [snapshot(1.2)] }));
+    expect(codes(facts)).to.deep.equal([]);
+    expect(codes(withSla(facts, { rpoMinutes: 1440 }))).to.deep.equal(['backup_stale']);
+    expect(codes(device(protection({ snapshots: [snapshot(5)] })))).to.deep.equal(['backup_overdue']);
+  });
+
+  it('never grows by a further fault, and stays between 0 and 100', () => {
+    const fault = fc.constantFrom<Partial<Protection>>(
+      { snapshots: [] },
+      { snapshots: [snapshot(2)] },
+      { snapshots: [snapshot(9)] },
+      { snapshots: [snapshot(0.1, { sizeBytes: 1 }), snapshot(1), snapshot(2)] },
+      { integrity: { status: 'failed', at: ago(1) } },
+      { testRestore: null },
+      { testRestore: { status: 'partial', at: ago(1) } },
+      { failuresOfWeek: 4 },
+      {
+        lastJob: { status: 'failed', errorCode: 'DESTINATION_FULL', errorMessage: null, finishedAt: ago(0) },
+      },
+      { keyRotatesSince: ago(8) },
+    );
+    fc.assert(
+      fc.property(fc.array(fault, { maxLength: 5 }), fault, (faults, another) => {
+        const before = readinessOf(device(...faults.map(protection), protection()), { now }).score;
+        const after = readinessOf(device(...faults.map(protection), protection(), protection(another)), {
+          now,
+        });
+        expect(after.score).to.be.within(0, before);
+        expect(after.score).to.equal(
+          Math.max(0, 100 - after.risks.reduce((sum, { code }) => sum + RISKS[code].points, 0)),
+        );
+      }),
+    );
+  });
+
+  it('estimates the time of a restore by the speed of those before, and compares it with the SLA', () => {
+    const facts = device(protection());
+    // 600 MB at nearly 2 MB a second: the restore of a small file does not count as much as a large one.
+    expect(estimatedRtoMinutes(facts)).to.equal(5 + 6);
+    expect(estimatedRtoMinutes({ ...facts, restores: [] })).to.equal(null);
+    expect(codes(withSla(facts, { rtoMinutes: 11 }))).to.deep.equal([]);
+    expect(codes(withSla(facts, { rtoMinutes: 10 }))).to.deep.equal(['restore_slow']);
+  });
+});
+
+describe('a missed backup', () => {
+  it('shows by the clock of the server, after the interval and its grace', () => {
+    expect(missedSince(protection({ snapshots: [snapshot(1.4)] }), now)).to.equal(undefined);
+    expect(missedSince(protection({ snapshots: [snapshot(1.6)] }), now)).to.deep.equal(ago(0.1));
+    expect(missedSince(protection({ snapshots: [] }), now)).to.deep.equal(ago(98.5));
+    // A configuration that was changed since is not made responsible for the time before.
+    expect(missedSince(protection({ snapshots: [snapshot(50)], since: ago(1) }), now)).to.equal(undefined);
+    expect(missedSince(protection({ snapshots: [snapshot(50)], frequency: null }), now)).to.equal(undefined);
+  });
+});
+
+describe('a sign of ransomware', () => {
+  const usual = [snapshot(1), snapshot(2), snapshot(3)];
+
+  it('is a backup of less than half of the usual size', () => {
+    expect(findAnomaly([snapshot(0, { sizeBytes: 299_999_999 }), ...usual])).to.include({
+      sign: 'size_drop',
+    });
+    expect(findAnomaly([snapshot(0, { sizeBytes: 300_000_000 }), ...usual])).to.equal(undefined);
+    const tiny = usual.map((each) => ({ ...each, sizeBytes: 1000 }));
+    expect(findAnomaly([snapshot(0, { sizeBytes: 0 }), ...tiny])).to.equal(undefined);
+  });
+
+  it('is a change of half of the files where few change as a rule', () => {
+    expect(findAnomaly([snapshot(0, { changedFiles: 500 }), ...usual])).to.include({ sign: 'changes' });
+    expect(findAnomaly([snapshot(0, { changedFiles: 499 }), ...usual])).to.equal(undefined);
+    const busy = usual.map((each) => ({ ...each, changedFiles: 600 }));
+    expect(findAnomaly([snapshot(0, { changedFiles: 900 }), ...busy])).to.equal(undefined);
+  });
+
+  it('does not end because small backups become usual', () => {
+    const small = Array.from({ length: 11 }, (_, day) => snapshot(day, { sizeBytes: 1000 }));
+    expect(findAnomaly(small)).to.equal(undefined);
+    expect(hasRecovered(600_000_000, small[0])).to.equal(false);
+    expect(hasRecovered(600_000_000, snapshot(0, { sizeBytes: 500_000_000 }))).to.equal(true);
+    expect(hasRecovered(600_000_000, undefined)).to.equal(false);
+  });
+});

@@ -1,0 +1,89 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { eventually } from '../../../support/eventually.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
+import { createStoreApp } from '../store-support.ts';
+import { type RealDevice, realDevice } from './backup-devices.ts';
+
+/** From the request to the snapshot: the real server, the real agent and the real engine. */
+
+describe('a backup of a device', function () {
+  this.timeout(120_000);
+  let app: TestApp & { dataDir: string };
+  let tenant: BackupTenant;
+  let device: RealDevice;
+  let source: string;
+
+  before(async function () {
+    needsRestic(this);
+    app = await createStoreApp();
+    tenant = await buildBackupTenant(app);
+    device = await realDevice(app, tenant.orgId);
+    source = path.join(app.dataDir, 'source');
+    await mkdir(source);
+    await writeFile(path.join(source, 'letter.txt'), 'Dear Ada');
+    await writeFile(path.join(source, 'picture'), randomBytes(300_000));
+    await tenant.createConfig({ sources: { paths: { linux: [source] } }, isDefault: true });
+  });
+  after(async () => {
+    await device?.close();
+    await app?.close();
+  });
+
+  const run = () => tenant.send('POST', `/backup/jobs/run/${device.deviceId}`, {});
+  const jobOf = async (id: string) => (await tenant.send('GET', `/backup/jobs/${id}`)).body;
+  const ended = (id: string) =>
+    eventually(
+      () => jobOf(id),
+      ({ finishedAt }) => finishedAt !== null,
+      60_000,
+    );
+
+  it('makes the repository, and ends with a snapshot', async () => {
+    await device.start();
+    // A device is given its jobs once its presence is stored.
+    await eventually(
+      async () => (await tenant.send('GET', `/devices/${device.deviceId}`)).body,
+      ({ status }) => status === 'online',
+    );
+    const started = await run();
+    expect(started.status, JSON.stringify(started.body)).to.equal(201);
+    expect(started.body).to.include({ status: 'pending', waitingFor: 'turn', type: 'manual' });
+    const second = await run();
+    expect(second.status).to.equal(409);
+    expect(second.body.details).to.deep.equal({ jobId: started.body.id });
+    const job = await ended(started.body.id);
+    expect(job.error).to.equal(null);
+    expect(job).to.include({ status: 'completed', waitingFor: null });
+    expect(job.progress).to.include({ percent: 100, doneFiles: 2, stalledSince: null });
+    expect(job.snapshotId).to.be.a('string');
+  });
+
+  it('makes the repository on a disk of the device, and none where the disk is missing', async () => {
+    const disk = path.join(app.dataDir, 'disk');
+    const config = await tenant.createConfig({
+      name: 'Disk',
+      provider: 'local',
+      details: { path: disk },
+      sources: { paths: { linux: [source] } },
+    });
+    const backup = async () => {
+      const started = await tenant.send('POST', `/backup/jobs/run/${device.deviceId}`, {
+        configId: config.id,
+      });
+      expect(started.status, JSON.stringify(started.body)).to.equal(201);
+      return ended(started.body.id);
+    };
+    expect((await backup()).error).to.include({ code: 'DESTINATION_UNREACHABLE' });
+    await mkdir(disk);
+    expect(await backup()).to.include({ status: 'completed', error: null });
+    await rename(disk, `${disk}-away`);
+    await mkdir(disk);
+    expect((await backup()).error).to.include({ code: 'REPOSITORY_MISSING' });
+    expect(await readdir(disk)).to.deep.equal([]);
+  });
+});

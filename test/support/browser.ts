@@ -1,0 +1,194 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import axe from 'axe-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
+import { openDashboard } from '../../src/server/dashboard/dashboard.ts';
+import type { Person } from './factories.ts';
+import { quietLog } from './quiet-log.ts';
+import { createTestApp, type TestApp, type TestAppOptions } from './test-app.ts';
+
+/** The dashboard in Debian's Chromium, served by a real server with a database of its own. */
+export interface DashboardGround {
+  readonly app: TestApp;
+  readonly browser: Browser;
+  /** A page of a browser that was never here: it shares nothing with the pages of other tests. */
+  newPage(options?: BrowserContextOptions): Promise<Page>;
+  /** Opens a path of the dashboard; with a person, signed in as that one. */
+  open(asked: string, options?: BrowserContextOptions & { person?: Pick<Person, 'id'> }): Promise<Page>;
+  /** The test that runs may see such faults: messages of the console, or requests. */
+  allow(fault: RegExp): void;
+}
+
+/** Places of Chromium, the first that exists is used. */
+const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const ROOT = path.join(import.meta.dirname, '../..');
+/** Where a test that fails leaves a picture of its page. */
+const PICTURES = path.join(ROOT, 'dist/failed-tests');
+/** Other work may keep both cores busy. */
+const PATIENCE_MS = 30_000;
+const START_MS = 120_000;
+
+/**
+ * Declares the hooks of a test file: one server and one browser for all of its tests. Each test fails that leaves an error
+ * in the console, an exception that nobody caught, a breach of the content security policy, or a request to anything but
+ * the server. Without Chromium the tests are skipped; in the gate (`CI=true`) they fail.
+ */
+export function useDashboard(options: TestAppOptions = {}): DashboardGround {
+  let app: TestApp | undefined;
+  let browser: Browser | undefined;
+  let contexts: BrowserContext[] = [];
+  let faults: string[] = [];
+  let allowed: RegExp[] = [];
+  const there = <T>(part: T | undefined): T => {
+    if (part === undefined) throw new Error('The server and the browser are there within tests only.');
+    return part;
+  };
+
+  before(async function () {
+    this.timeout(START_MS);
+    const executablePath = PROGRAMS.find((program) => existsSync(program));
+    if (executablePath === undefined) {
+      if (process.env['CI'] === 'true') throw new Error(`No Chromium is installed: ${PROGRAMS.join(', ')}`);
+      this.skip();
+    }
+    const dashboard = openDashboard({ log: quietLog });
+    [browser, app] = await Promise.all([
+      launch(executablePath),
+      createTestApp({ ...options, dashboard }),
+      dashboard.settled,
+    ]);
+    const state = await dashboard.current();
+    if (!('files' in state)) throw new Error(`${state.notice.title}: npm run build:dashboard`);
+  });
+
+  afterEach(async function () {
+    const [ended, seen] = [contexts, faults.filter((fault) => !allowed.some((each) => each.test(fault)))];
+    const { currentTest } = this;
+    if (currentTest?.state === 'failed') await takePictures(ended, currentTest.fullTitle());
+    await Promise.all(ended.map((context) => context.close()));
+    [contexts, faults, allowed] = [[], [], []];
+    if (seen.length > 0) throw new Error(`The page was not quiet:\n  ${seen.join('\n  ')}`);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await app?.close();
+  });
+
+  async function newPage(settings: BrowserContextOptions = {}): Promise<Page> {
+    const { url } = there(app);
+    const context = await there(browser).newContext({
+      baseURL: url,
+      viewport: { width: 1280, height: 720 },
+      reducedMotion: 'reduce',
+      ...settings,
+    });
+    contexts.push(context);
+    context.setDefaultTimeout(PATIENCE_MS);
+    watch(context, url, (fault) => faults.push(fault));
+    return context.newPage();
+  }
+
+  return {
+    get app() {
+      return there(app);
+    },
+    get browser() {
+      return there(browser);
+    },
+    newPage,
+    async open(asked, { person, ...settings } = {}) {
+      const page = await newPage(settings);
+      const code = person === undefined ? '' : await there(app).server.signInFragment(person.id);
+      await page.goto(asked + code);
+      return page;
+    },
+    allow: (fault) => void allowed.push(fault),
+  };
+}
+
+function launch(executablePath: string): Promise<Browser> {
+  return chromium.launch({
+    executablePath,
+    // As root, Chromium refuses to start with it.
+    chromiumSandbox: process.getuid?.() !== 0,
+    args: [
+      '--disable-gpu',
+      '--disable-quic',
+      '--disable-sync',
+      // Neither the page nor the browser itself gets further than this machine.
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+    ],
+  });
+}
+
+/** Everything that a quiet page does not do. */
+function watch(context: BrowserContext, url: string, report: (fault: string) => void): void {
+  const { host } = new URL(url);
+  const isOwn = (asked: string) => /^(data|blob|about):/.test(asked) || new URL(asked).host === host;
+  context.on('request', (request) => {
+    if (!isOwn(request.url())) report(`a request to ${request.url()}`);
+  });
+  context.on('weberror', (thrown) => report(`an exception: ${String(thrown.error().stack)}`));
+  context.on('console', (message) => {
+    // Chromium reports breaches of the content security policy here too.
+    if (message.type() === 'error') report(`console: ${message.text()} (${message.location().url})`);
+  });
+  context.on('page', (page) => {
+    page.on('websocket', (socket) => {
+      if (!isOwn(socket.url())) report(`a socket to ${socket.url()}`);
+    });
+    page.on('crash', () => report('the page crashed'));
+  });
+}
+
+async function takePictures(contexts: BrowserContext[], title: string): Promise<void> {
+  await mkdir(PICTURES, { recursive: true });
+  const name = title.replaceAll(/[^\w]+/g, '-').slice(0, 120);
+  for (const [at, page] of contexts.flatMap((context) => context.pages()).entries()) {
+    const file = path.join(PICTURES, `${name}-${at}.png`);
+    await page.screenshot({ path: file, timeout: 5000 }).catch(() => undefined);
+    process.stdout.write(`      the page as it was: ${path.relative(ROOT, file)}\n`);
+  }
+}
+
+const GRAVE: readonly unknown[] = ['serious', 'critical'];
+
+/** axe finds no serious and no critical fault in the page as it stands, in light and in dark colours. */
+export async function assertAccessible(
+  page: Page,
+  { except = [] }: { except?: string[] } = {},
+): Promise<void> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    // The page follows a moment later, and not all of it at once.
+    await page.evaluate(`(async () => {
+      const { dataset } = document.documentElement;
+      const frame = () => new Promise((shown) => requestAnimationFrame(shown));
+      while (![undefined, '${colorScheme}'].includes(dataset.mantineColorScheme)) await frame();
+      await frame();
+      await frame();
+    })()`);
+    await page.evaluate(axe.source);
+    const settings = JSON.stringify({ exclude: except.map((selector) => [selector]) });
+    const { violations } = await page.evaluate<axe.AxeResults>(
+      `axe.run(${settings}, { resultTypes: ['violations'] })`,
+    );
+    for (const { id, impact, help, nodes } of violations.filter((each) => GRAVE.includes(each.impact))) {
+      const places = nodes
+        .slice(0, 5)
+        .map(({ target, failureSummary }) => `${target.join(' ')}: ${failureSummary}`);
+      found.push([`${colorScheme}: ${id} (${impact}): ${help}`, ...places].join('\n    '));
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  if (found.length > 0) throw new Error(`Faults of accessibility in ${page.url()}:\n  ${found.join('\n  ')}`);
+}
