@@ -21,15 +21,18 @@ export function StepUpDialog() {
   const end = (proven: boolean) => {
     setOpen(false);
     setCode('');
-    forget();
     for (const answer of waiting.current.splice(0)) answer(proven);
   };
   const { onSubmit, isBusy, failure, forget } = useSubmit(async () => {
     holdTokens(await call('POST /auth/mfa/step-up', { body: { code: code.trim() } }));
     end(true);
   });
+  const cancel = () => {
+    forget();
+    end(false);
+  };
   return (
-    <Modal opened={isOpen} onClose={() => end(false)} title="Confirm that it is you" centered>
+    <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered>
       <form onSubmit={onSubmit}>
         <Stack>
           <Text size="sm">This action needs your second factor.</Text>
@@ -45,7 +48,7 @@ export function StepUpDialog() {
           />
           {failure !== undefined && <Failure error={failure} />}
           <Group justify="flex-end">
-            <Button variant="default" onClick={() => end(false)}>
+            <Button variant="default" onClick={cancel}>
               Cancel
             </Button>
             <Button type="submit" loading={isBusy}>
