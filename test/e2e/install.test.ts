@@ -13,6 +13,7 @@ import {
   upload,
 } from '../features/releases/registry/release-support.ts';
 import { builtAgent } from '../support/built-agent.ts';
+import { eventually } from '../support/eventually.ts';
 import { buildEnrollmentKey, buildTenant } from '../support/factories.ts';
 import { FAKE_SYSTEMCTL } from './fake-systemctl.ts';
 
@@ -103,9 +104,9 @@ describe('install.sh', function () {
     const first = await sh(await script(), [], { MUSTER_ENROLLMENT_KEY: key });
     expect(first.output).to.contain(`This machine is connected to ${server()}.`);
     expect(first.code).to.equal(0);
-    const [device, ...others] = await devices();
+    // The agent knows of its connection before presence is written.
+    const [, ...others] = await eventually(devices, ([device]) => device?.status === 'online');
     expect(others).to.deep.equal([]);
-    expect(device?.status).to.equal('online');
     expect(await readlink(path.join(machine, 'opt/muster/watchdog/current'))).to.equal(WATCHDOG_VERSION);
     expect((await stat(path.join(machine, 'var/lib/muster-agent'))).mode & 0o777).to.equal(0o700);
     const command = path.join(machine, 'usr/local/bin/muster-agent');
