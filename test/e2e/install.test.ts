@@ -105,7 +105,7 @@ describe('install.sh', function () {
     expect(first.output).to.contain(`This machine is connected to ${server()}.`);
     expect(first.code).to.equal(0);
     // The agent knows of its connection before presence is written.
-    const [, ...others] = await eventually(devices, ([device]) => device?.status === 'online');
+    const [device, ...others] = await eventually(devices, ([device]) => device?.status === 'online');
     expect(others).to.deep.equal([]);
     expect(await readlink(path.join(machine, 'opt/muster/watchdog/current'))).to.equal(WATCHDOG_VERSION);
     expect((await stat(path.join(machine, 'var/lib/muster-agent'))).mode & 0o777).to.equal(0o700);
