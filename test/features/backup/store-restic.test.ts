@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { eventually } from '../../support/eventually.ts';
 import { needsRestic, RESTIC_PASSWORD, resticFor } from '../../support/restic.ts';
 import type { TestApp } from '../../support/test-app.ts';
 import {
@@ -90,10 +91,13 @@ describe('the backup store and restic', function () {
     const device = await as('device');
     await writeFile(path.join(source, 'large'), randomBytes(60_000_000));
     const { child, ended } = device.start('backup', source, '--limit-upload', '5000');
-    await new Promise((resolve) => setTimeout(resolve, 2500));
+    const reader = await as('server');
+    await eventually(
+      () => reader.ok('list', 'locks'),
+      (locks) => locks !== '',
+    );
     child.kill('SIGKILL');
     await ended;
-    const reader = await as('server');
     expect(await reader.ok('list', 'locks')).to.match(/^[0-9a-f]{64}\n$/);
     await end(app, device.credential);
     expect(await reader.ok('list', 'locks', '--no-lock')).to.equal('');

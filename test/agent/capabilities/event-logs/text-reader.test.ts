@@ -246,14 +246,21 @@ describe('agent: text logs', () => {
       }
     })();
     const file = path.join(root, 'app.log');
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    // Nothing says when the reader begins to follow, so entries are written until it has seen the last of them.
+    let last = 100;
+    for (; seen.length === 0; last++) {
+      await appendFile(file, line(last));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await until(() => seen.at(-1)?.message === `message ${last - 1}`, 'that it follows');
+    seen.length = 0;
     await appendFile(file, line(3) + line(4, 'other') + line(5));
     await until(() => seen.length === 2, 'two new entries');
     await rename(file, `${file}.1`);
-    await writeFile(file, line(6));
+    // More than what stands there after the truncation, so that it does not matter when the reader looks.
+    await writeFile(file, line(6) + line(6, 'other'));
     await until(() => seen.length === 3, 'the entry after rotation');
     await writeFile(file, '');
-    await new Promise((resolve) => setTimeout(resolve, 60));
     await appendFile(file, line(7));
     await until(() => seen.length === 4, 'the entry after truncation');
     stop.abort();

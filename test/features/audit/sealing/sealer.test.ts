@@ -229,7 +229,8 @@ describe('the audit sealer', () => {
     await new Promise((resolve) => setTimeout(resolve, 60));
     await bench.anotherSealer({}, undefined, (lag) => lags.push(lag)).flush();
     expect(lags).to.have.length(5);
-    for (const lag of lags) expect(lag).to.be.within(0.05, 5);
+    // In seconds, also where the machine is busy.
+    for (const lag of lags) expect(lag).to.be.within(0.05, 40);
   });
 
   describe('signs', () => {
