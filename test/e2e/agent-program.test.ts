@@ -69,7 +69,7 @@ describe('the agent program', function () {
     expect(await status()).to.include({ code: 1, running: null });
 
     const agent = start(['run', '--data-dir', dataDir]);
-    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    const { deviceId } = await eventually(status, ({ code }) => code === 0);
     const device = await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'online' && body.metrics !== null,
@@ -117,7 +117,7 @@ describe('the agent program', function () {
     );
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     start(['run', '--data-dir', dataDir], { PATH: `${programs}:${process.env['PATH'] ?? ''}` });
-    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    const { deviceId } = await eventually(status, ({ code }) => code === 0);
     // The device may be known, with what an earlier test has left: it is the same machine.
     const { data: found } = await eventually(
       () => get(`/devices/${deviceId}/software?search=planner`),
@@ -193,7 +193,7 @@ describe('the agent program', function () {
   it('reconnects after a restart of the server, and shows its state meanwhile', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--json', '--data-dir', dataDir]);
-    const { deviceId } = await eventually(status, ({ code }) => code === 0, 15_000);
+    const { deviceId } = await eventually(status, ({ code }) => code === 0);
     const { port } = new URL(app.url);
     await app.close();
     await eventually(status, ({ running }) => running?.connection.state === 'waiting', 30_000);
@@ -211,7 +211,7 @@ describe('the agent program', function () {
   it('ignores the status file of a killed agent', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--data-dir', dataDir]);
-    await eventually(status, ({ code }) => code === 0, 15_000);
+    await eventually(status, ({ code }) => code === 0);
     agent.child.kill('SIGKILL');
     await agent.ended;
     expect(await readdir(dataDir)).to.include('status.json');

@@ -24,7 +24,6 @@ describe('the proxy that makes a link slow', () => {
     await eventually(
       () => received.length,
       (length) => length === lines.join('').length,
-      3000,
     );
     expect(received).to.equal(lines.join(''));
     client.destroy();

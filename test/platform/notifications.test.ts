@@ -65,7 +65,6 @@ describe('notifications of the database', function () {
     await eventually(
       () => returns,
       (count) => count === 1,
-      10_000,
     );
     expect(notifications.isInTouch).to.equal(true);
     await announce('again');
@@ -77,12 +76,10 @@ describe('notifications of the database', function () {
     await eventually(
       () => notifications.isInTouch,
       (isInTouch) => !isInTouch,
-      10_000,
     );
     await eventually(
       () => returns,
       (count) => count === 1,
-      10_000,
     );
     await announce('after silence');
     await comes('after silence');

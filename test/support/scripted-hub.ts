@@ -19,6 +19,8 @@ interface CommandOptions {
   deadlineMs?: number;
   epoch?: number;
   secrets?: Record<string, string>;
+  /** How long the agent's receipt is waited for. */
+  receiptMs?: number;
 }
 
 /** A hub that does what the test says, for agents to connect to. */
@@ -105,11 +107,11 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     async receipt(
       type,
       payload,
-      { id = `c-${Math.random()}`, deadlineMs = 30_000, epoch = 7, secrets } = {},
+      { id = `c-${Math.random()}`, deadlineMs = 30_000, epoch = 7, secrets, receiptMs = 30_000 } = {},
     ) {
       const deadline = new Date(now() + deadlineMs).toISOString();
       const frame = { id, type, payload, epoch, attempt: 1, deadline, secrets };
-      return (await hub.sockets.at(-1)!.timeout(30_000).emitWithAck('command', frame)) as OkAck | ErrorAck;
+      return (await hub.sockets.at(-1)!.timeout(receiptMs).emitWithAck('command', frame)) as OkAck | ErrorAck;
     },
     async cancel(id) {
       return (await hub.sockets.at(-1)!.timeout(30_000).emitWithAck('command:cancel', { id })) as

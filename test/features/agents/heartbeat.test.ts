@@ -11,6 +11,8 @@ const HEARTBEAT_MS = 1000;
 /** See `FLUSH_MS` of the presence writer. */
 const PRESENCE_FLUSH_MS = 500;
 const SOON_MS = 20_000;
+/** Long enough for a request on a busy machine. */
+const GRACE_MS = 1500;
 const SILENT_AFTER_MS = 2.5 * HEARTBEAT_MS;
 const METRICS = { cpuPercent: 12.5, ramPercent: 40, diskPercent: 71.5 };
 
@@ -21,7 +23,7 @@ describe('heartbeats over HTTP', function () {
 
   before(async () => {
     app = await createTestApp({
-      graceMs: 600,
+      graceMs: GRACE_MS,
       env: {
         AGENT_HEARTBEAT_SECONDS: '1',
         TRUST_PROXY_HEADERS: 'true',
@@ -87,10 +89,15 @@ describe('heartbeats over HTTP', function () {
   });
 
   it('keep it online while they come, and let it go offline when two and a half are missing', async () => {
-    for (let i = 0; i < 4; i++) {
+    for (let seen = 0; seen < 4; ) {
+      const beatAt = performance.now();
       await beat();
       await wait(HEARTBEAT_MS);
-      expect((await read()).status).to.equal('online');
+      const { status } = await read();
+      // Where the machine stood still for so long, the device was silent.
+      if (performance.now() - beatAt > SILENT_AFTER_MS) continue;
+      expect(status).to.equal('online');
+      seen += 1;
     }
     const lastAt = Date.parse((await beat()).body.at);
     await eventually(read, ({ status }) => status === 'offline', SILENT_AFTER_MS + SOON_MS);
@@ -239,7 +246,6 @@ describe('heartbeats over HTTP', function () {
       await eventually(
         () => client.deltas.flatMap(({ changed }) => changed.map(({ status }) => status)),
         (seen) => seen.includes('offline'),
-        2 * SILENT_AFTER_MS,
       );
       client.close();
     } finally {
@@ -256,7 +262,8 @@ describe('heartbeats over HTTP', function () {
       await beat();
       const until = Date.now() + SILENT_AFTER_MS + 2000;
       while (Date.now() < until) {
-        await wait(HEARTBEAT_MS);
+        // More often than they have to come: a busy machine may take its time for each.
+        await wait(HEARTBEAT_MS / 4);
         await beat({}, device, other);
       }
       const statuses = client.deltas.flatMap(({ changed }) => changed.map(({ status }) => status));

@@ -157,7 +157,6 @@ describe('an agent that does not read what it is sent', () => {
         return closed();
       },
       (reason) => reason !== undefined,
-      10_000,
     );
     expect(unread()).to.equal(1);
     await close();

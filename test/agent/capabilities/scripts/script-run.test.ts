@@ -134,9 +134,14 @@ describe('scripts on the agent', function () {
   });
 
   it('stream their output while they run', async () => {
-    const id = await begin('for i in 1 2 3; do echo $i; sleep 0.4; done');
+    const seen = path.join(folder, 'seen');
+    const id = await begin(
+      'for i in 1 2 3; do echo $i; sleep 0.4; done; until [ -e "$PARAM_seen" ]; do sleep 0.1; done',
+      { parameters: { seen } },
+    );
     await eventually(rowsOf, (rows) => rows.length > 0);
     expect(hub.results).to.have.length(0);
+    await writeFile(seen, '');
     await resultOf(id);
     const text = rowsOf()
       .map((row) => COMMANDS['script.run'].row.parse(row).text)
@@ -229,8 +234,9 @@ describe('scripts on the agent', function () {
     it(`are stopped with all their processes when their time is over: one ${what}`, async () => {
       const pids = path.join(folder, 'pids');
       const startedAt = Date.now();
-      const result = await resultOf(await begin(content, { timeoutSeconds: 1, parameters: { pids } }));
-      expect(Date.now() - startedAt).to.be.within(1000, SOON_MS);
+      // Long enough for the script to begin on a busy machine.
+      const result = await resultOf(await begin(content, { timeoutSeconds: 3, parameters: { pids } }));
+      expect(Date.now() - startedAt).to.be.within(3000, SOON_MS);
       expect([result.status, result.error!.code]).to.deep.equal(['failed', 'TIMED_OUT']);
       expect((result.output as Output).stdout).to.equal('so far\n');
       const alive = (await written(pids)).trim().split('\n').map(Number);
@@ -253,7 +259,7 @@ describe('scripts on the agent', function () {
         .trim()
         .split('\n')
         .map(Number);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await eventually(rowsOf, (rows) => rows.some(({ text }) => text.includes('so far')));
       const askedAt = Date.now();
       await hub.cancel(id);
       const result = await resultOf(id);
