@@ -5,12 +5,13 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
+import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-programs.ts';
 import { FILE_TIMES_VARIABLE, slowestFiles } from './support/file-times.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
- * `npm test` runs every test on one Postgres, with our programs built once. Test files run in parallel; those that start
- * whole programs run afterwards, when the agent has been built for them.
+ * `npm test` runs every test on one Postgres, with our programs bundled once. Test files run in parallel; those that start
+ * whole programs run afterwards, when the agent and all programs have been built for them as they are released.
  * With arguments it runs Mocha with those: `npm test -- test/hub/device/mailbox.test.ts`.
  */
 const ROOT = path.join(import.meta.dirname, '..');
@@ -101,12 +102,12 @@ async function buildDashboard(): Promise<void> {
 process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
-const [postgres, built] = await Promise.all([
+const [postgres, bundled] = await Promise.all([
   startTestPostgres({ within: folderInMemory() }),
-  given.length > 0 ? undefined : buildPrograms(),
+  given.length > 0 ? undefined : bundlePrograms(),
 ]);
-// Only whole programs need it, so the other tests do not wait for it.
-const building = given.length > 0 ? undefined : buildOwnAgent();
+// Only whole programs need these, so the other tests do not wait for them.
+const building = given.length > 0 ? undefined : Promise.all([buildOwnAgent(), buildPrograms()]);
 const dashboard = given.length > 0 ? undefined : buildDashboard();
 building?.catch(() => {});
 dashboard?.catch(() => {});
@@ -115,7 +116,7 @@ const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(notes, 'times');
 const settings = {
   [FILE_TIMES_VARIABLE]: times,
   [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl,
-  ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
+  ...(bundled === undefined ? {} : { [BUNDLED_PROGRAMS_VARIABLE]: bundled.folder }),
 };
 try {
   if (given.length > 0) {
@@ -125,19 +126,23 @@ try {
     const programs = files.filter((file) => WHOLE_PROGRAMS.some((place) => place.test(file)));
     const together = files.filter((file) => !programs.includes(file));
     const codes = [await mocha(['--parallel', '--jobs', String(JOBS), ...together], settings)];
-    const agent = await building;
+    const [agent, built] = (await building) ?? [];
     await dashboard;
-    const withAgent = agent === undefined ? settings : { ...settings, [BUILT_AGENT_VARIABLE]: agent.folder };
-    codes.push(await mocha(['--parallel', '--jobs', String(PROGRAM_JOBS), ...programs], withAgent));
+    const withBuilds = {
+      ...settings,
+      ...(agent === undefined ? {} : { [BUILT_AGENT_VARIABLE]: agent.folder }),
+      ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
+    };
+    codes.push(await mocha(['--parallel', '--jobs', String(PROGRAM_JOBS), ...programs], withBuilds));
     process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
 } finally {
   rmSync(notes, { recursive: true, force: true });
   await building?.then(
-    (agent) => agent.remove(),
+    (builds) => Promise.all(builds.map((build) => build.remove())),
     () => {},
   );
-  await built?.remove();
+  await bundled?.remove();
   await postgres.stop();
 }

@@ -31,13 +31,26 @@ describe('every page of the dashboard', () => {
   const dashboard = useDashboard();
   let person: { id: string };
   let parameters: Record<string, string>;
+  /** One browser that is signed in for all pages, and another that is not: what it has loaded once it keeps. */
+  let member: Page;
+  let stranger: Page;
 
   before(async () => {
     const tenant = await buildTenant(dashboard.app);
     const { deviceId } = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'FRONT-DESK' });
     person = tenant.admin;
     parameters = { deviceId, organizationId: tenant.orgId };
+    member = await dashboard.open('/profile', { person, isKept: true });
+    await member.getByRole('heading', { level: 1 }).waitFor();
+    stranger = await dashboard.open('/login', { isKept: true });
   });
+
+  async function open(page: Page, address: string): Promise<void> {
+    // So that nothing of the page before this one is heard any more.
+    await page.goto('about:blank');
+    await page.setViewportSize({ width: 1280, height: 720 });
+    await page.goto(address);
+  }
 
   /** At 200 % on a small screen, nothing is beyond its edge. */
   async function assertFits(page: Page): Promise<void> {
@@ -60,21 +73,21 @@ describe('every page of the dashboard', () => {
 
   for (const address of pages.signedIn) {
     it(`opens, is accessible and fits: ${address}`, async () => {
-      const page = await dashboard.open(filledIn(address), { person });
       if (filledIn(address).includes('00000000-')) dashboard.allow(/status of 404/);
-      await page.locator('main h1, main [role=alert]').first().waitFor();
-      await page.locator('main').getByText('There is no such page').waitFor({ state: 'detached' });
-      await assertAccessible(page);
-      await assertFits(page);
+      await open(member, filledIn(address));
+      await member.locator('main h1, main [role=alert]').first().waitFor();
+      await member.locator('main').getByText('There is no such page').waitFor({ state: 'detached' });
+      await assertAccessible(member);
+      await assertFits(member);
     });
   }
 
   for (const address of pages.public) {
     it(`opens, is accessible and fits: ${address}`, async () => {
-      const page = await dashboard.open(address);
-      await page.getByRole('heading', { level: 1 }).waitFor();
-      await assertAccessible(page);
-      await assertFits(page);
+      await open(stranger, address);
+      await stranger.getByRole('heading', { level: 1 }).waitFor();
+      await assertAccessible(stranger);
+      await assertFits(stranger);
     });
   }
 

@@ -21,10 +21,16 @@ export interface DashboardGround {
   /** A page of a browser that was never here: it shares nothing with the pages of other tests. */
   newPage(options?: BrowserContextOptions): Promise<Page>;
   /** Opens a path of the dashboard; with a person, signed in as that one. */
-  open(asked: string, options?: BrowserContextOptions & { person?: Pick<Person, 'id'> }): Promise<Page>;
+  open(asked: string, options?: OpenOptions): Promise<Page>;
   /** The test that runs may see such faults: messages of the console, or requests. */
   allow(fault: RegExp): void;
 }
+
+export type OpenOptions = BrowserContextOptions & {
+  person?: Pick<Person, 'id'>;
+  /** The page stays until the end of the file, not of the test. */
+  isKept?: boolean;
+};
 
 /** Places of Chromium, the first that exists is used. */
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -44,6 +50,7 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
   let app: TestApp | undefined;
   let browser: Browser | undefined;
   let contexts: BrowserContext[] = [];
+  const kept: BrowserContext[] = [];
   let faults: string[] = [];
   let allowed: RegExp[] = [];
   const there = <T>(part: T | undefined): T => {
@@ -71,7 +78,7 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
   afterEach(async function () {
     const [ended, seen] = [contexts, faults.filter((fault) => !allowed.some((each) => each.test(fault)))];
     const { currentTest } = this;
-    if (currentTest?.state === 'failed') await takePictures(ended, currentTest.fullTitle());
+    if (currentTest?.state === 'failed') await takePictures([...kept, ...ended], currentTest.fullTitle());
     await Promise.all(ended.map((context) => context.close()));
     [contexts, faults, allowed] = [[], [], []];
     if (seen.length > 0) throw new Error(`The page was not quiet:\n  ${seen.join('\n  ')}`);
@@ -82,7 +89,7 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
     await app?.close();
   });
 
-  async function newPage(settings: BrowserContextOptions = {}): Promise<Page> {
+  async function newPage({ isKept = false, ...settings }: Omit<OpenOptions, 'person'> = {}): Promise<Page> {
     const { url } = there(app);
     const context = await there(browser).newContext({
       baseURL: url,
@@ -90,7 +97,7 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
       reducedMotion: 'reduce',
       ...settings,
     });
-    contexts.push(context);
+    (isKept ? kept : contexts).push(context);
     context.setDefaultTimeout(PATIENCE_MS);
     watch(context, url, (fault) => faults.push(fault));
     return context.newPage();
@@ -161,6 +168,12 @@ async function takePictures(contexts: BrowserContext[], title: string): Promise<
 
 const GRAVE: readonly unknown[] = ['serious', 'critical'];
 
+/** The rules about colours, without one for a higher level: the rest of a page is the same in light and in dark. */
+const ABOUT_COLOURS = {
+  runOnly: { type: 'tag', values: ['cat.color'] },
+  rules: { 'color-contrast-enhanced': { enabled: false } },
+};
+
 /** axe finds no serious and no critical fault in the page as it stands, in light and in dark colours. */
 export async function assertAccessible(
   page: Page,
@@ -177,11 +190,13 @@ export async function assertAccessible(
       await frame();
       await frame();
     })()`);
-    await page.evaluate(axe.source);
-    const settings = JSON.stringify({ exclude: except.map((selector) => [selector]) });
-    const { violations } = await page.evaluate<axe.AxeResults>(
-      `axe.run(${settings}, { resultTypes: ['violations'] })`,
-    );
+    if ((await page.evaluate<string>('typeof axe')) === 'undefined') await page.evaluate(axe.source);
+    const place = JSON.stringify({ exclude: except.map((selector) => [selector]) });
+    const settings = JSON.stringify({
+      resultTypes: ['violations'],
+      ...(colorScheme === 'light' ? {} : ABOUT_COLOURS),
+    });
+    const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(${place}, ${settings})`);
     for (const { id, impact, help, nodes } of violations.filter((each) => GRAVE.includes(each.impact))) {
       const places = nodes
         .slice(0, 5)

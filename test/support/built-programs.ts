@@ -33,12 +33,8 @@ export async function buildPrograms(): Promise<BuiltPrograms> {
   return { folder, remove };
 }
 
-/**
- * The arguments of Node that start one of our programs: as it was built for the run, which starts in half the time, or
- * from its source where a test file is run by itself.
- * @param entry  its TypeScript source, below the root of the repository
- */
-export function programArguments(entry: string): string[] {
+/** The arguments of Node that start one of our programs as it was built for the run; otherwise from its source. */
+export function builtArguments(entry: string): string[] {
   const built = process.env[BUILT_PROGRAMS_VARIABLE];
   if (built === undefined) return [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, entry)];
   return [path.join(built, 'dist', entry.replace(/\.ts$/, '.js'))];

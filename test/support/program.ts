@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { programArguments } from './built-programs.ts';
+import { builtArguments } from './built-programs.ts';
+import { programArguments } from './bundled-programs.ts';
 
 /** One of our programs as a process of its own. */
 export interface Program {
@@ -22,15 +23,18 @@ export interface ProgramOptions {
   through?: string[];
   /** The Node that runs it. */
   node?: string;
+  /** As `npm run build` makes it. */
+  asBuilt?: boolean;
 }
 
 /** @param entry  below the root of the repository */
 export function runProgram(
   entry: string,
   args: string[],
-  { env, through = [], node = process.execPath }: ProgramOptions,
+  { env, through = [], node = process.execPath, asBuilt = false }: ProgramOptions,
 ): Program {
-  const [command = node, ...words] = [...through, node, ...programArguments(entry), ...args];
+  const program = asBuilt ? builtArguments(entry) : programArguments(entry);
+  const [command = node, ...words] = [...through, node, ...program, ...args];
   const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], env });
   running.add(child);
   child.once('close', () => running.delete(child));

@@ -443,7 +443,11 @@ describe('durable commands on the agent', function () {
         );
       },
     };
-    const sendSecret = (name: string, secrets: Record<string, string> = { [REF]: 's3cr3t' }, receiptMs?: number) =>
+    const sendSecret = (
+      name: string,
+      secrets: Record<string, string> = { [REF]: 's3cr3t' },
+      receiptMs?: number,
+    ) =>
       hub.receipt(
         'script.run',
         { ...withSecret, content: name },

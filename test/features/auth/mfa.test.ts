@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Secret, TOTP } from 'otpauth';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { createSealer, sealContext } from '../../../src/platform/secrets/sealed.ts';
-import { programArguments } from '../../support/built-programs.ts';
+import { programArguments } from '../../support/bundled-programs.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 

@@ -270,7 +270,10 @@ describe('the agent’s connection', () => {
   });
 
   /** Both times are timers of this process, so their order holds on a busy machine too. */
-  async function orderOf(deadlineMs: number, wait: (onEnd: () => void) => Promise<unknown>): Promise<string[]> {
+  async function orderOf(
+    deadlineMs: number,
+    wait: (onEnd: () => void) => Promise<unknown>,
+  ): Promise<string[]> {
     const order: string[] = [];
     const deadline = new Promise<void>((resolve) => {
       setTimeout(() => {

@@ -13,7 +13,7 @@ import {
 import { AuditPruner } from '../../../../src/features/audit/retention/audit-pruner.ts';
 import { checkStored } from '../../../../src/features/audit/verification/stored-check.ts';
 import type { S3Options } from '../../../../src/platform/storage/s3.ts';
-import { programArguments } from '../../../support/built-programs.ts';
+import { programArguments } from '../../../support/bundled-programs.ts';
 import { buildTenant } from '../../../support/factories.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../../support/s3-server.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programArguments } from '../../../support/built-programs.ts';
+import { programArguments } from '../../../support/bundled-programs.ts';
 import { type AuditBench, createAuditBench, SECRET } from '../audit-support.ts';
 import { publicPart, signingKeyRows } from '../../../../src/features/audit/storage/signing-keys.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';

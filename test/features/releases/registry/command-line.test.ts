@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programArguments } from '../../../support/built-programs.ts';
+import { programArguments } from '../../../support/bundled-programs.ts';
 import { TEST_ENCRYPTION_KEY } from '../../../support/test-app.ts';
 import { createReleaseBench, download, query, type ReleaseBench, sha256 } from './release-support.ts';
 

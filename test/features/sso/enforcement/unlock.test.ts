@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { newId } from '../../../../src/platform/ids.ts';
-import { programArguments } from '../../../support/built-programs.ts';
+import { programArguments } from '../../../support/bundled-programs.ts';
 import { buildPerson, buildTenant, PASSWORD } from '../../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { query } from '../sso-support.ts';

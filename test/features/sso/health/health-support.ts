@@ -6,15 +6,19 @@ import { TEST_AUTHORITY } from '../../../support/https-server.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { query } from '../sso-support.ts';
 
-/** What a round works with, such as a network that soon gives up. Outcomes are added to the list. */
-export const partsOf = (app: TestApp, log: Logger, outcomes: string[]): RoundParts => ({
-  db: app.server.database.pool,
-  ssoFetch: new GuardedFetch({
+/** The network of tests, which gives up after so long. */
+export const fetchFor = (log: Logger, totalMs: number) =>
+  new GuardedFetch({
     addresses: { allowedInternal: ['127.0.0.0/8'] },
     log,
     testing: { ca: TEST_AUTHORITY },
-    limits: { headersMs: 5000, totalMs: 10_000 },
-  }),
+    limits: { headersMs: totalMs / 2, totalMs },
+  });
+
+/** What a round works with, such as a network that soon gives up. Outcomes are added to the list. */
+export const partsOf = (app: TestApp, log: Logger, outcomes: string[]): RoundParts => ({
+  db: app.server.database.pool,
+  ssoFetch: fetchFor(log, 10_000),
   audit: createAuditTrail(app.server.auditSealer),
   log,
   onChecked: (type, outcome) => void outcomes.push(`${type} ${outcome}`),
