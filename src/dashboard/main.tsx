@@ -4,6 +4,7 @@ import '@mantine/spotlight/styles.css';
 import './app/app.css';
 import { createRoot } from 'react-dom/client';
 import { App } from './app/app.tsx';
+import { keepFocus } from './app/keep-focus.ts';
 import { openSession } from './session/index.ts';
 
 const place = document.getElementById('app');
@@ -16,5 +17,6 @@ window.addEventListener('vite:preloadError', () => {
   window.sessionStorage.setItem(RELOADED, String(Date.now()));
   window.location.reload();
 });
+keepFocus();
 void openSession();
 createRoot(place).render(<App />);

@@ -5,6 +5,7 @@ import { assertAccessible, useDashboard } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../support/fake-device.ts';
+import { Keyboard } from '../support/keyboard.ts';
 
 type Frame = Awaited<ReturnType<FakeDevice['nextCommand']>>;
 
@@ -98,7 +99,7 @@ describe('the event log in a browser', () => {
 
   before(async () => {
     tenant = await buildTenant(dashboard.app);
-    device = await buildDevice(dashboard.app, tenant.orgId);
+    device = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'NIGHT-DESK' });
     away = await buildDevice(dashboard.app, tenant.orgId);
     agent = await connectDevice(dashboard.app, device.token);
     log = new LoggingDevice(agent);
@@ -111,30 +112,41 @@ describe('the event log in a browser', () => {
   const rowsOf = (page: Page) => page.getByRole('grid').getByRole('row');
   const message = (page: Page, text: string) => page.getByRole('gridcell', { name: text });
 
-  it('answers a caller: by keys to an error, its fields, what happened around it, and a file', async () => {
-    const page = await openLog();
+  it('answers a caller, by keys alone: from the fleet to an error, its fields, what was around it, and a file', async () => {
+    const page = await dashboard.open('/devices', { person: tenant.admin, timezoneId: 'UTC' });
+    const keys = new Keyboard(page);
+    const found = page.getByRole('grid', { name: 'Devices' }).getByRole('row').filter({ hasText: 'NIGHT-DESK' });
+    await found.waitFor();
+    await keys.press('/');
+    await keys.hasFocus(page.getByRole('textbox', { name: 'Search devices' }));
+    await keys.type('night');
+    await page.getByText('1 of 2 shown').waitFor();
+    await keys.use(found);
+    await keys.to(page.getByRole('tab', { name: 'Summary' }));
+    await keys.press('ArrowLeft');
     await message(page, 'A bad block at 0x120.').waitFor();
     // The third from the top, by the keys that need no hand at the pointer.
-    for (const key of ['j', 'j', 'j', 'Enter']) await page.keyboard.press(key);
+    await keys.press('j', 'j', 'j', 'Enter');
     const panel = page.getByRole('complementary', { name: 'Entry' });
     await panel.getByText('Accepted key 118.').waitFor();
-    await page.keyboard.press('ArrowUp');
+    await keys.press('ArrowUp');
     await panel.getByText('Accepted key 119.').waitFor();
-    await page.keyboard.press('k');
+    await keys.press('k');
     await panel.getByText('A bad block at 0x120.').waitFor();
     expect(new URL(page.url()).searchParams.get('record')).to.equal('120');
-    await panel.getByRole('button', { name: 'Show 20 entries before and after' }).click();
+    await keys.use(panel.getByRole('button', { name: 'Show 20 entries before and after' }));
     await panel.getByRole('region', { name: 'Context' }).getByText('Accepted key 101.').waitFor();
     await assertAccessible(page);
 
-    await panel.getByRole('button', { name: 'Only entries with this source' }).click();
+    await keys.use(panel.getByRole('button', { name: 'Only entries with this source' }));
     await message(page, 'A bad block at 0x10.').waitFor();
     expect(log.queries.at(-1)).to.deep.include({ source: 'disk', page: 1, limit: 500 });
     expect(await rowsOf(page).count()).to.equal(COUNT / 10 + 1);
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('e');
+    await keys.press('Escape');
+    await keys.hasFocus();
+    await keys.press('e');
     const saving = page.waitForEvent('download');
-    await page.getByRole('menuitem', { name: 'CSV' }).click();
+    await keys.take('ArrowDown', page.getByRole('menuitem', { name: 'CSV' }));
     const chunks: Buffer[] = [];
     for await (const chunk of await (await saving).createReadStream()) chunks.push(Buffer.from(chunk));
     const lines = Buffer.concat(chunks).toString().trim().split('\r\n');

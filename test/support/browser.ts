@@ -138,8 +138,9 @@ function launch(executablePath: string): Promise<Browser> {
 
 /** Everything that a quiet page does not do. */
 function watch(context: BrowserContext, url: string, report: (fault: string) => void): void {
-  const { host } = new URL(url);
-  const isOwn = (asked: string) => /^(data|blob|about):/.test(asked) || new URL(asked).host === host;
+  // The server's own links name the host that people use.
+  const own = [url, url.replace('127.0.0.1', 'localhost')].map((each) => new URL(each).host);
+  const isOwn = (asked: string) => /^(data|blob|about):/.test(asked) || own.includes(new URL(asked).host);
   context.on('request', (request) => {
     if (!isOwn(request.url())) report(`a request to ${request.url()}`);
   });

@@ -17,8 +17,11 @@ export interface Mailbox {
   remove(): Promise<void>;
 }
 
-export async function createMailbox(): Promise<Mailbox> {
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-mail-'));
+export const createMailbox = async (): Promise<Mailbox> =>
+  openMailbox(await mkdtemp(path.join(tmpdir(), 'muster-mail-')));
+
+/** That of a data folder that is there already. */
+export function openMailbox(dataDir: string): Mailbox {
   const folder = path.join(dataDir, 'mail');
   const files = async () => {
     const names = await readdir(folder).catch(() => []);

@@ -27,7 +27,7 @@ export function call<R extends Route>(
   input: Input<R>,
   options: CallOptions = {},
 ): Promise<Answer<R>> {
-  return authorized((token) => send(route, input, { ...sendOptions(options), token }));
+  return authorized(route, (token) => send(route, input, { ...sendOptions(options), token }));
 }
 
 /** As `call`, for files: answers their bytes and the name that the server gives them. */
@@ -36,7 +36,7 @@ export function download<R extends Route>(
   input: Input<R>,
   options: CallOptions = {},
 ): Promise<{ blob: Blob; name: string | undefined }> {
-  return authorized(async (token) => {
+  return authorized(route, async (token) => {
     const response = await raw(route, input, { ...sendOptions(options), token });
     return { blob: await response.blob(), name: nameIn(response.headers.get('content-disposition')) };
   });
@@ -47,7 +47,7 @@ const sendOptions = ({ signal, idempotencyKey }: CallOptions) => ({
   ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
 });
 
-async function authorized<T>(attempt: (token: string) => Promise<T>): Promise<T> {
+async function authorized<T>(route: Route, attempt: (token: string) => Promise<T>): Promise<T> {
   const token = await accessToken();
   if (token === undefined) throw signedOut();
   try {
@@ -57,6 +57,8 @@ async function authorized<T>(attempt: (token: string) => Promise<T>): Promise<T>
     if (error.status === 401) {
       const renewed = await renewToken();
       if (renewed === undefined) throw signedOut();
+      // The session holds, so an action was refused for what it said, such as a wrong code: once more would count twice.
+      if (!route.startsWith('GET ')) throw error;
       return attempt(renewed);
     }
     if (error.code === 'MFA_REQUIRED' && (await stepUp())) {

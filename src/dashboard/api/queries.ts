@@ -5,6 +5,7 @@ import {
   useQueryClient,
   type UseMutationResult,
 } from '@tanstack/react-query';
+import { useEffect, useRef } from 'react';
 import { call } from './client.ts';
 import { ApiError, type Answer, type Input, type Route } from './request.ts';
 
@@ -50,4 +51,17 @@ export function useApiChange<R extends Exclude<Route, ReadRoute>>(
     mutationFn: (input: Input<R>) => call(route, input),
     onSuccess: () => Promise.all(refreshes.map((read) => queries.invalidateQueries({ queryKey: [read] }))),
   });
+}
+
+/** Reads again what was read by these routes whenever `news` changes: what the hub says of it. */
+export function useRefreshOn(news: string, refreshes: readonly ReadRoute[]): void {
+  const queries = useQueryClient();
+  const known = useRef(news);
+  useEffect(() => {
+    if (known.current === news) return;
+    known.current = news;
+    for (const read of refreshes) void queries.invalidateQueries({ queryKey: [read] });
+    // The routes are the same each time, in a new array.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [news, queries]);
 }

@@ -2,6 +2,7 @@ export { Action, ConfirmAction } from './action.tsx';
 export { asError } from './as-error.ts';
 export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
+export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './form-dialog.tsx';
 export * from './format.ts';
 export { Page } from './page.tsx';

@@ -2,8 +2,15 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
-import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
+import {
+  buildDevice,
+  buildPerson,
+  buildTenant,
+  type EnrolledDevice,
+  MACHINE,
+} from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
+import { Keyboard } from '../../support/keyboard.ts';
 
 /** Commands are walked through above; the log of the agent looks like stored events. */
 const TABS = ['Software', 'Stored events', 'Alerts', 'Upgrades', 'Audit'];
@@ -27,29 +34,44 @@ describe('the pages of devices', () => {
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
   const badge = (page: Page, text: string) => page.locator('.mantine-Badge-root', { hasText: text }).first();
 
-  it('run a script on two devices, and follow it on the one that is there', async () => {
+  it('run a script on two devices, and follow it on the one that is there: by keys alone', async () => {
     const page = await dashboard.open('/devices?q=nobody', { person: tenant.admin });
+    const keys = new Keyboard(page);
     await page.getByText('Most devices are removed by the search.').waitFor();
-    await page.getByRole('button', { name: 'Drop the search: 2 devices' }).click();
+    await keys.use(page.getByRole('button', { name: 'Drop the search: 2 devices' }));
     await row(page, 'FRONT-DESK').getByText('Online').waitFor();
     await assertAccessible(page);
-    await page.getByRole('button', { name: 'Columns' }).click();
-    await page.getByRole('button', { name: 'Move Name to the right' }).click();
+    const columns = page.getByRole('button', { name: 'Columns' });
+    await keys.use(columns);
+    await keys.use(page.getByRole('button', { name: 'Move Name to the right' }));
     await page.getByRole('columnheader').nth(1).getByText('Status').waitFor();
-    await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Views' }).click();
-    await page.getByRole('textbox', { name: 'Name of the view' }).fill('Everything');
-    await page.keyboard.press('Enter');
+    await keys.press('Escape');
+    await keys.hasFocus(columns);
+    const views = page.getByRole('button', { name: 'Views' });
+    await keys.use(views);
+    await keys.fill(page.getByRole('textbox', { name: 'Name of the view' }), 'Everything');
+    await keys.press('Enter');
     await page.getByRole('button', { name: 'Everything', exact: true }).waitFor();
     await assertAccessible(page);
-    await page.keyboard.press('Escape');
+    await keys.press('Escape');
+    await keys.hasFocus(views);
 
-    await page.getByRole('checkbox', { name: 'Select all' }).check();
-    await page.getByRole('button', { name: 'Actions on 2 devices' }).click();
-    await page.getByRole('menuitem', { name: 'Run a script' }).click();
-    await page.getByText('Written now').click();
-    await page.getByLabel('Script', { exact: true }).fill('echo hello');
-    await page.getByRole('button', { name: 'Run on 2 devices' }).click();
+    await keys.toggle(page.getByRole('checkbox', { name: 'Select all' }));
+    const actions = page.getByRole('button', { name: 'Actions on 2 devices' });
+    const dialog = page.getByRole('dialog', { name: /^Run a script/ });
+    const begin = async () => {
+      await keys.use(actions);
+      await keys.take('ArrowDown', page.getByRole('menuitem', { name: 'Run a script' }));
+      await keys.hasFocus(dialog.getByRole('combobox', { name: 'Script' }));
+    };
+    await begin();
+    await keys.press('Escape');
+    await keys.hasFocus(actions);
+    await begin();
+    await keys.to(dialog.getByRole('radio', { name: 'Saved script' }));
+    await keys.press('ArrowRight');
+    await keys.fill(dialog.getByRole('textbox', { name: 'Script' }), 'echo hello');
+    await keys.use(dialog.getByRole('button', { name: 'Run on 2 devices' }));
 
     const frame = await agent.nextCommand();
     expect(frame).to.have.nested.property('payload.content', 'echo hello');
@@ -59,7 +81,7 @@ describe('the pages of devices', () => {
     await outcomes.getByRole('row').filter({ hasText: 'FRONT-DESK' }).getByText('Running').waitFor();
     await assertAccessible(page);
 
-    await outcomes.getByRole('link', { name: 'FRONT-DESK' }).click();
+    await keys.use(outcomes.getByRole('link', { name: 'FRONT-DESK' }));
     const log = page.getByRole('log', { name: 'Output of the script' });
     await log.waitFor();
     // What is sent before the page has subscribed is shown at the end only, so it is sent until it is seen.
@@ -70,6 +92,44 @@ describe('the pages of devices', () => {
     await page.getByText('Exit code 3').waitFor();
     await page.getByText('hello', { exact: true }).waitFor();
     await assertAccessible(page);
+  });
+
+  it('come in through the waiting room: by keys alone', async () => {
+    const { app } = dashboard;
+    const list = await dashboard.open('/devices', { person: tenant.admin });
+    await row(list, 'BACK-OFFICE').waitFor();
+    const page = await dashboard.open('/enrollment', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    const newKey = page.getByRole('button', { name: 'New key' }).first();
+    await keys.use(newKey);
+    const dialog = page.getByRole('dialog', { name: 'New enrollment key' });
+    await keys.hasFocus(dialog.getByRole('textbox', { name: 'Name' }));
+    await keys.type('Notebooks');
+    await keys.fill(dialog.getByRole('textbox', { name: 'How many devices' }), '1');
+    await keys.choose(dialog.getByRole('combobox', { name: 'Valid for' }), 'One day');
+    await keys.use(dialog.getByRole('button', { name: 'Create key' }));
+    await keys.hasFocus(newKey);
+    const line = page.getByLabel('Installation on Linux and macOS', { exact: true });
+    const enrollmentKey = /key=([^']+)/.exec((await line.textContent()) ?? '')?.[1];
+    const keyRow = page.getByRole('row').filter({ hasText: 'Notebooks' });
+    await keyRow.getByText('0 of 1').waitFor();
+    await assertAccessible(page);
+
+    const machine = { ...MACHINE, hostname: 'NEW-NOTEBOOK', enrollmentKey };
+    const { status, body } = await app.call('POST', '/agents/enroll', { body: machine });
+    expect(status).to.equal(201);
+    const arrived = page.getByRole('log', { name: 'Devices that have arrived' });
+    await arrived.getByText('Offline').waitFor();
+    const notebook = await connectDevice(app, body.token);
+    await arrived.getByText('Online').waitFor();
+    await row(list, 'NEW-NOTEBOOK').getByText('Online').waitFor();
+    await keyRow.getByText('1 of 1').waitFor();
+    await keyRow.getByText('Used up').waitFor();
+    await assertAccessible(page);
+    await keys.use(arrived.getByRole('link', { name: 'NEW-NOTEBOOK' }));
+    await page.getByRole('heading', { level: 1, name: 'NEW-NOTEBOOK' }).waitFor();
+    await keys.hasFocus();
+    notebook.close();
   });
 
   it('show one device as it is now, and change it', async () => {

@@ -4,6 +4,7 @@ import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
+import { Keyboard } from '../../support/keyboard.ts';
 
 describe('the pages of filters, groups and scripts', () => {
   const dashboard = useDashboard();
@@ -26,22 +27,28 @@ describe('the pages of filters, groups and scripts', () => {
     await page.getByRole('option', { name: option, exact: true }).click();
   };
 
-  it('build a filter of three levels, which a device enters, and a group that follows it', async () => {
+  it('build a filter of three levels by keys alone, which a device enters, and a group that follows it', async () => {
     const page = await dashboard.open('/filters', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    const field = (name: string) => page.getByRole('combobox', { name, exact: true });
+    const value = (of: string) => page.getByRole('textbox', { name: `Value of condition ${of}`, exact: true });
     await page.getByRole('button', { name: 'Begin with this: Disks that fill up' }).waitFor();
     await assertAccessible(page);
-    await page.getByRole('button', { name: 'New filter' }).click();
+    await keys.use(page.getByRole('button', { name: 'New filter' }));
     await page.getByText('1 device', { exact: true }).waitFor();
 
-    await page.getByRole('button', { name: 'Add a group', exact: true }).click();
+    await keys.use(page.getByRole('button', { name: 'Add a group', exact: true }));
     await page.getByText('Fill in each condition to see which devices match.').waitFor();
-    await page.getByRole('textbox', { name: 'Value of condition 2.1', exact: true }).fill('front');
-    await page.getByRole('button', { name: 'Add a group to group 2', exact: true }).click();
-    await choose(page, 'Field of condition 2.2.1', 'CPU in percent');
-    await choose(page, 'Operator of condition 2.2.1', 'is more than');
-    await page.getByRole('textbox', { name: 'Value of condition 2.2.1', exact: true }).fill('50');
+    await keys.fill(value('2.1'), 'front');
+    await keys.use(page.getByRole('button', { name: 'Add a group to group 2', exact: true }));
+    await keys.choose(field('Field of condition 2.2.1'), 'CPU in percent');
+    await keys.choose(field('Operator of condition 2.2.1'), 'is more than');
+    await keys.fill(value('2.2.1'), '50');
     await page.getByText('0 devices', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Which condition removes most?' }).click();
+    await keys.use(page.getByRole('button', { name: 'Add a condition to group 2.2', exact: true }));
+    await keys.use(page.getByRole('button', { name: 'Remove condition 2.2.2', exact: true }));
+    await page.getByText('0 devices', { exact: true }).waitFor();
+    await keys.use(page.getByRole('button', { name: 'Which condition removes most?' }));
     await page
       .getByRole('table', { name: 'What each condition removes' })
       .getByRole('row')
@@ -50,7 +57,8 @@ describe('the pages of filters, groups and scripts', () => {
       .waitFor();
     await assertAccessible(page);
 
-    await page.getByRole('tab', { name: 'JSON' }).click();
+    await keys.to(page.getByRole('tab', { name: 'Conditions' }));
+    await keys.press('ArrowRight');
     const json = page.getByRole('textbox', { name: 'Conditions as the API takes them' });
     const written = await json.inputValue();
     expect(JSON.parse(written)).to.have.nested.property(
@@ -60,8 +68,9 @@ describe('the pages of filters, groups and scripts', () => {
     await json.fill('{ "operator": "AND" }');
     await page.getByText('must be a group').waitFor();
     await json.fill(written.replace('50', '60'));
-    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Busy front desks');
-    await page.getByRole('button', { name: 'Save filter' }).click();
+    await keys.fill(page.getByRole('textbox', { name: 'Name', exact: true }), 'Busy front desks');
+    await keys.use(page.getByRole('button', { name: 'Save filter' }));
+    await keys.hasFocus();
     await page.getByRole('heading', { level: 1, name: 'Busy front desks' }).waitFor();
     const address = page.url();
 

@@ -42,7 +42,6 @@ export function StepUpDialog() {
             value={code}
             onChange={(event) => setCode(event.currentTarget.value)}
             autoComplete="one-time-code"
-            inputMode="numeric"
             data-autofocus
             required
           />

@@ -1,6 +1,7 @@
 import { Anchor, Group, Loader, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import { useRefreshOn } from '../../api/index.ts';
 import { useNames } from '../../directory/index.ts';
 import { useLiveDevices } from '../../live/index.ts';
 import { scopeQuery, useScope } from '../../routing/index.ts';
@@ -15,6 +16,8 @@ export function WaitingRoom() {
     setKnown(new Set(live.devices.map(({ id }) => id)));
   }
   const arrived = live.devices.filter(({ id }) => known?.has(id) === false);
+  // Each has used a key.
+  useRefreshOn(String(arrived.length), ['GET /enrollment-keys']);
   return (
     <Paper withBorder p="md" component="section" aria-label="Waiting room">
       <Stack gap="xs">

@@ -2,7 +2,7 @@ import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput 
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Answer } from '../../api/index.ts';
-import { CopyText, Failure, FormDialog, Loaded, StateBadge, useSubmit } from '../../ui/index.ts';
+import { CopyText, Failure, focusOnArrival, FormDialog, Loaded, StateBadge, useSubmit } from '../../ui/index.ts';
 
 type Setup = Answer<'POST /auth/mfa/setup'>;
 const refreshes = ['GET /users/me'] as const;
@@ -106,6 +106,7 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
         <Text size="sm">Add this secret to your authenticator app, then enter the code that it shows.</Text>
         <CopyText label="Secret for the authenticator app" text={setup.secret} />
         <TextInput
+          ref={focusOnArrival}
           label="Code"
           required
           autoComplete="one-time-code"
@@ -125,7 +126,7 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
 
 function RecoveryCodes({ codes }: { codes: readonly string[] }) {
   return (
-    <Alert color="orange" title="Keep these recovery codes">
+    <Alert color="orange" title="Keep these recovery codes" ref={focusOnArrival} tabIndex={-1}>
       <Text size="sm" mb="xs">
         Each replaces a code of the app once. They are shown only now.
       </Text>

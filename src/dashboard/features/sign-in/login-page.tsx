@@ -1,10 +1,10 @@
-import { Alert, Anchor, Button, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Alert, Anchor, Button, Divider, Image, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { ApiError, send } from '../../api/index.ts';
+import { ApiError, send, type Answer } from '../../api/index.ts';
 import { beginSession, useSession } from '../../session/index.ts';
-import { Failure, Loading, useSubmit } from '../../ui/index.ts';
+import { Failure, focusOnArrival, Loading, useSubmit } from '../../ui/index.ts';
 import { PublicCard } from './public-card.tsx';
 import { safePath } from './safe-path.ts';
 import { SecondFactorForm } from './second-factor-form.tsx';
@@ -13,13 +13,23 @@ import { ToPage } from './to-page.tsx';
 
 const route = getRouteApi('/public/login');
 
+type LoginContext = Answer<'GET /auth/login-context'>;
+
 /** Sign-in by password and second factor, or by the identity provider of the organization. */
 export function LoginPage() {
   const { redirect, ended, error, reason } = route.useSearch();
   const session = useSession();
   const [pending, setPending] = useState<string>();
+  const context = useQuery({
+    queryKey: ['login-context'],
+    queryFn: ({ signal }) => send('GET /auth/login-context', {}, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
   if (session.state === 'signed_in') return <ToPage path={safePath(redirect)} />;
   if (session.state === 'opening') return <Loading what="Signing in" />;
+  // A form that is replaced by a single sign-on would have taken what somebody types.
+  if (context.isPending) return <Loading what="Opening the sign-in" />;
   if (pending !== undefined) {
     return (
       <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
@@ -27,8 +37,9 @@ export function LoginPage() {
       </PublicCard>
     );
   }
+  const branding = context.data?.branding;
   return (
-    <PublicCard title="Sign in to Muster">
+    <PublicCard title={branding?.headline ?? 'Sign in to Muster'} logo={<Logo url={branding?.logoUrl} />}>
       {ended === true && (
         <Alert color="blue">Your session has ended. Sign in again to go on where you were.</Alert>
       )}
@@ -43,32 +54,41 @@ export function LoginPage() {
           The server cannot be reached. Check the network of this computer, and whether Muster is running.
         </Alert>
       )}
-      <Choices onSecondFactor={setPending} redirect={safePath(redirect)} />
+      <Choices context={context.data} onSecondFactor={setPending} redirect={safePath(redirect)} />
     </PublicCard>
   );
 }
 
+/** The dashboard loads no images from elsewhere. */
+function Logo({ url }: { url: string | null | undefined }) {
+  if (url == null || !url.startsWith('data:image/')) return null;
+  return <Image src={url} alt="" h={48} w="auto" fit="contain" style={{ alignSelf: 'flex-start' }} />;
+}
+
 function Choices({
+  context,
   onSecondFactor,
   redirect,
 }: {
+  context: LoginContext | undefined;
   onSecondFactor: (token: string) => void;
   redirect: string;
 }) {
-  const { data } = useQuery({
-    queryKey: ['login-context'],
-    queryFn: ({ signal }) => send('GET /auth/login-context', {}, { signal }),
-    staleTime: Number.POSITIVE_INFINITY,
-    retry: false,
-  });
-  const sso = data?.partnerSso ?? null;
+  const sso = context?.partnerSso ?? null;
+  const color = context?.branding?.accentColor ?? undefined;
   const [showsPassword, setShowsPassword] = useState(false);
   const hidesPassword = sso?.enforceSSO === true && !showsPassword;
   return (
     <Stack>
       {sso !== null && (
         <>
-          <Button component="a" href={withRedirect(sso.loginUrl, redirect)} size="sm">
+          <Button
+            component="a"
+            href={withRedirect(sso.loginUrl, redirect)}
+            size="sm"
+            {...(color === undefined ? {} : { color })}
+            {...(hidesPassword ? { ref: focusOnArrival } : {})}
+          >
             Sign in with {sso.providerName}
           </Button>
           {hidesPassword ? (
@@ -80,15 +100,17 @@ function Choices({
           )}
         </>
       )}
-      {!hidesPassword && <PasswordForm onSecondFactor={onSecondFactor} redirect={redirect} />}
+      {!hidesPassword && <PasswordForm color={color} onSecondFactor={onSecondFactor} redirect={redirect} />}
     </Stack>
   );
 }
 
 function PasswordForm({
+  color,
   onSecondFactor,
   redirect,
 }: {
+  color: string | undefined;
   onSecondFactor: (token: string) => void;
   redirect: string;
 }) {
@@ -110,7 +132,7 @@ function PasswordForm({
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
           required
-          data-autofocus
+          ref={focusOnArrival}
           size="sm"
         />
         <PasswordInput
@@ -127,7 +149,7 @@ function PasswordForm({
             Go to the single sign-on of your organization
           </Button>
         )}
-        <Button type="submit" loading={isBusy} size="sm">
+        <Button type="submit" loading={isBusy} size="sm" {...(color === undefined ? {} : { color })}>
           Sign in
         </Button>
         <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/forgot-password" />}>

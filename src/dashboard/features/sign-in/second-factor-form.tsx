@@ -2,7 +2,7 @@ import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../api/index.ts';
 import { beginSession } from '../../session/index.ts';
-import { Failure, useSubmit } from '../../ui/index.ts';
+import { Failure, focusOnArrival, useSubmit } from '../../ui/index.ts';
 
 export function SecondFactorForm({ tempToken, onBack }: { tempToken: string; onBack: () => void }) {
   const [code, setCode] = useState('');
@@ -18,9 +18,8 @@ export function SecondFactorForm({ tempToken, onBack }: { tempToken: string; onB
           value={code}
           onChange={(event) => setCode(event.currentTarget.value)}
           autoComplete="one-time-code"
-          inputMode="numeric"
           required
-          data-autofocus
+          ref={focusOnArrival}
           size="sm"
         />
         {failure !== undefined && <Failure error={failure} />}

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import type { Context } from '../../../platform/context.ts';
 import { peopleOfEveryScope } from '../../../platform/http/access.ts';
 import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { LoginContexts } from '../branding/login-context.ts';
 import { listPresets } from './presets.ts';
 import {
   NewProvider,
@@ -29,7 +31,11 @@ import {
 /** Only people with a second factor: an API key, which has none, must not decide how people sign in. */
 export const CONFIGURE_SIGN_IN = { ...peopleOfEveryScope('organizations:write'), mfa: true } as const;
 
-export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
+interface RouteParts extends ProviderParts {
+  loginContexts: Pick<LoginContexts, 'forget'>;
+}
+
+export const providerRoutes = (parts: RouteParts): RouteGroup => ({
   name: 'Single sign-on providers',
   description:
     'The identity providers with which the people of organizations and partners sign in. Every change of a provider ends the sign-ins with it that are in progress.',
@@ -77,7 +83,10 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       status: 201,
       errors: ['limit_reached', 'sso_not_proven'],
       prepare: ({ ctx, body }) => prepareNew(ctx, body, parts),
-      handler: async ({ ctx, body, prepared }) => shown(await createProvider(ctx, body, prepared, parts)),
+      async handler({ ctx, body, prepared }) {
+        showSoon(ctx, parts);
+        return shown(await createProvider(ctx, body, prepared, parts));
+      },
       audit: {
         action: 'sso.provider.create',
         resource: 'sso_provider',
@@ -99,8 +108,10 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       response: SsoProvider,
       errors: ['conflict', 'sso_not_proven'],
       prepare: ({ ctx, params, body }) => prepareChange(ctx, params.id, body, parts),
-      handler: async ({ ctx, params, body, prepared }) =>
-        shown(await updateProvider(ctx, params.id, body, prepared, parts)),
+      async handler({ ctx, params, body, prepared }) {
+        showSoon(ctx, parts);
+        return shown(await updateProvider(ctx, params.id, body, prepared, parts));
+      },
       audit: {
         action: 'sso.provider.update',
         resource: 'sso_provider',
@@ -118,7 +129,10 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
-      handler: ({ ctx, params }) => deleteProvider(ctx, params.id),
+      handler({ ctx, params }) {
+        showSoon(ctx, parts);
+        return deleteProvider(ctx, params.id);
+      },
       audit: {
         action: 'sso.provider.delete',
         resource: 'sso_provider',
@@ -136,7 +150,10 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
       body: StatusChange,
       response: SsoProvider,
       errors: ['sso_not_proven'],
-      handler: async ({ ctx, params, body }) => shown(await changeStatus(ctx, params.id, body)),
+      async handler({ ctx, params, body }) {
+        showSoon(ctx, parts);
+        return shown(await changeStatus(ctx, params.id, body));
+      },
       audit: {
         action: 'sso.provider.status.update',
         resource: 'sso_provider',
@@ -145,3 +162,7 @@ export const providerRoutes = (parts: ProviderParts): RouteGroup => ({
     }),
   ],
 });
+
+/** The login page names the active provider of a partner, and whether it is the only way in. */
+const showSoon = (ctx: Context, { loginContexts }: RouteParts) =>
+  ctx.afterCommit(() => loginContexts.forget());

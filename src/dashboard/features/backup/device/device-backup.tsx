@@ -2,11 +2,10 @@ import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { apiQuery, type DeviceBackupStatus } from '../../../api/index.ts';
+import { apiQuery, useApiChange, useRefreshOn, type DeviceBackupStatus } from '../../../api/index.ts';
 import { useLiveJobs } from '../../../live/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, Failure, formatTime, JobStateBadge, Loaded, StateBadge, When } from '../../../ui/index.ts';
-import { useApiChange } from '../../../api/index.ts';
 import { JobDrawer } from '../jobs/job-drawer.tsx';
 import { FactTable } from '../parts/facts.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
@@ -14,6 +13,7 @@ import { SnapshotTable } from '../snapshots/snapshot-table.tsx';
 import { RunBackup } from './run-backup.tsx';
 
 const REFRESH_MS = 15_000;
+const KINDS: readonly string[] = ['backup', 'restore', 'verification'];
 
 /** Whether a device is protected, and what there is to restore. */
 export function DeviceBackup({ deviceId, orgId }: { deviceId: string; orgId: string }) {
@@ -23,9 +23,12 @@ export function DeviceBackup({ deviceId, orgId }: { deviceId: string; orgId: str
     ...apiQuery('GET /backup/status/{deviceId}', { params: { deviceId } }),
     refetchInterval: REFRESH_MS,
   });
-  const running = useLiveJobs({ deviceId }).filter(
-    ({ kind, state }) => (kind === 'backup' || kind === 'restore') && state === 'running',
-  );
+  const work = useLiveJobs({ deviceId }).filter(({ kind }) => KINDS.includes(kind));
+  const running = work.filter(({ kind, state }) => kind !== 'verification' && state === 'running');
+  useRefreshOn(work.map(({ id, state }) => `${id} ${state}`).join(), [
+    'GET /backup/status/{deviceId}',
+    'GET /backup/snapshots',
+  ]);
   return (
     <Stack gap="sm">
       <Loaded query={status} what="Reading the state of backups">
@@ -48,11 +51,11 @@ export function DeviceBackup({ deviceId, orgId }: { deviceId: string; orgId: str
                 />
               </Group>
             </Group>
-            {running.map((work) => (
+            {running.map((each) => (
               <WorkProgress
-                key={work.id}
-                label={work.kind === 'backup' ? 'Progress of the backup' : 'Progress of the restore'}
-                standing={work}
+                key={each.id}
+                label={each.kind === 'backup' ? 'Progress of the backup' : 'Progress of the restore'}
+                standing={each}
               />
             ))}
             <FactTable

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { send } from '../../../api/index.ts';
 import { beginSession, useSession } from '../../../session/index.ts';
-import { Failure, Loaded, useSubmit } from '../../../ui/index.ts';
+import { Failure, focusOnArrival, Loaded, useSubmit } from '../../../ui/index.ts';
 import { PublicCard } from '../public-card.tsx';
 import { SecondFactorForm } from '../second-factor-form.tsx';
 import { ToPage } from '../to-page.tsx';
@@ -52,6 +52,7 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
                 {name}, you are invited to {orgName ?? partnerName ?? 'Muster'} as {email}.
               </div>
               <PasswordInput
+                ref={focusOnArrival}
                 label="Password"
                 description="A new one of at least 8 characters; if you have an account already, its password."
                 autoComplete="new-password"

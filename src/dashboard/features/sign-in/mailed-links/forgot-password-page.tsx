@@ -1,7 +1,7 @@
 import { Alert, Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../../api/index.ts';
-import { Failure, useSubmit } from '../../../ui/index.ts';
+import { Failure, focusOnArrival, useSubmit } from '../../../ui/index.ts';
 import { PublicCard } from '../public-card.tsx';
 import { ToSignIn } from './link-parts.tsx';
 
@@ -23,6 +23,7 @@ export function ForgotPasswordPage() {
         <form onSubmit={onSubmit}>
           <Stack>
             <TextInput
+              ref={focusOnArrival}
               label="E-mail address"
               type="email"
               autoComplete="username"

@@ -1,7 +1,7 @@
 import { Alert, Button, PasswordInput, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../../api/index.ts';
-import { Failure, useSubmit } from '../../../ui/index.ts';
+import { Failure, focusOnArrival, useSubmit } from '../../../ui/index.ts';
 import { PublicCard } from '../public-card.tsx';
 import { IncompleteLink, ToSignIn } from './link-parts.tsx';
 import { useMailedToken } from './use-mailed-token.ts';
@@ -25,6 +25,7 @@ export function ResetPasswordPage() {
         <form onSubmit={onSubmit}>
           <Stack>
             <PasswordInput
+              ref={focusOnArrival}
               label="New password"
               description="At least 8 characters."
               autoComplete="new-password"
