@@ -115,7 +115,10 @@ describe('the event log in a browser', () => {
   it('answers a caller, by keys alone: from the fleet to an error, its fields, what was around it, and a file', async () => {
     const page = await dashboard.open('/devices', { person: tenant.admin, timezoneId: 'UTC' });
     const keys = new Keyboard(page);
-    const found = page.getByRole('grid', { name: 'Devices' }).getByRole('row').filter({ hasText: 'NIGHT-DESK' });
+    const found = page
+      .getByRole('grid', { name: 'Devices' })
+      .getByRole('row')
+      .filter({ hasText: 'NIGHT-DESK' });
     await found.waitFor();
     await keys.press('/');
     await keys.hasFocus(page.getByRole('textbox', { name: 'Search devices' }));

@@ -12,7 +12,8 @@ import { Keyboard } from '../support/keyboard.ts';
 import { openMailbox } from '../support/mailbox.ts';
 import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.ts';
 
-const LOGO = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const LOGO =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 describe('the ways in', () => {
   const mailbox = openMailbox(mkdtempSync(path.join(tmpdir(), 'muster-mail-')));
@@ -63,7 +64,8 @@ describe('the ways in', () => {
     await keys.type(PASSWORD);
     await keys.press('Enter');
     await keys.hasFocus(code);
-    const secret = (await page.getByLabel('Secret for the authenticator app', { exact: true }).textContent()) ?? '';
+    const secret =
+      (await page.getByLabel('Secret for the authenticator app', { exact: true }).textContent()) ?? '';
     const wrongCode = codeThatIsNot(secret);
     dashboard.allow(/status of 401/);
     const enabling: string[] = [];
@@ -131,23 +133,25 @@ describe('the ways in', () => {
     await password.fill('short');
     await theirs.getByRole('button', { name: 'Join' }).click();
     await theirs.locator('.mantine-PasswordInput-error').waitFor();
-    await password.fill(PASSWORD);
-    await theirs.getByRole('button', { name: 'Join' }).click();
+    const keys = new Keyboard(theirs);
+    await keys.fill(password, PASSWORD);
+    await keys.press('Enter');
     await heading(theirs, 'Overview').waitFor();
     const rail = theirs.getByRole('navigation', { name: 'Main' });
     await rail.getByRole('link', { name: 'Devices' }).waitFor();
     for (const name of ['People', 'Audit']) {
       expect(await rail.getByRole('link', { name }).count(), name).to.equal(0);
     }
-    const keys = new Keyboard(theirs);
     await keys.use(rail.getByRole('link', { name: 'Enrollment' }));
     const refused = theirs.getByRole('button', { name: 'New key', disabled: true }).first();
     await keys.to(refused);
     await theirs
       .getByRole('tooltip')
-      .getByText('This needs the permission "agents:write", which your role "Organization Viewer" does not have.')
+      .getByText(
+        'This needs the permission "agents:write", which your role "Organization Viewer" does not have.',
+      )
       .waitFor();
-    await theirs.goto('/people');
+    await theirs.goto(new URL('/people', theirs.url()).href);
     await theirs.getByRole('heading', { name: 'You may not see this' }).waitFor();
     await theirs.getByText('This needs the permission "users:read"').waitFor();
     await assertAccessible(theirs);

@@ -133,9 +133,9 @@ function standing(control: PageElement): Standing {
   if (active === null || active === page.body) return { place: 'after' };
   const name = active.outerHTML.slice(0, 200);
   const style = view.getComputedStyle(active);
-  const isText = active.matches('input:not([type]), input, textarea') && !active.matches(
-    '[readonly], [type=checkbox], [type=radio], [type=file]',
-  );
+  const isText =
+    active.matches('input:not([type]), input, textarea') &&
+    !active.matches('[readonly], [type=checkbox], [type=radio], [type=file]');
   let isSeen = isText;
   // Checkboxes and the like are drawn by what stands beside them.
   for (const shown of [active, active.parentElement, active.nextElementSibling, active.closest('label')]) {

@@ -21,8 +21,8 @@ export function keepFocus(): void {
     timer = undefined;
     if (had === undefined || !isLost()) return;
     if (!isShown(had)) {
-      const part = around.find((each) => isShown(each));
-      (part ?? before.find((each) => isUsable(each)) ?? document.querySelector('main'))?.focus({
+      const part = headed(around.find((each) => isShown(each)));
+      (part ?? before.find((each) => isUsable(each)) ?? headed(document.querySelector('main')))?.focus({
         preventScroll: true,
       });
     } else if (had.matches(':disabled')) wasDisabled = true;
@@ -53,6 +53,14 @@ export function keepFocus(): void {
 const isLost = () => document.activeElement === null || document.activeElement === document.body;
 const isShown = (element: HTMLElement) => element.isConnected && element.getClientRects().length > 0;
 const isUsable = (element: HTMLElement) => isShown(element) && !element.matches(':disabled');
+
+/** Of a whole page its heading, which says where one is. */
+function headed(part: HTMLElement | null | undefined): HTMLElement | null | undefined {
+  const heading = part?.matches('main') === true ? part.querySelector('h1') : null;
+  if (heading === null) return part;
+  heading.tabIndex = -1;
+  return heading;
+}
 
 /** The parts of the page that an element is in, the innermost first. They can have the focus from now on. */
 function partsAround(element: HTMLElement): HTMLElement[] {

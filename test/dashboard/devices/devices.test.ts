@@ -65,7 +65,8 @@ describe('the pages of devices', () => {
       await keys.hasFocus(dialog.getByRole('combobox', { name: 'Script' }));
     };
     await begin();
-    await keys.press('Escape');
+    // The first closes the list of scripts.
+    await keys.press('Escape', 'Escape');
     await keys.hasFocus(actions);
     await begin();
     await keys.to(dialog.getByRole('radio', { name: 'Saved script' }));
@@ -81,7 +82,8 @@ describe('the pages of devices', () => {
     await outcomes.getByRole('row').filter({ hasText: 'FRONT-DESK' }).getByText('Running').waitFor();
     await assertAccessible(page);
 
-    await keys.use(outcomes.getByRole('link', { name: 'FRONT-DESK' }));
+    await keys.to(outcomes.getByRole('row').filter({ hasText: 'BACK-OFFICE' }));
+    await keys.press('ArrowDown', 'Enter');
     const log = page.getByRole('log', { name: 'Output of the script' });
     await log.waitFor();
     // What is sent before the page has subscribed is shown at the end only, so it is sent until it is seen.

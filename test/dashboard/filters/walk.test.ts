@@ -31,7 +31,8 @@ describe('the pages of filters, groups and scripts', () => {
     const page = await dashboard.open('/filters', { person: tenant.admin });
     const keys = new Keyboard(page);
     const field = (name: string) => page.getByRole('combobox', { name, exact: true });
-    const value = (of: string) => page.getByRole('textbox', { name: `Value of condition ${of}`, exact: true });
+    const value = (of: string) =>
+      page.getByRole('textbox', { name: `Value of condition ${of}`, exact: true });
     await page.getByRole('button', { name: 'Begin with this: Disks that fill up' }).waitFor();
     await assertAccessible(page);
     await keys.use(page.getByRole('button', { name: 'New filter' }));

@@ -2,7 +2,15 @@ import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput 
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Answer } from '../../api/index.ts';
-import { CopyText, Failure, focusOnArrival, FormDialog, Loaded, StateBadge, useSubmit } from '../../ui/index.ts';
+import {
+  CopyText,
+  Failure,
+  focusOnArrival,
+  FormDialog,
+  Loaded,
+  StateBadge,
+  useSubmit,
+} from '../../ui/index.ts';
 
 type Setup = Answer<'POST /auth/mfa/setup'>;
 const refreshes = ['GET /users/me'] as const;

@@ -239,6 +239,8 @@ function Heading<Row>({
       <button
         type="button"
         className={name}
+        // The browser does not do it within the header, which stays at the top.
+        onFocus={(event) => event.currentTarget.scrollIntoView({ block: 'nearest', inline: 'nearest' })}
         onClick={() => onSort({ column: column.id, descending: isSorted && !sort.descending })}
       >
         {column.header}

@@ -73,7 +73,8 @@ function keyOf(event: KeyboardEvent): ViewerKey | undefined {
   if (anywhere !== undefined) return key === 'Escape' && isChart ? undefined : anywhere;
   const isList = target.closest('[data-log-rows]') !== null;
   const isPanel = target.closest('[data-entry-panel]') !== null;
-  if (isList || target === document.body) return IN_LIST[key];
+  const isNowhere = target === document.body || target.matches('main, h1');
+  if (isList || isNowhere) return IN_LIST[key];
   // In the panel, Enter and Space belong to its buttons, and the other keys scroll.
   return isPanel && ARROWS.includes(key) ? IN_LIST[key] : undefined;
 }

@@ -1,6 +1,6 @@
 import { Anchor, Button, Drawer, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../../../live/index.ts';
 import { DataTable, type DataColumn } from '../../../../ui/data-table/index.ts';
@@ -18,6 +18,13 @@ interface Row {
 const GOOD = new Set(['done', 'succeeded']);
 const BAD = new Set(['refused', 'failed', 'timed_out', 'expired', 'cancelled']);
 const keyOf = (row: Row): string => row.deviceId;
+/** To what a device made of it. */
+const linkTo = ({ deviceId, commandId }: Row) =>
+  ({
+    to: '/devices/$deviceId',
+    params: { deviceId },
+    search: commandId === undefined ? {} : ({ tab: 'commands', command: commandId } as const),
+  }) as const;
 
 /** What became of an action on each of its devices: answered at once, then kept up to date by their commands. */
 export function OutcomeDrawer({ run, onClose }: { run: BulkRun | undefined; onClose: () => void }) {
@@ -36,6 +43,7 @@ export function OutcomeDrawer({ run, onClose }: { run: BulkRun | undefined; onCl
 }
 
 function Outcomes({ run: { outcomes } }: { run: BulkRun }) {
+  const navigate = useNavigate();
   const [shows, setShows] = useState('all');
   const [sort, setSort] = useState({ column: 'device', descending: false });
   const ids = useMemo(() => outcomes.flatMap(({ commandId }) => commandId ?? []), [outcomes]);
@@ -99,6 +107,7 @@ function Outcomes({ run: { outcomes } }: { run: BulkRun }) {
         keyOf={keyOf}
         sort={sort}
         onSort={setSort}
+        onOpen={(row) => void navigate(linkTo(row))}
       />
       {ids.length > 0 && (
         <Text size="xs">Commands go on when this is closed. Each device lists them under Commands.</Text>
@@ -113,20 +122,9 @@ const COLUMNS: readonly DataColumn<Row>[] = [
     header: 'Device',
     width: 180,
     value: ({ name }) => name,
-    cell: ({ deviceId, name, commandId }) => (
-      <Anchor
-        size="sm"
-        tabIndex={-1}
-        renderRoot={(props) => (
-          <Link
-            {...props}
-            to="/devices/$deviceId"
-            params={{ deviceId }}
-            search={commandId === undefined ? {} : { tab: 'commands', command: commandId }}
-          />
-        )}
-      >
-        {name}
+    cell: (row) => (
+      <Anchor size="sm" tabIndex={-1} renderRoot={(props) => <Link {...props} {...linkTo(row)} />}>
+        {row.name}
       </Anchor>
     ),
   },
