@@ -1,45 +1,21 @@
 import type { Tx } from '../src/platform/db/transaction.ts';
-import { newId } from '../src/platform/ids.ts';
-import { SYSTEM_ROLES } from '../src/features/users/index.ts';
+import { lookForFullDisksSoon, seedAlertHistory } from './demo/alert-history.ts';
+import { seedAuditHistory } from './demo/audit-history.ts';
+import { seedAwayDevices } from './demo/away-devices.ts';
+import { type DemoEmail, seedPeople } from './demo/people.ts';
+import { seedHaltedRollout, startDemoRollout } from './demo/rollouts.ts';
+import { seedIdentityProvider } from './demo/single-sign-on.ts';
+import { DEMO_PARTNER_SLUG, seedTenants } from './demo/tenants.ts';
+import { demoTime } from './demo/time.ts';
 
-/** The data of the demo: one provider, three customers, seven sites in four time zones, and people who can sign in. */
+/**
+ * The data of the demo: what it needs of the past, which nobody can make through the API. Everything that can be made
+ * through the API is made there (`src/cli/demo/`).
+ */
 
-export const DEMO_PARTNER_SLUG = 'muster-demo';
-
-const ORGANIZATIONS = [
-  {
-    name: 'Bright Smile Dental',
-    slug: 'bright-smile-dental',
-    sites: [
-      { name: 'Lisbon practice', timezone: 'Europe/Lisbon' },
-      { name: 'Porto practice', timezone: 'Europe/Lisbon' },
-    ],
-  },
-  {
-    name: 'Northway Logistics',
-    slug: 'northway-logistics',
-    sites: [
-      { name: 'Chicago depot', timezone: 'America/Chicago' },
-      { name: 'Dallas depot', timezone: 'America/Chicago' },
-      { name: 'Rotterdam office', timezone: 'Europe/Amsterdam' },
-    ],
-  },
-  {
-    name: 'Harbour Street School',
-    slug: 'harbour-street-school',
-    sites: [
-      { name: 'Main building', timezone: 'Australia/Sydney' },
-      { name: 'Science block', timezone: 'Australia/Sydney' },
-    ],
-  },
-] as const;
-
-export const DEMO_PEOPLE = [
-  { email: 'system@demo.example', name: 'Sam System', is: 'system administrator' },
-  { email: 'admin@demo.example', name: 'Alex Admin', is: 'administrator of the provider' },
-  { email: 'dental@demo.example', name: 'Dana Dental', is: `administrator of ${ORGANIZATIONS[0].name}` },
-] as const;
-export type DemoEmail = (typeof DEMO_PEOPLE)[number]['email'];
+export { DEMO_PEOPLE, type DemoEmail } from './demo/people.ts';
+export { DEMO_RELEASES } from './demo/rollouts.ts';
+export { CUSTOMERS } from './demo/tenants.ts';
 
 /** Whether the database contains the demo, is empty, or contains other data that the demo must not touch. */
 export async function demoState(tx: Tx): Promise<'demo' | 'empty' | 'other'> {
@@ -50,46 +26,18 @@ export async function demoState(tx: Tx): Promise<'demo' | 'empty' | 'other'> {
 
 /** Fills an empty database. The caller supplies the password hashes, so the source contains no password. */
 export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>): Promise<void> {
-  const partnerId = newId();
-  await tx('partners').insert({
-    id: partnerId,
-    name: 'Muster Demo Services',
-    slug: DEMO_PARTNER_SLUG,
-    status: 'active',
-    plan: 'pro',
-  });
-  const orgIds: string[] = [];
-  for (const { sites, ...organization } of ORGANIZATIONS) {
-    const orgId = newId();
-    orgIds.push(orgId);
-    await tx('organizations').insert({ id: orgId, partner_id: partnerId, ...organization });
-    for (const site of sites) await tx('sites').insert({ id: newId(), org_id: orgId, ...site });
-  }
-  for (const person of DEMO_PEOPLE) {
-    const userId = newId();
-    const { email, name } = person;
-    await tx('users').insert({
-      id: userId,
-      email,
-      name,
-      password_hash: passwordHashes[email],
-      email_verified_at: new Date(),
-    });
-    if (email === 'system@demo.example') {
-      await tx('system_users').insert({ user_id: userId, role_id: SYSTEM_ROLES.systemAdmin });
-    } else if (email === 'admin@demo.example') {
-      await tx('partner_users').insert({
-        partner_id: partnerId,
-        user_id: userId,
-        role_id: SYSTEM_ROLES.partnerAdmin,
-        org_access: 'all',
-      });
-    } else {
-      await tx('organization_users').insert({
-        org_id: orgIds[0],
-        user_id: userId,
-        role_id: SYSTEM_ROLES.organizationAdmin,
-      });
-    }
-  }
+  const time = demoTime(new Date());
+  const tenants = await seedTenants(tx, time);
+  const people = await seedPeople(tx, tenants, { passwordHashes, time });
+  const devices = await seedAwayDevices(tx, tenants, time);
+  await seedAlertHistory(tx, { devices, people, time });
+  await seedHaltedRollout(tx, { tenants, devices, time });
+  await seedIdentityProvider(tx, tenants);
+  await seedAuditHistory(tx, { tenants, people, devices, time });
+}
+
+/** What goes on from now on by itself. The agents are connected, and the releases are published. */
+export async function setInMotion(tx: Tx): Promise<void> {
+  await startDemoRollout(tx);
+  await lookForFullDisksSoon(tx);
 }

@@ -8,11 +8,13 @@ import { createLogger } from '../platform/logger.ts';
 import { runServer } from '../run-server.ts';
 import { sayWhyAndExit, StartRefused } from '../start-failure.ts';
 import type { ChildProgram } from './child-program.ts';
-import { startDemoFleet, startThisMachine } from './demo-agents.ts';
-import { backUpThisMachine, hasEngine } from './demo-backup.ts';
-import { signInTo } from './demo-client.ts';
-import { ensureKeys, ensureSeed, makeDataFolder, removeDemo } from './demo-data.ts';
-import { showBackup, showBlock, showStep, timed } from './demo-output.ts';
+import { startDemoFleet, startThisMachine } from './demo/agents.ts';
+import { backUpThisMachine, hasEngine } from './demo/backup.ts';
+import { signInTo } from './demo/client.ts';
+import { ensureKeys, ensureSeed, makeDataFolder, removeDemo } from './demo/data.ts';
+import { showBlock, showLater, showStep, timed } from './demo/output.ts';
+import { publishDemoReleases } from './demo/releases.ts';
+import { setUpWork } from './demo/work.ts';
 
 /** `npm run demo` starts a complete Muster with demo data and agents on this machine. */
 
@@ -57,7 +59,7 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
   server.closeOnSignals(stopPrograms);
 
   try {
-    const people = await timed('Demo data: 1 provider, 3 customers, 7 sites', () =>
+    const people = await timed('Demo data: a provider, its customers, and their past', () =>
       ensureSeed(server, config),
     );
     const client = await signInTo(server.url, people['admin@demo.example']);
@@ -84,10 +86,16 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
       canBackUp: await canBackUp,
       readyAfterMs: performance.now() - startedAt,
     });
-    // Everything works already, so nobody waits for this, and its failure ends nothing.
+    // Everything works already, so nobody waits for these, and the failure of one ends nothing.
+    void showLater('Filters, groups, scripts, and a rollout under way', async () => {
+      await publishDemoReleases(server, config, log);
+      await setUpWork(client);
+    });
     if (await canBackUp) {
       const { deviceId } = machine;
-      void showBackup(() => backUpThisMachine({ server, client, deviceId, dataDir }));
+      void showLater('Backup of this machine: files to browse and restore', () =>
+        backUpThisMachine({ server, client, deviceId, dataDir }),
+      );
     }
   } catch (error) {
     await stopPrograms();

@@ -8,7 +8,15 @@ import { isSecureServer } from '../os/network/secure-server.ts';
 import { Fleet } from '../simulator/fleet.ts';
 import { parseServer } from './enroll.ts';
 
-const Keys = z.array(z.object({ key: z.string(), share: z.number().positive() })).min(1);
+const Keys = z
+  .array(
+    z.object({
+      key: z.string(),
+      share: z.number().positive(),
+      hosts: z.object({ site: z.string(), places: z.tuple([z.string()], z.string()) }).optional(),
+    }),
+  )
+  .min(1);
 
 export function addSimulate(program: Command): void {
   program
@@ -18,6 +26,7 @@ export function addSimulate(program: Command): void {
     .requiredOption('--keys-file <file>', 'JSON file: [{ "key": "menr_…", "share": 40 }, …]')
     .requiredOption('--devices <number>', 'how many machines')
     .requiredOption('--data-dir <folder>', 'folder of the fleet')
+    .option('--eventful', 'let things happen: failing disks, lost connections, upgrades', false)
     .option('--insecure-http', 'for laboratories: allow an unencrypted connection', false)
     .option('--parent-watch', 'stop when the parent process ends', false)
     .action(
@@ -26,6 +35,7 @@ export function addSimulate(program: Command): void {
         keysFile: string;
         devices: string;
         dataDir: string;
+        eventful: boolean;
         insecureHttp: boolean;
         parentWatch: boolean;
       }) => {
@@ -39,6 +49,7 @@ export function addSimulate(program: Command): void {
           server: options.server,
           keys,
           devices,
+          isEventful: options.eventful,
           dataDir: await openPrivateFolder(options.dataDir),
           onEvent: (event) => console.log(JSON.stringify(event)),
         });

@@ -1,25 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
-import { LiveRunner } from '../work/live-runner.ts';
-import { AgentConnection } from '../core/connection/connection.ts';
 import { Credentials } from '../core/enrollment/credentials.ts';
-import { CommandStore } from '../work/command-store.ts';
-import { DurableRunner } from '../work/durable-runner.ts';
 import { enroll } from '../core/enrollment/enroll.ts';
-import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
-import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
-import { sendInventoryTo } from '../capabilities/inventory/send.ts';
 import { readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
 import { environmentNetwork } from '../os/network/open-network.ts';
 import { EXIT, type ServerAccess, ServerCallError } from '../core/server/server-call.ts';
-import { ServerClock } from '../core/server/server-clock.ts';
-import { fixedToken } from '../core/enrollment/tokens.ts';
+import { circumstancesOf } from './circumstances.ts';
 import { fraction } from './random.ts';
-import { syntheticInventory } from './synthetic-inventory.ts';
-import { SyntheticLogs } from './synthetic-logs.ts';
-import { describeSynthetic, syntheticHeartbeat } from './synthetic-machine.ts';
-import { memoryJournal, syntheticWork } from './synthetic-work.ts';
+import { SimulatedMachine } from './simulated-machine.ts';
+import { describeSynthetic, firstVersionOf, type HostNames } from './synthetic-machine.ts';
 
 /** The events that the fleet reports to its caller. */
 export type FleetEvent =
@@ -27,69 +17,88 @@ export type FleetEvent =
   | { event: 'fleet.connected'; devices: number; tookMs: number }
   | { event: 'fleet.stopped' };
 
+export interface FleetKey {
+  key: string;
+  share: number;
+  /** How the machines are called that are enrolled with this key. */
+  hosts?: HostNames | undefined;
+}
+
 export interface FleetOptions {
   server: string;
   /** Devices are distributed over the keys according to their shares. */
-  keys: readonly { key: string; share: number }[];
+  keys: readonly FleetKey[];
   devices: number;
+  /**
+   * Things happen: a disk fails, connections are lost, releases are installed, and one machine more is enrolled later.
+   * Otherwise nothing does, so that a test of load has the same load all the time.
+   */
+  isEventful?: boolean;
   dataDir: string;
   onEvent: (event: FleetEvent) => void;
 }
 
 /** The enrolled machines, stored so that the next start runs the same fleet. */
-const FleetFile = z.object({ fleetId: z.string(), devices: z.record(z.string(), Credentials) });
+const FleetFile = z.object({
+  fleetId: z.string(),
+  devices: z.record(z.string(), Credentials),
+  /** What machines run that were upgraded. */
+  versions: z.record(z.string(), z.string()).optional(),
+});
 type FleetFile = z.infer<typeof FleetFile>;
 
 const ENROLLING_AT_ONCE = 8;
 const CONNECTING_AT_ONCE = 50;
 const ENROLL_TRIES = 10;
-/** Few, because thousands of machines share this process. */
-const SYNTHETIC_IDS = 100;
-/** Inventories are spread over time, so that they do not coincide with the storm of connections. */
 const INVENTORY_SPREAD_MS = 10_000;
 const INVENTORY_EACH_MS = 20;
+/** Late enough for a person to have opened the page on which it appears. */
+const LATE_MS = 45_000;
 
-/** Many agents in one process: the real connection and the real runners, on top of simulated machines. */
+/** Many simulated machines in one process. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #access: ServerAccess;
-  readonly #connections = new Map<number, AgentConnection>();
-  readonly #inventories: InventoryReports[] = [];
+  readonly #file: string;
+  readonly #machines: SimulatedMachine[] = [];
+  #late: NodeJS.Timeout | undefined;
+  #saving = Promise.resolve();
   #stopped = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#file = path.join(options.dataDir, 'fleet.json');
     this.#access = { server: options.server, network: environmentNetwork() };
   }
 
   async start(): Promise<void> {
     const startedAt = performance.now();
-    const { devices } = this.#options;
+    const { devices, isEventful = false } = this.#options;
     const indexes = Array.from({ length: devices }, (_value, index) => index);
     const fleet = await this.#enrolled(indexes);
     await inParallel(indexes, CONNECTING_AT_ONCE, (index) => this.#connected(index, fleet));
-    if (!this.#stopped) {
-      this.#options.onEvent({
-        event: 'fleet.connected',
-        devices,
-        tookMs: Math.round(performance.now() - startedAt),
-      });
-    }
+    if (this.#stopped) return;
+    this.#options.onEvent({
+      event: 'fleet.connected',
+      devices,
+      tookMs: Math.round(performance.now() - startedAt),
+    });
+    if (!isEventful) return;
+    if (fleet.devices[devices] === undefined) this.#welcomeLater(devices, fleet);
+    else await this.#connected(devices, fleet);
   }
 
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    for (const connection of this.#connections.values()) connection.stop();
-    // An inventory that is not delivered before the program ends is sent after the next start.
-    for (const inventory of this.#inventories) void inventory.stop();
+    clearTimeout(this.#late);
+    for (const machine of this.#machines) machine.stop();
     this.#options.onEvent({ event: 'fleet.stopped' });
   }
 
   async #enrolled(indexes: number[]): Promise<FleetFile> {
-    const { dataDir, devices, onEvent } = this.#options;
-    const file = path.join(dataDir, 'fleet.json');
-    const kept = FleetFile.safeParse(await readPrivateJson(file));
+    const { devices, onEvent } = this.#options;
+    const kept = FleetFile.safeParse(await readPrivateJson(this.#file));
     const fleet: FleetFile = kept.success ? kept.data : { fleetId: randomUUID(), devices: {} };
     const missing = indexes.filter((index) => fleet.devices[index] === undefined);
     let done = devices - missing.length;
@@ -99,12 +108,13 @@ export class Fleet {
       done += 1;
       if (done % 100 === 0 || done === devices) onEvent({ event: 'fleet.enrolled', done, total: devices });
     });
-    if (missing.length > 0) await writePrivateJson(file, fleet);
+    if (missing.length > 0) await this.#save(fleet);
     return fleet;
   }
 
   async #enroll(index: number, fleetId: string): Promise<Credentials> {
-    const request = { ...describeSynthetic(index, fleetId), enrollmentKey: this.#keyFor(index) };
+    const { key = '', hosts } = this.#keyFor(index) ?? {};
+    const request = { ...describeSynthetic(index, fleetId, hosts), enrollmentKey: key };
     for (let tries = 1; ; tries++) {
       try {
         return (await enroll(this.#access, request)).credentials;
@@ -118,64 +128,53 @@ export class Fleet {
     }
   }
 
-  #keyFor(index: number): string {
+  #keyFor(index: number): FleetKey | undefined {
     const { keys } = this.#options;
     const total = keys.reduce((sum, { share }) => sum + share, 0);
     let at = fraction(index, 99) * total;
-    return (keys.find(({ share }) => (at -= share) < 0) ?? keys[0])?.key ?? '';
+    return keys.find(({ share }) => (at -= share) < 0) ?? keys[0];
   }
 
   /** Resolves when the machine has connected for the first time. */
   async #connected(index: number, fleet: FleetFile): Promise<void> {
     const credentials = fleet.devices[index];
     if (this.#stopped || credentials === undefined) return;
-    const clock = new ServerClock();
-    const settings = { autoUpdate: true };
-    const tokens = fixedToken(credentials.token);
-    const inventory = new InventoryReports({
-      collect: async () => syntheticInventory(index, describeSynthetic(index, fleet.fleetId)),
-      send: sendInventoryTo(this.#access, credentials.deviceId),
-      tokens,
-      clock,
-      warn: () => {},
-      spreadMs: Math.max(INVENTORY_SPREAD_MS, this.#options.devices * INVENTORY_EACH_MS),
+    const { devices, isEventful = false } = this.#options;
+    const machine = new SimulatedMachine({
+      access: this.#access,
+      index,
+      fleetId: fleet.fleetId,
+      names: this.#keyFor(index)?.hosts,
+      credentials,
+      agentVersion: fleet.versions?.[index] ?? firstVersionOf(index),
+      circumstances: circumstancesOf(index, isEventful),
+      inventorySpreadMs: Math.max(INVENTORY_SPREAD_MS, devices * INVENTORY_EACH_MS),
+      onUpgraded: (version) => {
+        fleet.versions = { ...fleet.versions, [index]: version };
+        void this.#save(fleet);
+      },
     });
-    this.#inventories.push(inventory);
-    await inventory.start();
-    const queries = new LiveRunner(eventLogHandlers(new SyntheticLogs(index)), clock);
-    const durable = new DurableRunner({
-      store: new CommandStore(memoryJournal(), { keepIds: SYNTHETIC_IDS }),
-      handlers: syntheticWork(index, settings, {
-        reportNow: () => this.#connections.get(index)?.heartbeatNow(),
-        refreshInventory: async (signal) => inventory.refresh(signal),
-      }),
-      clock,
-      warn: () => {},
-    });
-    const { agentVersion } = syntheticHeartbeat(index, Date.now());
-    await new Promise<void>((resolve) => {
-      const connection = new AgentConnection({
-        ...this.#access,
-        deviceId: credentials.deviceId,
-        tokens,
-        handshake: {
-          agentVersion,
-          capabilities: [...queries.capabilities, ...durable.capabilities],
-          bootId: `${fleet.fleetId}-${index}`,
-        },
-        queries,
-        durable,
-        clock,
-        heartbeat: async () => ({ ...syntheticHeartbeat(index, Date.now()), ...settings }),
-        onState: (now) => {
-          inventory.onState(now);
-          const { state } = now;
-          if (state === 'connected' || state === 'stopped') resolve();
-        },
-      });
-      this.#connections.set(index, connection);
-      connection.start();
-    });
+    this.#machines.push(machine);
+    await machine.start();
+  }
+
+  /** One machine is enrolled while people already look. */
+  #welcomeLater(index: number, fleet: FleetFile): void {
+    this.#late = setTimeout(() => {
+      this.#enroll(index, fleet.fleetId)
+        .then((credentials) => {
+          fleet.devices[index] = credentials;
+          return Promise.all([this.#save(fleet), this.#connected(index, fleet)]);
+        })
+        // It is enrolled after the next start.
+        .catch(() => {});
+    }, LATE_MS);
+  }
+
+  /** One after another, so that the last state is the one that stays. */
+  #save(fleet: FleetFile): Promise<void> {
+    this.#saving = this.#saving.then(() => writePrivateJson(this.#file, fleet));
+    return this.#saving;
   }
 }
 

@@ -7,11 +7,11 @@ import { updateHandlers } from '../capabilities/update/handlers.ts';
 import type { Journal } from '../work/journal-file.ts';
 import type { DurableHandlers } from '../work/durable-handler.ts';
 import { pick } from './random.ts';
-import { hostnameOf } from './synthetic-machine.ts';
 
 /** The durable commands of a simulated machine. None of them affects the machine that runs the simulation. */
 export function syntheticWork(
   index: number,
+  hostname: string,
   settings: { autoUpdate: boolean },
   report: { reportNow: () => void; refreshInventory: (signal: AbortSignal) => Promise<void> },
 ): DurableHandlers {
@@ -27,7 +27,7 @@ export function syntheticWork(
     ...inventoryHandlers(report),
     ...powerHandlers(true, { check() {}, async reboot() {} }),
     async 'script.run'({ language, content }, { signal, rows }) {
-      const stdout = `${hostnameOf(index)}: ${content.length} characters of ${language} were not run: this machine is simulated.\n`;
+      const stdout = `${hostname}: ${content.length} characters of ${language} were not run: this machine is simulated.\n`;
       await rows([{ stream: 'stdout', text: stdout }]);
       await delay(pick([200, 500, 1000, 2000], index, 20), undefined, { signal }).catch(() => {
         throw new AgentError(AgentErrorCode.cancelled, 'The script was stopped.');

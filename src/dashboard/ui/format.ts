@@ -1,3 +1,5 @@
+import type { OsType } from '../../protocol/index.ts';
+
 /** Numbers, sizes and times as people read them. */
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
@@ -42,18 +44,32 @@ export function formatRelative(at: Date, now: number): string {
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const formatTime = (at: Date): string => absolute.format(at);
 
-/** "1 h 5 min", "12 s". */
+/** "1 h 5 min", "5 min", "12 s". */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (minutes < 1) return `${seconds} s`;
+  if (hours < 1) return twoUnits(minutes, 'min', seconds % 60, 's');
+  if (hours < 48) return twoUnits(hours, 'h', minutes % 60, 'min');
+  return twoUnits(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
+
+const twoUnits = (large: number, unit: string, rest: number, smallUnit: string) =>
+  rest === 0 ? `${large} ${unit}` : `${large} ${unit} ${rest} ${smallUnit}`;
+
+/** "1 snapshot", "2 snapshots". */
+export const formatCounted = (count: number, noun: string): string =>
+  `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 /** "crash_loop" → "Crash loop". */
 export function formatWord(code: string): string {
   const words = code.replaceAll(/[_.-]+/g, ' ').trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+export const SYSTEM_NAMES: Readonly<Record<OsType, string>> = {
+  windows: 'Windows',
+  macos: 'macOS',
+  linux: 'Linux',
+};

@@ -51,7 +51,8 @@ export function StateBadge({
       tt="none"
       fw={500}
       leftSection={<Shown size={13} aria-hidden />}
-      style={{ overflow: 'visible' }}
+      // A badge that is cut off says nothing; the text beside it can break.
+      style={{ overflow: 'visible', flexShrink: 0 }}
     >
       {label}
     </Badge>

@@ -52,6 +52,14 @@ const monitored = (coverage: Coverage): string => `
 /** A time in the format of API responses. */
 const iso = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
+/** A number of minutes as a person would say it: 10080 are 7 days. */
+const inWords = (minutes: string) => `case
+  when ${minutes} % 1440 = 0 then ${counted(`${minutes} / 1440`, 'day')}
+  when ${minutes} % 60 = 0 then ${counted(`${minutes} / 60`, 'hour')}
+  else ${counted(minutes, 'minute')} end`;
+const counted = (count: string, unit: string) =>
+  `(${count}) || case when ${count} = 1 then ' ${unit}' else ' ${unit}s' end`;
+
 const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins => ${minutes})`;
 
 /**
@@ -92,7 +100,7 @@ export const raiseOffline = (isWhole: boolean, coverage: Coverage = {}): string 
     select p.org_id, p.device_id, '${OFFLINE}' as kind, 'high' as severity, p.name || ' is offline' as title,
       format('%s has not been connected since %s, which is more than %s.', p.name,
         to_char(p.gone_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
-        case when o.minutes = 1 then '1 minute' else o.minutes || ' minutes' end) as message,
+        ${inWords('o.minutes')}) as message,
       jsonb_build_object('since', ${iso('p.gone_at')}, 'reason', p.reason, 'lastSeenAt', ${iso('p.last_seen_at')},
         'thresholdMinutes', o.minutes) as details, true as cause_lasts
     from in_service p

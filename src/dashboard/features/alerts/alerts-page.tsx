@@ -156,15 +156,27 @@ export function AlertsPage() {
                 },
                 { header: 'Organization', cell: ({ orgId: id }) => names.organization(id) },
                 { header: 'Status', width: 130, cell: (alert) => <AlertStatus alert={alert} /> },
-                { header: 'Times', align: 'right', width: 70, cell: ({ count }) => count },
-                { header: 'Raised', width: 110, cell: ({ raisedAt }) => <When at={raisedAt} /> },
-                { header: 'Last', width: 110, cell: ({ lastAt }) => <When at={lastAt} /> },
+                { header: 'Raised', width: 150, cell: (alert) => <Raised alert={alert} /> },
               ]}
             />
           )
         }
       </Loaded>
     </Page>
+  );
+}
+
+/** When it began, and, where the cause has come again, how often and when last. */
+function Raised({ alert: { raisedAt, lastAt, count } }: { alert: Alert }) {
+  return (
+    <>
+      <When at={raisedAt} />
+      {count > 1 && (
+        <Text size="xs" c="dimmed">
+          {count} times, last <When at={lastAt} />
+        </Text>
+      )}
+    </>
   );
 }
 

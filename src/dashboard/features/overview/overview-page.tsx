@@ -28,8 +28,8 @@ export function OverviewPage() {
         {!isEmpty && <UnreachableCard devices={live.devices} />}
         {may('backup:read') && <BackupCard />}
         {!isEmpty && <AgentVersionsCard devices={live.devices} />}
-        {may('audit:read') && <LatestActionsCard />}
       </SimpleGrid>
+      {may('audit:read') && <LatestActionsCard />}
     </Page>
   );
 }

@@ -8,11 +8,11 @@ import { ApiError, apiQuery, useApiChange, type Script } from '../../api/index.t
 import { useNames, useOrganizations } from '../../directory/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useMe, useRefusal } from '../../session/index.ts';
-import { Action, ConfirmAction, Failure, Loaded, Page } from '../../ui/index.ts';
+import { Action, ConfirmAction, Failure, Loaded, Page, SYSTEM_NAMES } from '../../ui/index.ts';
 import { RunDialog } from './run/run-dialog.tsx';
 import { RunDrawer } from './run/run-drawer.tsx';
 import type { Run } from './run/run.ts';
-import { LANGUAGE_NAMES, LANGUAGES, SYSTEM_NAMES, SYSTEMS } from './words.ts';
+import { LANGUAGE_NAMES, LANGUAGES, SYSTEMS } from './words.ts';
 
 const route = getRouteApi('/signed-in/scripts/$scriptId');
 const REFRESHES = ['GET /scripts', 'GET /scripts/{id}'] as const;

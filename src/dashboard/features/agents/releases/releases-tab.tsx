@@ -9,7 +9,9 @@ import {
   Empty,
   Failure,
   formatBytes,
+  formatCounted,
   formatWord,
+  SYSTEM_NAMES,
   Loaded,
   PagedTable,
   StateBadge,
@@ -77,7 +79,7 @@ export function ReleasesTab({
                   ),
                 },
                 { header: 'Component', cell: (release) => formatWord(release.component) },
-                { header: 'Platform', cell: ({ os, architecture }) => `${formatWord(os)} ${architecture}` },
+                { header: 'Platform', cell: ({ os, architecture }) => `${SYSTEM_NAMES[os]} ${architecture}` },
                 {
                   header: 'State',
                   cell: ({ promoted }) =>
@@ -120,7 +122,7 @@ function Promoted() {
                 {components[name].promoted === null
                   ? 'Nothing is promoted.'
                   : `${components[name].promoted} is promoted.`}{' '}
-                {components[name].versions.length} versions can be pinned.
+                {formatCounted(components[name].versions.length, 'version')} can be pinned.
               </Text>
             </Paper>
           ))}

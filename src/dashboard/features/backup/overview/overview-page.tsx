@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { apiQuery, type BackupDashboard } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { Empty, formatBytes, formatCount, Loaded } from '../../../ui/index.ts';
+import { Empty, formatBytes, formatCount, formatCounted, Loaded } from '../../../ui/index.ts';
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { FailedJobs } from './failed-jobs.tsx';
 import { Panel } from './panel.tsx';
@@ -109,7 +109,7 @@ function Coverage({ data: { coverage, jobsLast24h, storage } }: { data: BackupDa
         ))}
       </SimpleGrid>
       <Text size="sm">
-        {formatBytes(storage.totalBytes)} in {formatCount(storage.snapshots)} snapshots
+        {formatBytes(storage.totalBytes)} in {formatCounted(storage.snapshots, 'snapshot')}
       </Text>
     </Stack>
   );

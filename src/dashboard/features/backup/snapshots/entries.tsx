@@ -121,7 +121,7 @@ function EntryTable({
         },
         {
           header: 'Changed',
-          width: 200,
+          width: 220,
           cell: ({ modifiedAt }) => (modifiedAt === null ? '–' : formatTime(new Date(modifiedAt))),
         },
         {

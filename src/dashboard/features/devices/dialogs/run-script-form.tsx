@@ -17,7 +17,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, type Device, type Script } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { formatCount } from '../../../ui/index.ts';
+import { formatCount, SYSTEM_NAMES } from '../../../ui/index.ts';
 import { DialogForm } from './dialog-form.tsx';
 import { newKey, runScript, type ScriptToRun, type Started } from './run-script.ts';
 
@@ -30,7 +30,6 @@ interface Variable {
 const NAME = /^[A-Za-z_]\w{0,63}$/;
 const LANGUAGES = ['bash', 'powershell', 'python'] as const;
 const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };
-const SYSTEM_NAMES = { windows: 'Windows', macos: 'macOS', linux: 'Linux' };
 
 /** Asks for a script and runs it on the devices. */
 export function RunScriptForm({

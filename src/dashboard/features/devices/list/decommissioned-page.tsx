@@ -5,8 +5,16 @@ import { apiQuery, useApiChange, type Device } from '../../../api/index.ts';
 import { useNames } from '../../../directory/index.ts';
 import { useScope } from '../../../routing/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { ConfirmAction, Empty, Loaded, Page, PagedTable, When, type Column } from '../../../ui/index.ts';
-import { OS_NAMES } from './device-columns.tsx';
+import {
+  ConfirmAction,
+  Empty,
+  Loaded,
+  Page,
+  PagedTable,
+  SYSTEM_NAMES,
+  When,
+  type Column,
+} from '../../../ui/index.ts';
 import { SearchField } from '../search-field.tsx';
 
 const route = getRouteApi('/signed-in/devices/decommissioned');
@@ -79,7 +87,7 @@ const columns = ({
   { header: 'Name', isName: true, cell: (device) => device.displayName ?? device.hostname },
   { header: 'Organization', cell: ({ orgId }) => names.organization(orgId) },
   { header: 'Site', cell: ({ siteId }) => names.site(siteId) },
-  { header: 'System', cell: ({ osType }) => OS_NAMES[osType] },
+  { header: 'System', cell: ({ osType }) => SYSTEM_NAMES[osType] },
   { header: 'Last seen', cell: ({ lastSeenAt }) => <When at={lastSeenAt} /> },
   {
     header: 'Action',

@@ -2,7 +2,7 @@ import { Anchor, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { DeviceSummary } from '../../../../protocol/index.ts';
 import type { DataColumn } from '../../../ui/data-table/index.ts';
-import { DeviceStatusBadge, formatPercent, formatWord, When } from '../../../ui/index.ts';
+import { DeviceStatusBadge, formatPercent, formatWord, SYSTEM_NAMES, When } from '../../../ui/index.ts';
 
 interface Names {
   organization: (id: string) => string;
@@ -61,7 +61,7 @@ export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
     header: 'System',
     width: 100,
     value: ({ osType }) => osType,
-    cell: ({ osType }) => OS_NAMES[osType],
+    cell: ({ osType }) => SYSTEM_NAMES[osType],
   },
   {
     id: 'agent',
@@ -108,12 +108,6 @@ export const DEFAULT_COLUMNS: readonly string[] = [
   'disk',
   'lastSeen',
 ];
-
-export const OS_NAMES: Record<DeviceSummary['osType'], string> = {
-  windows: 'Windows',
-  macos: 'macOS',
-  linux: 'Linux',
-};
 
 /** Above this share, a number is bold: not everybody sees a colour. */
 const HIGH_PERCENT = 90;

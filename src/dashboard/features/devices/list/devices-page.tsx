@@ -8,13 +8,22 @@ import { DeviceStatus, OsType, type DeviceSummary } from '../../../../protocol/i
 import { useNames } from '../../../directory/index.ts';
 import { useLiveDevices } from '../../../live/index.ts';
 import { useScope } from '../../../routing/index.ts';
-import { Failure, formatCount, formatWord, Loading, Page, saveFile, toCsv } from '../../../ui/index.ts';
+import {
+  Failure,
+  formatCount,
+  formatWord,
+  Loading,
+  Page,
+  saveFile,
+  SYSTEM_NAMES,
+  toCsv,
+} from '../../../ui/index.ts';
 import { DataTable } from '../../../ui/data-table/index.ts';
 import { BulkActions } from './bulk/bulk-actions.tsx';
 import { OutcomeDrawer } from './bulk/outcome-drawer.tsx';
 import type { BulkRun } from './bulk/outcome.ts';
 import { ColumnChooser } from './column-chooser.tsx';
-import { DEFAULT_COLUMNS, deviceColumns, OS_NAMES } from './device-columns.tsx';
+import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
 import { facetCounts, matchesDevice } from './match-devices.ts';
 import { NothingShown } from './nothing-shown.tsx';
@@ -143,7 +152,7 @@ export function DevicesPage() {
           label="System"
           values={OsType.options}
           counts={byOs}
-          nameOf={(value) => OS_NAMES[value]}
+          nameOf={(value) => SYSTEM_NAMES[value]}
           chosen={os ?? []}
           onChange={(chosen) => change({ os: chosen.length === 0 ? undefined : chosen })}
         />

@@ -64,7 +64,8 @@ export function QueryBar({ search, onSearch, counts, sources, zone, filterField,
       <Group gap={6}>
         <CommitInput
           ref={filterField}
-          w={220}
+          flex="1 1 140px"
+          maw={320}
           maxLength={500}
           placeholder="Message contains"
           aria-label="Only entries whose message contains this text"
@@ -84,7 +85,7 @@ export function QueryBar({ search, onSearch, counts, sources, zone, filterField,
           label="A device can look for one event id only. This list is applied here, to the entries that are loaded."
         >
           <CommitInput
-            w={170}
+            w={160}
             maxLength={200}
             placeholder="Event ID: 7, 1000-1002"
             aria-label="Event ids, as a list or ranges"
@@ -162,7 +163,7 @@ function SourceField({
   return (
     <Autocomplete
       size="xs"
-      w={180}
+      w={140}
       maxLength={255}
       limit={30}
       placeholder="Source"

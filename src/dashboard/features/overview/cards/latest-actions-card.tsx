@@ -6,13 +6,14 @@ import { Card } from './card.tsx';
 
 const REFRESH_MS = 30_000;
 
+/** What people and programs did last, from the audit trail. */
 export function LatestActionsCard() {
   const trail = useQuery({
     ...apiQuery('GET /audit-logs', { query: { limit: '6', skipCount: 'true' } }),
     refetchInterval: REFRESH_MS,
   });
   return (
-    <Card title="Latest actions of people">
+    <Card title="Latest actions" more={{ label: 'Audit', to: '/audit' }}>
       <Loaded query={trail} what="Reading the audit trail">
         {({ entries: latest }) => (
           <Stack gap={6}>
@@ -23,11 +24,14 @@ export function LatestActionsCard() {
             )}
             {latest.map((entry) => (
               <Group key={entry.id} gap="xs" wrap="nowrap">
-                <Text size="sm" w={150} truncate>
+                <Text size="sm" flex="3 1 0" truncate>
                   {entry.user.name ?? entry.user.email ?? 'Muster'}
                 </Text>
-                <Text size="sm" flex={1} truncate>
+                <Text size="sm" flex="3 1 0" truncate>
                   {formatWord(entry.action)}
+                </Text>
+                <Text size="sm" flex="5 1 0" c="dimmed" truncate>
+                  {entry.resource}
                 </Text>
                 <Text size="xs" c="dimmed">
                   <When at={entry.timestamp} />

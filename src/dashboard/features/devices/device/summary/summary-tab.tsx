@@ -7,9 +7,11 @@ import {
   Failure,
   formatBytes,
   formatCount,
+  formatCounted,
   formatTime,
   formatWord,
   reasonText,
+  SYSTEM_NAMES,
   When,
 } from '../../../../ui/index.ts';
 import { REFRESHES } from '../../dialogs/simple-forms.tsx';
@@ -19,7 +21,6 @@ import { Card, Facts } from './facts.tsx';
 import styles from './facts.module.css';
 import { MetricsCard } from './metrics-card.tsx';
 
-const OS_NAMES: Record<Device['osType'], string> = { windows: 'Windows', macos: 'macOS', linux: 'Linux' };
 const MIB = 1024 ** 2;
 
 /** What is known about the device, the most needed first. */
@@ -70,7 +71,7 @@ export function SummaryTab({ device }: { device: Device }) {
         <Card title="System">
           <Facts
             facts={[
-              ['System', device.osVersion || OS_NAMES[device.osType]],
+              ['System', device.osVersion || SYSTEM_NAMES[device.osType]],
               ['Build', device.osBuild],
               ['Architecture', device.architecture],
               ['Host name', device.hostname],
@@ -118,7 +119,7 @@ const softwareLink = (device: Device, count: number | undefined) =>
         />
       )}
     >
-      {formatCount(count)} titles
+      {formatCounted(count, 'title')}
     </Anchor>
   );
 
@@ -129,7 +130,8 @@ function PresenceCard({ device }: { device: Device }) {
       <Facts
         facts={[
           ['Connection', formatWord(presence.state)],
-          ['Reason', formatWord(reasonText(presence))],
+          // Of a device that is connected it says the same once more.
+          ['Reason', presence.state === 'connected' ? undefined : formatWord(reasonText(presence))],
           ['Since', formatTime(new Date(presence.since))],
           ['Last seen', <When key="seen" at={device.lastSeenAt} />],
           [

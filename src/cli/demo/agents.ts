@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { startAgentProgram, type ChildProgram } from './child-program.ts';
-import type { DemoClient } from './demo-client.ts';
-import { readJson, type DemoKey } from './demo-data.ts';
+import { startAgentProgram, type ChildProgram } from '../child-program.ts';
+import type { DemoClient } from './client.ts';
+import { readJson, type DemoKey } from './data.ts';
 
 /** The agents of the demo: real programs on the real protocol, each a separate process. */
 
@@ -32,6 +32,7 @@ export async function startDemoFleet(options: Parts & { keysFile: string; device
       String(devices),
       '--data-dir',
       path.join(dataDir, 'fleet'),
+      '--eventful',
       '--parent-watch',
     ],
     {

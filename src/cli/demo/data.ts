@@ -2,27 +2,23 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { demoState, DEMO_PEOPLE, seedDemo, type DemoEmail } from '../../seeds/demo.ts';
-import type { Config } from '../config.ts';
-import { removeCluster } from '../platform/db/embedded/index.ts';
-import { withSystem } from '../platform/db/transaction.ts';
-import { createLogger } from '../platform/logger.ts';
-import { hashPassword } from '../platform/secrets/passwords.ts';
-import { writePrivate } from '../platform/secrets/own-files.ts';
-import type { Server } from '../server.ts';
-import { StartRefused } from '../start-failure.ts';
-import type { DemoClient } from './demo-client.ts';
+import { CUSTOMERS, demoState, DEMO_PEOPLE, seedDemo, type DemoEmail } from '../../../seeds/demo.ts';
+import type { Config } from '../../config.ts';
+import { removeCluster } from '../../platform/db/embedded/index.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { createLogger } from '../../platform/logger.ts';
+import { hashPassword } from '../../platform/secrets/passwords.ts';
+import { writePrivate } from '../../platform/secrets/own-files.ts';
+import type { Server } from '../../server.ts';
+import { StartRefused } from '../../start-failure.ts';
+import type { DemoClient } from './client.ts';
 
 /** The files of the demo in its data folder. Only its own user can read them. */
 
 export type DemoPeople = Record<DemoEmail, { email: DemoEmail; password: string; is: string }>;
 
-/** An enrollment key for one site, and the share of the simulated devices that belong there. */
-export interface DemoKey {
-  siteId: string;
-  key: string;
-  share: number;
-}
+/** An enrollment key for one site, the share of the simulated devices that belong there, and how they are called. */
+export type DemoKey = z.infer<typeof Keys>[number];
 
 export async function makeDataFolder(dataDir: string): Promise<void> {
   try {
@@ -72,7 +68,15 @@ export async function ensureSeed(server: Server, config: Config): Promise<DemoPe
   return Object.fromEntries(people) as DemoPeople;
 }
 
-const Keys = z.array(z.object({ siteId: z.string(), key: z.string(), share: z.number() }));
+const Keys = z.array(
+  z.object({
+    siteId: z.string(),
+    key: z.string(),
+    share: z.number(),
+    hosts: z.object({ site: z.string(), places: z.array(z.string()) }).optional(),
+  }),
+);
+const SITES = CUSTOMERS.flatMap(({ sites }) => sites.map((site) => site));
 const SiteList = z.object({
   data: z.array(z.object({ id: z.string(), orgId: z.string(), name: z.string() })),
 });
@@ -85,16 +89,17 @@ export async function ensureKeys(
   const file = path.join(config.dataDir, 'demo-enrollment-keys.json');
   const kept = await readJson(file);
   if (kept !== undefined) return { keys: Keys.parse(kept), file };
-  const { data: sites } = await client.get('/orgs/sites', SiteList);
+  const { data: sites } = await client.get('/orgs/sites?limit=100', SiteList);
   const keys: DemoKey[] = [];
-  for (const [index, { id: siteId, orgId, name }] of sites.entries()) {
+  for (const { id: siteId, orgId, name } of sites) {
     const { key } = await client.post(
       '/enrollment-keys',
       { orgId, siteId, name: `Demo: ${name}` },
       z.object({ key: z.string() }),
     );
-    // Sites differ in size.
-    keys.push({ siteId, key, share: 10 + (index % 3) * 10 });
+    const site = SITES.find((one) => one.name === name);
+    const hosts = site && { site: site.code, places: [...site.places] };
+    keys.push({ siteId, key, share: site?.share ?? 1, ...(hosts === undefined ? {} : { hosts }) });
   }
   await writePrivate(file, `${JSON.stringify(keys, null, 2)}\n`);
   return { keys, file };

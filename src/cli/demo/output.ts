@@ -1,5 +1,5 @@
-import type { DemoMachine } from './demo-agents.ts';
-import type { DemoPeople } from './demo-data.ts';
+import type { DemoMachine } from './agents.ts';
+import type { DemoPeople } from './data.ts';
 
 /** The output of the demo for the user who started it. */
 
@@ -74,13 +74,11 @@ curl -s "${api}/backup/snapshots?deviceId=${deviceId}" -H "authorization: Bearer
   "winget install restic.restic", or https://restic.net. Then start the demo again.
 `;
 
-/** Says how the backup has ended, whenever that is. */
-export async function showBackup(work: () => Promise<void>): Promise<void> {
+/** A step that nobody waits for: says how it has ended, whenever that is. */
+export async function showLater(step: string, work: () => Promise<void>): Promise<void> {
   try {
-    await timed('Backup of this machine: files to browse and restore', work);
+    await timed(step, work);
   } catch (error) {
-    print(
-      `  The backup of this machine was not made: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    print(`  ✘ ${step}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import type { Config } from '../config.ts';
-import { EngineError, probeEngine } from '../engine/index.ts';
-import { makeEncryptionKey } from '../features/backup/index.ts';
-import { withSystem } from '../platform/db/transaction.ts';
-import type { Server } from '../server.ts';
-import type { DemoClient } from './demo-client.ts';
+import type { Config } from '../../config.ts';
+import { EngineError, probeEngine } from '../../engine/index.ts';
+import { makeEncryptionKey } from '../../features/backup/index.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import type { Server } from '../../server.ts';
+import type { DemoClient } from './client.ts';
 
 /** A backup of a small folder by the agent of this machine, so that there is something to browse and to restore. */
 
@@ -81,17 +81,28 @@ export async function backUpThisMachine({ server, client, deviceId, dataDir }: P
   throw new Error('it has not ended after two minutes.');
 }
 
+/** Text files, in folders as an office has them. */
 async function makeFolder(dataDir: string): Promise<string> {
   const folder = path.resolve(dataDir, 'files-to-back-up');
-  await mkdir(path.join(folder, 'reports'), { recursive: true });
-  await writeFile(
-    path.join(folder, 'read-me.txt'),
-    'Change or delete this file, and restore it from its backup.\n',
-  );
-  const rows = Array.from(
-    { length: 2000 },
-    (_none, day) => `${day},${Math.round(1000 + 200 * Math.sin(day / 30))}`,
-  );
-  await writeFile(path.join(folder, 'reports', 'figures.csv'), `day,visits\n${rows.join('\n')}\n`);
+  const rows = (count: number, step: number) =>
+    Array.from(
+      { length: count },
+      (_none, nth) => `${nth},${Math.round(1000 + 200 * Math.sin(nth / step))}`,
+    ).join('\n');
+  const files: Record<string, string> = {
+    'read-me.txt': 'Change or delete this file, and restore it from its backup.\n',
+    'price list.csv': `item,price\n${rows(140, 5)}\n`,
+    'opening hours.txt': 'Monday to Friday, 8:00 to 18:00\n',
+    'contracts/2025 cleaning.txt': `The cleaning contract of 2025.\n${rows(400, 9)}\n`,
+    'contracts/2026 cleaning.txt': `The cleaning contract of 2026.\n${rows(420, 9)}\n`,
+    'invoices/2026-09.csv': `invoice,amount\n${rows(310, 7)}\n`,
+    'invoices/2026-10.csv': `invoice,amount\n${rows(350, 8)}\n`,
+    'reports/figures.csv': `day,visits\n${rows(2000, 30)}\n`,
+  };
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(folder, name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
   return folder;
 }
