@@ -1,5 +1,6 @@
 import type { Tx } from '../../src/platform/db/transaction.ts';
 import { newId } from '../../src/platform/ids.ts';
+import { UPGRADE_CAPABILITY } from '../../src/protocol/index.ts';
 import type { SeededCustomer, SeededTenants } from './tenants.ts';
 import { chance, choose, type DemoTime } from './time.ts';
 
@@ -102,6 +103,7 @@ function rowsOf(
       watchdog_version: WATCHDOG_VERSION,
       machine_id: `demo-away-${number}`,
       tags: ['notebook'],
+      capabilities: [UPGRADE_CAPABILITY],
       hardware: JSON.stringify({
         manufacturer,
         model,

@@ -42,7 +42,8 @@ export async function seedHaltedRollout(
     min_devices: 20,
     first_devices: ofCustomer.map((device) => device.id),
     wave_opened_at: begun,
-    judged_from: begun,
+    // Those that are away now were not silent then.
+    judged_from: haltedAt,
     created_at: begun,
     updated_at: haltedAt,
   });

@@ -144,7 +144,11 @@ export async function seedTenants(tx: Tx, time: DemoTime): Promise<SeededTenants
       ...created,
     });
     // Notebooks are switched off for a week end; a week is news.
-    await tx('alert_settings').insert({ org_id: id, offline_after_minutes: OFFLINE_AFTER_DAYS * 24 * 60 });
+    await tx('alert_settings').insert({
+      org_id: id,
+      offline_after_minutes: OFFLINE_AFTER_DAYS * 24 * 60,
+      disk_percent: FULL_PERCENT,
+    });
     const seeded = sites.map((site) => ({ id: newId(), ...site }));
     await tx('sites').insert(
       seeded.map((site) => ({
@@ -159,6 +163,9 @@ export async function seedTenants(tx: Tx, time: DemoTime): Promise<SeededTenants
   }
   return { partnerId, customers };
 }
+
+/** How full a disk may be. */
+const FULL_PERCENT = 90;
 
 /** From when on an absence is an alert, in the organizations of the demo. */
 export const OFFLINE_AFTER_DAYS = 7;

@@ -60,14 +60,13 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
 
   before(async function () {
     this.timeout(START_MS);
-    const executablePath = PROGRAMS.find((program) => existsSync(program));
-    if (executablePath === undefined) {
+    if (chromiumProgram() === undefined) {
       if (process.env['CI'] === 'true') throw new Error(`No Chromium is installed: ${PROGRAMS.join(', ')}`);
       this.skip();
     }
     const dashboard = openDashboard({ log: quietLog });
     [browser, app] = await Promise.all([
-      launch(executablePath),
+      launchChromium(),
       createTestApp({ ...options, dashboard }),
       dashboard.settled,
     ]);
@@ -121,7 +120,11 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
   };
 }
 
-function launch(executablePath: string): Promise<Browser> {
+const chromiumProgram = () => PROGRAMS.find((program) => existsSync(program));
+
+export async function launchChromium(): Promise<Browser> {
+  const executablePath = chromiumProgram();
+  if (executablePath === undefined) throw new Error(`No Chromium is installed: ${PROGRAMS.join(', ')}`);
   return chromium.launch({
     executablePath,
     // As root, Chromium refuses to start with it.

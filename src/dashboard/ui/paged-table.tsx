@@ -12,6 +12,10 @@ export interface Column<Row> {
   width?: number | string;
 }
 
+/** Narrower, a table scrolls to the side; one of few columns, such as one in a panel, does so later. */
+const MIN_WIDTH = 480;
+const MIN_COLUMN = 120;
+
 /** A page of a list of the API, with the way to the other pages. `onOpen` makes the rows open something. */
 export function PagedTable<Row>({
   rows,
@@ -32,7 +36,7 @@ export function PagedTable<Row>({
   const pages = page === undefined ? 1 : Math.max(1, Math.ceil(page.total / page.limit));
   return (
     <>
-      <Table.ScrollContainer minWidth={480}>
+      <Table.ScrollContainer minWidth={Math.min(MIN_WIDTH, columns.length * MIN_COLUMN)}>
         <Table highlightOnHover verticalSpacing={5} aria-label={label}>
           <Table.Thead>
             <Table.Tr>

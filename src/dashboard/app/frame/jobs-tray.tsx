@@ -28,7 +28,7 @@ export function JobsTray() {
   return (
     <Popover width={380} position="bottom-end" shadow="md" trapFocus>
       {/* The button itself is the target, because it is what says whether the list is open. */}
-      <Indicator label={open > 99 ? '99+' : open} size={16} disabled={open === 0} color="blue">
+      <Indicator label={open > 99 ? '99+' : open} size={16} offset={4} disabled={open === 0} color="blue">
         <Popover.Target>
           <ActionIcon variant="subtle" color="gray" aria-label={`Jobs: ${open} running or waiting`}>
             <IconProgress size={18} />

@@ -155,8 +155,8 @@ export function AlertsPage() {
                   ),
                 },
                 { header: 'Organization', cell: ({ orgId: id }) => names.organization(id) },
-                { header: 'Status', width: 130, cell: (alert) => <AlertStatus alert={alert} /> },
-                { header: 'Raised', width: 150, cell: (alert) => <Raised alert={alert} /> },
+                { header: 'Status', width: 150, cell: (alert) => <AlertStatus alert={alert} /> },
+                { header: 'Raised', width: 140, cell: (alert) => <Raised alert={alert} /> },
               ]}
             />
           )

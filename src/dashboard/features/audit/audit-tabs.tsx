@@ -19,7 +19,7 @@ export function AuditTabs() {
             <Link
               {...props}
               to={to}
-              activeOptions={{ exact: true }}
+              activeOptions={{ exact: true, includeSearch: false }}
               activeProps={{ style: { fontWeight: 700 } }}
             />
           )}

@@ -85,7 +85,7 @@ export function QueryBar({ search, onSearch, counts, sources, zone, filterField,
           label="A device can look for one event id only. This list is applied here, to the entries that are loaded."
         >
           <CommitInput
-            w={160}
+            w={170}
             maxLength={200}
             placeholder="Event ID: 7, 1000-1002"
             aria-label="Event ids, as a list or ranges"

@@ -33,7 +33,7 @@ export function LatestActionsCard() {
                 <Text size="sm" flex="5 1 0" c="dimmed" truncate>
                   {entry.resource}
                 </Text>
-                <Text size="xs" c="dimmed">
+                <Text size="xs" c="dimmed" w={90} ta="right">
                   <When at={entry.timestamp} />
                 </Text>
               </Group>
