@@ -24,7 +24,7 @@ export function adminPictures({ deviceId, filterId, snapshotId, folder }: Story)
     { name: 'device', path: `/devices/${deviceId}`, prepare: textOf('Processor') },
     { name: 'event-log', path: logs, prepare: shown },
     { name: 'event-log-dark', path: logs, isDark: true, prepare: shown },
-    { name: 'filter', path: `/filters/${filterId}`, prepare: textOf(/devices? match/i) },
+    { name: 'filter', path: `/filters/${filterId}`, prepare: textOf(/^\d+ devices$/) },
     { name: 'alerts', path: '/alerts', prepare: rowWith('is almost full') },
     { name: 'audit', path: `/audit?to=${asJson(yesterday())}`, prepare: rowWith('Technician') },
     {

@@ -16,6 +16,8 @@ interface Machine {
   version(): string;
   /** Connects again as that version. Resolves when it is connected. */
   restartAs(version: string): Promise<void>;
+  /** For tests: how it waits. */
+  pause?: (ms: number) => Promise<void>;
 }
 
 const PHASES = [
@@ -81,6 +83,6 @@ export class SyntheticUpgrades {
   }
 
   #pause(ms: number): Promise<void> {
-    return delay(ms, undefined, { signal: this.#stopping.signal });
+    return this.#machine.pause?.(ms) ?? delay(ms, undefined, { signal: this.#stopping.signal });
   }
 }

@@ -3,7 +3,7 @@ import type { DemoClient } from './client.ts';
 
 /**
  * What the people of a provider have set up, made through the API by the administrator of the demo: filters and the
- * groups that follow them, scripts and their runs, tags, and devices in maintenance. What is there already stays.
+ * groups that follow them, scripts and their runs, tags, and devices in maintenance. A second run changes nothing.
  */
 
 const Named = z.object({ id: z.string(), name: z.string() });

@@ -158,6 +158,18 @@ describe('alert rules', function () {
       await choose(usual, { offlineAfterMinutes: 60 });
       await ground.whole();
       expect(await only(c)).to.deep.include({ status: 'active', count: 2, resolution: null });
+      // As a person would say it.
+      for (const [minutes, words] of [
+        [60, '1 hour'],
+        [90, '90 minutes'],
+        [7200, '5 days'],
+      ] as const) {
+        await choose(usual, { offlineAfterMinutes: null });
+        await ground.whole();
+        await choose(usual, { offlineAfterMinutes: minutes });
+        await ground.whole();
+        expect((await only(c)).message).to.match(new RegExp(`, which is more than ${words}\\.$`));
+      }
     });
 
     it('raise nothing in maintenance, quarantine or decommissioning, or in a suspended or deleted organization', async () => {
