@@ -52,7 +52,7 @@ export function StateBadge({
       fw={500}
       leftSection={<Shown size={13} aria-hidden />}
       // A badge that is cut off says nothing; the text beside it can break.
-      style={{ overflow: 'visible', flexShrink: 0, maxWidth: 'none' }}
+      style={{ overflow: 'visible', flexShrink: 0, minWidth: 'max-content' }}
     >
       {label}
     </Badge>

@@ -4,7 +4,7 @@ import { IconRefresh } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ApiError, call } from '../../../api/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { useMe, useRefusal } from '../../../session/index.ts';
 import { DeviceStatusBadge, Failure, formatCount, PagedTable, When } from '../../../ui/index.ts';
 import { isComplete, type Conditions } from '../builder/conditions.ts';
 import { toApi } from '../builder/to-api.ts';
@@ -15,6 +15,7 @@ const SAMPLE = 10;
 /** How many devices match, and some of them, as the conditions are now. */
 export function PreviewPanel({ conditions }: { conditions: Conditions }) {
   const mayRead = useRefusal('devices:read');
+  const { scope } = useMe();
   const [asked] = useDebouncedValue(JSON.stringify(conditions), WAIT_MS);
   const isReady = isComplete(conditions);
   const preview = useQuery({
@@ -60,6 +61,7 @@ export function PreviewPanel({ conditions }: { conditions: Conditions }) {
             <Text fw={600} size="lg" component="output" aria-live="polite">
               {found.totalCount === 1 ? '1 device' : `${formatCount(found.totalCount)} devices`}
             </Text>
+            {scope !== 'organization' && <Text size="xs">In all organizations that you can see.</Text>}
             {found.totalCount === 0 ? (
               <Text size="sm">No device matches. Ask below which condition removes most.</Text>
             ) : (
