@@ -25,7 +25,8 @@ export type EngineCode = z.infer<typeof EngineCode>;
 const SENTENCES: Readonly<Record<EngineCode, string>> = {
   CANCELLED: 'The operation was cancelled.',
   DESTINATION_DENIED: 'The destination of the backup refuses these credentials.',
-  DESTINATION_FULL: 'The destination of the backup has no space left.',
+  DESTINATION_FULL:
+    'The destination of the backup has no space left. Make room there, or have its quota raised.',
   DESTINATION_UNREACHABLE: 'The destination of the backup cannot be reached.',
   ENGINE_FAILED: 'restic has failed.',
   ENGINE_MISSING: 'restic is not installed on this machine.',
@@ -37,7 +38,8 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
   REPOSITORY_MISSING: 'There is no repository at this destination.',
   SNAPSHOT_MISSING: 'The repository does not contain this snapshot.',
   SOURCE_UNREADABLE: 'The data to back up cannot be read.',
-  TARGET_FULL: 'The disk to which the data is restored has no space left.',
+  TARGET_FULL:
+    'The disk to which the data is restored has no space left. Make room there, or restore to another folder.',
   TARGET_UNSAFE: 'The folder to restore to is not safe.',
   WRONG_KEY: 'The password does not open the repository.',
 };

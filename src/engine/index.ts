@@ -13,7 +13,8 @@ export {
 export { checkRepository, listLocks, prune, rebuildIndex, unlockOwn } from './operations/maintenance.ts';
 export { restore, SnapshotPath } from './operations/restore.ts';
 export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshots.ts';
-export { findFalsePacks, findUnreadableSnapshots } from './reader/false-packs.ts';
+export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';
+export { findIncompleteSnapshots } from './falsehoods/incomplete-snapshots.ts';
 export { folderSource } from './reader/folder-source.ts';
 export type { ObjectSource, ObjectType } from './reader/object-source.ts';
 export type { Difference } from './reader/compare.ts';

@@ -29,7 +29,7 @@ export async function createBackupStore(
     idleMs: testing?.idleMs,
   });
   const readers = new RepositoryReaders({ db: database.pool, storage, sealer: secrets });
-  return { ...store, trashDays, readers };
+  return { ...store, quota, trashDays, readers };
 }
 
 function storageOf(

@@ -59,7 +59,7 @@ describe('a device that was taken over', function () {
       const blobs = await attacker.blobsOf(ground.good.engineId);
       await attacker.putIndex([await attacker.putLyingPack(blobs, ground.good.engineId)]);
     });
-    await drill.expectUnharmed(ground, 'REPOSITORY_DAMAGED');
+    await drill.expectUnharmed(ground);
   });
 
   it('writes an index that nobody can read', async () => {
@@ -86,7 +86,7 @@ describe('a device that was taken over', function () {
       const snapshot = await attacker.readSnapshot(ground.good.engineId);
       await attacker.putSnapshot({ ...snapshot, tree: 'ab'.repeat(32) });
     });
-    await drill.expectUnharmed(ground, 'REPOSITORY_DAMAGED');
+    await drill.expectUnharmed(ground);
   });
 
   it('writes a snapshot of the future, which says that it replaces the good one', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';
 import {
@@ -14,6 +14,7 @@ import {
   type Repository,
   restore,
 } from '../../src/engine/index.ts';
+import { needsSmallDisk } from '../support/small-disk.ts';
 import { failureOf, openWorkbench, stockRestic, type Workbench, writeFiles } from './engine-support.ts';
 
 /** The last three are what the first six would match as patterns. */
@@ -176,6 +177,28 @@ describe('backup and restore with restic', function () {
     await writeFile(path.join(folder, source, 'folder/big.bin'), 'half');
     await run();
     expect((await stat(path.join(folder, source, 'folder/big.bin'))).size).to.equal(3_000_000);
+  });
+
+  it('says which disk is full, at once, and leaves no lock', async function () {
+    const { snapshotId } = await backup(bench.engine, repository, input());
+    const folder = bench.at('small');
+    await mkdir(folder);
+    const disk = needsSmallDisk(this, folder, '2m');
+    try {
+      await cp(bench.at('template'), path.join(folder, 'repository'), { recursive: true });
+      const full: Repository = {
+        ...repository,
+        destination: { type: 'local', path: path.join(folder, 'repository') },
+      };
+      const failure = await failureOf(backup(bench.engine, full, input()));
+      expect(failure.code, failure.detail).to.equal('DESTINATION_FULL');
+      expect(await readdir(path.join(folder, 'repository', 'locks'))).to.deep.equal([]);
+      await rm(path.join(folder, 'repository'), { recursive: true });
+      const order = { snapshotId: snapshotId ?? '', target: path.join(folder, 'target') };
+      expect((await failureOf(restore(bench.engine, repository, order))).code).to.equal('TARGET_FULL');
+    } finally {
+      disk.remove();
+    }
   });
 
   it('refuses ids and paths that could be options or patterns', async () => {

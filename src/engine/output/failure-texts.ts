@@ -71,6 +71,16 @@ export function failureText(line: string): FailureText | undefined {
   return { text: line, code: codeOfText(line) };
 }
 
+/**
+ * A line which says that restic tries again although the destination is full. It would do so for most of a minute, and
+ * send the same data each time.
+ */
+export function hopelessText(line: string): FailureText | undefined {
+  if (!RETRY.test(line)) return undefined;
+  const code = codeOfText(line.slice(line.search(RETRY)));
+  return code === 'DESTINATION_FULL' ? { text: line, code } : undefined;
+}
+
 export function codeOfText(text: string): EngineCode | undefined {
   return TEXTS.find((each) => each.text.test(text))?.code;
 }

@@ -1,5 +1,5 @@
 import type { EngineCode } from '../engine-error.ts';
-import { codeOfExit, failureText } from '../output/failure-texts.ts';
+import { codeOfExit, failureText, hopelessText } from '../output/failure-texts.ts';
 import { LineSplitter } from './lines.ts';
 
 const LINE_MAX = 4000;
@@ -9,12 +9,17 @@ const KEPT_LINES = 20;
 export class ErrorOutput {
   readonly #lines = new LineSplitter(LINE_MAX);
   readonly #onLine: ((line: string) => boolean) | undefined;
+  readonly #onHopeless: () => void;
   readonly #kept: string[] = [];
   #code: EngineCode | undefined;
 
-  /** `onLine` returns whether it has dealt with the line, which then says nothing about the whole run. */
-  constructor(onLine: ((line: string) => boolean) | undefined) {
+  /**
+   * @param onLine  returns whether it has dealt with the line, which then says nothing about the whole run
+   * @param onHopeless  called where restic is about to try again what does not succeed that way
+   */
+  constructor(onLine: ((line: string) => boolean) | undefined, onHopeless: () => void = () => {}) {
     this.#onLine = onLine;
+    this.#onHopeless = onHopeless;
   }
 
   push(bytes: Uint8Array): void {
@@ -36,9 +41,11 @@ export class ErrorOutput {
 
   #read(line: string): void {
     if (this.#onLine?.(line) === true) return;
-    const failure = failureText(line);
+    const hopeless = hopelessText(line);
+    const failure = hopeless ?? failureText(line);
     if (failure === undefined) return;
     this.#code ??= failure.code;
     if (this.#kept.length < KEPT_LINES) this.#kept.push(failure.text);
+    if (hopeless !== undefined) this.#onHopeless();
   }
 }

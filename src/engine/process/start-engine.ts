@@ -99,17 +99,20 @@ interface Started {
 }
 
 function follow(engine: Engine, call: EngineCall, { child, files, mask }: Started): RunningEngine {
-  const errors = new ErrorOutput(call.onErrorLine);
   let startFailure: Error | undefined;
   let isStopped = false;
   let force: NodeJS.Timeout | undefined;
 
-  const stop = () => {
-    if (isStopped) return;
-    isStopped = true;
+  const interrupt = () => {
+    if (force !== undefined) return;
     signalGroup(child, 'SIGINT');
     force = setTimeout(() => signalGroup(child, 'SIGKILL'), engine.killAfterMs);
   };
+  const stop = () => {
+    isStopped = true;
+    interrupt();
+  };
+  const errors = new ErrorOutput(call.onErrorLine, interrupt);
   call.signal?.addEventListener('abort', stop, { once: true });
   child.stderr?.on('data', (bytes: Buffer) => errors.push(bytes));
   // A program that has ended does not read its input any more; its exit code has the reason.

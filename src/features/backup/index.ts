@@ -28,6 +28,7 @@ import type { ServerEngine } from './access/server-engine.ts';
 import { vaultSyncRetention } from './vaults/retention.ts';
 import { addVaultJobs } from './vault-syncs/vault.jobs.ts';
 import { vaultRoutes } from './vault-syncs/vault.routes.ts';
+import type { QuotaLimits } from './store/records/quota.ts';
 import type { BackupStore } from './store/requests/create-store.ts';
 import { addUpkeepJobs, ReconcileAtStart } from './store/upkeep/upkeep.ts';
 
@@ -47,7 +48,7 @@ export { S3Storage } from './store/storage/s3-storage.ts';
 interface StoreParts {
   db: Db;
   log: Logger;
-  backupStore: Pick<BackupStore, 'storage'> & { trashDays: number };
+  backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits; trashDays: number };
 }
 
 type JobParts = StoreParts & Omit<BackgroundParts, 'engine'> & { backupEngine: ServerEngine };
@@ -95,7 +96,7 @@ export const feature = defineFeature({
     addRotationJobs(parts.jobs, serverParts);
     addVerificationJobs(parts.jobs, serverParts);
     addVaultJobs(serverParts);
-    addWatchJobs(parts.jobs, parts);
+    addWatchJobs(parts.jobs, { ...parts.backupStore, db: parts.db });
   },
   tables: [
     bounded('backup_configs', CREATED_BY_PEOPLE),

@@ -97,6 +97,10 @@ export const BACKUP_COMMANDS = {
       bytesAdded: Count.describe('What the snapshot added to the repository.'),
       seconds: z.number().nonnegative(),
       unreadable: NamedPaths,
+      destinationRoom: z
+        .object({ freeBytes: Count, totalBytes: Count })
+        .optional()
+        .describe('Of the disk of the destination, where it is one that the device sees.'),
     }),
   },
   'backup.restore': {

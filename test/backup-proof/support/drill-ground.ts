@@ -99,9 +99,8 @@ export function drillGround(app: App) {
     }
   }
 
-  /** @param outcome  of the prune: where restic finds that data is missing, it removes nothing */
-  async function expectUnharmed(ground: Ground, outcome = 'pruned'): Promise<void> {
-    expect(await retain(ground)).to.equal(outcome);
+  async function expectUnharmed(ground: Ground): Promise<void> {
+    expect(await retain(ground)).to.equal('pruned');
     expect(await restored(ground, 'as-of', ground.goodAt), 'as of before the attack').to.deep.equal(
       ground.tree,
     );

@@ -283,6 +283,11 @@ describe('the backup store under attack', function () {
     expect(await statusOf(device, 'POST', `data/${third.name}`, third.content), 'each takes 4 KiB').to.equal(
       507,
     );
+    // A prune makes room, so what it writes beside packs is taken.
+    await upload(server, 'locks', 1000);
+    await upload(server, 'index', 1000);
+    expect(await statusOf(server, 'POST', `data/${third.name}`, third.content)).to.equal(507);
+    expect(await statusOf(device, 'POST', `index/${third.name}`, third.content)).to.equal(507);
   });
 
   it('keeps devices from writing while the server prunes, and prunes only when none can', async () => {

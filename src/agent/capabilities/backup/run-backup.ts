@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
@@ -55,6 +56,7 @@ export const runBackup = (parts: BackupParts) => ({
         bytesAdded: result.bytesAdded,
         seconds: result.seconds,
         unreadable: namedPaths(unreadable),
+        ...(await destinationRoom(repository)),
       };
     }),
 });
@@ -66,6 +68,20 @@ const jobTag = (jobId: string) => `muster-job-${jobId}`;
 function excludedAlways(dataDir: string, { destination }: Repository): string[] {
   const excluded = [dataDir, ...(destination.type === 'local' ? [destination.path] : [])];
   return excluded.map((each) => literalPattern(each.split(path.sep).join('/')));
+}
+
+/** Of a disk or a share: nobody else can find out in time that it is full soon. */
+async function destinationRoom({
+  destination,
+}: Repository): Promise<Pick<CommandOutput<'backup.run'>, 'destinationRoom'>> {
+  if (destination.type !== 'local') return {};
+  try {
+    const { bavail, blocks, bsize } = await statfs(destination.path);
+    return { destinationRoom: { freeBytes: bavail * bsize, totalBytes: blocks * bsize } };
+  } catch {
+    // The backup was made, whatever the disk says of itself.
+    return {};
+  }
 }
 
 function processorsFor(percent: number | undefined): number | undefined {

@@ -62,10 +62,12 @@ export function addBackupJobs(parts: BackgroundParts): void {
   jobs.schedule(HAND_OVER, { cron: '* * * * *', timeZone: 'UTC' }, {});
   jobs.handle(PREPARE, (run) => prepare(parts, run));
   jobs.handle(REINDEX, async ({ input, signal }) => {
-    const done = await reindex(parts, input.repositoryId, signal);
-    // The next backup of the repository may have waited for this.
-    if (done.wasRebuilt) await jobs.enqueue(undefined, HAND_OVER, {});
-    return done;
+    try {
+      return await reindex(parts, input.repositoryId, signal);
+    } finally {
+      // The next backup of the repository may have waited for this, also where it has failed.
+      await jobs.enqueue(undefined, HAND_OVER, {});
+    }
   });
   jobs.handle(SETTLE, async ({ input }) => {
     const settled = await withSystem(db, 'end a backup job with its command', async (tx) => {

@@ -3,7 +3,7 @@ import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import { BackupJob, DeviceParams, JobQuery, RunBackup } from './job.schema.ts';
-import { cancelJob, type JobParts, listJobs, readJob, runBackup } from './job.service.ts';
+import { cancelJob, type JobParts, listJobs, prepareRun, readJob, runBackup } from './job.service.ts';
 
 const about = ({
   id,
@@ -32,7 +32,9 @@ export const jobRoutes = (parts: JobParts): RouteGroup => ({
       response: BackupJob,
       status: 201,
       idempotent: true,
-      errors: ['conflict', 'capability_missing', 'engine_missing'],
+      errors: ['conflict', 'capability_missing', 'engine_missing', 'server_engine_missing'],
+      // Looks for restic on the server, so before the transaction.
+      prepare: ({ ctx, params, body }) => prepareRun(ctx, params.deviceId, body, parts),
       handler: ({ ctx, params, body }) => runBackup(ctx, params.deviceId, body, parts),
       audit: { action: 'backup.job.run', resource: 'backup_job', note: about },
     }),

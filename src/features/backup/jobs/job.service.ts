@@ -1,5 +1,5 @@
 import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context } from '../../../platform/context.ts';
+import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -9,7 +9,10 @@ import { cancelServerCommand } from '../../commands/index.ts';
 import { commandTargets, findDevice } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { assertCanWork } from '../access/device-engine.ts';
+import type { ServerEngine } from '../access/server-engine.ts';
 import { BackupConfig } from '../configs/config.model.ts';
+import { answeringFailures } from '../reading/engine-failures.ts';
+import { BackupRepository } from '../repositories/repository.model.ts';
 import { HAND_OVER } from './background.ts';
 import { toAnswer, visibleJobs } from './job-answer.ts';
 import { cancelJobNow } from './job-end.ts';
@@ -19,6 +22,7 @@ import type { JobQuery, RunBackup } from './job.schema.ts';
 export interface JobParts {
   hub: DeviceHub;
   jobs: Jobs;
+  backupEngine: ServerEngine;
 }
 
 /** How long a backup that a person has started waits for its device. */
@@ -52,12 +56,33 @@ export async function readJob(ctx: Context, id: string, hub: DeviceHub) {
   return toAnswer(job, hub);
 }
 
+/** The server needs restic itself to make a repository in its store, before the first backup into it. */
+export async function prepareRun(
+  ctx: DetachedContext,
+  deviceId: string,
+  { configId }: RunBackup,
+  { backupEngine }: JobParts,
+): Promise<void> {
+  const needsEngine = await ctx.withTenant(async (tenant) => {
+    const [device] = await commandTargets(tenant, [deviceId]);
+    if (device === undefined) throw notFound('Device');
+    const { id, provider } = await configFor(tenant, device.orgId, configId);
+    if (provider !== 'server') return false;
+    const repository = await BackupRepository.query(tenant.tx).findOne({
+      device_id: deviceId,
+      config_id: id,
+    });
+    return repository?.initializedAt == null;
+  });
+  if (needsEngine) await answeringFailures(() => backupEngine.open());
+}
+
 /** Adds a backup of a device, which begins at once, or when the device returns. */
 export async function runBackup(
   ctx: Context,
   deviceId: string,
   { configId }: RunBackup,
-  { hub, jobs }: JobParts,
+  { hub, jobs }: Omit<JobParts, 'backupEngine'>,
 ) {
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device === undefined) throw notFound('Device');

@@ -45,6 +45,7 @@ export async function settleJob(
     return 'ended';
   }
   const { code, message } = failureOf(command);
+  if (code === 'DESTINATION_FULL') await noteRoom(tx, job, { freeBytes: 0 });
   await failJob(tx, job, code, message);
   return 'ended';
 }
@@ -74,6 +75,7 @@ async function completeJob(tx: Tx, job: BackupJob, output: Output): Promise<Sett
     return 'ended';
   }
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
+  await noteRoom(tx, job, output.destinationRoom);
   await addSyncsAfterBackup(tx, snapshot.repositoryId);
   const { status, bytesAdded, bytesProcessed, unreadable } = output;
   const files = output.filesNew + output.filesChanged + output.filesUnmodified;
@@ -93,6 +95,22 @@ async function completeJob(tx: Tx, job: BackupJob, output: Output): Promise<Sett
     finishedAt: job.finishedAt ?? new Date(),
   });
   return 'ended';
+}
+
+/** What is left at a destination of the customer. The store of Muster knows that by itself. */
+async function noteRoom(
+  tx: Tx,
+  { repositoryId }: BackupJob,
+  room: { freeBytes: number; totalBytes?: number } | undefined,
+): Promise<void> {
+  if (repositoryId === null) return;
+  await BackupRepository.query(tx)
+    .findById(repositoryId)
+    .whereNot('provider', 'server')
+    .patch({
+      destinationFreeBytes: room === undefined ? null : String(room.freeBytes),
+      ...(room?.totalBytes === undefined ? {} : { destinationTotalBytes: String(room.totalBytes) }),
+    });
 }
 
 /** A later round gives the job to its device again. */

@@ -1,11 +1,11 @@
-import { forgetSnapshots, prune, unlockOwn } from '../../../engine/index.ts';
+import { EngineError, forgetSnapshots, prune, unlockOwn } from '../../../engine/index.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { exclusively } from '../access/exclusive.ts';
 import { withRepository } from '../access/open-repository.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { holdTrash } from '../repositories/repository.service.ts';
 import type { Outdated } from './retention.service.ts';
-import { setAsideFalsehoods, type SetAsideParts } from './set-aside.ts';
+import { setAsideFalsehoods, setAsideIncomplete, type SetAsideParts } from './set-aside.ts';
 
 /**
  * Removes snapshots and the data that only they need. Devices cannot write meanwhile; `conflict` is thrown while one of
@@ -29,7 +29,15 @@ export async function pruneRepository(
       const ids = outdated.map(({ engineId }) => engineId);
       await setAsideFalsehoods(parts, { repositoryId, engine, repository }, options);
       await forgetSnapshots(engine, repository, ids, options);
-      await prune(engine, repository, options);
+      await prune(engine, repository, options).catch(async (error: unknown) => {
+        if (!(error instanceof EngineError)) throw error;
+        // Without room for data that is written anew, packs that nobody needs go nevertheless.
+        if (error.code === 'DESTINATION_FULL')
+          return prune(engine, repository, { ...options, maxRepackMiB: 0 });
+        if (error.code !== 'REPOSITORY_DAMAGED') throw error;
+        if ((await setAsideIncomplete(parts, { repositoryId, repository }, options)) === 0) throw error;
+        return prune(engine, repository, options);
+      });
     }),
   );
   await withSystem(db, 'note that a repository was pruned', (tx) =>

@@ -90,6 +90,31 @@ export async function markRemoved(
   });
 }
 
+/** Those of these snapshots that nothing may remove: by their own hold, or by the policy of their configuration. */
+export async function findProtected(
+  db: Db,
+  repositoryId: string,
+  engineIds: readonly string[],
+): Promise<string[]> {
+  if (engineIds.length === 0) return [];
+  return withSystem(db, 'whether snapshots may be removed', async (tx) => {
+    const repository = await BackupRepository.query(tx).findById(repositoryId).throwIfNotFound();
+    const config =
+      repository.configId === null ? undefined : await BackupConfig.query(tx).findById(repository.configId);
+    const snapshots = await BackupSnapshot.query(tx)
+      .where('repository_id', repositoryId)
+      .whereIn('engine_id', [...engineIds])
+      .whereNull('removed_at');
+    const now = new Date();
+    return snapshots
+      .filter(({ legalHold, immutableUntil, receivedAt }) => {
+        const until = latest(immutableUntil, immutableByPolicy(receivedAt, config?.retention.immutableDays));
+        return legalHold || (until !== null && until > now);
+      })
+      .map(({ engineId }) => engineId);
+  });
+}
+
 /** What a prune of the repository has to remove, with what an earlier run did not come to; `undefined`: none is due. */
 export const findDuePrune = (db: Db, repositoryId: string): Promise<Outdated[] | undefined> =>
   withSystem(db, 'read which snapshots of a repository have to go', async (tx) => {

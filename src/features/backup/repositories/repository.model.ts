@@ -20,6 +20,9 @@ export class BackupRepository extends BaseModel {
   declare initializedAt: Date | null;
   /** What all objects take, those in the trash included. */
   declare storedBytes: string;
+  /** Outside of the backup store: what the device has found to be free after its last backup. */
+  declare destinationFreeBytes: string | null;
+  declare destinationTotalBytes: string | null;
   declare pruningUntil: Date | null;
   declare trashHeldAt: Date | null;
   declare purgedThrough: Date | null;

@@ -8,6 +8,7 @@ import { FAILED, MISSED, SIZE_DROP, VAULT_BEHIND, VERIFICATION_FAILED } from '..
 import { readDeviceFacts } from '../overview/device-facts.ts';
 import { storeReadiness } from '../overview/readiness.service.ts';
 import { followBreaches } from '../sla/breaches.ts';
+import { watchDestinationRoom } from './destination-room.ts';
 import { watchStalled } from './stalled.ts';
 import { vaultAlerts } from '../vaults/vault-alerts.ts';
 import { anomalyAlert, failedAlert, missedAlert, verificationAlert } from './alerts.ts';
@@ -15,14 +16,23 @@ import { anomalyAlert, failedAlert, missedAlert, verificationAlert } from './ale
 const Nothing = z.object({});
 const WATCH = defineJob({ name: 'backup.watch', input: Nothing, attempts: 1, inCluster: 1 });
 const STALLED_WORK = defineJob({ name: 'backup.watch-stalled', input: Nothing, attempts: 1, inCluster: 1 });
+const DESTINATION_ROOM = defineJob({
+  name: 'backup.watch-destination-room',
+  input: Nothing,
+  attempts: 1,
+  inCluster: 1,
+});
 const USAGE = defineJob({ name: 'backup.usage', input: Nothing, inCluster: 1 });
 
-export function addWatchJobs(jobs: Jobs, { db }: { db: Db }): void {
+export function addWatchJobs(jobs: Jobs, parts: Parameters<typeof watchDestinationRoom>[0]): void {
+  const { db } = parts;
   jobs.handle(WATCH, ({ signal }) => watchBackups(db, signal));
   jobs.handle(STALLED_WORK, () => watchStalled(db));
+  jobs.handle(DESTINATION_ROOM, () => watchDestinationRoom(parts));
   jobs.handle(USAGE, () => recordUsage(db));
   jobs.schedule(WATCH, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
   jobs.schedule(STALLED_WORK, { cron: '* * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(DESTINATION_ROOM, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
   jobs.schedule(USAGE, { cron: '55 23 * * *', timeZone: 'UTC' }, {});
 }
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { watchDestinationRoom } from '../../../../src/features/backup/watch/destination-room.ts';
 import { recordUsage, watchBackups } from '../../../../src/features/backup/watch/watch.jobs.ts';
 import { createRepository } from '../../../../src/features/backup/repositories/repository.service.ts';
 import { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
@@ -83,6 +84,139 @@ describe('how devices are protected', function () {
     await arrive(0.1, 9_000_000);
     await watch();
     expect(await alerts()).to.deep.equal([]);
+  });
+
+  describe('a destination that is full soon', () => {
+    const GB = 1e9;
+    let other: BackupTenant;
+    let deviceId: string;
+    const quota = (organization?: number, partner?: number) => ({
+      organizationBytes: organization === undefined ? undefined : organization * GB,
+      partnerBytes: partner === undefined ? undefined : partner * GB,
+    });
+    const watchRoom = (limits = quota(), diskFreeBytes?: number) =>
+      watchDestinationRoom({
+        db: app.server.database.jobPool,
+        storage: { freeBytes: () => Promise.resolve(diskFreeBytes) },
+        quota: limits,
+      });
+    const raised = async () => {
+      const { body } = await other.send('GET', '/alerts?status=active');
+      return body.data.filter(({ kind }: { kind: string }) => kind === 'backup_destination_full');
+    };
+    const repositoryAt = async (provider: string) => {
+      const { id: configId } = await other.createConfig({
+        name: `On ${provider}`,
+        ...(provider === 'local' ? { provider, details: { path: '/mnt/disk' } } : {}),
+      });
+      return inSystem(app, (tx) =>
+        createRepository(tx, {
+          orgId: other.orgId,
+          deviceId,
+          configId,
+          provider: provider === 'local' ? 'local' : 'server',
+          encryptionKeyId: other.keyId,
+          keyVersion: 1,
+        }),
+      );
+    };
+
+    before(async () => {
+      other = await buildBackupTenant(app);
+      ({ deviceId } = await buildDevice(app, other.orgId));
+    });
+
+    it('raises one alert of the organization by its quota, which lasts until there is room again', async () => {
+      const { id } = await repositoryAt('server');
+      const stored = (gigabytes: number) =>
+        inSystem(app, (tx) =>
+          tx('backup_repositories')
+            .where({ id })
+            .update({ stored_bytes: gigabytes * GB }),
+        );
+      await stored(40);
+      await watchRoom(quota(100));
+      expect(await raised(), 'without a history, with room').to.deep.equal([]);
+      // 0.5 GB a day, later 5.5 GB a day.
+      await inSystem(app, (tx) =>
+        tx.raw(
+          `insert into backup_usage_days (org_id, day, provider, bytes, snapshots)
+          values (?, (now() at time zone 'UTC')::date - 10, 'server', ?, 1)`,
+          [other.orgId, 35 * GB],
+        ),
+      );
+      await watchRoom(quota(100));
+      expect(await raised(), 'full in 120 days').to.deep.equal([]);
+      await stored(90);
+      await watchRoom(quota(190));
+      expect(await raised(), 'full in 18 days').to.deep.equal([]);
+      await watchRoom(quota(100));
+      await watchRoom(quota(100));
+      const [alert, ...more] = await raised();
+      expect(more).to.deep.equal([]);
+      expect(alert).to.include({ deviceId: null, severity: 'critical', count: 1 });
+      expect(alert.message).to.match(
+        /^The quota of this organization in the backup store is full in about 2 days: 9\.3 GiB are free\./,
+      );
+      await watchRoom(quota(190));
+      expect(await raised(), 'full in 18 days, and raised before').to.have.length(1);
+      await watchRoom(quota(300));
+      expect(await raised()).to.deep.equal([]);
+    });
+
+    it('says nothing of other organizations where the quota of the partner or the disk is the limit', async () => {
+      await watchRoom(quota(undefined, 93), 4 * GB);
+      const [alert] = await raised();
+      expect(alert.details.places).to.deep.equal(['partner_quota', 'store_disk']);
+      expect(alert.message).to.contain(
+        'The quota of the partner in the backup store is full in about one day.',
+      );
+      expect(alert.message).to.contain('The disk of the backup store is full in about one day.');
+      expect(alert.message).not.to.contain('GiB');
+      await watchRoom(quota(undefined, 900), 500 * GB);
+      expect(await raised()).to.deep.equal([]);
+    });
+
+    it('raises one of the device where its own disk is the limit, by what its snapshots add', async () => {
+      const { id, configId } = await repositoryAt('local');
+      const free = (gigabytes: number, ofGigabytes = 1000) =>
+        inSystem(app, (tx) =>
+          tx('backup_repositories')
+            .where({ id })
+            .update({ destination_free_bytes: gigabytes * GB, destination_total_bytes: ofGigabytes * GB }),
+        );
+      const arriveThere = (daysAgo: number, addedBytes: number) =>
+        inSystem(app, (tx) =>
+          BackupSnapshot.query(tx).insert({
+            orgId: other.orgId,
+            deviceId,
+            configId,
+            repositoryId: id,
+            engineId: newId().replaceAll('-', '').repeat(2),
+            receivedAt: new Date(Date.now() - daysAgo * 86_400_000),
+            addedBytes: String(addedBytes),
+          }),
+        );
+      // The first snapshot is all that there is, and says nothing of what comes.
+      await arriveThere(10, 500 * GB);
+      await free(305);
+      await watchRoom();
+      expect(await raised()).to.deep.equal([]);
+      await arriveThere(4, 150 * GB);
+      await arriveThere(1, 150 * GB);
+      await watchRoom();
+      const [alert] = await raised();
+      expect(alert).to.include({ deviceId, severity: 'high' });
+      expect(alert.details).to.deep.equal({ places: [configId], daysLeft: 10 });
+      expect(alert.title).to.match(/: the destination of its backups is full soon$/);
+      await free(900);
+      await watchRoom();
+      expect(await raised()).to.deep.equal([]);
+      // A backup did not fit.
+      await free(0, 0);
+      await watchRoom();
+      expect((await raised())[0].message).to.contain('On local: the destination is full.');
+    });
   });
 
   it('opens one event for each breach of an SLA, and closes it when the SLA is met', async () => {

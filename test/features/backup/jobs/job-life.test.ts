@@ -19,7 +19,8 @@ describe('a backup job', function () {
   let device: FakeDevice;
 
   before(async () => {
-    app = await createStoreApp();
+    // There is no engine on the server: the repositories are made already.
+    app = await createStoreApp({ env: { BACKUP_ENGINE_PATH: '/nowhere' } });
     tenant = await buildBackupTenant(app);
     configId = (await tenant.createConfig()).id;
   });
@@ -30,15 +31,7 @@ describe('a backup job', function () {
       capabilities: [...COMMAND_TYPES, SECRETS_CAPABILITY],
     });
     const { deviceId } = enrolled;
-    await inSystem(app, async (tx) => {
-      const key = await tx('backup_encryption_keys').where({ org_id: tenant.orgId }).first();
-      // A repository that is there already, so that no engine is needed.
-      await tx.raw(
-        `insert into backup_repositories (id, org_id, device_id, config_id, encryption_key_id, key_version, initialized_at)
-        values (new_row_id(), ?, ?, ?, ?, 1, now())`,
-        [tenant.orgId, deviceId, configId, key.id],
-      );
-    });
+    await addRepository(deviceId);
     await eventually(
       () => inSystem(app, (tx) => tx('device_presence').where({ device_id: deviceId, state: 'connected' })),
       (rows) => rows.length === 1,
@@ -46,6 +39,14 @@ describe('a backup job', function () {
   });
   afterEach(() => device.close());
 
+  const addRepository = (deviceId: string) =>
+    inSystem(app, (tx) =>
+      tx.raw(
+        `insert into backup_repositories (id, org_id, device_id, config_id, encryption_key_id, key_version, initialized_at)
+        values (new_row_id(), ?, ?, ?, ?, 1, now())`,
+        [tenant.orgId, deviceId, configId, tenant.keyId],
+      ),
+    );
   const start = async () => {
     const answer = await tenant.send('POST', `/backup/jobs/run/${enrolled.deviceId}`, {});
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
@@ -155,6 +156,7 @@ describe('a backup job', function () {
 
     device.close();
     const { deviceId } = await buildDevice(app, tenant.orgId);
+    await addRepository(deviceId);
     const waiting = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, {});
     expect(waiting.body).to.include({ waitingFor: 'device' });
     const cancelled = await tenant.send('POST', `/backup/jobs/${waiting.body.id}/cancel`);
@@ -188,6 +190,14 @@ describe('a backup job', function () {
     expect((await upload(frame)).status).to.equal(401);
     expect((await upload(again)).status).to.equal(200);
     expect((again.payload as { jobId: string }).jobId).to.equal(id);
+  });
+
+  it('is refused at once where the server would have to make the repository and has no engine', async () => {
+    const { deviceId } = await buildDevice(app, tenant.orgId);
+    const answer = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, {});
+    expect([answer.status, answer.body.code]).to.deep.equal([503, 'ENGINE_MISSING']);
+    expect(answer.body.details).to.deep.equal({ code: 'ENGINE_MISSING' });
+    expect((await tenant.send('GET', `/backup/jobs?deviceId=${deviceId}`)).body.data).to.deep.equal([]);
   });
 
   it('leaves no secret in what is stored', async () => {

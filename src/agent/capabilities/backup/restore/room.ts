@@ -16,7 +16,7 @@ export async function assertRoom(folder: string, { files, bytes }: Amount): Prom
   if (needed > free) {
     throw targetError(
       'TARGET_FULL',
-      `The restore needs ${inMib(needed)} MiB, and the disk has ${inMib(free)} MiB left.`,
+      `The restore needs ${inMib(needed)} MiB, and the disk has ${inMib(free)} MiB left. Make room there, or restore to another folder.`,
     );
   }
   // Some file systems have no limit of this kind and report 0.

@@ -56,7 +56,11 @@ export class StoreQuota {
   }
 
   /** Throws `storage_full` where the object does not fit. Otherwise `end` has to be called with what became of it. */
-  async reserve({ orgId, partnerId }: Owner, size: number): Promise<{ end: (isStored: boolean) => void }> {
+  async reserve(
+    { orgId, partnerId }: Owner,
+    size: number,
+    { mayExceed = false }: { mayExceed?: boolean } = {},
+  ): Promise<{ end: (isStored: boolean) => void }> {
     const bytes = bytesTaken(size);
     const { organizationBytes, partnerBytes } = this.#limits;
     const counted: Usage[] = [];
@@ -67,7 +71,10 @@ export class StoreQuota {
       if (limit !== undefined) counted.push(await this.#load(statement, id, limit));
     }
     // Nothing is awaited between the question and the reservation.
-    if (counted.some(({ stored, since, underway, limit }) => stored + since + underway + bytes > limit)) {
+    const isFull = counted.some(
+      ({ stored, since, underway, limit }) => stored + since + underway + bytes > limit,
+    );
+    if (isFull && !mayExceed) {
       throw new AppError('storage_full', 'The backup storage of this organization is used up.');
     }
     for (const usage of counted) usage.underway += bytes;

@@ -8,6 +8,7 @@ import {
   assertFree,
   asStorageError,
   codeOf,
+  freeOn,
   removeIdleParts,
   RESERVE_BYTES,
   writePart,
@@ -126,6 +127,11 @@ export class FolderStorage implements ObjectStorage {
       throw asStorageError(error);
     }
     await assertFree(this.#root, bytes, this.#reserveBytes);
+  }
+
+  async freeBytes(): Promise<number> {
+    await this.#makeFolder(this.#root);
+    return (await freeOn(this.#root)) - this.#reserveBytes;
   }
 
   #place(repositoryId: string, place: string): string {

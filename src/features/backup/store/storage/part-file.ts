@@ -49,8 +49,12 @@ export async function removeIdleParts(folder: string, idleMs: number): Promise<v
 
 /** Throws `storage_full` unless so much fits, and the reserve is still free then. */
 export async function assertFree(folder: string, bytes: number, reserveBytes: number): Promise<void> {
+  if ((await freeOn(folder)) - bytes < reserveBytes) throw storageFull();
+}
+
+export async function freeOn(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
-  if (bavail * bsize - bytes < reserveBytes) throw storageFull();
+  return bavail * bsize;
 }
 
 export const codeOf = (error: unknown): unknown =>

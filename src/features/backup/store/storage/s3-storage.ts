@@ -97,6 +97,11 @@ export class S3Storage implements ObjectStorage {
     await assertFree(this.#spool, bytes, this.#reserveBytes);
   }
 
+  // A bucket does not say what it takes; what is spooled is gone again at once.
+  freeBytes(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   #key(repositoryId: string, object: ObjectName): string {
     return `${this.#prefix}/${repositoryId}/${placeOf(object)}`;
   }

@@ -36,6 +36,8 @@ export interface ObjectStorage {
   sweep(idleMs: number): Promise<void>;
   /** Throws `storage_full` where there is no room for so much. */
   assertRoom(bytes: number): Promise<void>;
+  /** What objects may still take; `undefined` where that is not known. */
+  freeBytes(): Promise<number | undefined>;
 }
 
 export interface StoredObject extends ObjectName {

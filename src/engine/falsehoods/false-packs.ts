@@ -1,9 +1,9 @@
 import { EngineError } from '../engine-error.ts';
-import { type FoundBlob, parseIndexFile, wantedOf } from './blob-index.ts';
-import { decryptObject, type ObjectKey } from './decrypt.ts';
-import { type KeyQuery, openMasterKey } from './keys.ts';
-import type { ObjectSource } from './object-source.ts';
-import { unpackBlob, unpackJson } from './unpack.ts';
+import { type FoundBlob, parseIndexFile, wantedOf } from '../reader/blob-index.ts';
+import { decryptObject, type ObjectKey } from '../reader/decrypt.ts';
+import { type KeyQuery, openMasterKey } from '../reader/keys.ts';
+import type { ObjectSource } from '../reader/object-source.ts';
+import { unpackBlob, unpackJson } from '../reader/unpack.ts';
 
 /**
  * What somebody who knows the password can have written to lead restic astray. restic believes the header of a pack, and
