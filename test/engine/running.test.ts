@@ -167,7 +167,7 @@ describe('a scripted program in place of restic', function () {
       'trap "exit 130" INT',
       'echo "Save(<data/ab>) returned error, retrying after 500ms: unexpected EOF" >&2',
       'echo "Save(<data/ab>) returned error, retrying after 500ms: unexpected HTTP response (507): 507" >&2',
-      'for i in $(seq 3000); do sleep 0.1; done',
+      'for i in $(seq 300); do sleep 0.1; done',
     ].join('\n');
     await withScript(
       retrying,

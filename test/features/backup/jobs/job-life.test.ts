@@ -39,16 +39,16 @@ describe('a backup job', function () {
   });
   afterEach(() => device.close());
 
-  const addRepository = (deviceId: string) =>
+  const addRepository = (deviceId: string, of = configId, provider = 'server') =>
     inSystem(app, (tx) =>
       tx.raw(
-        `insert into backup_repositories (id, org_id, device_id, config_id, encryption_key_id, key_version, initialized_at)
-        values (new_row_id(), ?, ?, ?, ?, 1, now())`,
-        [tenant.orgId, deviceId, configId, tenant.keyId],
+        `insert into backup_repositories (id, org_id, device_id, config_id, provider, encryption_key_id, key_version, initialized_at)
+        values (new_row_id(), ?, ?, ?, ?, ?, 1, now())`,
+        [tenant.orgId, deviceId, of, provider, tenant.keyId],
       ),
     );
-  const start = async () => {
-    const answer = await tenant.send('POST', `/backup/jobs/run/${enrolled.deviceId}`, {});
+  const start = async (of = configId) => {
+    const answer = await tenant.send('POST', `/backup/jobs/run/${enrolled.deviceId}`, { configId: of });
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
     return { id: String(answer.body.id), frame: await device.nextCommand() };
   };
@@ -143,6 +143,37 @@ describe('a backup job', function () {
     expect(snapshot).to.include({ is_partial: true });
   });
 
+  it('to a disk of the device reports what is free there, and nothing where it did not fit', async () => {
+    const { id: ofDisk } = await tenant.createConfig({
+      name: 'Disk',
+      provider: 'local',
+      details: { path: '/mnt/disk' },
+    });
+    await addRepository(enrolled.deviceId, ofDisk, 'local');
+    const free = async () => {
+      const [row] = await inSystem(app, (tx) =>
+        tx('backup_repositories').where({ device_id: enrolled.deviceId, config_id: ofDisk }),
+      );
+      return [row.destination_free_bytes, row.destination_total_bytes];
+    };
+    const first = await start(ofDisk);
+    await device.succeed(first.frame, {
+      ...output('a'.repeat(64)),
+      destinationRoom: { freeBytes: 700, totalBytes: 1000 },
+    });
+    expect(await ended(first.id)).to.include({ status: 'completed' });
+    expect(await free()).to.deep.equal(['700', '1000']);
+    const second = await start(ofDisk);
+    await device.fail(second.frame, 'DESTINATION_FULL', 'No space.');
+    expect((await ended(second.id)).error.code).to.equal('DESTINATION_FULL');
+    expect(await free()).to.deep.equal(['0', '1000']);
+    // An earlier agent says nothing of it.
+    const third = await start(ofDisk);
+    await device.succeed(third.frame, output('b'.repeat(64)));
+    await ended(third.id);
+    expect((await free())[0]).to.equal(null);
+  });
+
   it('is cancelled: at once while it waits, and by the device when it runs', async () => {
     const { id, frame } = await start();
     expect((await tenant.send('POST', `/backup/jobs/${id}/cancel`)).status).to.equal(200);
@@ -157,7 +188,7 @@ describe('a backup job', function () {
     device.close();
     const { deviceId } = await buildDevice(app, tenant.orgId);
     await addRepository(deviceId);
-    const waiting = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, {});
+    const waiting = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, { configId });
     expect(waiting.body).to.include({ waitingFor: 'device' });
     const cancelled = await tenant.send('POST', `/backup/jobs/${waiting.body.id}/cancel`);
     expect(cancelled.body).to.include({ status: 'cancelled' });
@@ -194,7 +225,7 @@ describe('a backup job', function () {
 
   it('is refused at once where the server would have to make the repository and has no engine', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
-    const answer = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, {});
+    const answer = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, { configId });
     expect([answer.status, answer.body.code]).to.deep.equal([503, 'ENGINE_MISSING']);
     expect(answer.body.details).to.deep.equal({ code: 'ENGINE_MISSING' });
     expect((await tenant.send('GET', `/backup/jobs?deviceId=${deviceId}`)).body.data).to.deep.equal([]);

@@ -6,7 +6,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { needsRestic } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
-import { createStoreApp } from '../store-support.ts';
+import { createStoreApp, inSystem } from '../store-support.ts';
 import { type RealDevice, realDevice } from './backup-devices.ts';
 
 /** From the request to the snapshot: the real server, the real agent and the real engine. */
@@ -80,7 +80,12 @@ describe('a backup of a device', function () {
     };
     expect((await backup()).error).to.include({ code: 'DESTINATION_UNREACHABLE' });
     await mkdir(disk);
-    expect(await backup()).to.include({ status: 'completed', error: null });
+    const made = await backup();
+    expect(made).to.include({ status: 'completed', error: null });
+    const [{ destination_free_bytes: free, destination_total_bytes: total }] = await inSystem(app, (tx) =>
+      tx('backup_repositories').where({ id: made.repositoryId }),
+    );
+    expect(Number(free)).to.be.greaterThan(0).and.at.most(Number(total));
     await rename(disk, `${disk}-away`);
     await mkdir(disk);
     expect((await backup()).error).to.include({ code: 'REPOSITORY_MISSING' });
