@@ -14,7 +14,7 @@ import {
   type Repository,
   restore,
 } from '../../src/engine/index.ts';
-import { needsSmallDisk } from '../support/small-disk.ts';
+import { mountSmallDisk, needsSmallDisk } from '../support/small-disk.ts';
 import { failureOf, openWorkbench, stockRestic, type Workbench, writeFiles } from './engine-support.ts';
 
 /** The last three are what the first six would match as patterns. */
@@ -183,7 +183,7 @@ describe('backup and restore with restic', function () {
     const { snapshotId } = await backup(bench.engine, repository, input());
     const folder = bench.at('small');
     await mkdir(folder);
-    const disk = needsSmallDisk(this, folder, '2m');
+    const disk = needsSmallDisk(this, mountSmallDisk(folder, '2m'));
     try {
       await cp(bench.at('template'), path.join(folder, 'repository'), { recursive: true });
       const full: Repository = {

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { eventually } from '../../../support/eventually.ts';
 import { needsRestic } from '../../../support/restic.ts';
+import { mountSmallDisk, needsSmallDisk, type SmallDisk } from '../../../support/small-disk.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
 import { createStoreApp, inSystem } from '../store-support.ts';
@@ -17,10 +18,13 @@ describe('a backup of a device', function () {
   let tenant: BackupTenant;
   let device: RealDevice;
   let source: string;
+  let storeDisk: SmallDisk | undefined;
 
   before(async function () {
     needsRestic(this);
     app = await createStoreApp();
+    await mkdir(path.join(app.dataDir, 'backups'), { recursive: true });
+    storeDisk = mountSmallDisk(path.join(app.dataDir, 'backups'), '4m');
     tenant = await buildBackupTenant(app);
     device = await realDevice(app, tenant.orgId);
     source = path.join(app.dataDir, 'source');
@@ -31,6 +35,7 @@ describe('a backup of a device', function () {
   });
   after(async () => {
     await device?.close();
+    storeDisk?.remove();
     await app?.close();
   });
 
@@ -90,5 +95,65 @@ describe('a backup of a device', function () {
     await mkdir(disk);
     expect((await backup()).error).to.include({ code: 'REPOSITORY_MISSING' });
     expect(await readdir(disk)).to.deep.equal([]);
+  });
+
+  it('fails where the store is full, leaves nothing behind, and succeeds once there is room', async function () {
+    const disk = needsSmallDisk(this, storeDisk);
+    const large = path.join(source, 'large');
+    await writeFile(large, randomBytes(8 * 2 ** 20));
+    const { deviceId } = device;
+    const read = async (where: string) => (await tenant.send('GET', where)).body;
+    const backUp = async () => {
+      const { status, body } = await run();
+      expect(status, JSON.stringify(body)).to.equal(201);
+      return ended(body.id);
+    };
+
+    const before = (await read(`/backup/snapshots?deviceId=${deviceId}`)).data;
+    const failed = await backUp();
+    expect(failed).to.include({ status: 'failed', snapshotId: null });
+    expect(failed.error).to.deep.equal({
+      code: 'DESTINATION_FULL',
+      message: 'The destination of the backup has no space left. Make room there, or have its quota raised.',
+    });
+    expect((await read(`/backup/snapshots?deviceId=${deviceId}`)).data).to.deep.equal(before);
+    const left = await inSystem(app, async (tx) => ({
+      locks: await tx('backup_objects')
+        .where({ repository_id: failed.repositoryId, type: 'locks' })
+        .whereIn('credential_id', tx('backup_store_credentials').select('id').where({ role: 'device' })),
+      credentials: await tx('backup_store_credentials')
+        .where({ repository_id: failed.repositoryId, role: 'device' })
+        .whereNull('ended_at'),
+    }));
+    expect(left).to.deep.equal({ locks: [], credentials: [] });
+
+    disk.resize('64m');
+    const completed = await backUp();
+    expect(completed.error).to.equal(null);
+    expect(completed.status).to.equal('completed');
+    const snapshotId: string = completed.snapshotId;
+
+    // A restore to a disk without room says so before it writes anything.
+    const target = path.join(app.dataDir, 'target');
+    await mkdir(target);
+    const targetDisk = needsSmallDisk(this, mountSmallDisk(target, '4m'));
+    try {
+      const order = await tenant.send('POST', '/backup/restore', { snapshotId, targetPath: target });
+      expect(order.status, JSON.stringify(order.body)).to.equal(201);
+      const restore = await eventually(
+        () => read(`/backup/restore/${order.body.id}`),
+        ({ completedAt }) => completedAt !== null,
+        60_000,
+      );
+      expect(restore).to.include({ status: 'failed', restoredFiles: null });
+      expect(restore.error.code).to.equal('TARGET_FULL');
+      expect(restore.error.message).to.match(
+        /^The restore needs \d+ MiB, and the disk has 4 MiB left\. Make room there/,
+      );
+      expect(await readdir(target)).to.deep.equal([]);
+    } finally {
+      targetDisk.remove();
+      await rm(large);
+    }
   });
 });
