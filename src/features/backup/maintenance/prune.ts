@@ -32,8 +32,9 @@ export async function pruneRepository(
       await prune(engine, repository, options).catch(async (error: unknown) => {
         if (!(error instanceof EngineError)) throw error;
         // Without room for data that is written anew, packs that nobody needs go nevertheless.
-        if (error.code === 'DESTINATION_FULL')
+        if (error.code === 'DESTINATION_FULL') {
           return prune(engine, repository, { ...options, maxRepackMiB: 0 });
+        }
         if (error.code !== 'REPOSITORY_DAMAGED') throw error;
         if ((await setAsideIncomplete(parts, { repositoryId, repository }, options)) === 0) throw error;
         return prune(engine, repository, options);

@@ -81,8 +81,9 @@ export async function setAsideIncomplete(
   });
   const snapshots = await findIncompleteSnapshots(source, query, { signal });
   const held = await findProtected(db, repositoryId, snapshots);
-  if (held.length > 0)
+  if (held.length > 0) {
     throw refused(`The snapshot ${held.join(', ')} is incomplete, and may not be removed.`);
+  }
   await setAside(parts, repositoryId, snapshotNames(snapshots));
   if (snapshots.length > 0) await noteRemoved(parts, repositoryId, snapshots, 'incomplete');
   await noteFound(
