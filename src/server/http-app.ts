@@ -43,7 +43,8 @@ export function createHttpApp(
     audit,
     expensive,
   });
-  const document = openApi(routes, API_INFO);
+  // Made when somebody asks for it: that takes longer than the rest of the application.
+  let document: ReturnType<typeof openApi> | undefined;
   const health = healthRoutes(VERSION, readinessChecks(database, redis), isDraining);
 
   const app = express();
@@ -56,7 +57,10 @@ export function createHttpApp(
   app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
   app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_REFERENCE }));
   app.use('/api/v1', health);
-  app.get('/api/v1/openapi.json', (_request, response) => void response.json(document));
+  app.get('/api/v1/openapi.json', (_request, response) => {
+    document ??= openApi(routes, API_INFO);
+    response.json(document);
+  });
   app.use('/api/v1', api);
   app.use('/backup-store', rawService('/backup-store', backupStore.service));
   // The one line that installs an agent is typed by people.

@@ -280,6 +280,10 @@ describe('bad input', function () {
     return app.call(row.method.toUpperCase(), at(row), { token, body });
   }
 
+  /** The schema refuses it, and names the field. */
+  const isNamed = (row: AnyRoute, field: string, body: Body): boolean =>
+    row.body?.safeParse(body).error?.issues.some(({ path }) => path[0] === field) === true;
+
   /** The rule, for one field. */
   function judge(
     row: AnyRoute,
@@ -316,9 +320,17 @@ describe('bad input', function () {
     it(`in the body of ${nameOf(row)} is named, or stored as it is`, async () => {
       const token = await tokenFor(row);
       const { body, fields } = await goodBody(row);
+      const first = fields[0]?.[0];
+      const refused = new Set<string>();
       const attempt = async (field: string, value: unknown, what: string) => {
         // What must be unique is new each time, so that no try is refused for the one before it.
         const fresh = { ...body, ...('slug' in body ? { slug: `slug-${newId()}` } : {}), [field]: value };
+        // The server refuses by this schema, in one way for all fields: what it makes of that is asked with everything
+        // for the first field, and once for each other.
+        if (field !== first && isNamed(row, field, fresh)) {
+          if (refused.has(field)) return;
+          refused.add(field);
+        }
         judge(row, field, fresh, await send(row, token, fresh), what);
       };
       for (const [field, shape] of fields) {
@@ -337,17 +349,16 @@ describe('bad input', function () {
         }
         if (shape.type === 'array') await attempt(field, { 0: 'x' }, 'an object');
       }
-      const [first] = fields;
       if (first !== undefined) {
         const twice = JSON.stringify(body).replace(
           /^\{/,
-          `{"${first[0]}":${JSON.stringify(body[first[0]] ?? null)},`,
+          `{"${first}":${JSON.stringify(body[first] ?? null)},`,
         );
         const answer = await app.call(row.method.toUpperCase(), at(row), { token, rawBody: twice });
-        if (!refusedBefore.has(answer.status) && first[0] in body) {
+        if (!refusedBefore.has(answer.status) && first in body) {
           expect([answer.status, answer.body.details?.[0]?.path], 'a key twice').to.deep.equal([
             400,
-            `body.${first[0]}`,
+            `body.${first}`,
           ]);
         }
       }

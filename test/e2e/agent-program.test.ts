@@ -55,6 +55,16 @@ describe('the agent program', function () {
     };
   };
 
+  /** What the command says of a state, once the file has it: each question is a start of the program. */
+  const statusIn = async (state: string, isSo: (of: Awaited<ReturnType<typeof status>>) => boolean) => {
+    await eventually(
+      () => readFile(path.join(dataDir, 'status.json'), 'utf8').catch(() => ''),
+      (text) => text.includes(`"${state}"`),
+    );
+    return eventually(status, isSo);
+  };
+  const connectedStatus = () => statusIn('connected', ({ code }) => code === 0);
+
   it('enrolls, connects, reads the real logs of this machine, and shuts down in order', async () => {
     expect((await agentCommand(['status', '--data-dir', dataDir])).code).to.equal(2);
     expect((await agentCommand(['run', '--data-dir', dataDir])).code).to.equal(2);
@@ -69,7 +79,7 @@ describe('the agent program', function () {
     expect(await status()).to.include({ code: 1, running: null });
 
     const agent = start(['run', '--data-dir', dataDir]);
-    const { deviceId } = await eventually(status, ({ code }) => code === 0);
+    const { deviceId } = await connectedStatus();
     const device = await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'online' && body.metrics !== null,
@@ -117,7 +127,7 @@ describe('the agent program', function () {
     );
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     start(['run', '--data-dir', dataDir], { PATH: `${programs}:${process.env['PATH'] ?? ''}` });
-    const { deviceId } = await eventually(status, ({ code }) => code === 0);
+    const { deviceId } = await connectedStatus();
     // The device may be known, with what an earlier test has left: it is the same machine.
     const { data: found } = await eventually(
       () => get(`/devices/${deviceId}/software?search=planner`),
@@ -193,15 +203,14 @@ describe('the agent program', function () {
   it('reconnects after a restart of the server, and shows its state meanwhile', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--json', '--data-dir', dataDir]);
-    const { deviceId } = await eventually(status, ({ code }) => code === 0);
+    const { deviceId } = await connectedStatus();
     const { port } = new URL(app.url);
     await app.close();
-    await eventually(status, ({ running }) => running?.connection.state === 'waiting', 30_000);
+    await statusIn('waiting', ({ running }) => running?.connection.state === 'waiting');
     app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1', PORT: port } });
     await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'online',
-      20_000,
     );
     expect(agent.output()).to.contain('The server ended the connection (draining).');
     agent.child.kill('SIGINT');
@@ -211,7 +220,7 @@ describe('the agent program', function () {
   it('ignores the status file of a killed agent', async () => {
     await enroll(await buildEnrollmentKey(app, tenant.orgId));
     const agent = start(['run', '--data-dir', dataDir]);
-    await eventually(status, ({ code }) => code === 0);
+    await connectedStatus();
     agent.child.kill('SIGKILL');
     await agent.ended;
     expect(await readdir(dataDir)).to.include('status.json');
@@ -240,7 +249,6 @@ describe('the agent program', function () {
       eventually(
         () => fleet.output(),
         (text) => text.includes('"fleet.connected"'),
-        20_000,
       );
     const online = async () =>
       (await get(`/devices?orgId=${tenant.orgId}&status=online&limit=100`)).data as {
@@ -250,7 +258,7 @@ describe('the agent program', function () {
 
     const first = simulate(30);
     await connected(first);
-    const devices = await eventually(online, (list) => list.length === 30, 30_000);
+    const devices = await eventually(online, (list) => list.length === 30);
     const windows = devices.find(({ osType }) => osType === 'windows')!;
 
     const base = `/devices/${windows.id}/eventlogs/System/events`;
@@ -267,7 +275,7 @@ describe('the agent program', function () {
     expect(await first.ended).to.equal(0);
     const second = simulate(30);
     await connected(second);
-    const again = await eventually(online, (list) => list.length === 30, 30_000);
+    const again = await eventually(online, (list) => list.length === 30);
     expect(again.map(({ id }) => id)).to.have.members(devices.map(({ id }) => id));
   });
 });

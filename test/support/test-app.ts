@@ -69,6 +69,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
     }),
   };
+  // A database of our own is a copy of one that is migrated.
+  if (options.database === undefined) config.autoMigrate = false;
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
   const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard } = options;
   const server = await startServer({

@@ -99,6 +99,8 @@ export async function startTestPostgres({
   const lockSession = openSession(templateUrl, 'test-migrate-lock');
   try {
     await migrate(owner, lockSession);
+    // The tests open thousands of connections: the cost of guessing a password is not for them.
+    await owner.raw('set scram_iterations = 1');
     for (const role of [APP_ROLE, AUDIT_ADMIN_ROLE] as const) {
       await provisionRole(owner, as(role, templateUrl), role);
     }

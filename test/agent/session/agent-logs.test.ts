@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { writeOfferState } from '../../../src/agent/capabilities/update/offer-file.ts';
@@ -63,12 +63,15 @@ describe('what the agent says about itself on its machine', function () {
 
   it('is in its log after a kill, with its versions in the status, and never its token', async () => {
     const agent = start('run');
+    // Each question is a start of the program, so it is asked when the file has the answer.
     await eventually(
-      async () => (await command('status', '--json')).output,
-      (output) => output.includes('"state":"connected"'),
-      40_000,
+      () => readFile(path.join(dataDir, 'status.json'), 'utf8').catch(() => ''),
+      (text) => text.includes('"connected"'),
     );
-    const status = await command('status', '--json');
+    const status = await eventually(
+      () => command('status', '--json'),
+      ({ output }) => output.includes('"state":"connected"'),
+    );
     expect(JSON.parse(status.output)).to.deep.include({
       enrolled: true,
       agentVersion: AGENT_VERSION,
