@@ -189,6 +189,12 @@ describe('changes in the audit trail', function () {
         after: { name: 'New', sealedSecret: '(secret)' },
       };
     },
+    'PATCH /backup/sla/configs/:id': () =>
+      renaming('/backup/sla/configs', {
+        orgId: tenant.orgId,
+        rpoTargetMinutes: 1440,
+        rtoTargetMinutes: 240,
+      }),
     'PATCH /devices/:id': async () => {
       const { deviceId } = await buildDevice(app, tenant.orgId);
       return {

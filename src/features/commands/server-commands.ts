@@ -70,6 +70,7 @@ export async function cancelServerCommand(
 /** How a command has ended, with what came after its end. */
 export interface EndedCommand {
   status: Extract<CommandStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'expired'>;
+  payload: unknown;
   output: unknown;
   error: { code: string; message: string } | null;
   lateResult: unknown;
@@ -81,6 +82,7 @@ export interface EndedCommand {
 export async function findEndOfCommand(tx: Tx, id: string): Promise<EndedCommand | undefined> {
   return tx('commands').where({ id }).whereNotNull('finished_at').first<EndedCommand | undefined>({
     status: 'status',
+    payload: 'payload',
     output: 'output',
     error: 'error',
     lateResult: 'late_result',

@@ -90,6 +90,9 @@ export const BACKUP_COMMANDS = {
       snapshotId: EngineId.nullable().describe(
         'null where the destination did not answer after the snapshot was made.',
       ),
+      takenAt: reportedText(40)
+        .optional()
+        .describe('When the backup began, by the clock of the device: ISO 8601.'),
       filesNew: Count,
       filesChanged: Count,
       filesUnmodified: Count,

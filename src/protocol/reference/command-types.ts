@@ -109,6 +109,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     output: {
       status: 'partial',
       snapshotId: SNAPSHOT_ID,
+      takenAt: '2026-11-21T22:00:03.000Z',
       filesNew: 12,
       filesChanged: 3,
       filesUnmodified: 18_240,

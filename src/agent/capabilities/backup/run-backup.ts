@@ -19,6 +19,7 @@ export const runBackup = (parts: BackupParts) => ({
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
       const { jobId, host, paths, excludes, oneFileSystem, uploadKiBps, cpuPercent } = payload;
       const { progress } = context;
+      const takenAt = new Date().toISOString();
       const { status, snapshotId, unreadable, ...result } = await backup(
         engine,
         repository,
@@ -49,6 +50,7 @@ export const runBackup = (parts: BackupParts) => ({
       return {
         status,
         snapshotId,
+        takenAt,
         filesNew: result.filesNew,
         filesChanged: result.filesChanged,
         filesUnmodified: result.filesUnmodified,

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Text, TextInput } from '@mantine/core';
+import { Button, Group, Select, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
 import { IconChevronLeft, IconChevronRight, IconDownload, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
@@ -6,8 +6,9 @@ import { getRouteApi } from '@tanstack/react-router';
 import { call, type AuditPagination } from '../../api/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatCount, Loaded, Page } from '../../ui/index.ts';
+import { Action, Empty, formatCount, formatWord, Loaded, Page } from '../../ui/index.ts';
 import { AuditTabs } from './audit-tabs.tsx';
+import { CATEGORIES } from './categories.ts';
 import { EntryDrawer } from './entry-drawer.tsx';
 import { EntryTable } from './entry-table.tsx';
 import { ExportDialog } from './export-dialog.tsx';
@@ -24,7 +25,8 @@ export function AuditPage() {
   const { orgId } = useScope();
   const [isExporting, exporting] = useDisclosure(false);
   const refusal = useRefusal('audit:export');
-  const query = { ...fields, page: String(page ?? 1), limit: PAGE_SIZE };
+  const filters = { ...fields, orgId };
+  const query = { ...filters, page: String(page ?? 1), limit: PAGE_SIZE };
   const entries = useQuery({
     queryKey: ['audit entries', query, q],
     queryFn: ({ signal }) =>
@@ -56,12 +58,6 @@ export function AuditPage() {
     >
       <AuditTabs />
       <Filters />
-      {orgId !== undefined && (
-        <Alert color="blue" p="xs">
-          The audit trail shows all organizations that you may see; the choice in the header does not narrow
-          it.
-        </Alert>
-      )}
       <Loaded query={entries} what="Reading the audit trail">
         {({ data, pagination }) =>
           data.length === 0 ? (
@@ -98,7 +94,7 @@ export function AuditPage() {
       <ExportDialog
         opened={isExporting}
         onClose={exporting.close}
-        filter={fields}
+        filter={filters}
         page={entries.data?.pagination}
       />
     </Page>
@@ -144,6 +140,15 @@ function Filters() {
           onChange={(event) => typed(name, event.currentTarget.value)}
         />
       ))}
+      <Select
+        w={150}
+        label="Category"
+        placeholder="Any"
+        clearable
+        data={CATEGORIES.map((value) => ({ value, label: formatWord(value) }))}
+        value={search.category ?? null}
+        onChange={(value) => change({ category: value ?? undefined })}
+      />
       <DayRange from={search.from} to={search.to} onChange={change} />
     </Group>
   );

@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { signedInRoute } from '../../routing/index.ts';
+import { CATEGORIES } from './categories.ts';
 
 const text = z.string().max(255).optional().catch(undefined);
 const day = z.iso.date().optional().catch(undefined);
@@ -13,6 +14,7 @@ const auditRoute = createRoute({
     user: text,
     action: text,
     resource: text,
+    category: z.enum(CATEGORIES).optional().catch(undefined),
     from: day,
     to: day,
     page: z.number().int().positive().optional().catch(undefined),

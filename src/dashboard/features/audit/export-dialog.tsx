@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
-import { download, type AuditPagination } from '../../api/index.ts';
+import { download, type AuditLog, type AuditPagination } from '../../api/index.ts';
 import { Failure, formatCount, saveFile } from '../../ui/index.ts';
 
 /** The server exports no more entries than this. */
@@ -11,6 +11,8 @@ export interface EntryFilter {
   user?: string | undefined;
   action?: string | undefined;
   resource?: string | undefined;
+  category?: AuditLog['category'] | undefined;
+  orgId?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }

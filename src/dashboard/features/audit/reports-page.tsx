@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { apiQuery, type AuditLog } from '../../api/index.ts';
+import { scopeQuery, useScope } from '../../routing/index.ts';
 import { formatCount, formatWord, Loaded, Page, PagedTable, When } from '../../ui/index.ts';
 import { DayRange } from './audit-page.tsx';
 import { AuditTabs } from './audit-tabs.tsx';
@@ -15,7 +16,9 @@ const REPORTS = [
   { value: 'compliance', label: 'Compliance' },
 ] as const;
 
+/** What a report is about. */
 interface Range {
+  orgId: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }
@@ -26,7 +29,8 @@ export function ReportsPage() {
   const navigate = route.useNavigate();
   const change = (next: Partial<ReturnType<typeof route.useSearch>>) =>
     void navigate({ search: (previous) => ({ ...previous, ...next }), replace: true });
-  const range = { from, to };
+  const { orgId } = scopeQuery(useScope());
+  const range = { orgId, from, to };
   return (
     <Page
       title="Audit reports"

@@ -74,6 +74,15 @@ const verificationsRoute = createRoute({
   component: lazyRouteComponent(() => import('./verifications/verifications-page.tsx'), 'VerificationsPage'),
 });
 
+const slasRoute = createRoute({
+  getParentRoute,
+  path: '/backup/slas',
+  /** `breaches`: the page of their list. */
+  validateSearch: z.object({ page, breaches: page }),
+  staticData: { ...staticData, title: 'SLAs' },
+  component: lazyRouteComponent(() => import('./sla/slas-page.tsx'), 'SlasPage'),
+});
+
 const keysRoute = createRoute({
   getParentRoute,
   path: '/backup/keys',
@@ -90,5 +99,6 @@ export const backupPages = [
   restoresRoute,
   configsRoute,
   verificationsRoute,
+  slasRoute,
   keysRoute,
 ] as const;

@@ -13,6 +13,7 @@ import {
   planCount,
   type Streams,
 } from './scan-plan.ts';
+import { categorySql } from './categories.ts';
 import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
 import { byResource, byUser } from '../name-index/name-search.ts';
 
@@ -61,10 +62,11 @@ function oneByOne(ctx: Context, source: string, chosen: string[] | Query): Query
 }
 
 function narrowed(query: Query, filter: EntryFilter): Query {
-  const { user, action, resource, userId, q, from, to } = filter;
+  const { user, action, resource, category, userId, q, from, to } = filter;
   if (from !== undefined) void query.where('l.timestamp', '>=', from);
   if (to !== undefined) void query.where('l.timestamp', '<=', to);
   if (action !== undefined) void query.where('l.action', action);
+  if (category !== undefined) void query.whereRaw(`${categorySql('l.action')} = ?`, category);
   if (userId !== undefined) void query.where('l.actor_id', userId);
   if (user !== undefined) void query.whereRaw(...byUser('l', user));
   if (resource !== undefined) void query.whereRaw(...byResource('l', resource));
@@ -184,13 +186,13 @@ const COUNT_LIMITS = { counted: 1_000_000, read: 100_000 };
 /** @param shown  the number of entries already known to match */
 export async function totalOf(
   ctx: Context,
-  { q, ...filter }: EntryFilter,
+  { q, orgId, ...filter }: EntryFilter,
   plan: ScanPlan,
   shown: number,
   { counted, read } = COUNT_LIMITS,
 ): Promise<Pick<Pages, 'total' | 'totalIsMinimum'>> {
   if (q === undefined && Object.values(filter).every((value) => value === undefined)) {
-    return { total: await totalOfChains(ctx) };
+    return { total: await totalOfChains(ctx, orgId) };
   }
   const max = q === undefined ? counted : read;
   const { streams, isPartial } = await planCount(ctx, filter, plan);
@@ -213,10 +215,11 @@ export async function totalOf(
 }
 
 /** A chain has no gaps, so its length is the position of its head minus that of its latest cut. */
-async function totalOfChains({ tx, caller }: Context): Promise<number> {
+async function totalOfChains({ tx, caller }: Context, orgId: string | undefined): Promise<number> {
   const heads: Query = tx('audit_chain_heads as h');
   if (caller.scope === 'organization') void heads.where('h.chain_id', caller.orgId);
   if (caller.scope === 'partner') void heads.whereRaw('h.chain_id = any((select app_chain_ids())::uuid[])');
+  if (orgId !== undefined) void heads.where('h.chain_id', orgId);
   const [counted] = await heads.select<{ total: number }[]>(
     tx.raw(
       `coalesce(sum(h.seq - coalesce((select max(c.seq) from audit_checkpoints c

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
-import { CATEGORIES } from './categories.ts';
+import { CATEGORIES, type Category } from './categories.ts';
 
 const range = { from: instantOrDay('begin').optional(), to: instantOrDay('end').optional() };
 
@@ -11,12 +11,14 @@ interface Range {
 }
 const inOrder = noneBefore('from', 'to');
 
-const texts = {
+const conditions = {
   user: text(255).optional().describe('Part of the e-mail address or name of the user, case-insensitive.'),
   action: text(100).optional().describe('The exact action, such as `site.create`.'),
   resource: text(255)
     .optional()
     .describe('The resource type, or part of the resource name, case-insensitive.'),
+  category: z.enum(CATEGORIES).optional(),
+  orgId: Id.optional().describe('Only entries of this organization.'),
 };
 
 /** The conditions of a list. All that are present must hold. */
@@ -24,6 +26,9 @@ export interface EntryFilter extends Range {
   user?: string | undefined;
   action?: string | undefined;
   resource?: string | undefined;
+  category?: Category | undefined;
+  /** Only the chain of this organization. */
+  orgId?: string | undefined;
   userId?: string | undefined;
   /** Text anywhere in an entry. */
   q?: string | undefined;
@@ -31,7 +36,7 @@ export interface EntryFilter extends Range {
 
 const listFields = {
   ...PageQuery.shape,
-  ...texts,
+  ...conditions,
   ...range,
   skipCount: z
     .enum(['true', 'false'])
@@ -55,14 +60,14 @@ export const EntrySearch = z
   })
   .superRefine(inOrder);
 
-export const ReportQuery = z.object(range).superRefine(inOrder);
+export const ReportQuery = z.object({ orgId: conditions.orgId, ...range }).superRefine(inOrder);
 export type ReportQuery = z.infer<typeof ReportQuery>;
 
-export const ExportQuery = z.object({ userId: z.uuid().optional(), ...texts, ...range }).superRefine(inOrder);
+export const ExportQuery = z.object({ userId: z.uuid().optional(), ...conditions, ...range }).superRefine(inOrder);
 
 export const ExportRequest = z.strictObject({
   format: z.enum(['csv', 'json']).default('json'),
-  filters: z.strictObject(texts).default({}),
+  filters: z.strictObject(conditions).default({}),
   dateRange: z.strictObject(range).superRefine(inOrder).default({}),
 });
 export type ExportRequest = z.infer<typeof ExportRequest>;

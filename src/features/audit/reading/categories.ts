@@ -29,3 +29,8 @@ const PREFIXES = (
 
 export const categoryOf = (action: string): Category =>
   PREFIXES.find(([prefix]) => action.startsWith(prefix))?.[1] ?? 'system';
+
+/** SQL: the category of an action, by the same prefixes. */
+export const categorySql = (action: string): string =>
+  `(case ${PREFIXES.map(([prefix, category]) => `when starts_with(${action}, '${prefix}') then '${category}'`).join(' ')}
+    else 'system' end)`;

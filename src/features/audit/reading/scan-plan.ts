@@ -1,7 +1,9 @@
 import type { Context } from '../../../platform/context.ts';
 import type { Query } from '../../../platform/db/pool.ts';
 import type { EntryFilter } from './audit.schema.ts';
+import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { searchActors, searchResources } from '../name-index/name-search.ts';
+import { categorySql, type Category } from './categories.ts';
 
 /**
  * A query plan in terms of streams: sets of entries that an index returns newest first, such as one chain, or one actor
@@ -12,12 +14,12 @@ export interface Streams {
   /** SQL with one row per stream. Its columns have the names of the entry columns they must equal. */
   source: string;
   bindings: readonly (string | null)[][];
-  columns: readonly ('chain_id' | 'actor_id' | 'resource_type' | 'resource_name')[];
+  columns: readonly ('chain_id' | 'actor_id' | 'action' | 'resource_type' | 'resource_name')[];
   count: number;
   /** Some streams are of entries whose resource has no name. */
   hasUnnamed: boolean;
   /** The part of the filter that every entry in the streams satisfies. */
-  implied: 'user' | 'resource' | undefined;
+  implied: 'user' | 'resource' | 'category' | undefined;
 }
 
 /** Up to this many matching names become streams. With more, the plan scans the entries themselves. */
@@ -29,8 +31,13 @@ const MAX_OFFERED = { ofChains: 20_000, ofNames: 200_000 };
 /** With a filter that the index of a chain cannot answer, up to this many chains are scanned as streams. */
 const MAX_SCANNED_CHAINS = 10;
 
-/** The chains that the caller can see; undefined for a caller who can see all. */
-async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> {
+/** The chains that the caller can see and asks about; undefined for a caller who can see all, and asks about all. */
+async function chainsOf(ctx: Context, { orgId }: EntryFilter): Promise<string[] | undefined> {
+  const { tx, caller } = ctx;
+  if (orgId !== undefined) {
+    await assertOrganizationAccess(ctx, orgId);
+    return [orgId];
+  }
   if (caller.scope === 'system') return undefined;
   if (caller.orgId !== null && caller.scope === 'organization') return [caller.orgId];
   const { rows } = await tx.raw<{ rows: { id: string }[] }>(
@@ -40,7 +47,7 @@ async function chainsOf({ tx, caller }: Context): Promise<string[] | undefined> 
 }
 
 export interface ScanPlan {
-  /** Every chain that the caller can see; undefined: all chains. */
+  /** Every chain that the caller can see and asks about; undefined: all chains. */
   chains: string[] | undefined;
   /** Undefined if scanning the entries newest first is better. */
   streams: Streams | undefined;
@@ -50,7 +57,7 @@ export interface ScanPlan {
 
 /** Plans how to find the newest entries that match the filter. */
 export async function planScan(ctx: Context, filter: EntryFilter): Promise<ScanPlan> {
-  const chains = await chainsOf(ctx);
+  const chains = await chainsOf(ctx, filter);
   const named = await namedStreams(ctx, filter, chains, MAX_NAMES);
   if (named === undefined) return { chains, streams: chainStreams(filter, chains), isUnselective: false };
   const isUnselective = named.count > MAX_NAMES;
@@ -77,7 +84,8 @@ async function allChains({ tx }: Context): Promise<string[]> {
 
 function chainStreams(filter: EntryFilter, chains: string[] | undefined): Streams | undefined {
   if (chains === undefined) return undefined;
-  const isScan = filter.q !== undefined || filter.user !== undefined || filter.resource !== undefined;
+  const { q, user, resource, category } = filter;
+  const isScan = [q, user, resource, category].some((condition) => condition !== undefined);
   if (isScan && chains.length > MAX_SCANNED_CHAINS) return undefined;
   return streamsOf(chains);
 }
@@ -91,10 +99,13 @@ const streamsOf = (chains: string[]): Streams => ({
   implied: undefined,
 });
 
-/** One stream per name that contains the text. Returns `max + 1` streams if more than `max` names match. */
+/**
+ * One stream per name that contains the text, or per action of the category. Returns `max + 1` streams if more than `max`
+ * match.
+ */
 async function namedStreams(
   ctx: Context,
-  { user, resource }: EntryFilter,
+  { user, resource, category, action }: EntryFilter,
   chains: string[] | undefined,
   max: number,
 ): Promise<Streams | undefined> {
@@ -107,6 +118,18 @@ async function namedStreams(
       count: rows.length,
       hasUnnamed: false,
       implied: rows.every(({ matchesAll }) => matchesAll) ? 'user' : undefined,
+    };
+  }
+  // An action has its category, so entries of an action are found by the action.
+  if (resource === undefined && category !== undefined && action === undefined) {
+    const rows = await actionsIn(ctx, category, chains ?? (await allChains(ctx)), max + 1);
+    return {
+      source: 'unnest(?::uuid[], ?::text[]) as s (chain_id, action)',
+      bindings: [rows.map((row) => row.chain_id), rows.map((row) => row.action)],
+      columns: ['chain_id', 'action'],
+      count: rows.length,
+      hasUnnamed: false,
+      implied: 'category',
     };
   }
   if (resource === undefined) return undefined;
@@ -123,6 +146,27 @@ async function namedStreams(
     hasUnnamed: rows.some((row) => row.resource_name === null),
     implied: 'resource',
   };
+}
+
+/** The actions of a category that occur in each chain. Steps from action to action in the index, past their entries. */
+async function actionsIn(
+  { tx }: Context,
+  category: Category,
+  chains: string[],
+  limit: number,
+): Promise<{ chain_id: string; action: string }[]> {
+  const next = (than: string) =>
+    `(select l.action from audit_logs l where l.chain_id = c.id ${than} order by l.action limit 1)`;
+  const { rows } = await tx.raw<{ rows: { chain_id: string; action: string }[] }>(
+    `select c.id as chain_id, found.action from unnest(:chains::uuid[]) as c (id) cross join lateral (
+      with recursive actions (action) as (
+        select ${next('')} union all
+        select ${next('and l.action > actions.action')} from actions where actions.action is not null
+      ) select action from actions where action is not null
+    ) found where ${categorySql('found.action')} = :category limit :limit`,
+    { chains, category, limit },
+  );
+  return rows;
 }
 
 /** The entries of all streams; `choose` filters and limits those of one stream. */

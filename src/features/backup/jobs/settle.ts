@@ -4,6 +4,7 @@ import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
 import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
 import { snapshotWrittenWith } from '../store/records/objects.ts';
 import { endCredential } from '../store/records/credentials.ts';
@@ -12,7 +13,7 @@ import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
 
 /** The end of a backup job, from the end of its command and from what the store has received. */
 
-const Output = COMMANDS['backup.run'].output;
+const { payload: Payload, output: Output } = COMMANDS['backup.run'];
 type Output = CommandOutput<'backup.run'>;
 
 const LateResult = z.object({ status: z.literal('succeeded'), output: Output });
@@ -36,10 +37,11 @@ export async function settleJob(
   if (command === undefined) return 'open';
   const output = outputOf(command);
   if (job.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
-  if (output !== undefined) return completeJob(tx, job, output);
+  const paths = pathsOf(command);
+  if (output !== undefined) return completeJob(tx, job, { output, paths });
   if (command.status === 'expired' && job.cancelRequestedAt === null) return waitAgain(tx, job);
   // The device may have made a snapshot, and failed to say so.
-  await recordSnapshot(tx, job, undefined);
+  await recordSnapshot(tx, job, { output: undefined, paths });
   if (command.status === 'cancelled') {
     await cancelJobNow(tx, job);
     return 'ended';
@@ -49,6 +51,10 @@ export async function settleJob(
   await failJob(tx, job, code, message);
   return 'ended';
 }
+
+/** What the device was told to back up, which is what restic writes into the snapshot. */
+const pathsOf = ({ payload }: EndedCommand): string[] =>
+  Payload.pick({ paths: true }).safeParse(payload).data?.paths ?? [];
 
 /** What the device has reported of a backup that succeeded, in time or late. */
 function outputOf({ status, output, lateResult }: EndedCommand): Output | undefined {
@@ -63,8 +69,12 @@ function failureOf({ status, error }: EndedCommand): { code: string; message: st
 }
 const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
 
-async function completeJob(tx: Tx, job: BackupJob, output: Output): Promise<Settled> {
-  const snapshot = await recordSnapshot(tx, job, output);
+async function completeJob(
+  tx: Tx,
+  job: BackupJob,
+  { output, paths }: { output: Output; paths: string[] },
+): Promise<Settled> {
+  const snapshot = await recordSnapshot(tx, job, { output, paths });
   if (snapshot === undefined) {
     await failJob(
       tx,
@@ -133,7 +143,7 @@ async function waitAgain(tx: Tx, job: BackupJob): Promise<Settled> {
 async function recordSnapshot(
   tx: Tx,
   job: BackupJob,
-  output: Output | undefined,
+  { output, paths }: { output: Output | undefined; paths: string[] },
 ): Promise<BackupSnapshot | undefined> {
   const { repositoryId, credentialId } = job;
   if (repositoryId === null) return undefined;
@@ -154,6 +164,8 @@ async function recordSnapshot(
   const facts = {
     jobId: job.id,
     isPartial: output?.status !== 'completed',
+    paths: writtenPaths(paths),
+    ...(output?.takenAt === undefined ? {} : { takenAt: writtenInstant(output.takenAt) }),
     ...(output === undefined
       ? {}
       : {

@@ -2,11 +2,11 @@ import { EngineError, openDescriptions, type RepositoryReader } from '../../../e
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { storableText } from '../../../protocol/index.ts';
 import { passwordsOf } from '../access/repository-passwords.ts';
 import { storeSource } from '../reading/store-source.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
 import type { ObjectStorage } from '../store/storage/storage.ts';
 import { markUnreadable, type UnknownSnapshot } from './presence.ts';
 
@@ -99,8 +99,8 @@ const record = (
         repositoryId,
         engineId: name,
         receivedAt: arrivedAt,
-        takenAt: instantOf(time),
-        paths: paths.slice(0, PATHS_MAX).map((path) => storableText(path.slice(0, PATH_MAX))),
+        takenAt: writtenInstant(time),
+        paths: writtenPaths(paths),
         isPartial: true,
         ...hold,
       })
@@ -121,13 +121,4 @@ async function takeHold(tx: Tx, repositoryId: string, engineId: string): Promise
   const { legalHold, legalHoldReason, immutableUntil } = original;
   await original.$query(tx).patch({ legalHold: false, legalHoldReason: null, immutableUntil: null });
   return { legalHold, legalHoldReason, immutableUntil };
-}
-
-const PATHS_MAX = 100;
-const PATH_MAX = 4096;
-
-/** The device writes it as it likes. */
-function instantOf(time: string): Date | null {
-  const at = new Date(time);
-  return at.getUTCFullYear() >= 1970 && at.getUTCFullYear() <= 9999 ? at : null;
 }

@@ -1,9 +1,17 @@
+import { z } from 'zod';
 import { everyScope } from '../../../platform/http/access.ts';
 import { auditSubject } from '../../../platform/http/audit.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { NewSlaConfig, SlaConfig, SlaConfigQuery, SlaEvent, SlaEventQuery } from './sla.schema.ts';
-import { createSlaConfig, listSlaConfigs, listSlaEvents } from './sla.service.ts';
+import { NewSlaConfig, SlaConfig, SlaConfigPatch, SlaConfigQuery, SlaEvent, SlaEventQuery } from './sla.schema.ts';
+import {
+  createSlaConfig,
+  deleteSlaConfig,
+  listSlaConfigs,
+  listSlaEvents,
+  updateSlaConfig,
+} from './sla.service.ts';
 
 export const slaRoutes: RouteGroup = {
   name: 'Backup SLAs',
@@ -29,6 +37,38 @@ export const slaRoutes: RouteGroup = {
       errors: ['conflict', 'limit_reached'],
       handler: ({ ctx, body }) => createSlaConfig(ctx, body),
       audit: { action: 'backup.sla.create', resource: 'backup_sla_config', note: auditSubject },
+    }),
+    route({
+      method: 'patch',
+      path: '/backup/sla/configs/:id',
+      summary: 'Change an SLA',
+      description: 'Each field replaces the stored one as a whole. Breaches follow within some minutes.',
+      access: everyScope('backup:write'),
+      params: IdParams,
+      body: SlaConfigPatch,
+      response: SlaConfig,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => updateSlaConfig(ctx, params.id, body),
+      audit: {
+        action: 'backup.sla.update',
+        resource: 'backup_sla_config',
+        note: (config) => ({ ...auditSubject(config), details: { changedFields: config.changedFields } }),
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/backup/sla/configs/:id',
+      summary: 'Delete an SLA',
+      description: 'Its breaches are deleted with it. An SLA that is not active keeps them.',
+      access: everyScope('backup:delete'),
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      handler: ({ ctx, params }) => deleteSlaConfig(ctx, params.id),
+      audit: {
+        action: 'backup.sla.delete',
+        resource: 'backup_sla_config',
+        note: ({ config }) => auditSubject(config),
+      },
     }),
     route({
       method: 'get',

@@ -21,16 +21,21 @@ export const SlaConfig = z
   })
   .meta({ id: 'BackupSlaConfig' });
 
-export const NewSlaConfig = z.strictObject({
-  orgId: Id,
+const changeable = {
   name: text(200),
   rpoTargetMinutes: minutes.describe('How old the newest snapshot may be.'),
   rtoTargetMinutes: minutes.describe('How long a restore may take, by the estimate.'),
   targetDevices: ids.optional(),
   targetGroups: ids.optional().describe('Without devices and groups: all devices that are backed up.'),
   alertOnBreach: z.boolean().optional().describe('Default true.'),
-  isActive: z.boolean().optional().describe('Default true.'),
-});
+  isActive: z.boolean().optional().describe('Default true. Without it, nothing is a breach.'),
+};
+
+/** Each field replaces the stored one as a whole. */
+export const SlaConfigPatch = z.strictObject(changeable).partial();
+export type SlaConfigPatch = z.infer<typeof SlaConfigPatch>;
+
+export const NewSlaConfig = z.strictObject({ orgId: Id, ...changeable });
 export type NewSlaConfig = z.infer<typeof NewSlaConfig>;
 
 export const SlaConfigQuery = PageQuery.extend({ orgId: Id.optional() });
@@ -52,6 +57,7 @@ export const SlaEvent = z
   .meta({ id: 'BackupSlaEvent' });
 
 export const SlaEventQuery = PageQuery.extend({
+  orgId: Id.optional(),
   configId: Id.optional(),
   deviceId: Id.optional(),
   eventType: EventType.optional(),

@@ -53,7 +53,7 @@ describe('exporting the audit trail', () => {
   });
 
   it('gives JSON unless CSV is asked for, as the entries are read one by one', async () => {
-    const { add, post, reader } = await place();
+    const { add, post, orgId, reader } = await place();
     const made = await add(
       { action: 'a.b', timestamp: '2026-01-02T00:00:00Z', resource_name: 'Wool' },
       { action: 'a.b', timestamp: '2026-01-01T00:00:00Z', resource_name: 'Cotton' },
@@ -69,6 +69,12 @@ describe('exporting the audit trail', () => {
       dateRange: { from: '2026-01-01T00:00:00Z', to: '2026-01-01' },
     });
     expect(narrow.body.data.map(({ id }: { id: string }) => id)).to.deep.equal([made[1]]);
+    const [login] = await add({ action: 'user.login.failed', timestamp: '2026-01-03T00:00:00Z' });
+    const ofCategory = await post({
+      filters: { category: 'authentication', orgId },
+      dateRange: { to: '2026-02-01' },
+    });
+    expect(ofCategory.body.data.map(({ id }: { id: string }) => id)).to.deep.equal([login]);
     expect((await post({ filters: { action: 'none' } })).body).to.deep.equal({ data: [] });
   });
 

@@ -201,6 +201,8 @@ describe('reading the audit trail', () => {
       ['/search?q=x&from=2026-02-02&to=2026-02-01', 'from'],
       ['/stats?from=2026-02-02&to=2026-02-01', 'from'],
       ['/reports/compliance?to=x', 'to'],
+      ['?category=devices', 'category'],
+      ['/stats?orgId=x', 'orgId'],
     ] as const) {
       const { status, body } = await get(path);
       expect([status, body.code, body.details?.[0]?.path], path).to.deep.equal([
@@ -248,6 +250,30 @@ describe('reading the audit trail', () => {
       expect(totalEvents, who).to.equal(counted.reduce((sum: number, one: number) => sum + one, 0));
       const hits = (await get(`/search?q=${action}`, as)).body.pagination.total;
       expect(hits, who).to.equal(visible.length);
+    }
+  });
+
+  it('is narrowed to one organization by those who may see it, in lists and in reports', async () => {
+    const [one, other] = [await place(), await place()];
+    const foreign = await buildTenant(app);
+    const at = '2026-04-01T00:00:00Z';
+    const some = { action: 'data.access', timestamp: at };
+    await addEntries(app, { org_id: one.orgId, ...some }, { org_id: other.orgId, ...some }, {
+      partner_id: tenant.partnerId,
+      ...some,
+    });
+    const count = async (path: string) => {
+      const { status, body } = await get(path, tenant.admin.token);
+      return status === 200 ? (body.totalEvents ?? body.pagination.total) : [status, body.error];
+    };
+    for (const path of ['/logs', '/stats', '/reports/user-activity', '/reports/compliance']) {
+      const on = `${path}?from=2026-04-01&to=2026-04-01`;
+      expect(await count(on), path).to.equal(3);
+      expect(await count(`${on}&orgId=${one.orgId}`), path).to.equal(1);
+      expect(await count(`${on}&orgId=${foreign.orgId}`), path).to.deep.equal([
+        403,
+        'Access to this organization denied',
+      ]);
     }
   });
 

@@ -25,11 +25,12 @@ interface Stored {
 describe('pages of the audit trail', function () {
   let app: TestApp;
   let stored: Stored[];
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let callers: { name: string; token: string; sees: (entry: Stored) => boolean }[];
 
   before(async () => {
     app = await createTestApp();
-    const tenant = await buildTenant(app);
+    tenant = await buildTenant(app);
     const orgs = [tenant.orgId];
     for (let i = 0; i < 11; i++) orgs.push(await buildOrganization(app, tenant.partnerId));
     const stranger = await buildTenant(app);
@@ -44,7 +45,7 @@ describe('pages of the audit trail', function () {
         timestamp: new Date(Date.UTC(2026, 0, 1) + ((n * 37) % 900) * 60_000).toISOString(),
         actor_id: person?.id ?? '',
         actor_email: n % 5 === 0 ? null : (person?.email ?? null),
-        action: n % 200 === 0 ? 'rare.deed' : `deed.${n % 7}`,
+        action: n % 200 === 0 ? 'rare.deed' : n % 50 === 1 ? `device.deed.${n % 3}` : `deed.${n % 7}`,
         resource_type: n % 150 === 0 ? 'Odd' : 'thing',
         resource_name: n % 6 === 0 ? null : `Thing ${n % 1350}`,
       };
@@ -94,6 +95,18 @@ describe('pages of the audit trail', function () {
     ['action=rare.deed', ({ action }) => action === 'rare.deed'],
     ['action=deed.3', ({ action }) => action === 'deed.3'],
     ['action=none', () => false],
+    ['category=device', ({ action }) => action.startsWith('device.')],
+    ['category=policy', () => false],
+    ['category=device&action=deed.3', () => false],
+    ['category=device&action=device.deed.1', ({ action }) => action === 'device.deed.1'],
+    [
+      `category=system&from=${from}`,
+      ({ action, at }) => at >= from && !action.startsWith('device.') && !action.startsWith('user.log'),
+    ],
+    [
+      'category=device&user=P1',
+      ({ action, actor_email: email }) => action.startsWith('device.') && has(email, 'p1'),
+    ],
     [`from=${from}`, ({ at }) => at >= from],
     [`from=${from}&to=${to}`, ({ at }) => at >= from && at <= to],
     // Few people, more than are looked for one by one, and none.
@@ -131,6 +144,20 @@ describe('pages of the audit trail', function () {
       }
     });
   }
+
+  it('are those of one organization, where somebody who sees several asks for one', async () => {
+    const { orgId } = tenant;
+    const of = (fits: (entry: Stored) => boolean) =>
+      stored.filter((entry) => entry.org_id === orgId && fits(entry)).map(({ id }) => id);
+    for (const { name, token } of callers) {
+      for (const [query, fits] of FILTERS.filter(([some]) => some === '' || some.includes('category'))) {
+        const path = `/audit-logs/logs?limit=100&orgId=${orgId}&${query}`;
+        const { body } = await app.call('GET', path, { token });
+        expect(body.data.map(({ id }: { id: string }) => id), `${name} ${query}`).to.deep.equal(of(fits).slice(0, 100));
+        expect(body.pagination.total, `${name} ${query}`).to.equal(of(fits).length);
+      }
+    }
+  });
 
   it('are found by names, each of which is either compacted or new', async () => {
     const noted = await asOwner(

@@ -234,6 +234,60 @@ describe('how devices are protected', function () {
     expect(await alerts()).to.deep.equal([]);
   });
 
+  it('follows an SLA that is changed, and forgets one that is deleted', async () => {
+    const other = await buildBackupTenant(app);
+    const { orgId, deviceId } = place;
+    const [gold] = (await tenant.send('GET', '/backup/sla/configs')).body.data;
+    const path = `/backup/sla/configs/${gold.id}`;
+    const open = async (of = tenant, query = `?orgId=${orgId}`) => {
+      const { status, body } = await of.send('GET', `/backup/sla/events${query}`);
+      return status === 200
+        ? body.data.filter(({ resolvedAt }: { resolvedAt: string | null }) => resolvedAt === null).length
+        : status;
+    };
+    await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ device_id: deviceId }).update({
+        received_at: tx.raw("received_at - interval '1 hour'"),
+      }),
+    );
+    const changed = await tenant.send('PATCH', path, { rpoTargetMinutes: 30, targetDevices: [deviceId] });
+    expect(changed.body).to.deep.include({ name: 'Gold', rpoTargetMinutes: 30, targetDevices: [deviceId] });
+    await watch();
+    expect(await open()).to.equal(1);
+    expect(await open(other, '')).to.equal(0);
+    expect(await open(other)).to.equal(403);
+
+    await tenant.send('PATCH', path, { isActive: false });
+    await watch();
+    expect(await open()).to.equal(0);
+    expect(await alerts()).to.deep.equal([]);
+
+    const foreign = { targetDevices: [(await buildDevice(app, other.orgId)).deviceId] };
+    expect((await tenant.send('PATCH', path, foreign)).body.details[0].path).to.equal('body.targetDevices.0');
+    expect((await tenant.send('PATCH', path, {})).status).to.equal(400);
+    expect((await other.send('PATCH', path, { name: 'Mine' })).status).to.equal(404);
+    expect((await other.send('DELETE', path)).status).to.equal(404);
+
+    const silver = { orgId, name: 'Silver', rpoTargetMinutes: 60, rtoTargetMinutes: 60 };
+    const { id } = (await tenant.send('POST', '/backup/sla/configs', silver)).body;
+    expect((await tenant.send('PATCH', `/backup/sla/configs/${id}`, { name: 'gold' })).status).to.equal(409);
+    await watch();
+    expect(await open()).to.equal(1);
+    expect((await tenant.send('DELETE', `/backup/sla/configs/${id}`)).status).to.equal(200);
+    expect(await open()).to.equal(0);
+    await watch();
+    expect(await alerts()).to.deep.equal([]);
+
+    const back = { isActive: true, rpoTargetMinutes: 60, targetDevices: [] };
+    expect((await tenant.send('PATCH', path, back)).status).to.equal(200);
+    await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ device_id: deviceId }).update({
+        received_at: tx.raw("received_at + interval '1 hour'"),
+      }),
+    );
+    await watch();
+  });
+
   it('is judged by the SLA, and its restores are expected to take as long as those before', async () => {
     const [snapshot] = await inSystem(app, (tx) =>
       tx('backup_snapshots').where({ device_id: place.deviceId }),

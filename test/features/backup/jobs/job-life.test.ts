@@ -107,9 +107,11 @@ describe('a backup job', function () {
     expect(running.progress).to.include({ phase: 'backing_up', doneBytes: 400, totalBytes: 1000 });
     const { name, status } = await upload(frame);
     expect(status).to.equal(200);
-    await device.succeed(frame, output(null));
+    await device.succeed(frame, output(null, { takenAt: '2026-01-02T03:04:05Z' }));
     const job = await ended(id);
     expect(job).to.include({ status: 'completed', addedBytes: 400 });
+    const shown = (await tenant.send('GET', `/backup/snapshots/${job.snapshotId}`)).body;
+    expect(shown).to.deep.include({ paths: ['/home'], takenAt: '2026-01-02T03:04:05.000Z' });
     const [snapshot] = await inSystem(app, (tx) => tx('backup_snapshots').where({ job_id: id }));
     const [object] = await inSystem(app, (tx) => tx('backup_objects').where({ name, type: 'snapshots' }));
     expect(snapshot).to.include({ engine_id: name, is_partial: false, id: job.snapshotId });
@@ -121,8 +123,11 @@ describe('a backup job', function () {
     const { id, frame } = await start();
     const { name } = await upload(frame);
     const unreadable = { count: 7, paths: [{ path: '/home/x', message: 'permission denied' }] };
-    await device.succeed(frame, output(name, { status: 'partial', unreadable }));
-    expect(await ended(id)).to.deep.include({ status: 'partial', unreadable, error: null });
+    await device.succeed(frame, output(name, { status: 'partial', unreadable, takenAt: 'noon' }));
+    const job = await ended(id);
+    expect(job).to.deep.include({ status: 'partial', unreadable, error: null });
+    const { takenAt } = (await tenant.send('GET', `/backup/snapshots/${job.snapshotId}`)).body;
+    expect(takenAt).to.equal(null);
   });
 
   it('is no backup where the device claims a snapshot that has not arrived', async () => {
@@ -140,7 +145,7 @@ describe('a backup job', function () {
     const job = await ended(id);
     expect(job.error).to.deep.equal({ code: 'INTERRUPTED', message: 'The agent was stopped.' });
     const [snapshot] = await inSystem(app, (tx) => tx('backup_snapshots').where({ job_id: id }));
-    expect(snapshot).to.include({ is_partial: true });
+    expect(snapshot).to.deep.include({ is_partial: true, paths: ['/home'] });
   });
 
   it('to a disk of the device reports what is free there, and nothing where it did not fit', async () => {

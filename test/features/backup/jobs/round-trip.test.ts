@@ -65,7 +65,9 @@ describe('a backup of a device', function () {
     expect(job.error).to.equal(null);
     expect(job).to.include({ status: 'completed', waitingFor: null });
     expect(job.progress).to.include({ percent: 100, doneFiles: 2, stalledSince: null });
-    expect(job.snapshotId).to.be.a('string');
+    const snapshot = (await tenant.send('GET', `/backup/snapshots/${job.snapshotId}`)).body;
+    expect(snapshot.paths).to.deep.equal([source]);
+    expect(Date.parse(snapshot.takenAt)).to.be.within(Date.parse(job.createdAt), Date.parse(job.finishedAt));
   });
 
   it('makes the repository on a disk of the device, and none where the disk is missing', async () => {

@@ -61,7 +61,7 @@ export function BackupPage() {
               <Readiness orgId={orgId} />
               <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
                 <FailedJobs orgId={orgId} />
-                <SlaEvents />
+                <SlaEvents orgId={orgId} />
               </SimpleGrid>
             </Stack>
           )

@@ -1,50 +1,17 @@
-import { Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { apiQuery } from '../../../api/index.ts';
-import { Loaded, PagedTable, StateBadge, When } from '../../../ui/index.ts';
-import { DeviceLink } from '../parts/device-names.tsx';
+import { Anchor } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { BreachTable } from '../sla/breach-table.tsx';
 import { Panel } from './panel.tsx';
 
-const SHOWN = '8';
-const EVENTS = {
-  rpo_breach: 'The newest snapshot is too old',
-  rto_breach: 'A restore would take too long',
-  missed_backup: 'A backup did not happen',
-} as const;
+const SHOWN = 8;
 
-/** Where what was promised to customers was not kept. */
-export function SlaEvents() {
-  const events = useQuery(apiQuery('GET /backup/sla/events', { query: { limit: SHOWN } }));
+export function SlaEvents({ orgId }: { orgId: string | undefined }) {
   return (
     <Panel title="Breaches of SLAs">
-      <Loaded query={events} what="Reading breaches">
-        {({ data }) =>
-          data.length === 0 ? (
-            <Text size="sm">Nothing that was promised was missed.</Text>
-          ) : (
-            <PagedTable
-              label="Breaches of SLAs"
-              rows={data}
-              keyOf={({ id }) => id}
-              columns={[
-                { header: 'Device', isName: true, cell: ({ deviceId }) => <DeviceLink id={deviceId} /> },
-                { header: 'What', cell: ({ eventType }) => EVENTS[eventType] },
-                { header: 'Since', width: 110, cell: ({ detectedAt }) => <When at={detectedAt} /> },
-                {
-                  header: 'State',
-                  width: 110,
-                  cell: ({ resolvedAt }) =>
-                    resolvedAt === null ? (
-                      <StateBadge tone="bad" label="It lasts" />
-                    ) : (
-                      <StateBadge tone="good" label="Over" />
-                    ),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
+      <BreachTable orgId={orgId} limit={SHOWN} />
+      <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/backup/slas" />}>
+        SLAs and all breaches
+      </Anchor>
     </Panel>
   );
 }

@@ -10,6 +10,7 @@ const PLACES = [
   { to: '/backup/restores', label: 'Restores' },
   { to: '/backup/configurations', label: 'Configurations' },
   { to: '/backup/verifications', label: 'Verifications' },
+  { to: '/backup/slas', label: 'SLAs' },
   { to: '/backup/keys', label: 'Encryption keys' },
 ] as const;
 
