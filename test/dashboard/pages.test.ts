@@ -1,29 +1,12 @@
 import { expect } from 'chai';
-import { readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { assertAccessible, useDashboard } from '../support/browser.ts';
+import { declaredPages } from '../support/declared-pages.ts';
 import { buildDevice, buildTenant } from '../support/factories.ts';
 
-const FEATURES = path.join(import.meta.dirname, '../../src/dashboard/features');
 /** KiB of compressed JavaScript that a browser needs for the first page (issue 19). */
 const INITIAL_KIB = 250;
-
-/** The addresses of all pages that the features declare; those for people who are not signed in apart. */
-function declaredPages(): { signedIn: string[]; public: string[] } {
-  const files = readdirSync(FEATURES, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.pages.ts'),
-  );
-  const found = files.flatMap((file) => {
-    const text = readFileSync(path.join(FEATURES, file), 'utf8');
-    return [...text.matchAll(/getParentRoute: \(\) => (\w+)Route,\s+path: '([^']+)'/g)].map(
-      ([, parent, address]) => ({ parent, address: address ?? '' }),
-    );
-  });
-  const of = (name: string) => found.filter(({ parent }) => parent === name).map(({ address }) => address);
-  return { signedIn: of('signedIn'), public: of('public') };
-}
 
 const pages = declaredPages();
 

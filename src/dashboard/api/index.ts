@@ -1,4 +1,5 @@
 export { call, download, answerStepUpWith } from './client.ts';
+export { newIdempotencyKey } from './idempotency-key.ts';
 export { apiQuery, createQueryClient, useApiChange, useRefreshOn } from './queries.ts';
 export { ApiError, pathOf, send, type Answer, type Input } from './request.ts';
 export type * from './routes.ts';

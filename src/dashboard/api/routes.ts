@@ -5243,11 +5243,55 @@ targetGroups?: string[]
  */
 alertOnBreach?: boolean
 /**
- * Default true.
+ * Default true. Without it, nothing is a breach.
  */
 isActive?: boolean
 }
 response: BackupSlaConfig
+}
+/**
+ * Change an SLA
+ */
+"PATCH /backup/sla/configs/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * How old the newest snapshot may be.
+ */
+rpoTargetMinutes?: number
+/**
+ * How long a restore may take, by the estimate.
+ */
+rtoTargetMinutes?: number
+targetDevices?: string[]
+/**
+ * Without devices and groups: all devices that are backed up.
+ */
+targetGroups?: string[]
+/**
+ * Default true.
+ */
+alertOnBreach?: boolean
+/**
+ * Default true. Without it, nothing is a breach.
+ */
+isActive?: boolean
+}
+response: BackupSlaConfig
+}
+/**
+ * Delete an SLA
+ */
+"DELETE /backup/sla/configs/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
 }
 /**
  * List breaches of SLAs, newest first
@@ -5262,6 +5306,7 @@ page?: string
  * Default 50; clamped to 1–100.
  */
 limit?: string
+orgId?: string
 configId?: string
 deviceId?: string
 eventType?: ("rpo_breach" | "rto_breach" | "missed_backup")
@@ -5371,6 +5416,11 @@ action?: string
  * The resource type, or part of the resource name, case-insensitive.
  */
 resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 /**
@@ -5408,6 +5458,11 @@ action?: string
  * The resource type, or part of the resource name, case-insensitive.
  */
 resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 /**
@@ -5458,6 +5513,11 @@ action?: string
  * The resource type, or part of the resource name, case-insensitive.
  */
 resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 /**
@@ -5475,6 +5535,10 @@ pagination: AuditPagination
  */
 "GET /audit-logs/reports/user-activity": {
 query: {
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 }
@@ -5503,6 +5567,10 @@ recentActivity: AuditLog[]
  */
 "GET /audit-logs/reports/security-events": {
 query: {
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 }
@@ -5523,6 +5591,10 @@ recentEvents: AuditLog[]
  */
 "GET /audit-logs/reports/compliance": {
 query: {
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 }
@@ -5543,6 +5615,10 @@ recentEvents: AuditLog[]
  */
 "GET /audit-logs/stats": {
 query: {
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 }
@@ -5581,6 +5657,11 @@ action?: string
  * The resource type, or part of the resource name, case-insensitive.
  */
 resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 from?: string
 to?: string
 }
@@ -5605,6 +5686,11 @@ action?: string
  * The resource type, or part of the resource name, case-insensitive.
  */
 resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+/**
+ * Only entries of this organization.
+ */
+orgId?: string
 }
 dateRange?: {
 from?: string

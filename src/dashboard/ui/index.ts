@@ -1,5 +1,6 @@
 export { Action, ConfirmAction } from './action.tsx';
 export { asError } from './as-error.ts';
+export { ChipChoice } from './chip-choice.tsx';
 export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
 export { focusOnArrival } from './focus.ts';

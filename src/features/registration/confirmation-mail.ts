@@ -5,6 +5,7 @@ import { withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Mailer } from '../../platform/mail/mailer.ts';
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
 import { findUserByEmail } from '../users/index.ts';
 import { confirmationMail } from './confirmation.ts';
 
@@ -47,7 +48,7 @@ export function addRegistrationJobs({ jobs, db, mailer, rateLimits, baseUrl }: P
       const present = await findUserByEmail(tx, email);
       const isTaken = present !== undefined && present.emailVerifiedAt !== null;
       const mail = confirmationMail(email, isTaken, (path) =>
-        path === '/verify-email' ? `${baseUrl()}${path}#token=${token}` : `${baseUrl()}${path}`,
+        path === DASHBOARD_PAGES.verifyEmail ? `${baseUrl()}${path}#token=${token}` : `${baseUrl()}${path}`,
       );
       await mailer.send(tx, mail);
     });

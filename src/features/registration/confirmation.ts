@@ -6,6 +6,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Mail } from '../../platform/mail/mail.ts';
 import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
 import { type AccountEnding, resetUnverifiedAccount, findUserByEmail, User } from '../users/index.ts';
 import { PendingRegistration } from './registration.model.ts';
 import type { AddressConfirmation, UserRegistration } from './registration.schema.ts';
@@ -47,12 +48,12 @@ export function confirmationMail(to: string, isTaken: boolean, url: (path: strin
   const text = isTaken
     ? [
         'Somebody has registered this address with Muster. You already have an account here.',
-        `Sign in at ${url('/login')}, or set a new password at ${url('/forgot-password')} if you have forgotten it.`,
+        `Sign in at ${url(DASHBOARD_PAGES.signIn)}, or set a new password at ${url(DASHBOARD_PAGES.forgotPassword)} if you have forgotten it.`,
         'If it was not you, ignore this mail: your account does not change.',
       ]
     : [
         'Somebody has registered this address with Muster. If it was you, confirm the address here:',
-        url('/verify-email'),
+        url(DASHBOARD_PAGES.verifyEmail),
         `You will be asked for the password that you chose. The link works once, for ${LINK_HOURS} hours.`,
         'If it was not you, ignore this mail: without this link nobody can use your address.',
       ];

@@ -1,4 +1,4 @@
-import { Checkbox, Chip, Group, Text, TextInput, Tooltip } from '@mantine/core';
+import { Checkbox, Group, Text, TextInput, Tooltip } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconCheck, IconChecks, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
@@ -10,6 +10,7 @@ import { scopeQuery, useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
 import {
   Action,
+  ChipChoice,
   Empty,
   Failure,
   formatWord,
@@ -97,13 +98,13 @@ export function AlertsPage() {
           defaultValue={search.q ?? ''}
           onChange={(event) => searchFor(event.currentTarget.value)}
         />
-        <Choice
+        <ChipChoice
           label="Status"
           values={STATUSES}
           chosen={status}
           onChange={(next) => change({ status: next })}
         />
-        <Choice
+        <ChipChoice
           label="Severity"
           values={SEVERITIES}
           chosen={search.severity ?? []}
@@ -185,32 +186,4 @@ function AlertStatus({ alert }: { alert: Alert }) {
   const badge = <StateBadge tone={tone[alert.status]} label={formatWord(alert.status)} />;
   const why = alert.resolution ?? alert.note;
   return why === null ? badge : <Tooltip label={why}>{badge}</Tooltip>;
-}
-
-function Choice<V extends string>({
-  label,
-  values,
-  chosen,
-  onChange,
-}: {
-  label: string;
-  values: readonly V[];
-  chosen: readonly V[];
-  onChange: (chosen: V[]) => void;
-}) {
-  return (
-    <Chip.Group
-      multiple
-      value={[...chosen]}
-      onChange={(picked) => onChange(values.filter((value) => picked.includes(value)))}
-    >
-      <Group gap={4} role="group" aria-label={label}>
-        {values.map((value) => (
-          <Chip key={value} value={value} size="xs">
-            {formatWord(value)}
-          </Chip>
-        ))}
-      </Group>
-    </Chip.Group>
-  );
 }

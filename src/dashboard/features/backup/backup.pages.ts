@@ -4,6 +4,7 @@ import { signedInRoute } from '../../routing/index.ts';
 
 const page = z.number().int().positive().optional().catch(undefined);
 const id = z.uuid().optional().catch(undefined);
+const time = z.iso.datetime().optional().catch(undefined);
 const text = z.string().optional().catch(undefined);
 const getParentRoute = () => signedInRoute;
 const staticData = { title: 'Backup', permission: 'backup:read' };
@@ -37,7 +38,7 @@ const jobsRoute = createRoute({
 const snapshotsRoute = createRoute({
   getParentRoute,
   path: '/backup/snapshots',
-  validateSearch: z.object({ device: id, config: id, page }),
+  validateSearch: z.object({ device: id, config: id, asOf: time, page }),
   staticData: { ...staticData, title: 'Snapshots' },
   component: lazyRouteComponent(() => import('./snapshots/snapshots-page.tsx'), 'SnapshotsPage'),
 });
@@ -45,7 +46,16 @@ const snapshotsRoute = createRoute({
 const snapshotRoute = createRoute({
   getParentRoute,
   path: '/backup/snapshots/$snapshotId',
-  validateSearch: z.object({ path: text, q: text, page }),
+  validateSearch: z.object({
+    path: text,
+    q: text,
+    page,
+    /** The state of the backup store that is shown; without it, that of now. */
+    asOf: time,
+    view: z.enum(['files', 'changes']).optional().catch(undefined),
+    /** The snapshot that it is compared with. */
+    against: id,
+  }),
   staticData: { ...staticData, title: 'Snapshot' },
   component: lazyRouteComponent(() => import('./snapshots/snapshot-page.tsx'), 'SnapshotPage'),
 });

@@ -1,1 +1,3 @@
 export { scriptPages } from './scripts.pages.ts';
+export { givenBy, isName, type Given, type Variable } from './run/variable.ts';
+export { Variables } from './run/variables.tsx';

@@ -63,7 +63,9 @@ export const EntrySearch = z
 export const ReportQuery = z.object({ orgId: conditions.orgId, ...range }).superRefine(inOrder);
 export type ReportQuery = z.infer<typeof ReportQuery>;
 
-export const ExportQuery = z.object({ userId: z.uuid().optional(), ...conditions, ...range }).superRefine(inOrder);
+export const ExportQuery = z
+  .object({ userId: z.uuid().optional(), ...conditions, ...range })
+  .superRefine(inOrder);
 
 export const ExportRequest = z.strictObject({
   format: z.enum(['csv', 'json']).default('json'),

@@ -8,6 +8,7 @@ import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Mailer } from '../../../platform/mail/mailer.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { DASHBOARD_PAGES } from '../../dashboard-pages.ts';
 import { findUserByEmail } from '../../users/index.ts';
 import type { SignInLimits } from '../sign-in-limits.ts';
 import type { PasswordPolicy } from './password-policy.ts';
@@ -63,7 +64,7 @@ export function addForgottenPasswordJob({ jobs, db, mailer, baseUrl, passwordPol
       const text = [
         `Hello ${user.name},`,
         'Set a new password for your Muster account here:',
-        `${baseUrl()}/reset-password#token=${token}`,
+        `${baseUrl()}${DASHBOARD_PAGES.resetPassword}#token=${token}`,
         'The link works once, for one hour. If you did not request it, ignore this mail: your password does not change.',
       ].join('\n\n');
       const mail = { to: user.email, subject: 'Reset your Muster password', text };

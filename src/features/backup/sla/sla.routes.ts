@@ -4,7 +4,14 @@ import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { NewSlaConfig, SlaConfig, SlaConfigPatch, SlaConfigQuery, SlaEvent, SlaEventQuery } from './sla.schema.ts';
+import {
+  NewSlaConfig,
+  SlaConfig,
+  SlaConfigPatch,
+  SlaConfigQuery,
+  SlaEvent,
+  SlaEventQuery,
+} from './sla.schema.ts';
 import {
   createSlaConfig,
   deleteSlaConfig,

@@ -5,6 +5,7 @@ import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Mailer } from '../../../platform/mail/mailer.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { DASHBOARD_PAGES } from '../../dashboard-pages.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { findRoleToAssign } from '../../roles/index.ts';
 import type { InvitationLimits } from './invitation-limits.ts';
@@ -136,7 +137,7 @@ async function send(
   { mailer, baseUrl }: MailParts,
 ) {
   // The part after # stays in the browser, so no server or proxy logs the token.
-  const urlOf = (secret: string) => `${baseUrl()}/accept-invite#token=${secret}`;
+  const urlOf = (secret: string) => `${baseUrl()}${DASHBOARD_PAGES.acceptInvitation}#token=${secret}`;
   const text = [
     `Hello ${member.name},`,
     `${ctx.caller.name} has invited you to Muster. Accept the invitation here:`,

@@ -258,10 +258,15 @@ describe('reading the audit trail', () => {
     const foreign = await buildTenant(app);
     const at = '2026-04-01T00:00:00Z';
     const some = { action: 'data.access', timestamp: at };
-    await addEntries(app, { org_id: one.orgId, ...some }, { org_id: other.orgId, ...some }, {
-      partner_id: tenant.partnerId,
-      ...some,
-    });
+    await addEntries(
+      app,
+      { org_id: one.orgId, ...some },
+      { org_id: other.orgId, ...some },
+      {
+        partner_id: tenant.partnerId,
+        ...some,
+      },
+    );
     const count = async (path: string) => {
       const { status, body } = await get(path, tenant.admin.token);
       return status === 200 ? (body.totalEvents ?? body.pagination.total) : [status, body.error];

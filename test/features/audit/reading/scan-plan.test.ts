@@ -153,7 +153,10 @@ describe('pages of the audit trail', function () {
       for (const [query, fits] of FILTERS.filter(([some]) => some === '' || some.includes('category'))) {
         const path = `/audit-logs/logs?limit=100&orgId=${orgId}&${query}`;
         const { body } = await app.call('GET', path, { token });
-        expect(body.data.map(({ id }: { id: string }) => id), `${name} ${query}`).to.deep.equal(of(fits).slice(0, 100));
+        expect(
+          body.data.map(({ id }: { id: string }) => id),
+          `${name} ${query}`,
+        ).to.deep.equal(of(fits).slice(0, 100));
         expect(body.pagination.total, `${name} ${query}`).to.equal(of(fits).length);
       }
     }

@@ -246,9 +246,11 @@ describe('how devices are protected', function () {
         : status;
     };
     await inSystem(app, (tx) =>
-      tx('backup_snapshots').where({ device_id: deviceId }).update({
-        received_at: tx.raw("received_at - interval '1 hour'"),
-      }),
+      tx('backup_snapshots')
+        .where({ device_id: deviceId })
+        .update({
+          received_at: tx.raw("received_at - interval '1 hour'"),
+        }),
     );
     const changed = await tenant.send('PATCH', path, { rpoTargetMinutes: 30, targetDevices: [deviceId] });
     expect(changed.body).to.deep.include({ name: 'Gold', rpoTargetMinutes: 30, targetDevices: [deviceId] });
@@ -281,9 +283,11 @@ describe('how devices are protected', function () {
     const back = { isActive: true, rpoTargetMinutes: 60, targetDevices: [] };
     expect((await tenant.send('PATCH', path, back)).status).to.equal(200);
     await inSystem(app, (tx) =>
-      tx('backup_snapshots').where({ device_id: deviceId }).update({
-        received_at: tx.raw("received_at + interval '1 hour'"),
-      }),
+      tx('backup_snapshots')
+        .where({ device_id: deviceId })
+        .update({
+          received_at: tx.raw("received_at + interval '1 hour'"),
+        }),
     );
     await watch();
   });

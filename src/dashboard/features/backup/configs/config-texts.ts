@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { BackupConfig } from '../../../api/index.ts';
 import { formatWord } from '../../../ui/index.ts';
+import { countedTargets } from '../parts/counted-targets.ts';
 
 const Many = z.array(z.string()).catch([]);
 
@@ -19,12 +20,7 @@ export function placeText({ provider, details }: BackupConfig): string {
 
 export function targetText({ targets }: BackupConfig): string {
   if (targets.all === true) return 'Every device';
-  const devices = Many.parse(targets.deviceIds).length;
-  const groups = Many.parse(targets.groupIds).length;
-  const parts = [
-    devices === 0 ? undefined : `${devices} ${devices === 1 ? 'device' : 'devices'}`,
-    groups === 0 ? undefined : `${groups} ${groups === 1 ? 'group' : 'groups'}`,
-    targets.filterId === undefined ? undefined : 'A filter',
-  ].filter((part) => part !== undefined);
+  const parts = countedTargets(Many.parse(targets.deviceIds), Many.parse(targets.groupIds));
+  if (targets.filterId !== undefined) parts.push('A filter');
   return parts.length === 0 ? 'None by itself' : parts.join(', ');
 }

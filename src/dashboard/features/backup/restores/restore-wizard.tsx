@@ -1,7 +1,7 @@
 import { Checkbox, Group, Modal, Radio, Stack, Stepper, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
-import { Action, Failure } from '../../../ui/index.ts';
+import { Action, Failure, formatTime } from '../../../ui/index.ts';
 import { DeviceSelect, useDeviceName } from '../parts/device-names.tsx';
 import { RestoreStanding } from './restore-standing.tsx';
 
@@ -24,10 +24,13 @@ const LAST_STEP = 2;
 /** What is restored, to where, and what happens to files that are there; then how far it is. */
 export function RestoreWizard({
   snapshot,
+  asOf,
   chosen,
   onClose,
 }: {
   snapshot: BackupSnapshot;
+  /** The state of the backup store that is restored from; without it, that of now. */
+  asOf?: string | undefined;
   /** Paths that were chosen in the browser. */
   chosen: readonly string[];
   onClose: () => void;
@@ -46,6 +49,7 @@ export function RestoreWizard({
       {
         body: {
           snapshotId: snapshot.id,
+          ...(asOf === undefined ? {} : { asOf }),
           ...(deviceId === undefined ? {} : { deviceId }),
           ...(place === 'path' ? { targetPath: path.trim() } : {}),
           ...(isWhole
@@ -175,6 +179,7 @@ export function RestoreWizard({
                   device={deviceId}
                   what={isWhole ? 'everything' : `${chosen.length} chosen files and folders`}
                   where={place === 'path' ? path : 'a new folder'}
+                  asOf={asOf}
                 />
               </Stack>
             </Stepper.Step>
@@ -200,11 +205,22 @@ export function RestoreWizard({
   );
 }
 
-function Summary({ device, what, where }: { device: string | undefined; what: string; where: string }) {
+function Summary({
+  device,
+  what,
+  where,
+  asOf,
+}: {
+  device: string | undefined;
+  what: string;
+  where: string;
+  asOf: string | undefined;
+}) {
   const name = useDeviceName(device ?? '');
   return (
     <Text size="sm">
-      Restores {what} to {where} on {name}.
+      Restores {what} to {where} on {name}
+      {asOf !== undefined && `, from the backup store as it was on ${formatTime(new Date(asOf))}`}.
     </Text>
   );
 }

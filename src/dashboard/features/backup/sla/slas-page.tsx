@@ -17,6 +17,7 @@ import {
   StateBadge,
 } from '../../../ui/index.ts';
 import { BackupFrame } from '../parts/backup-frame.tsx';
+import { countedTargets } from '../parts/counted-targets.ts';
 import { BreachTable } from './breach-table.tsx';
 import { SlaDialog } from './sla-dialog.tsx';
 
@@ -134,10 +135,6 @@ function SlaActions({ sla: { id, name }, onChange }: { sla: BackupSlaConfig; onC
 }
 
 function targetText({ targetDevices, targetGroups }: BackupSlaConfig): string {
-  const parts = [
-    { count: targetDevices.length, one: 'device', several: 'devices' },
-    { count: targetGroups.length, one: 'group', several: 'groups' },
-  ].filter(({ count }) => count > 0);
-  if (parts.length === 0) return 'All that are backed up';
-  return parts.map(({ count, one, several }) => `${count} ${count === 1 ? one : several}`).join(', ');
+  const parts = countedTargets(targetDevices, targetGroups);
+  return parts.length === 0 ? 'All that are backed up' : parts.join(', ');
 }

@@ -11,6 +11,8 @@ interface EntryProps {
   /** The snapshot. */
   id: string;
   path: string;
+  /** The state of the backup store that is shown; without it, that of now. */
+  asOf: string | undefined;
   chosen: ReadonlySet<string>;
   onToggle: (path: string) => void;
   onOpen: (path: string) => void;
@@ -25,11 +27,11 @@ export function FolderEntries({
   onPage,
   ...props
 }: EntryProps & { page: number; onPage: (page: number) => void }) {
-  const { id, path } = props;
+  const { id, path, asOf } = props;
   const entries = useQuery({
     ...apiQuery('GET /backup/snapshots/{id}/browse', {
       params: { id },
-      query: { path, page: String(page), limit: LIMIT },
+      query: { path, asOf, page: String(page), limit: LIMIT },
     }),
     placeholderData: keepPreviousData,
   });
@@ -48,9 +50,9 @@ export function FolderEntries({
 
 /** What has a name, in a folder and all folders in it. */
 export function FoundEntries({ name, ...props }: EntryProps & { name: string }) {
-  const { id, path } = props;
+  const { id, path, asOf } = props;
   const found = useQuery(
-    apiQuery('GET /backup/snapshots/{id}/search', { params: { id }, query: { name, path } }),
+    apiQuery('GET /backup/snapshots/{id}/search', { params: { id }, query: { name, path, asOf } }),
   );
   return (
     <Loaded query={found} what="Searching">

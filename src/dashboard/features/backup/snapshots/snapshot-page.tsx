@@ -1,39 +1,48 @@
-import { Anchor, Breadcrumbs, Group, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Breadcrumbs, Button, Group, SegmentedControl, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
 import { IconDownload, IconRestore, IconSearch } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { apiQuery, download } from '../../../api/index.ts';
+import { apiQuery, download, type BackupSnapshot } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, Failure, formatTime, Loaded, saveFile } from '../../../ui/index.ts';
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { RestoreWizard } from '../restores/restore-wizard.tsx';
+import { AsOfField, AsOfNotice } from './as-of.tsx';
+import { SnapshotChanges } from './changes.tsx';
 import { FolderEntries, FoundEntries } from './entries.tsx';
+import { Holds } from './holds.tsx';
+import { SnapshotFacts } from './snapshot-facts.tsx';
 import { SnapshotMarks } from './snapshot-table.tsx';
 
 const route = getRouteApi('/signed-in/backup/snapshots/$snapshotId');
+type Search = ReturnType<typeof route.useSearch>;
 
-/** The files of a snapshot: to look at, to download, and to restore. */
+/** The files of a snapshot: to look at, to compare, to download, and to restore. */
 export function SnapshotPage() {
   const { snapshotId } = route.useParams();
-  return <OneSnapshot key={snapshotId} id={snapshotId} />;
+  const snapshot = useQuery(apiQuery('GET /backup/snapshots/{id}', { params: { id: snapshotId } }));
+  return (
+    <Loaded query={snapshot} what="Reading the snapshot">
+      {(shown) => <OneSnapshot key={snapshotId} snapshot={shown} />}
+    </Loaded>
+  );
 }
 
-function OneSnapshot({ id }: { id: string }) {
-  const { path = '/', q, page = 1 } = route.useSearch();
+function OneSnapshot({ snapshot }: { snapshot: BackupSnapshot }) {
+  const { id, createdAt, removedAt, provider } = snapshot;
+  const { path = '/', q, page = 1, asOf, view = 'files', against } = route.useSearch();
   const navigate = route.useNavigate();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isOpen, { open, close }] = useDisclosure(false);
-  const refusal = useRefusal('recovery:execute');
-  const snapshot = useQuery(apiQuery('GET /backup/snapshots/{id}', { params: { id } }));
-  const go = (next: { path?: string | undefined; q?: string | undefined; page?: number }) =>
+  const go = (next: Partial<Search>) =>
     void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }) });
   const searchFor = useDebouncedCallback((text: string) => go({ q: text === '' ? undefined : text }), 400);
   const fetching = useMutation({
     mutationFn: async (wanted: string) => {
-      const query = { path: wanted === '/' ? undefined : wanted };
+      const query = { path: wanted === '/' ? undefined : wanted, asOf };
       const { blob, name } = await download('GET /backup/snapshots/{id}/download', { params: { id }, query });
       saveFile(name ?? 'snapshot', blob);
     },
@@ -43,8 +52,12 @@ function OneSnapshot({ id }: { id: string }) {
     if (!next.delete(entry)) next.add(entry);
     setChosen(next);
   };
+  const isGone = removedAt !== null && asOf === undefined;
+  const refusal =
+    useRefusal('recovery:execute') ?? (isGone ? 'It was removed: choose a time before that.' : undefined);
   const entries = {
     id,
+    asOf,
     chosen,
     onToggle: toggle,
     onOpen: (folder: string) => go({ path: folder, q: undefined }),
@@ -52,55 +65,113 @@ function OneSnapshot({ id }: { id: string }) {
     refusal: refusal ?? (fetching.isPending ? 'A download is being prepared.' : undefined),
   };
   return (
-    <Loaded query={snapshot} what="Reading the snapshot">
-      {(shown) => (
-        <BackupFrame
-          title={`Snapshot of ${formatTime(new Date(shown.createdAt))}`}
-          description={
-            <Group gap="xs">
-              <DeviceLink id={shown.deviceId} />
-              <SnapshotMarks snapshot={shown} />
-            </Group>
-          }
-          actions={
-            <>
-              <Action
-                variant="default"
-                refusal={refusal}
-                loading={fetching.isPending}
-                leftSection={<IconDownload size={14} aria-hidden />}
-                onClick={() => fetching.mutate(path)}
-              >
-                Download this folder
-              </Action>
-              <Action refusal={refusal} leftSection={<IconRestore size={14} aria-hidden />} onClick={open}>
-                {chosen.size === 0 ? 'Restore …' : `Restore ${chosen.size} chosen …`}
-              </Action>
-            </>
-          }
-        >
+    <BackupFrame
+      title={`Snapshot of ${formatTime(new Date(createdAt))}`}
+      description={
+        <Group gap="xs">
+          <DeviceLink id={snapshot.deviceId} />
+          <SnapshotMarks snapshot={snapshot} />
+        </Group>
+      }
+      actions={
+        <>
+          <Action
+            variant="default"
+            refusal={refusal}
+            loading={fetching.isPending}
+            leftSection={<IconDownload size={14} aria-hidden />}
+            onClick={() => fetching.mutate(path)}
+          >
+            Download this folder
+          </Action>
+          <Action refusal={refusal} leftSection={<IconRestore size={14} aria-hidden />} onClick={open}>
+            {chosen.size === 0 ? 'Restore …' : `Restore ${chosen.size} chosen …`}
+          </Action>
+        </>
+      }
+    >
+      <SnapshotFacts snapshot={snapshot} />
+      <Group justify="space-between">
+        <Holds snapshot={snapshot} />
+        {provider === 'server' && (
+          <Group gap="xs">
+            <AsOfField asOf={asOf} onChange={(next) => go({ asOf: next })} />
+            <Button size="compact-sm" variant="subtle" onClick={() => go({ asOf: createdAt })}>
+              When it arrived
+            </Button>
+          </Group>
+        )}
+      </Group>
+      {asOf !== undefined && <AsOfNotice asOf={asOf} onEnd={() => go({ asOf: undefined })} />}
+      {isGone ? (
+        <Removed at={removedAt} onLook={(before) => go({ asOf: before })} />
+      ) : (
+        <>
           <Group justify="space-between">
-            <Trail path={path} onOpen={(folder) => go({ path: folder, q: undefined })} />
-            <TextInput
-              key={path}
-              w={260}
-              aria-label="Search names in this folder and below"
-              placeholder="Search names from here on"
-              leftSection={<IconSearch size={14} aria-hidden />}
-              defaultValue={q ?? ''}
-              onChange={(event) => searchFor(event.currentTarget.value)}
-            />
+            <Group gap="sm">
+              <SegmentedControl
+                aria-label="What is shown"
+                size="xs"
+                data={[
+                  { value: 'files', label: 'Files' },
+                  { value: 'changes', label: 'Changes' },
+                ]}
+                value={view}
+                onChange={(next) =>
+                  go({ view: next === 'changes' ? 'changes' : undefined, q: undefined, against: undefined })
+                }
+              />
+              <Trail path={path} onOpen={(folder) => go({ path: folder, q: undefined })} />
+            </Group>
+            {view === 'files' && (
+              <TextInput
+                key={path}
+                w={260}
+                aria-label="Search names in this folder and below"
+                placeholder="Search names from here on"
+                leftSection={<IconSearch size={14} aria-hidden />}
+                defaultValue={q ?? ''}
+                onChange={(event) => searchFor(event.currentTarget.value)}
+              />
+            )}
           </Group>
           {fetching.error !== null && <Failure error={fetching.error} />}
-          {q === undefined ? (
+          {view === 'changes' ? (
+            <SnapshotChanges
+              snapshot={snapshot}
+              against={against}
+              onAgainst={(next) => go({ against: next })}
+              path={path}
+              asOf={asOf}
+              page={page}
+              onPage={(next) => go({ page: next })}
+            />
+          ) : q === undefined ? (
             <FolderEntries {...entries} path={path} page={page} onPage={(next) => go({ page: next })} />
           ) : (
             <FoundEntries {...entries} path={path} name={q} />
           )}
-          {isOpen && <RestoreWizard snapshot={shown} chosen={[...chosen]} onClose={close} />}
-        </BackupFrame>
+        </>
       )}
-    </Loaded>
+      {isOpen && <RestoreWizard snapshot={snapshot} asOf={asOf} chosen={[...chosen]} onClose={close} />}
+    </BackupFrame>
+  );
+}
+
+/** The way back to a snapshot that retention, or somebody, has removed. */
+function Removed({ at, onLook }: { at: string; onLook: (asOf: string) => void }) {
+  const before = new Date(new Date(at).getTime() - 1).toISOString();
+  return (
+    <Alert color="orange" title={`It was removed on ${formatTime(new Date(at))}`}>
+      <Group justify="space-between">
+        <Text size="sm">
+          Until the trash of the backup store is emptied, it can be looked at and restored.
+        </Text>
+        <Button size="compact-sm" variant="default" onClick={() => onLook(before)}>
+          Show it as it was before that
+        </Button>
+      </Group>
+    </Alert>
   );
 }
 

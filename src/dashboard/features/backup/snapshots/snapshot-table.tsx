@@ -20,19 +20,22 @@ import { DeviceLink } from '../parts/device-names.tsx';
 export function SnapshotTable({
   deviceId,
   configId,
+  asOf,
   page,
   onPage,
   hidesDevice = false,
 }: {
   deviceId: string | undefined;
   configId?: string | undefined;
+  /** The state of the backup store that is listed; without it, that of now. */
+  asOf?: string | undefined;
   page: number;
   onPage: (page: number) => void;
   hidesDevice?: boolean;
 }) {
   const { orgId } = scopeQuery(useScope());
   const snapshots = useQuery({
-    ...apiQuery('GET /backup/snapshots', { query: { orgId, deviceId, configId, page: String(page) } }),
+    ...apiQuery('GET /backup/snapshots', { query: { orgId, deviceId, configId, asOf, page: String(page) } }),
     placeholderData: keepPreviousData,
   });
   const device: Column<BackupSnapshot> = {
@@ -43,7 +46,11 @@ export function SnapshotTable({
     <Loaded query={snapshots} what="Reading snapshots">
       {({ data, pagination }) =>
         data.length === 0 ? (
-          <Empty title="No snapshots">The first backup that succeeds makes one.</Empty>
+          <Empty title="No snapshots">
+            {asOf === undefined
+              ? 'The first backup that succeeds makes one.'
+              : 'There was none at that time.'}
+          </Empty>
         ) : (
           <PagedTable
             label="Snapshots"
@@ -60,7 +67,12 @@ export function SnapshotTable({
                   <Anchor
                     inherit
                     renderRoot={(props) => (
-                      <Link {...props} to="/backup/snapshots/$snapshotId" params={{ snapshotId: id }} />
+                      <Link
+                        {...props}
+                        to="/backup/snapshots/$snapshotId"
+                        params={{ snapshotId: id }}
+                        search={{ asOf }}
+                      />
                     )}
                   >
                     {formatTime(new Date(createdAt))}

@@ -2,14 +2,17 @@ import { Group } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { DeviceSelect } from '../parts/device-names.tsx';
+import { AsOfField, AsOfNotice } from './as-of.tsx';
 import { SnapshotTable } from './snapshot-table.tsx';
 
 const route = getRouteApi('/signed-in/backup/snapshots');
 
 /** What can be restored: of all devices, or of one. */
 export function SnapshotsPage() {
-  const { device, config, page } = route.useSearch();
+  const { device, config, asOf, page } = route.useSearch();
   const navigate = route.useNavigate();
+  const change = (next: Partial<ReturnType<typeof route.useSearch>>) =>
+    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
   return (
     <BackupFrame title="Snapshots" description="Each one is a whole state of what was backed up.">
       <Group>
@@ -17,15 +20,13 @@ export function SnapshotsPage() {
           label="Any device"
           hidesLabel
           value={device}
-          onChange={(next) =>
-            void navigate({
-              search: (previous) => ({ ...previous, page: undefined, device: next }),
-              replace: true,
-            })
-          }
+          onChange={(next) => change({ device: next })}
         />
+        <AsOfField asOf={asOf} onChange={(next) => change({ asOf: next })} />
       </Group>
+      {asOf !== undefined && <AsOfNotice asOf={asOf} onEnd={() => change({ asOf: undefined })} />}
       <SnapshotTable
+        asOf={asOf}
         deviceId={device}
         configId={config}
         page={page ?? 1}

@@ -1,33 +1,14 @@
-import {
-  ActionIcon,
-  Button,
-  Checkbox,
-  Group,
-  NumberInput,
-  SegmentedControl,
-  Select,
-  Stack,
-  Text,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
+import { Group, NumberInput, SegmentedControl, Select, Stack, Text, Textarea } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { IconPlus, IconX } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, type Device, type Script } from '../../../api/index.ts';
+import { apiQuery, newIdempotencyKey, type Device, type Script } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { formatCount, SYSTEM_NAMES } from '../../../ui/index.ts';
+import { givenBy, isName, Variables, type Variable } from '../../scripts/index.ts';
 import { DialogForm } from './dialog-form.tsx';
-import { newKey, runScript, type ScriptToRun, type Started } from './run-script.ts';
+import { runScript, type ScriptToRun, type Started } from './run-script.ts';
 
-interface Variable {
-  name: string;
-  value: string;
-  isSecret: boolean;
-}
-
-const NAME = /^[A-Za-z_]\w{0,63}$/;
 const LANGUAGES = ['bash', 'powershell', 'python'] as const;
 const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };
 
@@ -57,18 +38,14 @@ export function RunScriptForm({
   );
   const [content, setContent] = useState('');
   const [timeoutSeconds, setTimeoutSeconds] = useState(300);
-  const [key] = useState(newKey);
+  const [key] = useState(newIdempotencyKey);
 
-  const named = (isSecret: boolean) =>
-    Object.fromEntries(
-      variables.filter((each) => each.isSecret === isSecret).map(({ name, value }) => [name, value]),
-    );
   const toRun = (): ScriptToRun | undefined => {
     if (kind === 'written') {
       return content.trim() === '' ? undefined : { kind, language, content, timeoutSeconds };
     }
-    if (script === undefined || variables.some(({ name }) => !NAME.test(name))) return undefined;
-    return { kind, id: script.id, parameters: named(false), secrets: named(true) };
+    if (script === undefined || !variables.every(({ name }) => isName(name))) return undefined;
+    return { kind, id: script.id, given: givenBy(variables) };
   };
   const ready = toRun();
   return (
@@ -203,75 +180,6 @@ function ScriptSelect({
             .join(' · ')}
         </Text>
       )}
-    </Stack>
-  );
-}
-
-/** What the script finds in its environment. */
-function Variables({
-  variables,
-  onChange,
-}: {
-  variables: readonly Variable[];
-  onChange: (variables: readonly Variable[]) => void;
-}) {
-  const set = (place: number, next: Partial<Variable>) =>
-    onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
-  return (
-    <Stack gap={6}>
-      {variables.map((variable, place) => (
-        // Variables have no name of their own until one is typed.
-        // oxlint-disable-next-line react/no-array-index-key
-        <Group key={place} gap={6} wrap="nowrap" align="flex-start">
-          <TextInput
-            aria-label={`Name of parameter ${place + 1}`}
-            placeholder="Name"
-            value={variable.name}
-            error={
-              variable.name !== '' && !NAME.test(variable.name)
-                ? 'Letters, digits and underscores'
-                : undefined
-            }
-            onChange={(event) => set(place, { name: event.currentTarget.value })}
-          />
-          <TextInput
-            flex={1}
-            aria-label={`Value of parameter ${place + 1}`}
-            placeholder={
-              variable.isSecret ? `SECRET_${variable.name || 'name'}` : `PARAM_${variable.name || 'name'}`
-            }
-            type={variable.isSecret ? 'password' : 'text'}
-            autoComplete="off"
-            value={variable.value}
-            onChange={(event) => set(place, { value: event.currentTarget.value })}
-          />
-          <Checkbox
-            mt={6}
-            label="Secret"
-            checked={variable.isSecret}
-            onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
-          />
-          <ActionIcon
-            mt={2}
-            variant="subtle"
-            color="gray"
-            aria-label={`Remove parameter ${place + 1}`}
-            onClick={() => onChange(variables.filter((_, at) => at !== place))}
-          >
-            <IconX size={14} />
-          </ActionIcon>
-        </Group>
-      ))}
-      <Group>
-        <Button
-          variant="subtle"
-          size="compact-xs"
-          leftSection={<IconPlus size={12} aria-hidden />}
-          onClick={() => onChange([...variables, { name: '', value: '', isSecret: false }])}
-        >
-          Add a parameter
-        </Button>
-      </Group>
     </Stack>
   );
 }

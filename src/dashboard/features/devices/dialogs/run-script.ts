@@ -1,14 +1,10 @@
 import { z } from 'zod';
 import { ApiError, call, type Command } from '../../../api/index.ts';
+import type { Given } from '../../scripts/index.ts';
 
 /** A script that is run on devices: a saved one, or one that is written for this once. */
 export type ScriptToRun =
-  | {
-      kind: 'saved';
-      id: string;
-      parameters: Readonly<Record<string, string>>;
-      secrets: Readonly<Record<string, string>>;
-    }
+  | { kind: 'saved'; id: string; given: Given }
   | { kind: 'written'; language: 'bash' | 'powershell' | 'python'; content: string; timeoutSeconds: number };
 
 const Refusals = z.array(z.object({ deviceId: z.string(), code: z.string(), message: z.string() }));
@@ -29,12 +25,8 @@ export async function runScript(
 ): Promise<Started> {
   try {
     if (script.kind === 'saved') {
-      const { id, parameters, secrets } = script;
-      const body = {
-        deviceIds: [...deviceIds],
-        ...(Object.keys(parameters).length === 0 ? {} : { parameters: { ...parameters } }),
-        ...(Object.keys(secrets).length === 0 ? {} : { secrets: { ...secrets } }),
-      };
+      const { id, given } = script;
+      const body = { deviceIds: [...deviceIds], ...given };
       return await call('POST /scripts/{id}/execute', { params: { id }, body }, { idempotencyKey });
     }
     const { language, content, timeoutSeconds } = script;
@@ -60,7 +52,3 @@ export function refusalsIn(error: unknown): Started['refused'] {
   if (refused.success && refused.data.length > 0) return refused.data;
   throw error;
 }
-
-/** Also where the page is not served over TLS, which `crypto.randomUUID` needs. */
-export const newKey = (): string =>
-  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,4 +1,4 @@
-import { Anchor, Button, Chip, Group, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, Text, TextInput } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconDownload, IconSearch } from '@tabler/icons-react';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -9,9 +9,9 @@ import { useNames } from '../../../directory/index.ts';
 import { useLiveDevices } from '../../../live/index.ts';
 import { useScope } from '../../../routing/index.ts';
 import {
+  ChipChoice,
   Failure,
   formatCount,
-  formatWord,
   Loading,
   Page,
   saveFile,
@@ -140,15 +140,14 @@ export function DevicesPage() {
           onChange={(event) => change({ q: event.currentTarget.value || undefined })}
         />
         <FilterSelect value={search.filter} orgId={orgId} onChange={(filter) => change({ filter })} />
-        <Facet
+        <ChipChoice
           label="Status"
           values={DeviceStatus.options}
           counts={byStatus}
-          nameOf={formatWord}
           chosen={status ?? []}
           onChange={(chosen) => change({ status: chosen.length === 0 ? undefined : chosen })}
         />
-        <Facet
+        <ChipChoice
           label="System"
           values={OsType.options}
           counts={byOs}
@@ -198,38 +197,5 @@ export function DevicesPage() {
       )}
       <OutcomeDrawer run={bulkRun} onClose={() => setBulkRun(undefined)} />
     </Page>
-  );
-}
-
-function Facet<V extends string>({
-  label,
-  values,
-  counts,
-  nameOf,
-  chosen,
-  onChange,
-}: {
-  label: string;
-  values: readonly V[];
-  counts: ReadonlyMap<V, number>;
-  nameOf: (value: V) => string;
-  chosen: readonly V[];
-  onChange: (chosen: V[]) => void;
-}) {
-  const offered = values.filter((value) => counts.has(value) || chosen.includes(value));
-  return (
-    <Chip.Group
-      multiple
-      value={[...chosen]}
-      onChange={(picked) => onChange(values.filter((value) => picked.includes(value)))}
-    >
-      <Group gap={4} role="group" aria-label={label}>
-        {offered.map((value) => (
-          <Chip key={value} value={value} size="xs">
-            {nameOf(value)} {formatCount(counts.get(value) ?? 0)}
-          </Chip>
-        ))}
-      </Group>
-    </Chip.Group>
   );
 }

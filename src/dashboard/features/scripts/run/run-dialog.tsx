@@ -1,35 +1,15 @@
-import {
-  ActionIcon,
-  Button,
-  Checkbox,
-  Group,
-  MultiSelect,
-  SegmentedControl,
-  Select,
-  Stack,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { MultiSelect, SegmentedControl, Select, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { IconPlus, IconX } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, type Script } from '../../../api/index.ts';
+import { apiQuery, newIdempotencyKey, type Script } from '../../../api/index.ts';
 import { useNames } from '../../../directory/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { devicesOfFilter, devicesOfGroup, start, type Run, type Target } from './run.ts';
-
-interface Variable {
-  name: string;
-  value: string;
-  isSecret: boolean;
-}
-
-/** Also where the page is not served over TLS, which `crypto.randomUUID` needs. */
-const newKey = (): string =>
-  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+import { givenBy, isName, type Variable } from './variable.ts';
+import { Variables } from './variables.tsx';
 
 /** Asks on which devices a script is to run, and with what. */
 export function RunDialog({
@@ -46,7 +26,7 @@ export function RunDialog({
   const [groupId, setGroupId] = useState<string | null>(null);
   const [filterId, setFilterId] = useState<string | null>(null);
   const [variables, setVariables] = useState<readonly Variable[]>([]);
-  const [key, setKey] = useState(newKey);
+  const [key, setKey] = useState(newIdempotencyKey);
   const { orgId: scopeOrg } = useScope();
   const orgId = script.orgId ?? scopeOrg;
   const names = useNames();
@@ -68,22 +48,20 @@ export function RunDialog({
     if (kind === 'group') return groupId === null ? [] : devicesOfGroup(groupId);
     return filterId === null ? [] : devicesOfFilter(filterId);
   };
-  const valuesOf = (isSecret: boolean) =>
-    Object.fromEntries(
-      variables.filter((each) => each.isSecret === isSecret).map(({ name, value }) => [name, value]),
-    );
   const submit = async () => {
+    if (!variables.every(({ name }) => isName(name))) {
+      throw new Error('Correct the names of the parameters first.');
+    }
     const found = await targets();
     if (found.length === 0) throw new Error('There are no devices to run it on. Choose others.');
-    const given = { parameters: valuesOf(false), secrets: valuesOf(true) };
-    onStarted(await start(script, found, given, key));
+    onStarted(await start(script, found, givenBy(variables), key));
   };
   // Another choice is another run, for which the key of the earlier one does not count.
   const choose =
     <T,>(set: (value: T) => void) =>
     (value: T) => {
       set(value);
-      setKey(newKey());
+      setKey(newIdempotencyKey());
     };
   return (
     <FormDialog
@@ -192,70 +170,5 @@ function DeviceSelect({
       nothingFoundMessage={devices.isFetching ? 'Searching …' : 'No device that can run it has this name.'}
       error={error}
     />
-  );
-}
-
-/** What the script finds in its environment. */
-function Variables({
-  variables,
-  onChange,
-}: {
-  variables: readonly Variable[];
-  onChange: (variables: readonly Variable[]) => void;
-}) {
-  const set = (place: number, next: Partial<Variable>) =>
-    onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
-  return (
-    <Stack gap={6} align="stretch">
-      {variables.map(({ name, value, isSecret }, place) => (
-        // Variables have no name of their own until one is typed.
-        // oxlint-disable-next-line react/no-array-index-key
-        <Group key={place} gap={6} wrap="nowrap">
-          <TextInput
-            aria-label={`Name of parameter ${place + 1}`}
-            placeholder="Name"
-            required
-            pattern="[A-Za-z_][A-Za-z0-9_]*"
-            title="Letters, digits and underscores"
-            maxLength={64}
-            value={name}
-            onChange={(event) => set(place, { name: event.currentTarget.value })}
-          />
-          <TextInput
-            flex={1}
-            aria-label={`Value of parameter ${place + 1}`}
-            placeholder={`${isSecret ? 'SECRET' : 'PARAM'}_${name === '' ? 'name' : name}`}
-            type={isSecret ? 'password' : 'text'}
-            autoComplete="off"
-            value={value}
-            onChange={(event) => set(place, { value: event.currentTarget.value })}
-          />
-          <Checkbox
-            label="Secret"
-            aria-label={`Parameter ${place + 1} is secret`}
-            checked={isSecret}
-            onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
-          />
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            aria-label={`Remove parameter ${place + 1}`}
-            onClick={() => onChange(variables.filter((_, at) => at !== place))}
-          >
-            <IconX size={14} />
-          </ActionIcon>
-        </Group>
-      ))}
-      <Group>
-        <Button
-          variant="subtle"
-          size="compact-xs"
-          leftSection={<IconPlus size={12} aria-hidden />}
-          onClick={() => onChange([...variables, { name: '', value: '', isSecret: false }])}
-        >
-          Add a parameter
-        </Button>
-      </Group>
-    </Stack>
   );
 }

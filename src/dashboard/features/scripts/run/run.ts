@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ApiError, call } from '../../../api/index.ts';
+import type { Given } from './variable.ts';
 
 /** A script that was started on devices: a command for each, or why there is none. */
 export interface Run {
@@ -67,15 +68,10 @@ const Refusals = z.array(z.object({ deviceId: z.string(), message: z.string() })
 export async function start(
   script: { id: string; name: string },
   targets: readonly Target[],
-  variables: { parameters: Record<string, string>; secrets: Record<string, string> },
+  given: Given,
   idempotencyKey: string,
 ): Promise<Run> {
-  const { parameters, secrets } = variables;
-  const body = {
-    deviceIds: targets.map(({ id }) => id),
-    ...(Object.keys(parameters).length === 0 ? {} : { parameters }),
-    ...(Object.keys(secrets).length === 0 ? {} : { secrets }),
-  };
+  const body = { deviceIds: targets.map(({ id }) => id), ...given };
   const { commands, refused } = await call(
     'POST /scripts/{id}/execute',
     { params: { id: script.id }, body },

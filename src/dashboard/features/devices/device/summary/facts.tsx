@@ -31,7 +31,7 @@ export function Card({
   );
 }
 
-export type Fact = readonly [name: string, value: ReactNode];
+export type Fact = readonly [name: ReactNode, value: ReactNode];
 
 /** Names and values. What is not known is left out. */
 export function Facts({ facts, none = 'Nothing was reported.' }: { facts: readonly Fact[]; none?: string }) {

@@ -261,12 +261,21 @@ function GroupsCard({ device: { groupIds, orgId } }: { device: Device }) {
         <Facts
           facts={groupIds.map((id) => {
             const group = nameOf(id);
-            return group === undefined
-              ? ([id.slice(0, 8), 'A group'] as const)
-              : ([group.name, group.type === 'dynamic' ? 'By its filter' : 'Chosen by people'] as const);
+            const how = group?.type === 'dynamic' ? 'By its filter' : 'Chosen by people';
+            return [<GroupLink key={id} id={id} name={group?.name ?? id.slice(0, 8)} />, how] as const;
           })}
         />
       )}
     </Card>
   );
 }
+
+const GroupLink = ({ id, name }: { id: string; name: string }) => (
+  <Anchor
+    inherit
+    underline="always"
+    renderRoot={(props) => <Link {...props} to="/groups/$groupId" params={{ groupId: id }} />}
+  >
+    {name}
+  </Anchor>
+);

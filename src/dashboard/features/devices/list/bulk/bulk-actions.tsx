@@ -2,13 +2,13 @@ import { Button, Menu, Modal, TagsInput, Text } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { DeviceSummary } from '../../../../../protocol/index.ts';
-import { call, useApiChange, type Input } from '../../../../api/index.ts';
+import { call, newIdempotencyKey, useApiChange, type Input } from '../../../../api/index.ts';
 import { useRefusal } from '../../../../session/index.ts';
 import { formatCount } from '../../../../ui/index.ts';
 import { DialogForm } from '../../dialogs/dialog-form.tsx';
 import { MaintenanceForm } from '../../dialogs/maintenance-form.tsx';
 import { RunScriptForm } from '../../dialogs/run-script-form.tsx';
-import { BULK_DEVICES_MAX, newKey, refusalsIn, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
+import { BULK_DEVICES_MAX, refusalsIn, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
 import { outcomesOfChange, outcomesOfCommands, type BulkRun } from './outcome.ts';
 
 type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];
@@ -114,7 +114,7 @@ function BulkForm({
   // The devices are those that were chosen when the dialog was opened, whatever the table shows meanwhile.
   const [chosen] = useState(devices);
   const [tags, setTags] = useState<string[]>([]);
-  const [key] = useState(newKey);
+  const [key] = useState(newIdempotencyKey);
   const bulk = useApiChange('POST /devices/bulk', { refreshes: ['GET /devices', 'GET /devices/{id}'] });
   const deviceIds = chosen.map(({ id }) => id);
   const title = TITLES[kind];

@@ -1,0 +1,12 @@
+/**
+ * The pages of the dashboard that the server leads to, in mails and redirects. Whoever opens them need not be signed in,
+ * apart from the profile. `search/settings-pages.ts` has those that the search finds.
+ */
+export const DASHBOARD_PAGES = {
+  signIn: '/login',
+  forgotPassword: '/forgot-password',
+  resetPassword: '/reset-password',
+  acceptInvitation: '/accept-invite',
+  verifyEmail: '/verify-email',
+  profile: '/profile',
+} as const;
