@@ -1,11 +1,12 @@
 import { mkdtempSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { BackupSnapshot } from '../../src/features/backup/snapshots/snapshot.model.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../src/protocol/index.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../features/backup/snapshot-support.ts';
+import { inSystem } from '../features/backup/store-support.ts';
 import { assertAccessible, useDashboard } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { connectDevice, type FakeDevice } from '../support/fake-device.ts';
@@ -26,7 +27,6 @@ const LISTS = {
   '/backup/jobs': 'Backup jobs',
   '/backup/verifications': 'Verifications',
   '/backup/keys': 'Encryption keys',
-  '/agents': 'Agents',
 };
 
 describe('the pages of backup', () => {
@@ -95,6 +95,60 @@ describe('the pages of backup', () => {
     expect(file.suggestedFilename()).to.equal('contract.txt');
   });
 
+  it('keep a snapshot, show what has changed in it, and lead back to earlier states of the store', async () => {
+    await device.write({ 'b.txt': 'new' });
+    const later = await device.backUp();
+    const page = await dashboard.open(`/backup/snapshots/${later.id}`, {
+      person: device.admin,
+      isProven: true,
+    });
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Hold …' }).click();
+    await dialog.getByRole('textbox', { name: 'Reason' }).fill('A dispute');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Hold', exact: true }).click();
+    await page.getByRole('row', { name: 'Held because A dispute' }).waitFor();
+    await page.getByRole('button', { name: 'Release the legal hold …' }).click();
+    await dialog.getByText('It is held because: A dispute').waitFor();
+    await dialog.getByRole('button', { name: 'Release', exact: true }).click();
+    await page.getByRole('button', { name: 'Hold …' }).waitFor();
+    await page.getByRole('button', { name: 'Make immutable …' }).click();
+    const inAMonth = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
+    await dialog.getByLabel('Until the end of (UTC)').fill(inAMonth);
+    await dialog.getByRole('button', { name: 'Make immutable' }).click();
+    await page.getByRole('row', { name: /^Immutable until/ }).waitFor();
+
+    await page.getByText('Changes', { exact: true }).click();
+    const added = page.getByRole('table', { name: 'Changes' }).getByRole('row').filter({ hasText: 'b.txt' });
+    await added.getByText('Added').waitFor();
+    await assertAccessible(page);
+
+    const removedAt = new Date();
+    await inSystem(dashboard.app, (tx) =>
+      tx('backup_snapshots')
+        .where({ id: later.id })
+        .update({ removed_at: removedAt, removed_because: 'test' }),
+    );
+    await page.goto(`/backup/snapshots/${later.id}?path=${encodeURIComponent(device.folder)}`);
+    await page.getByText('It was removed on').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'Show it as it was before that' }).click();
+    await page.getByText('b.txt').waitFor();
+
+    await page.getByRole('button', { name: 'When it arrived' }).click();
+    await page.getByText('The backup store as it was on').waitFor();
+    await page.getByRole('button', { name: 'Restore …' }).click();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByText('from the backup store as it was on').waitFor();
+    await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+    const frame = await there(agent).nextCommand();
+    await there(agent).succeed(frame, OUTPUT);
+    await dialog.getByText('Completed').waitFor();
+    const [restore] = (await device.send('GET', `/backup/restore?snapshotId=${later.id}`)).body.data;
+    expect(restore.asOf).to.equal(later.receivedAt.toISOString());
+  });
+
   it('make a configuration that is the default, and protect the device with it', async () => {
     const page = await dashboard.open('/backup/configurations', { person: device.admin });
     await page.getByRole('button', { name: 'New configuration' }).first().click();
@@ -114,6 +168,47 @@ describe('the pages of backup', () => {
     await page.getByRole('button', { name: 'Details' }).click();
     await page.getByRole('dialog', { name: 'Backup job' }).getByText('A person').waitFor();
     await assertAccessible(page);
+  });
+
+  it('make an SLA, change it, and delete it', async () => {
+    const page = await dashboard.open('/backup/slas', { person: device.admin });
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'New SLA' }).first().click();
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('Gold');
+    await dialog.getByRole('textbox', { name: /^The newest snapshot/ }).fill('1.5');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Make the SLA' }).click();
+    const gold = page.getByRole('row').filter({ hasText: 'Gold' });
+    await gold.getByText('1 h 30 min').waitFor();
+    await gold.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByRole('checkbox', { name: 'Active' }).uncheck();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await gold.getByText('Switched off').waitFor();
+    await gold.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No SLAs').waitFor();
+  });
+
+  it('rotate a key, and hand out the recovery kit of another', async () => {
+    const page = await dashboard.open('/backup/keys', { person: device.admin, isProven: true });
+    const dialog = page.getByRole('dialog');
+    const main = page.getByRole('row').filter({ hasText: 'Main' });
+    await main.getByRole('button', { name: 'Rotate' }).click();
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await main.getByRole('cell', { name: '2', exact: true }).waitFor();
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'Known' })
+      .getByRole('button', { name: 'Recovery kit' })
+      .click();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog.getByRole('button', { name: 'Download the kit' }).click(),
+    ]);
+    expect(file.suggestedFilename()).to.equal('recovery-kit Known.json');
+    const kit = JSON.parse(await readFile(await file.path(), 'utf8'));
+    expect(kit.passwords).to.have.length(1);
   });
 
   it('can be used by everybody', async () => {

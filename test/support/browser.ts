@@ -10,7 +10,7 @@ import {
   type Page,
 } from 'playwright-core';
 import { openDashboard } from '../../src/server/dashboard/dashboard.ts';
-import type { Person } from './factories.ts';
+import { giveSecondFactor, type Person } from './factories.ts';
 import { quietLog } from './quiet-log.ts';
 import { createTestApp, type TestApp, type TestAppOptions } from './test-app.ts';
 
@@ -28,6 +28,8 @@ export interface DashboardGround {
 
 export type OpenOptions = BrowserContextOptions & {
   person?: Pick<Person, 'id'>;
+  /** The person has proven the second factor. */
+  isProven?: boolean;
   /** The page stays until the end of the file, not of the test. */
   isKept?: boolean;
 };
@@ -88,7 +90,7 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
     await app?.close();
   });
 
-  async function newPage({ isKept = false, ...settings }: Omit<OpenOptions, 'person'> = {}): Promise<Page> {
+  async function newPage({ isKept = false, ...settings }: Omit<OpenOptions, 'person' | 'isProven'> = {}): Promise<Page> {
     const { url } = there(app);
     const context = await there(browser).newContext({
       baseURL: url,
@@ -110,10 +112,18 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
       return there(browser);
     },
     newPage,
-    async open(asked, { person, ...settings } = {}) {
+    async open(asked, { person, isProven = false, ...settings } = {}) {
       const page = await newPage(settings);
       const code = person === undefined ? '' : await there(app).server.signInFragment(person.id);
-      await page.goto(asked + code);
+      if (person === undefined || !isProven) {
+        await page.goto(asked + code);
+        return page;
+      }
+      await page.goto(`/${code}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await giveSecondFactor(there(app), person);
+      // With the next page comes the next access token, which says so.
+      await page.goto(asked);
       return page;
     },
     allow: (fault) => void allowed.push(fault),

@@ -27,7 +27,8 @@ export function Page({
         : {})}
     >
       <Group justify="space-between" align="flex-start" gap="sm">
-        <Stack gap={0}>
+        {/* A long description goes on in a second line, beside the actions. */}
+        <Stack gap={0} flex="1 1 300px" miw={0}>
           <Title order={1} size="h3" style={{ overflowWrap: 'anywhere' }}>
             {title}
           </Title>

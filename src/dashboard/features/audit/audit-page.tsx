@@ -102,9 +102,9 @@ export function AuditPage() {
 }
 
 const FIELDS = [
-  { name: 'user', label: 'Person', placeholder: 'Name or e-mail', width: 150 },
-  { name: 'action', label: 'Action', placeholder: 'site.create', width: 150 },
-  { name: 'resource', label: 'Resource', placeholder: 'Type or name', width: 150 },
+  { name: 'user', label: 'Person', placeholder: 'Name or e-mail', width: 125 },
+  { name: 'action', label: 'Action', placeholder: 'site.create', width: 125 },
+  { name: 'resource', label: 'Resource', placeholder: 'Type or name', width: 125 },
 ] as const;
 
 /** The filters, which are part of the address. */
@@ -121,7 +121,7 @@ function Filters() {
   return (
     <Group gap="sm" align="flex-end" role="search">
       <TextInput
-        w={220}
+        w={170}
         label="Search"
         placeholder="Anywhere in an entry"
         leftSection={<IconSearch size={14} aria-hidden />}
@@ -141,7 +141,7 @@ function Filters() {
         />
       ))}
       <Select
-        w={150}
+        w={135}
         label="Category"
         placeholder="Any"
         clearable
@@ -170,7 +170,7 @@ export function DayRange({
     <>
       <TextInput
         type="date"
-        w={145}
+        w={140}
         label="From (UTC)"
         value={from ?? ''}
         error={isTwisted && 'Later than the end'}
@@ -178,7 +178,7 @@ export function DayRange({
       />
       <TextInput
         type="date"
-        w={145}
+        w={140}
         label="To (UTC)"
         value={to ?? ''}
         onChange={(event) => onChange({ to: day(event.currentTarget.value) })}

@@ -1,4 +1,4 @@
-import { Alert, Stack } from '@mantine/core';
+import { Alert, Button, Stack } from '@mantine/core';
 import { useState, type ReactNode, type SyntheticEvent } from 'react';
 import { ApiError } from '../../api/index.ts';
 import { Action, asError, Failure } from '../../ui/index.ts';
@@ -56,14 +56,15 @@ export function SettingsForm({
             Saved.
           </Alert>
         )}
-        <Action
-          refusal={refusal}
-          loading={isBusy}
-          style={{ alignSelf: 'flex-start' }}
-          onClick={() => void send()}
-        >
-          {submitLabel}
-        </Action>
+        {refusal === undefined ? (
+          <Button type="submit" loading={isBusy} style={{ alignSelf: 'flex-start' }}>
+            {submitLabel}
+          </Button>
+        ) : (
+          <Action refusal={refusal} style={{ alignSelf: 'flex-start' }} onClick={() => undefined}>
+            {submitLabel}
+          </Action>
+        )}
       </Stack>
     </form>
   );

@@ -37,7 +37,8 @@ const SWITCHES = [
 /** Makes an SLA, or changes one. */
 export function SlaDialog({ sla, onClose }: { sla: BackupSlaConfig | undefined; onClose: () => void }) {
   const first = useFirstOrganization();
-  const [orgId, setOrg] = useState(sla?.orgId ?? first);
+  const [chosen, setOrg] = useState(sla?.orgId);
+  const orgId = chosen ?? first;
   const [form, setForm] = useState(() => (sla === undefined ? BEGIN : formOf(sla)));
   const set = (change: Partial<typeof form>) => setForm((before) => ({ ...before, ...change }));
   const devices = useDevices(orgId);

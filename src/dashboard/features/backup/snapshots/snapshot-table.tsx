@@ -62,7 +62,7 @@ export function SnapshotTable({
               {
                 header: 'Received',
                 isName: true,
-                width: 200,
+                width: 225,
                 cell: ({ id, createdAt }) => (
                   <Anchor
                     inherit

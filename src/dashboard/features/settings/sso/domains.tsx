@@ -132,7 +132,8 @@ function NewDomainDialog({ onClose }: { onClose: () => void }) {
   const me = useMe();
   const scope = useScope();
   const organizations = useOrganizations();
-  const [orgId, setOrgId] = useState<string | null>(scope.orgId ?? me.orgId ?? null);
+  const [chosen, setOrgId] = useState<string | null>(scope.orgId ?? me.orgId ?? null);
+  const orgId = chosen ?? (organizations.length === 1 ? (organizations[0]?.id ?? null) : null);
   const [domain, setDomain] = useState('');
   const create = useApiChange('POST /sso/domains', { refreshes: ['GET /sso/domains'] });
   return (
