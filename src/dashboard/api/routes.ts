@@ -81,6 +81,10 @@ permissions: string[]
  * null stands for all organizations.
  */
 accessibleOrgIds: (string[] | null)
+/**
+ * Where this request came from, as the server and IP allowlists see it.
+ */
+clientIp: string
 }
 }
 /**

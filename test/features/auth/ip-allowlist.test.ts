@@ -34,7 +34,7 @@ describe('the IP allowlist of a partner', () => {
 
   it('lets the partner’s people in from its addresses only: at sign-in, and with each request', async () => {
     expect((await patch(['198.51.100.0/24', '2001:db8::1'], HOME)).status).to.equal(200);
-    expect((await me(HOME)).status).to.equal(200);
+    expect((await me(HOME)).body.clientIp).to.equal(HOME['x-forwarded-for']);
     expect((await me({ 'x-forwarded-for': '2001:db8::1' })).status).to.equal(200);
     const refused = await me(AWAY);
     expect([refused.status, refused.body.code]).to.deep.equal([403, 'IP_NOT_ALLOWED']);

@@ -24,11 +24,11 @@ export function SecurityPage() {
 
 function Security() {
   const partner = useQuery(apiQuery('GET /orgs/partners/me'));
-  const sessions = useQuery(apiQuery('GET /auth/sessions', { query: { limit: '100' } }));
-  const own = sessions.data?.data.find(({ current }) => current)?.ipAddress ?? undefined;
+  // Asked anew: the person may have signed in elsewhere.
+  const { data: me } = useQuery(apiQuery('GET /auth/me'));
   return (
     <Loaded query={partner} what="Reading settings">
-      {(data) => <AllowlistForm partner={data} own={own} />}
+      {(data) => <AllowlistForm partner={data} own={me?.clientIp} />}
     </Loaded>
   );
 }
@@ -48,6 +48,11 @@ function AllowlistForm({ partner, own }: { partner: Partner; own: string | undef
   const refusal = useRefusal({ scopes: ['partner'], permission: 'organizations:write' });
   const save = useApiChange('PATCH /orgs/partners/me', { refreshes: ['GET /orgs/partners/me'] });
   const entries = linesIn(text);
+  const change = (next: string) => {
+    setText(next);
+    setShutsOut(false);
+    setSure(false);
+  };
   const submit = async () => {
     await save.mutateAsync({
       body: {
@@ -68,7 +73,9 @@ function AllowlistForm({ partner, own }: { partner: Partner; own: string | undef
           icon={<IconAlertTriangle aria-hidden />}
           title="You would lock yourself out"
         >
-          <Text size="sm">{error.message}</Text>
+          <Text size="sm">
+            Your address {own} is not on the list. Add it, or confirm above that you mean it so.
+          </Text>
         </Alert>
       );
     }
@@ -98,11 +105,7 @@ function AllowlistForm({ partner, own }: { partner: Partner; own: string | undef
             minRows={5}
             maxRows={16}
             value={text}
-            onChange={(event) => {
-              setText(event.currentTarget.value);
-              setShutsOut(false);
-              setSure(false);
-            }}
+            onChange={(event) => change(event.currentTarget.value)}
             styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
           />
           {own !== undefined && (
@@ -115,7 +118,7 @@ function AllowlistForm({ partner, own }: { partner: Partner; own: string | undef
                   size="compact-xs"
                   variant="default"
                   leftSection={<IconPlus size={12} aria-hidden />}
-                  onClick={() => setText([...entries, own].join('\n'))}
+                  onClick={() => change([...entries, own].join('\n'))}
                 >
                   Add it
                 </Button>

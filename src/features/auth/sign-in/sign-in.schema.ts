@@ -47,6 +47,7 @@ export const Me = z.object({
   role: z.object({ id: z.uuid(), name: z.string() }),
   permissions: z.array(z.string()),
   accessibleOrgIds: z.array(z.uuid()).nullable().describe('null stands for all organizations.'),
+  clientIp: z.string().describe('Where this request came from, as the server and IP allowlists see it.'),
 });
 
 /** The service checks the strength of a new password, and reports the first rule that it breaks. */

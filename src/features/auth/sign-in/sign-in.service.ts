@@ -261,5 +261,6 @@ export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
     role: { id: caller.roleId, name: caller.roleName },
     permissions: [...caller.permissions].sort(),
     accessibleOrgIds: await accessibleOrganizationIds(ctx),
+    clientIp: ctx.client.ip,
   };
 }
