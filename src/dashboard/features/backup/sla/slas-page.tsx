@@ -50,7 +50,7 @@ export function SlasPage() {
   return (
     <BackupFrame
       title="SLAs"
-      description="What is promised about backups. Muster compares it with what is there every few minutes."
+      description="What is promised about backups. Muster checks every few minutes whether it is kept."
       actions={newSla}
     >
       <Loaded query={slas} what="Reading SLAs">
