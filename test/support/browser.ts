@@ -90,7 +90,10 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
     await app?.close();
   });
 
-  async function newPage({ isKept = false, ...settings }: Omit<OpenOptions, 'person' | 'isProven'> = {}): Promise<Page> {
+  async function newPage({
+    isKept = false,
+    ...settings
+  }: Omit<OpenOptions, 'person' | 'isProven'> = {}): Promise<Page> {
     const { url } = there(app);
     const context = await there(browser).newContext({
       baseURL: url,
