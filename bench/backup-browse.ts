@@ -42,11 +42,11 @@ try {
   const engine = await openEngine(program, { folder: path.join(folder, 'engine'), host });
   const place = path.join(folder, 'repository');
   const repository: Repository = { destination: { type: 'local', path: place }, password: 'bench-password' };
-  const { keyId } = await initRepository(engine, repository);
+  await initRepository(engine, repository);
   const made = await timed(() => backup(engine, repository, { paths: [source], host: 'bench' }));
   const snapshotId = made.value.snapshotId ?? '';
 
-  const query = { password: repository.password, keyHint: keyId };
+  const query = { password: repository.password };
   const opened = await timed(() => openRepository(folderSource(place), query));
   const cold: number[] = [];
   const warm: number[] = [];

@@ -1,21 +1,19 @@
 /** restic, as the one engine of backups, for the server and the agent. */
 
+export { newKeyFile } from './creation/new-key.ts';
+export { newRepository } from './creation/new-repository.ts';
 export { backup } from './operations/backup.ts';
 export { backupStream } from './operations/backup-stream.ts';
 export { copySnapshots } from './operations/copy.ts';
 export { diffSnapshots, dump, listEntries } from './operations/files.ts';
 export { initRepository, readRepositoryId } from './operations/init.ts';
-export {
-  addKeyVersion,
-  listKeys,
-  removeOtherKeys,
-} from './operations/keys.ts';
 export { checkRepository, listLocks, prune, rebuildIndex, unlockOwn } from './operations/maintenance.ts';
 export { restore, SnapshotPath } from './operations/restore.ts';
 export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshots.ts';
 export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';
 export { findIncompleteSnapshots } from './falsehoods/incomplete-snapshots.ts';
 export { folderSource } from './reader/folder-source.ts';
+export { openConfig } from './reader/keys.ts';
 export type { ObjectSource, ObjectType } from './reader/object-source.ts';
 export type { Difference } from './reader/compare.ts';
 export type { FolderItem, LeftOutQuery, OpenedFile, OpenedFolder } from './reader/contents.ts';
@@ -33,4 +31,4 @@ export type { PathReport } from './output/path-list.ts';
 export type { EngineProgress } from './output/progress.ts';
 export type { RunOptions } from './process/start-engine.ts';
 export { isEngineThere } from './program/find-engine.ts';
-export { type EngineProgram, probeEngine } from './program/probe.ts';
+export { EngineProbe, type EngineProgram, probeEngine } from './program/probe.ts';

@@ -1,4 +1,9 @@
-import { createLongWork, LONG_WORK_CHANNEL, ReturnedDevices } from '../features/backup/index.ts';
+import {
+  addsJobAtEnd,
+  createLongWork,
+  LONG_WORK_CHANNEL,
+  ReturnedDevices,
+} from '../features/backup/index.ts';
 import { createCommandLedger } from '../features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
@@ -84,7 +89,14 @@ export async function createLiveSide(
     fleet: createFleetStore({ db, expensive }),
     credentials,
     longWork: createLongWork(db),
-    ledger: createCommandLedger({ db, nodeId, sealer: infrastructure.secrets }),
+    ledger: createCommandLedger({
+      db,
+      nodeId,
+      sealer: infrastructure.secrets,
+      onEnded(types) {
+        if (types.some(addsJobAtEnd)) infrastructure.jobs.wake();
+      },
+    }),
     upgrades: { offers: board, history: upgradeHistory },
     logReads,
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },

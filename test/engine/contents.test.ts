@@ -14,15 +14,8 @@ import {
 import type { ObjectKey } from '../../src/engine/reader/decrypt.ts';
 import type { ObjectSource } from '../../src/engine/reader/object-source.ts';
 import { failureOf, openWorkbench, PASSWORD, type Workbench, writeFiles } from './engine-support.ts';
-import {
-  encryptObject,
-  masterKeyOf,
-  putIndex,
-  putObject,
-  putSnapshot,
-  putTree,
-  sha256,
-} from './repository-forge.ts';
+import { encryptObject } from '../../src/engine/creation/encrypt.ts';
+import { masterKeyOf, putIndex, putObject, putSnapshot, putTree, sha256 } from './repository-forge.ts';
 
 describe('the contents of snapshots', function () {
   this.timeout(60_000);

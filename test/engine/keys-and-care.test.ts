@@ -1,26 +1,25 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
-  addKeyVersion,
   backup,
   checkRepository,
   copySnapshots,
+  folderSource,
   forgetSnapshots,
   initRepository,
-  listKeys,
   listSnapshots,
+  newKeyFile,
+  newRepository,
+  openConfig,
   prune,
-  readRepositoryId,
   readStats,
   rebuildIndex,
-  removeOtherKeys,
   type Repository,
   restore,
-  unlockOwn,
 } from '../../src/engine/index.ts';
+import { randomPolynomial } from '../../src/engine/creation/polynomial.ts';
 import {
   failureOf,
   openWorkbench,
@@ -51,43 +50,64 @@ describe('keys and the care of a repository', function () {
     return names.filter((name) => path.basename(name).length === 64).map((name) => path.join(folder, name));
   };
 
-  it('a new repository has one key with our label, and is not made twice', async () => {
-    const destination = { type: 'local', path: bench.at('labelled') } as const;
-    const repository: Repository = { destination, password: PASSWORD };
-    const label = { user: 'muster', host: 'v1' };
-    const { repositoryId, keyId } = await initRepository(bench.engine, repository, { label });
-    expect(await readRepositoryId(bench.engine, repository)).to.equal(repositoryId);
-    const keys = await listKeys(bench.engine, { ...repository, keyHint: keyId });
-    expect(keys).to.have.length(1);
-    expect(keys[0]).to.include({ id: keyId, userName: 'muster', hostName: 'v1', current: true });
+  it('makes a repository without restic, which stock restic opens and finds sound', async () => {
+    const { key, config } = await newRepository({
+      password: PASSWORD,
+      label: { user: 'muster', host: 'v1' },
+    });
+    const folder = bench.at('made');
+    await mkdir(path.join(folder, 'keys'), { recursive: true });
+    await writeFile(path.join(folder, 'keys', key.id), key.content);
+    await writeFile(path.join(folder, 'config'), config);
+    const repository: Repository = {
+      destination: { type: 'local', path: folder },
+      password: PASSWORD,
+      keyHint: key.id,
+    };
+    const [only, second] = JSON.parse(stockRestic(repository, 'key', 'list', '--json'));
+    expect(only).to.include({ current: true, userName: 'muster', hostName: 'v1' });
+    expect(second).to.equal(undefined);
     expect((await failureOf(initRepository(bench.engine, repository))).code).to.equal('REPOSITORY_EXISTS');
-  });
-
-  it('a rotation can be repeated after it was killed at any time, and never loses access', async () => {
-    const repository = await bench.repository('rotated');
     const id = await save(repository);
-    const next = { password: 'the-next-password', label: { user: 'muster', host: 'v2' } };
-    const opened: Repository = { destination: repository.destination, password: next.password };
-    for (const ms of [50, 400]) {
-      await addKeyVersion(bench.engine, repository, next, {
-        onStart: (pid) => void delay(ms).then(() => killGroup(pid)),
-      }).then(
-        () => undefined,
-        () => undefined,
-      );
-      expect(await listSnapshots(bench.engine, repository)).to.have.length(1);
-    }
-    const first = await addKeyVersion(bench.engine, repository, next);
-    expect(await addKeyVersion(bench.engine, repository, next)).to.equal(first);
-    // A killed process leaves its lock, and keys are removed under an exclusive one.
-    expect(await unlockOwn(bench.engine, opened)).to.deep.equal([]);
-    await removeOtherKeys(bench.engine, opened, next.label);
-    const { keyId, removed } = await removeOtherKeys(bench.engine, opened, next.label);
-    expect([keyId, removed]).to.deep.equal([first, []]);
+    expect(stockRestic(repository, 'check', '--read-data')).to.include('no errors were found');
+    await restore(bench.engine, repository, { snapshotId: id, target: bench.at('from-made') });
+
+    const opened = await openConfig(folderSource(folder), config, { password: PASSWORD });
+    const next = await newKeyFile(opened.master, {
+      password: 'the-next-password',
+      label: { user: 'muster', host: 'v2' },
+    });
+    await writeFile(path.join(folder, 'keys', next.id), next.content);
+    await rm(path.join(folder, 'keys', key.id));
+    const rotated = { ...repository, password: 'the-next-password', keyHint: undefined };
+    expect(stockRestic(rotated, 'check')).to.include('no errors were found');
     expect(
       (await failureOf(listSnapshots(bench.engine, { ...repository, keyHint: undefined }))).code,
     ).to.equal('WRONG_KEY');
-    expect((await listSnapshots(bench.engine, opened)).map((each) => each.id)).to.deep.equal([id]);
+  });
+
+  it('cuts the files of each repository by a polynomial of its own', async () => {
+    const all = Array.from({ length: 5 }, () => randomPolynomial());
+    expect(new Set(all).size).to.equal(5);
+    for (const each of all) {
+      expect(each, 'of degree 53, without the root 0').to.match(/^[23][0-9a-f]{12}[13579bdf]$/);
+    }
+    const { key, config } = await newRepository({
+      password: PASSWORD,
+      label: { user: 'u', host: 'h' },
+      polynomial: all[0],
+    });
+    const source = {
+      list: async function* () {
+        yield { name: key.id, size: key.content.length };
+      },
+      get: async () => key.content,
+    };
+    expect(await openConfig(source, config, { password: PASSWORD })).to.include({
+      keyId: key.id,
+      polynomial: all[0],
+    });
+    expect((await failureOf(openConfig(source, config, { password: 'another' }))).code).to.equal('WRONG_KEY');
   });
 
   it('removes snapshots by their ids only, and what they needed alone', async () => {
@@ -156,11 +176,3 @@ describe('keys and the care of a repository', function () {
     expect(await readdir(folderOf(repository))).not.to.include('locks');
   });
 });
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended already.
-  }
-}

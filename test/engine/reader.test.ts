@@ -9,6 +9,7 @@ import {
   openRepository,
   type Repository,
 } from '../../src/engine/index.ts';
+import { encryptObject } from '../../src/engine/creation/encrypt.ts';
 import { BlobIndex } from '../../src/engine/reader/blob-index.ts';
 import type { ObjectKey } from '../../src/engine/reader/decrypt.ts';
 import { contentLength } from '../../src/engine/reader/unpack.ts';
@@ -23,7 +24,6 @@ import {
 } from './engine-support.ts';
 import {
   damage,
-  encryptObject,
   masterKeyOf,
   putIndex,
   putKey,

@@ -1,20 +1,14 @@
-import { createCipheriv, createHash, randomBytes, scryptSync } from 'node:crypto';
+import { createHash, randomBytes, scryptSync } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { macOf, type ObjectKey } from '../../src/engine/reader/decrypt.ts';
+import { encryptObject } from '../../src/engine/creation/encrypt.ts';
+import type { ObjectKey } from '../../src/engine/reader/decrypt.ts';
 import { openMasterKey } from '../../src/engine/reader/keys.ts';
 import { folderSource } from '../../src/engine/reader/folder-source.ts';
 
 /** Writes objects of a repository as a device could that knows its key. */
 
 export const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
-
-export function encryptObject(key: ObjectKey, plain: Uint8Array): Buffer {
-  const iv = randomBytes(16);
-  const cipher = createCipheriv('aes-256-ctr', key.encrypt, iv);
-  const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
-  return Buffer.concat([iv, sealed, macOf(key, iv, sealed)]);
-}
 
 export const masterKeyOf = (folder: string, password: string) =>
   openMasterKey(folderSource(folder), { password });

@@ -9,6 +9,7 @@ import {
   backupStream,
   checkRepository,
   type EngineError,
+  EngineProbe,
   listLocks,
   listSnapshots,
   openEngine,
@@ -195,6 +196,34 @@ describe('a scripted program in place of restic', function () {
     expect(await probe('echo hello')).to.equal('ENGINE_MISSING');
     expect(await probe('yes | head -c 1000000')).to.equal('ENGINE_MISSING');
     expect(await probe('exit 1')).to.equal('ENGINE_MISSING');
+  });
+
+  it('is asked for its version once, and again where it was replaced', async () => {
+    const { program, remove } = await scriptedEngine('echo x >> "$0.runs"; echo restic 0.14.0');
+    const runs = async () => (await readFile(`${program.path}.runs`, 'utf8')).length / 2;
+    const probe = new EngineProbe();
+    const find = async () => (await probe.find({ program: program.path })).version.minor;
+    expect([await find(), await find(), await runs()]).to.deep.equal([14, 14, 1]);
+    const script = await readFile(program.path, 'utf8');
+    await writeFile(program.path, script.replace('0.14.0', '0.15.0'));
+    expect([await find(), await find(), await runs()]).to.deep.equal([15, 15, 2]);
+    await writeFile(program.path, '#!/bin/bash\nexit 1\n');
+    expect((await failureOf(probe.find({ program: program.path }))).code).to.equal('ENGINE_MISSING');
+    await remove();
+    expect((await failureOf(probe.find({ program: program.path }))).code).to.equal('ENGINE_MISSING');
+  });
+
+  it('is not run again for the full id of a snapshot that is known without it', async () => {
+    const summary = JSON.stringify({ message_type: 'summary', snapshot_id: 'abcdef12' });
+    const script = `for word; do if [ "$word" = snapshots ]; then exit 1; fi; done; echo '${summary}'`;
+    await withScript(`echo x >> "$0.runs"; ${script}`, async ({ engine }) => {
+      const runs = async () => (await readFile(`${engine.program.path}.runs`, 'utf8')).length / 2;
+      const input = { paths: ['/'], host: 'device-1' };
+      const known = await backup(engine, LOCAL, input, { isSnapshotKnown: true });
+      expect([known.snapshotId, known.shortId, await runs()]).to.deep.equal([null, 'abcdef12', 1]);
+      await backup(engine, LOCAL, input);
+      expect(await runs()).to.equal(3);
+    });
   });
 
   it('is not looked for in the current folder', async () => {

@@ -8,7 +8,7 @@ export interface StartedServer extends Program {
   log(): Record<string, unknown>[];
 }
 
-const START_MS = 40_000;
+const START_MS = 120_000;
 
 export async function startServerProcess(
   env: Record<string, string>,

@@ -7,6 +7,7 @@ import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
 import { LineSplitter } from '../process/lines.ts';
 import { startEngine } from '../process/start-engine.ts';
+import { fullSnapshotId } from './snapshots.ts';
 import { BackupInput, BackupObserver, type BackupOptions, type BackupResult } from './backup.ts';
 
 export const StreamInput = BackupInput.pick({ host: true, tags: true }).extend({
@@ -45,7 +46,7 @@ export async function backupStream(
   repository: Repository,
   input: StreamInput,
   source: StreamSource,
-  { onProgress, ...options }: BackupOptions = {},
+  { onProgress, ...options }: Omit<BackupOptions, 'isSnapshotKnown'> = {},
 ): Promise<BackupResult> {
   const { fileName, host, tags } = StreamInput.parse(input);
   const observed = new BackupObserver(onProgress);
@@ -84,7 +85,7 @@ export async function backupStream(
   lines.end().forEach((line) => observed.read(line));
   if (options.signal?.aborted === true && end.exitCode !== 0) throw end.failure();
   if (failure !== undefined) throw failure;
-  const result = await observed.result(engine, repository, end);
+  const result = await observed.result(end, (id) => fullSnapshotId(engine, repository, id));
   if (result.bytesProcessed !== fed) {
     throw new EngineError('SOURCE_UNREADABLE', {
       detail: `restic has stored ${result.bytesProcessed} of ${fed} bytes.`,

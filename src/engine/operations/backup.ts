@@ -9,7 +9,7 @@ import { PathList, type PathReport } from '../output/path-list.ts';
 import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/progress.ts';
 import { runLines } from '../process/run-engine.ts';
 import type { EngineEnd, RunOptions } from '../process/start-engine.ts';
-import { fullSnapshotId } from './snapshots.ts';
+import { fullId, fullSnapshotId } from './snapshots.ts';
 
 const PATHS_MAX = 10_000;
 /** They stand on the command line, which Windows limits to 32,767 characters. */
@@ -55,12 +55,14 @@ export type BackupInput = z.input<typeof BackupInput>;
 
 export interface BackupOptions extends RunOptions {
   onProgress?: ((progress: EngineProgress) => void) | undefined;
+  /** Who keeps the repository knows the snapshot. Otherwise restic before 0.15 is run once more to find out its full id. */
+  isSnapshotKnown?: boolean;
 }
 
 export interface BackupResult {
   /** `partial`: some paths could not be read. The snapshot holds everything else. */
   status: 'completed' | 'partial';
-  /** In full; `null` where the snapshot was made and the destination then did not answer. */
+  /** In full; `null` where it was not to be found out, or the destination did not answer after the snapshot was made. */
   snapshotId: string | null;
   shortId: string;
   filesNew: number;
@@ -79,7 +81,7 @@ export async function backup(
   engine: Engine,
   repository: Repository,
   input: BackupInput,
-  { onProgress, ...options }: BackupOptions = {},
+  { onProgress, isSnapshotKnown = false, ...options }: BackupOptions = {},
 ): Promise<BackupResult> {
   const { paths, excludes, oneFileSystem, host, tags } = BackupInput.parse(input);
   const args = (addSecret: (text: string) => string) => [
@@ -96,7 +98,9 @@ export async function backup(
   const observed = new BackupObserver(onProgress);
   const call = { ...options, repository, args, onErrorLine: (line: string) => observed.readError(line) };
   const end = await runLines(engine, call, (line) => observed.read(line));
-  return observed.result(engine, repository, end);
+  return observed.result(end, async (id) =>
+    isSnapshotKnown ? fullId(id) : fullSnapshotId(engine, repository, id),
+  );
 }
 
 /** Reads what restic prints during a backup. */
@@ -124,7 +128,7 @@ export class BackupObserver {
     return true;
   }
 
-  async result(engine: Engine, repository: Repository, end: EngineEnd): Promise<BackupResult> {
+  async result(end: EngineEnd, fullIdOf: (id: string) => Promise<string | null>): Promise<BackupResult> {
     const summary = this.#summary;
     // Exit code 3: the snapshot was made, without what could not be read.
     if (summary === undefined || (end.exitCode !== 0 && end.exitCode !== 3)) {
@@ -132,7 +136,7 @@ export class BackupObserver {
     }
     return {
       status: end.exitCode === 3 || !this.#unreadable.isEmpty ? 'partial' : 'completed',
-      snapshotId: await fullSnapshotId(engine, repository, summary.snapshot_id),
+      snapshotId: await fullIdOf(summary.snapshot_id),
       shortId: summary.snapshot_id.slice(0, 8),
       filesNew: summary.files_new,
       filesChanged: summary.files_changed,

@@ -24,13 +24,16 @@ export async function listSnapshots(
   );
 }
 
+/** The id where it is one in full. */
+export const fullId = (id: string): string | null => (SnapshotId.safeParse(id).success ? id : null);
+
 /** The full id for the short one that restic prints before 0.15; `null` where it cannot be found out now. */
 export async function fullSnapshotId(
   engine: Engine,
   repository: Repository,
   id: string,
 ): Promise<string | null> {
-  if (SnapshotId.safeParse(id).success) return id;
+  if (fullId(id) !== null) return id;
   try {
     const args = () => ['snapshots', id];
     const output = await runDocument(engine, { repository, noLock: true, args });

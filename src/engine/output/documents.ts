@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { EngineError } from '../engine-error.ts';
-import { parseJson } from './message.ts';
 
 /** restic's JSON documents, from 0.14 on: fields of later versions are optional. */
 
@@ -39,18 +38,6 @@ export const EngineStats = z
   }));
 
 export type EngineStats = z.output<typeof EngineStats>;
-
-export const EngineKeys = z.array(
-  z.object({
-    id: z.string().regex(/^[0-9a-f]{8,64}$/),
-    current: z.boolean(),
-    userName: z.string().default(''),
-    hostName: z.string().default(''),
-    /** In the time zone of the machine that prints it. */
-    created: z.string().default(''),
-  }),
-);
-export type EngineKey = z.infer<typeof EngineKeys>[number];
 
 export const EngineConfig = z.object({ version: z.number().int(), id: ObjectId });
 
@@ -100,15 +87,6 @@ export const RestoreMessage = z.discriminatedUnion('message_type', [
   RestoreCount.extend({ message_type: z.literal('status') }),
   RestoreCount.extend({ message_type: z.literal('summary') }),
 ]);
-
-const Initialized = z.object({ message_type: z.literal('initialized'), id: ObjectId });
-
-/** The id of a new repository; `undefined` before 0.15, which prints text. */
-export const initializedId = (output: string): string | undefined =>
-  output
-    .split('\n')
-    .map((line) => Initialized.safeParse(parseJson(line)))
-    .find((parsed) => parsed.success)?.data.id;
 
 export function parseDocument<S extends z.ZodType>(schema: S, output: string): z.output<S> {
   let value: unknown;

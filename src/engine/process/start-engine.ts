@@ -39,8 +39,6 @@ export interface EngineCall extends RunOptions {
   args: (addSecret: AddSecret) => readonly string[];
   /** Without locking the repository: for reading what no other operation can take away meanwhile. */
   noLock?: boolean;
-  /** Secrets in `args`, beyond those of the repositories. */
-  secrets?: readonly string[];
   hasInput?: boolean;
   /** Returns whether the line is about one file, and so not about the whole run. */
   onErrorLine?: (line: string) => boolean;
@@ -70,7 +68,6 @@ export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
     maskSecrets(text, [
       ...secretsOf(call.repository),
       ...(call.from === undefined ? [] : secretsOf(call.from)),
-      ...(call.secrets ?? []),
     ]);
   let child: ChildProcess;
   try {

@@ -10,8 +10,6 @@ export const OLDEST_VERSION: EngineVersion = { major: 0, minor: 14, patch: 0 };
 
 /** The first version with each capability: from restic's changelog. */
 const SINCE = {
-  /** `init` prints JSON. */
-  initJson: '0.15.0',
   /** `restore` keeps holes of sparse files as holes. */
   sparseRestore: '0.15.0',
   /** `restore` prints its progress as JSON. */
@@ -49,7 +47,6 @@ export function capabilitiesOf(version: EngineVersion): Capabilities {
     return since !== undefined && isAtLeast(version, since);
   };
   return {
-    initJson: has('initJson'),
     sparseRestore: has('sparseRestore'),
     restoreJson: has('restoreJson'),
     restoreContinues: has('restoreContinues'),

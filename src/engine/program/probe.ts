@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { EngineError } from '../engine-error.ts';
@@ -35,7 +36,24 @@ const PROBE_MAX_BYTES = 64 * 1024;
 /** Finds restic and reads its version. Throws ENGINE_MISSING and ENGINE_TOO_OLD. */
 export async function probeEngine(options: ProbeOptions = {}): Promise<EngineProgram> {
   const { program, searchPath = '' } = options;
-  const found = await locate(program, searchPath);
+  return readProgram(await locate(program, searchPath), searchPath);
+}
+
+/** The same again and again: restic is started only where its file is another one than the last time. */
+export class EngineProbe {
+  #last: { mark: string; program: EngineProgram } | undefined;
+
+  async find(options: ProbeOptions): Promise<EngineProgram> {
+    const { program, searchPath = '' } = options;
+    const found = await locate(program, searchPath);
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(found, { bigint: true });
+    const mark = [found, dev, ino, size, mtimeNs, ctimeNs].join(' ');
+    if (this.#last?.mark !== mark) this.#last = { mark, program: await readProgram(found, searchPath) };
+    return this.#last.program;
+  }
+}
+
+async function readProgram(found: string, searchPath: string): Promise<EngineProgram> {
   for (const [first, ...rest] of await priorityPrefixes(searchPath)) {
     const command: EngineProgram['command'] = first === undefined ? [found] : [first, ...rest, found];
     const version = await readVersion(command);

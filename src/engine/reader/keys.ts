@@ -55,10 +55,36 @@ export interface KeyQuery {
 }
 
 /** The repository's master key. Throws WRONG_KEY where the password opens none of its keys. */
-export async function openMasterKey(
+export async function openMasterKey(source: ObjectSource, query: KeyQuery): Promise<ObjectKey> {
+  const { value } = await openedKeys(source, query).next();
+  if (value === undefined) throw new EngineError('WRONG_KEY');
+  return value.master;
+}
+
+const Config = z.object({ chunker_polynomial: z.string().regex(/^[0-9a-f]{1,16}$/) });
+
+/**
+ * Which key opens a repository, and how its chunks are cut, by the configuration of the repository. Throws WRONG_KEY where
+ * the password opens none of its keys.
+ */
+export async function openConfig(
+  source: ObjectSource,
+  config: Uint8Array,
+  query: KeyQuery,
+): Promise<{ keyId: string; master: ObjectKey; polynomial: string }> {
+  for await (const { id, master } of openedKeys(source, query)) {
+    const content = decryptObject(master, config);
+    const parsed = content === undefined ? undefined : parseJson(Config, content);
+    if (parsed !== undefined) return { keyId: id, master, polynomial: parsed.chunker_polynomial };
+  }
+  throw new EngineError('WRONG_KEY');
+}
+
+/** The keys that the password opens. */
+async function* openedKeys(
   source: ObjectSource,
   { password, keyHint = '' }: KeyQuery,
-): Promise<ObjectKey> {
+): AsyncGenerator<{ id: string; master: ObjectKey }, undefined> {
   let tried = 0;
   let work = 0;
   for await (const { name, size } of source.list('key')) {
@@ -67,15 +93,19 @@ export async function openMasterKey(
     if (file === undefined) continue;
     tried += 1;
     work += file.N * file.r * file.p;
-    if (tried > KEYS_MAX || work > WORK_IN_ALL_MAX) break;
+    if (tried > KEYS_MAX || work > WORK_IN_ALL_MAX) return undefined;
     const content = decryptObject(await deriveKey(password, file), file.data);
-    const master = content === undefined ? undefined : parseJson(MasterKey, content);
-    if (master !== undefined) return { encrypt: master.encrypt, macK: master.mac.k, macR: master.mac.r };
+    const found = content === undefined ? undefined : parseJson(MasterKey, content);
+    if (found === undefined) continue;
+    const { encrypt, mac } = found;
+    yield { id: name, master: { encrypt, macK: mac.k, macR: mac.r } };
   }
-  throw new EngineError('WRONG_KEY');
+  return undefined;
 }
 
-function deriveKey(password: string, { N, r, p, salt }: z.output<typeof KeyFile>): Promise<ObjectKey> {
+type Derivation = Pick<z.output<typeof KeyFile>, 'N' | 'r' | 'p' | 'salt'>;
+
+export function deriveKey(password: string, { N, r, p, salt }: Derivation): Promise<ObjectKey> {
   return new Promise((resolve, reject) => {
     scrypt(password, salt, 64, { N, r, p, maxmem: 2 * MEMORY_MAX }, (error, derived) => {
       if (error !== null) reject(error);

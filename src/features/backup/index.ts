@@ -34,6 +34,7 @@ import { addUpkeepJobs, ReconcileAtStart } from './store/upkeep/upkeep.ts';
 
 export { SEALED_CONFIG_SECRET } from './configs/config.model.ts';
 export { backupConfigsUseFilters } from './configs/targets.ts';
+export { addsJobAtEnd } from './jobs/background.ts';
 export { ReturnedDevices } from './jobs/returned-devices.ts';
 export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
 export { makeEncryptionKey } from './keys/key.service.ts';
@@ -51,7 +52,7 @@ interface StoreParts {
   backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits; trashDays: number };
 }
 
-type JobParts = StoreParts & Omit<BackgroundParts, 'engine'> & { backupEngine: ServerEngine };
+type JobParts = StoreParts & Omit<BackgroundParts, 'engine' | 'storage'> & { backupEngine: ServerEngine };
 
 const upkeep = ({ db, log, backupStore: { storage, trashDays } }: StoreParts) => ({
   db,
@@ -89,10 +90,10 @@ export const feature = defineFeature({
   }),
   jobs(parts: JobParts) {
     addUpkeepJobs(parts.jobs, upkeep(parts));
-    const serverParts = { ...parts, engine: parts.backupEngine };
+    const serverParts = { ...parts, engine: parts.backupEngine, storage: parts.backupStore.storage };
     addBackupJobs(serverParts);
-    addMaintenanceJobs(parts.jobs, { ...serverParts, storage: parts.backupStore.storage });
-    addReconciliationJob(parts.jobs, { ...parts, storage: parts.backupStore.storage });
+    addMaintenanceJobs(parts.jobs, serverParts);
+    addReconciliationJob(parts.jobs, serverParts);
     addRotationJobs(parts.jobs, serverParts);
     addVerificationJobs(parts.jobs, serverParts);
     addVaultJobs(serverParts);

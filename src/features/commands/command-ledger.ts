@@ -41,10 +41,13 @@ export function createCommandLedger({
   db,
   nodeId,
   sealer,
+  onEnded,
 }: {
   db: Db;
   nodeId: string;
   sealer: Sealer;
+  /** Called with the types of commands whose ends a device has reported, once these are stored. */
+  onEnded?: (types: readonly string[]) => void;
 }): CommandLedger {
   return {
     async take(claims) {
@@ -77,14 +80,17 @@ export function createCommandLedger({
     async record(events) {
       const known = events.filter(({ id }) => isUuid(id));
       if (known.length === 0) return [];
-      return withSystem(db, 'write what devices say of their work', async (tx) => {
+      let ended: JobRow[] = [];
+      const changed = await withSystem(db, 'write what devices say of their work', async (tx) => {
         const accepted = await recordAccepted(tx, ofKind(known, 'accepted'));
         const postponed = await recordPostponed(tx, ofKind(known, 'postponed'));
         const running = await recordRunning(tx, ofKind(known, 'running'));
         const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
-        const ended = await recordFinished(tx, finished);
+        ended = await recordFinished(tx, finished);
         return [...accepted, ...postponed, ...running, ...ended].map(toJobChange);
       });
+      if (ended.length > 0) onEnded?.(ended.map(({ type }) => type));
+      return changed;
     },
 
     async undelivered(after, atMost) {

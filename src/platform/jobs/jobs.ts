@@ -59,6 +59,8 @@ export interface Jobs {
 
 export interface RunningJobs extends Jobs {
   start(): void;
+  /** The database has added a job by itself, past `enqueue`: it is looked for at once, and not with the next look. */
+  wake(): void;
   /** Begins nothing more, and gives back what has not ended after a while. Jobs can still be added. */
   close(): Promise<void>;
 }
@@ -160,6 +162,7 @@ export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): R
       };
     },
     start: () => runner.start(),
+    wake: () => runner.wake(),
     close: () => runner.close(),
   };
 }

@@ -88,7 +88,7 @@ export const BACKUP_COMMANDS = {
         .enum(['completed', 'partial'])
         .describe('`partial`: some paths could not be read. The snapshot has everything else.'),
       snapshotId: EngineId.nullable().describe(
-        'null where the destination did not answer after the snapshot was made.',
+        'null where the agent has not found it out: the store of the server knows it by itself.',
       ),
       takenAt: reportedText(40)
         .optional()

@@ -4,7 +4,8 @@ import { openMasterKey } from '../../../src/engine/reader/keys.ts';
 import type { ObjectSource, ObjectType } from '../../../src/engine/reader/object-source.ts';
 import { unpackBlob, unpackJson } from '../../../src/engine/reader/unpack.ts';
 import type { IssuedCredential } from '../../../src/features/backup/store/records/credentials.ts';
-import { encryptObject, sha256 } from '../../engine/repository-forge.ts';
+import { encryptObject } from '../../../src/engine/creation/encrypt.ts';
+import { sha256 } from '../../engine/repository-forge.ts';
 import { request } from '../../features/backup/store-support.ts';
 
 /**

@@ -14,6 +14,7 @@ describe('the command ledger', () => {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;
   let ledger: CommandLedger;
+  const ends: string[][] = [];
   before(async () => {
     app = await createTestApp();
     tenant = await buildTenant(app);
@@ -21,6 +22,7 @@ describe('the command ledger', () => {
       db: app.server.database.hubPool,
       nodeId: 'node-of-this-test',
       sealer: createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
+      onEnded: (types) => ends.push([...types]),
     });
   });
   after(async () => app.close());
@@ -97,6 +99,20 @@ describe('the command ledger', () => {
     expect(await take(), 'a free place of another lane').to.deep.equal([]);
     await ledger.record([{ kind: 'finished', id: one, deviceId: device.deviceId, end }]);
     expect(await take()).to.deep.equal([three]);
+  });
+
+  it('says which commands have ended, once for each', async () => {
+    const [script = '', reboot = ''] = await queue(SCRIPT, REBOOT);
+    await take();
+    ends.length = 0;
+    const { deviceId } = device;
+    const end = { status: 'failed' } as const;
+    await ledger.record([{ kind: 'running', id: script, deviceId }]);
+    expect(ends).to.deep.equal([]);
+    await ledger.record([{ kind: 'finished', id: reboot, deviceId, end }]);
+    await ledger.record([{ kind: 'finished', id: reboot, deviceId, end }]);
+    await ledger.record([{ kind: 'finished', id: script, deviceId, end }]);
+    expect(ends).to.deep.equal([['agent.reboot'], ['script.run']]);
   });
 
   it('gives an agent that knows no lanes two commands at once, whatever they are', async () => {

@@ -61,6 +61,21 @@ describe('background jobs', () => {
     expect(seen).to.deep.equal([1]);
   });
 
+  it('that another server has added are begun at once where the server is told to look', async () => {
+    const job = defineJob({ name: 'test.told', input: Input });
+    // By itself it looks once, at its start.
+    const server = bench.server({ pollMs: 3_600_000 });
+    const seen: number[] = [];
+    server.handle(job, async ({ input }) => void seen.push(input.n));
+    server.start();
+    const own = await server.enqueue(undefined, job, { n: 1 });
+    await untilState(own.id, 'succeeded');
+    const { id } = await bench.server().enqueue(undefined, job, { n: 2 });
+    server.wake();
+    await untilState(id, 'succeeded');
+    expect(seen).to.deep.equal([1, 2]);
+  });
+
   it('are added with the deed of a tenant, or not at all', async () => {
     const job = defineJob({ name: 'test.deed', input: Input });
     const server = bench.server();

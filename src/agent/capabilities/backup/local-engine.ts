@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { type Engine, openEngine, probeEngine, type RunOptions } from '../../../engine/index.ts';
+import { type Engine, EngineProbe, openEngine, type RunOptions } from '../../../engine/index.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import { endLeftover } from '../../os/processes/leftover-process.ts';
 import { processMark } from '../../os/processes/process-mark.ts';
@@ -29,6 +29,7 @@ export interface EngineUse {
 
 /** restic on this machine, for the commands of this agent. */
 export class LocalEngine {
+  readonly #probe = new EngineProbe();
   readonly #processes: string;
   readonly #folder: string;
   readonly #warn: (message: string) => void;
@@ -65,7 +66,7 @@ export class LocalEngine {
   async open(): Promise<Engine> {
     const PATH = this.#environment['PATH'];
     const { SystemRoot, TEMP } = this.#environment;
-    const program = await probeEngine({ searchPath: PATH });
+    const program = await this.#probe.find({ searchPath: PATH });
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const host = { PATH, SystemRoot, TEMP };
     return openEngine(program, { folder: this.#folder, host, killAfterMs: KILL_AFTER_MS });

@@ -32,6 +32,8 @@ export const runBackup = (parts: BackupParts) => ({
         },
         {
           ...options,
+          // The server knows what arrives in its store, and with whose credential.
+          isSnapshotKnown: repository.destination.type === 'rest',
           uploadKiBps,
           processors: processorsFor(cpuPercent),
           onProgress: (now) => progress(progressOf(now)),

@@ -6,6 +6,8 @@ import { defineJob, type JobRun } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { type AddedCommand, announceCommands } from '../../commands/index.ts';
+import type { DurableCommandType } from '../../../protocol/index.ts';
+import type { OwnAccessParts } from '../access/make-repository.ts';
 import type { RepositoryAccessParts } from '../access/open-repository.ts';
 import { REINDEX, reindex } from '../maintenance/reindex.ts';
 import { dueJobs } from './due-jobs.ts';
@@ -42,10 +44,15 @@ const SETTLE = defineJob({
   concurrency: 4,
 });
 
+const ADDS_JOB: ReadonlySet<string> = new Set<DurableCommandType>(['backup.run', 'backup.vault-sync']);
+
+/** Whether the database adds a job with the end of a command of this type. Nobody tells the runner of jobs of that. */
+export const addsJobAtEnd = (type: string): boolean => ADDS_JOB.has(type);
+
 /** Adds the jobs that the schedules of configurations ask for. */
 const SCHEDULE = defineJob({ name: 'backup.schedule', input: z.object({}), attempts: 1, inCluster: 1 });
 
-export interface BackgroundParts extends RepositoryAccessParts {
+export interface BackgroundParts extends RepositoryAccessParts, OwnAccessParts {
   jobs: Jobs;
   hub: DeviceHub;
   log: Logger;
@@ -151,15 +158,15 @@ async function expireJobs(tx: Tx): Promise<void> {
 /** Makes the repository, and then gives the job to its device. What does not pass with time fails the job. */
 async function prepare(
   parts: BackgroundParts,
-  { input: { jobId }, signal, log }: JobRun<{ jobId: string }>,
+  { input: { jobId }, log }: JobRun<{ jobId: string }>,
 ): Promise<void> {
   const { db, jobs } = parts;
   try {
-    await prepareRepository(parts, jobId, signal);
+    await prepareRepository(parts, jobId);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     log.warn({ err: error, backupJobId: jobId, detail: error.detail }, 'backup.prepare_failed');
-    if (!LASTING.has(error.code)) throw error;
+    if (error.code !== 'WRONG_KEY') throw error;
     const { code, message } = error;
     await withSystem(db, 'end a backup job whose repository cannot be made', (tx) =>
       failOpenJob(tx, jobId, `SERVER_${code}`, `On the server: ${message}`),
@@ -168,6 +175,3 @@ async function prepare(
   }
   await jobs.enqueue(undefined, HAND_OVER, {});
 }
-
-/** Trying again soon does not help. */
-const LASTING: ReadonlySet<string> = new Set(['ENGINE_MISSING', 'ENGINE_TOO_OLD', 'WRONG_KEY']);

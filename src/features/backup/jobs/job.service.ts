@@ -56,7 +56,7 @@ export async function readJob(ctx: Context, id: string, hub: DeviceHub) {
   return toAnswer(job, hub);
 }
 
-/** The server needs restic itself to make a repository in its store, before the first backup into it. */
+/** A first backup is not begun into a repository of the store that the server could neither verify nor prune. */
 export async function prepareRun(
   ctx: DetachedContext,
   deviceId: string,

@@ -1,8 +1,7 @@
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import { BackupConfig } from '../configs/config.model.ts';
 import { EncryptionKey } from '../keys/key.model.ts';
-import { makeRepository } from '../access/make-repository.ts';
-import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
+import { makeRepository, type OwnAccessParts } from '../access/make-repository.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { createRepository } from '../repositories/repository.service.ts';
 import { BackupJob } from './job.model.ts';
@@ -11,23 +10,13 @@ import { BackupJob } from './job.model.ts';
  * Makes the repository of a job, which restic can open afterwards. The server does it for its own store, because a device
  * may write neither keys nor the configuration of a repository there; elsewhere the device does it with its first backup.
  */
-export async function prepareRepository(
-  parts: RepositoryAccessParts,
-  jobId: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function prepareRepository(parts: OwnAccessParts, jobId: string): Promise<void> {
   const repository = await withSystem(parts.db, 'make the repository of a backup', (tx) =>
     repositoryOf(tx, jobId),
   );
   if (repository === undefined || repository.initializedAt !== null) return;
   const engineKeyId =
-    repository.provider === 'server'
-      ? await withRepository(
-          parts,
-          { repositoryId: repository.id, role: 'server', jobId },
-          (engine, access) => makeRepository(engine, access, { version: repository.keyVersion ?? 1, signal }),
-        )
-      : null;
+    repository.provider === 'server' ? await makeRepository(parts, repository, { jobId }) : null;
   await withSystem(parts.db, 'note that a repository can be opened', (tx) =>
     BackupRepository.query(tx)
       .findById(repository.id)

@@ -2,7 +2,7 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { BackupRepository } from './repository.model.ts';
 
-/** Registers an empty repository. `restic init`, with a credential of the server, makes it one that restic can open. */
+/** Registers an empty repository. `makeRepository` makes it one that restic can open. */
 export async function createRepository(
   tx: Tx,
   repository: Pick<BackupRepository, 'orgId' | 'deviceId' | 'configId'> &

@@ -1,11 +1,11 @@
-import { addKeyVersion, removeOtherKeys, type Repository, unlockOwn } from '../../../engine/index.ts';
+import { EngineError } from '../../../engine/index.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { notFound } from '../../../platform/errors.ts';
 import { passwordOf } from '../keys/key-material.ts';
 import { EncryptionKey, EncryptionKeyVersion } from '../keys/key.model.ts';
 import { exclusively } from '../access/exclusive.ts';
-import { keyLabel } from '../access/make-repository.ts';
-import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
+import { type OwnAccessParts, withOwnAccess } from '../access/make-repository.ts';
+import { addKey, keepOneKey, openStoredConfig } from '../access/repository-keys.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 
 /**
@@ -14,15 +14,15 @@ import { BackupRepository } from '../repositories/repository.model.ts';
  * has the earlier version; the first half is done then.
  */
 export async function rotateRepository(
-  parts: RepositoryAccessParts,
+  parts: OwnAccessParts,
   repositoryId: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { repository, version, password } = await readVersions(parts, repositoryId);
+  assertGoing(signal);
   if (repository.keyVersion !== version) {
-    const label = keyLabel(version);
-    const engineKeyId = await withRepository(parts, { repositoryId, role: 'server' }, (engine, opened) =>
-      addKeyVersion(engine, opened, { password, label }, { signal }),
+    const engineKeyId = await withOwnAccess(parts, repository, {}, (access, now) =>
+      addKey(parts, access, { now, next: password, version }),
     );
     await withSystem(parts.db, 'note the version of the key that opens a repository', (tx) =>
       BackupRepository.query(tx)
@@ -31,13 +31,11 @@ export async function rotateRepository(
     );
   } else if (!repository.hasOldKeys) return;
 
-  await exclusively(parts.db, repositoryId, signal, (stop) =>
-    withRepository(parts, { repositoryId, role: 'server' }, async (engine, opened) => {
-      const options = { signal: stop };
-      await unlockOwn(engine, opened, {}, options);
-      await removeOtherKeys(engine, withoutHint(opened), keyLabel(version), options);
-    }),
-  );
+  await exclusively(parts.db, repositoryId, signal, async (stop) => {
+    const { keyId } = await openStoredConfig(parts, repositoryId, password);
+    assertGoing(stop);
+    await keepOneKey(parts, repositoryId, keyId);
+  });
   await withSystem(parts.db, 'note that one version of the key opens a repository', (tx) =>
     BackupRepository.query(tx)
       .findById(repositoryId)
@@ -46,10 +44,11 @@ export async function rotateRepository(
   );
 }
 
-/** `removeOtherKeys` finds the key by its label. */
-const withoutHint = ({ destination, password }: Repository): Repository => ({ destination, password });
+function assertGoing(signal: AbortSignal): void {
+  if (signal.aborted) throw new EngineError('CANCELLED');
+}
 
-async function readVersions({ db, secrets }: RepositoryAccessParts, repositoryId: string) {
+async function readVersions({ db, secrets }: OwnAccessParts, repositoryId: string) {
   return withSystem(
     db,
     'rotate the key of a repository, which can be of another organization',

@@ -6,7 +6,7 @@ import { AppError } from '../../../platform/errors.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Logger } from '../../../platform/logger.ts';
-import type { RepositoryAccessParts } from '../access/open-repository.ts';
+import type { OwnAccessParts } from '../access/make-repository.ts';
 import { rotateRepository } from './rotate-repository.ts';
 
 const Progress = z.object({ done: z.number().int(), postponed: z.number().int() });
@@ -21,7 +21,7 @@ const ROTATE = defineJob({
   attempts: 1,
 });
 
-export function addRotationJobs(jobs: Jobs, parts: RepositoryAccessParts): void {
+export function addRotationJobs(jobs: Jobs, parts: OwnAccessParts): void {
   jobs.handle(ROTATE, async ({ signal, log, saveProgress }) => {
     const progress = await rotateAll(parts, { signal, log, saveProgress });
     await endRotations(parts.db);
@@ -40,7 +40,7 @@ interface RoundOptions {
 }
 
 export async function rotateAll(
-  parts: RepositoryAccessParts,
+  parts: OwnAccessParts,
   { signal, log, saveProgress }: RoundOptions,
 ): Promise<z.infer<typeof Progress>> {
   const progress = { done: 0, postponed: 0 };

@@ -1,6 +1,5 @@
 import { withSystem } from '../../../platform/db/transaction.ts';
-import { makeRepository } from '../access/make-repository.ts';
-import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
+import { makeRepository, polynomialOf, type OwnAccessParts } from '../access/make-repository.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
 
@@ -8,11 +7,7 @@ import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
  * Makes the repository of a vault in the backup store, where a device may not. Its chunks are cut like those of the
  * repository that it copies, where the server can read that one.
  */
-export async function prepareVault(
-  parts: RepositoryAccessParts,
-  syncId: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function prepareVault(parts: OwnAccessParts, syncId: string): Promise<void> {
   const found = await withSystem(parts.db, 'read the repositories of a vault', async (tx) => {
     const sync = await VaultSync.query(tx).findById(syncId).whereNull('finished_at');
     const vault = sync === undefined ? undefined : await BackupVault.query(tx).findById(sync.vaultId);
@@ -23,17 +18,8 @@ export async function prepareVault(
   });
   if (found === undefined || found.repository.initializedAt !== null) return;
   const { source, repository } = found;
-  const version = repository.keyVersion ?? 1;
-  const make = (chunkedLike?: Parameters<typeof makeRepository>[1]) =>
-    withRepository(parts, { repositoryId: repository.id, role: 'server' }, (engine, access) =>
-      makeRepository(engine, access, { version, chunkedLike, signal }),
-    );
-  const engineKeyId =
-    source.provider === 'server'
-      ? await withRepository(parts, { repositoryId: source.id, role: 'reader' }, (_engine, access) =>
-          make(access),
-        )
-      : await make();
+  const polynomial = source.provider === 'server' ? await polynomialOf(parts, source) : undefined;
+  const engineKeyId = await makeRepository(parts, repository, { polynomial });
   await withSystem(parts.db, 'note that the repository of a vault can be opened', (tx) =>
     BackupRepository.query(tx)
       .findById(repository.id)

@@ -5,6 +5,7 @@ import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import type { JobRun } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { type AddedCommand, announceCommands } from '../../commands/index.ts';
+import type { OwnAccessParts } from '../access/make-repository.ts';
 import type { RepositoryAccessParts } from '../access/open-repository.ts';
 import { addDueSyncs } from './add-syncs.ts';
 import { type DueSync, dueSyncs, type HandedOver, handOverSync } from './hand-over.ts';
@@ -17,7 +18,7 @@ import { nextSyncOf } from '../vaults/vault.service.ts';
 
 /** The background work of vaults (docs/decisions/backup-vaults.md). */
 
-export interface VaultJobParts extends RepositoryAccessParts {
+export interface VaultJobParts extends RepositoryAccessParts, OwnAccessParts {
   jobs: Jobs;
   hub: DeviceHub;
 }
@@ -106,14 +107,14 @@ const runSchedules = (db: Db): Promise<void> =>
 /** Makes the repository, and then gives the sync to its device. What does not pass with time fails the sync. */
 async function prepare(
   parts: VaultJobParts,
-  { input: { syncId }, signal, log }: JobRun<{ syncId: string }>,
+  { input: { syncId }, log }: JobRun<{ syncId: string }>,
 ): Promise<void> {
   try {
-    await prepareVault(parts, syncId, signal);
+    await prepareVault(parts, syncId);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     log.warn({ err: error, vaultSyncId: syncId, detail: error.detail }, 'backup.prepare_vault_failed');
-    if (!LASTING.has(error.code)) throw error;
+    if (error.code !== 'WRONG_KEY') throw error;
     const { code, message } = error;
     await withSystem(parts.db, 'end a vault sync whose repository cannot be made', (tx) =>
       failOpen(tx, syncId, { code: `SERVER_${code}`, message: `On the server: ${message}` }),
@@ -122,6 +123,3 @@ async function prepare(
   }
   await parts.jobs.enqueue(undefined, HAND_OVER, {});
 }
-
-/** Trying again soon does not help. */
-const LASTING: ReadonlySet<string> = new Set(['ENGINE_MISSING', 'ENGINE_TOO_OLD', 'WRONG_KEY']);

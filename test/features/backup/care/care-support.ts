@@ -8,7 +8,7 @@ import type { SetAsideParts } from '../../../../src/features/backup/maintenance/
 import { FolderStorage } from '../../../../src/features/backup/store/storage/folder-storage.ts';
 import { createRepository } from '../../../../src/features/backup/repositories/repository.service.ts';
 import { ServerEngine } from '../../../../src/features/backup/access/server-engine.ts';
-import { keyLabel } from '../../../../src/features/backup/access/make-repository.ts';
+import { keyLabel } from '../../../../src/features/backup/access/repository-keys.ts';
 import { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
@@ -116,4 +116,30 @@ export async function buildCaredRepository(
       );
     },
   };
+}
+
+/** The folder of a server that dies at a step. */
+export class DyingStorage extends FolderStorage {
+  readonly #step: string;
+
+  constructor(folder: string, step: string) {
+    super(folder, { reserveBytes: 0 });
+    this.#step = step;
+  }
+
+  override async write(...args: Parameters<FolderStorage['write']>) {
+    const [, { type }] = args;
+    return this.#at(type === 'config' ? 'config' : 'write', () => super.write(...args));
+  }
+
+  override async setAside(...args: Parameters<FolderStorage['setAside']>) {
+    return this.#at('setAside', () => super.setAside(...args));
+  }
+
+  async #at<T>(step: string, work: () => Promise<T>): Promise<T> {
+    if (this.#step === `before ${step}`) throw new Error(this.#step);
+    const done = await work();
+    if (this.#step === `after ${step}`) throw new Error(this.#step);
+    return done;
+  }
 }

@@ -1,11 +1,15 @@
 import { expect } from 'chai';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { checkRepository } from '../../../../src/engine/index.ts';
+import { makeRepository, polynomialOf } from '../../../../src/features/backup/access/make-repository.ts';
 import { withRepository } from '../../../../src/features/backup/access/open-repository.ts';
+import { createRepository } from '../../../../src/features/backup/repositories/repository.service.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { needsRestic } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
-import { createStoreApp, inSystem } from '../store-support.ts';
-import { accessParts, buildCaredRepository, type CaredRepository } from './care-support.ts';
+import { createStoreApp, inSystem, objectRows } from '../store-support.ts';
+import { accessParts, buildCaredRepository, type CaredRepository, DyingStorage } from './care-support.ts';
 
 describe('the access of the server to a repository', function () {
   this.timeout(120_000);
@@ -50,5 +54,46 @@ describe('the access of the server to a repository', function () {
     expect(endedAt).to.be.instanceOf(Date);
     await delay(2500);
     expect((await newest()).expires_at).to.deep.equal(last);
+  });
+
+  it('makes a repository that restic opens, also where it was interrupted at any step, or begins twice at once', async () => {
+    const parts = accessParts(app);
+    const { deviceId, tenant } = repository;
+    const { orgId } = tenant;
+    const fresh = () =>
+      inSystem(app, (tx) =>
+        createRepository(tx, {
+          orgId,
+          deviceId,
+          configId: null,
+          encryptionKeyId: tenant.keyId,
+          keyVersion: 1,
+        }),
+      );
+    const made = await fresh();
+    const folder = path.join(app.dataDir, 'backups');
+    // The key is written first, then the configuration.
+    for (const step of ['before write', 'after write', 'after config']) {
+      const storage = new DyingStorage(folder, step);
+      expect(await makeRepository({ ...parts, storage }, made).catch(String)).to.equal(`Error: ${step}`);
+    }
+    const keyIds = await Promise.all([makeRepository(parts, made), makeRepository(parts, made)]);
+    expect(keyIds[0]).to.equal(keyIds[1]);
+    const twin = await fresh();
+    const twins = await Promise.all([makeRepository(parts, twin), makeRepository(parts, twin)]);
+    expect(twins[0]).to.equal(twins[1]);
+    const like = await fresh();
+    await makeRepository(parts, like, { polynomial: await polynomialOf(parts, made) });
+    expect(await polynomialOf(parts, like)).to.equal(await polynomialOf(parts, made));
+    expect(await polynomialOf(parts, twin)).to.not.equal(await polynomialOf(parts, made));
+
+    for (const { id } of [made, twin]) {
+      const rows = await objectRows(app.server.database.pool, id);
+      const there = rows.filter(({ trashed_at: trashedAt }) => trashedAt === null);
+      expect(there.map(({ type }) => type)).to.have.members(['config', 'keys']);
+    }
+    await withRepository(parts, { repositoryId: made.id, role: 'server' }, async (engine, access) => {
+      expect(await checkRepository(engine, access)).to.include({ isSound: true });
+    });
   });
 });

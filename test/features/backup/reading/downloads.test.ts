@@ -7,14 +7,8 @@ import { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapsh
 import { FolderStorage } from '../../../../src/features/backup/store/storage/folder-storage.ts';
 import { reconcileAll } from '../../../../src/features/backup/store/upkeep/reconcile.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
-import {
-  masterKeyOf,
-  putIndex,
-  putObject,
-  putSnapshot,
-  putTree,
-  encryptObject,
-} from '../../../engine/repository-forge.ts';
+import { encryptObject } from '../../../../src/engine/creation/encrypt.ts';
+import { masterKeyOf, putIndex, putObject, putSnapshot, putTree } from '../../../engine/repository-forge.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
 import { needsRestic } from '../../../support/restic.ts';

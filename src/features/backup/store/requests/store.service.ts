@@ -6,7 +6,8 @@ import { answerDone, answerList, sendAll } from './answers.ts';
 import { byteRange } from '../../../../platform/http/files/byte-range.ts';
 import { basicCredential, findAccess, isVisible, type StoreAccess } from '../records/credentials.ts';
 import { type ObjectName, parseStorePath, type StorePath, type Target } from '../protocol/object-name.ts';
-import { forgetObjects, isTrashed, type ListedObject, listObjects, trashObject } from '../records/objects.ts';
+import { forgetObjects, type ListedObject, listObjects } from '../records/objects.ts';
+import { discardObject } from '../records/own-objects.ts';
 import { type Action, decide, type Decision } from '../protocol/rights.ts';
 import type { StoreParts } from './store-parts.ts';
 import { readSmall, takeObject } from './upload.ts';
@@ -169,9 +170,5 @@ async function remove(
     await forgetObjects(db, repositoryId, 'locks', [target.name]);
     return;
   }
-  const trashedAt = await trashObject(db, repositoryId, target);
-  if (trashedAt === undefined) return;
-  await storage.setAside(repositoryId, target, trashedAt);
-  // Somebody may have uploaded it again between the two.
-  if (!(await isTrashed(db, repositoryId, target))) await storage.bringBack(repositoryId, target, trashedAt);
+  await discardObject(parts, repositoryId, target);
 }
