@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { EngineError, newKeyFile, openConfig } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
-import { storeSource } from '../reading/store-source.ts';
+import { storeSource } from '../store/records/store-source.ts';
 import { discardObject, putObject } from '../store/records/own-objects.ts';
 import type { StoreAccess } from '../store/records/credentials.ts';
 import type { ObjectStorage } from '../store/storage/storage.ts';

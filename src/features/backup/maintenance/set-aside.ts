@@ -10,7 +10,7 @@ import {
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import type { RepositoryAccessParts } from '../access/open-repository.ts';
-import { storeSource } from '../reading/store-source.ts';
+import { storeSource } from '../store/records/store-source.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { findProtected } from './retention.service.ts';

@@ -7,7 +7,7 @@ import { passwordsOf, type RepositoryPassword } from '../access/repository-passw
 import type { BackupRepository } from '../repositories/repository.model.ts';
 import { indexState } from '../store/records/objects.ts';
 import type { ObjectStorage } from '../store/storage/storage.ts';
-import { storeSource } from './store-source.ts';
+import { storeSource } from '../store/records/store-source.ts';
 
 export type ReadableRepository = Pick<
   BackupRepository,

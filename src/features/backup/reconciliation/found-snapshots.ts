@@ -3,7 +3,7 @@ import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { passwordsOf } from '../access/repository-passwords.ts';
-import { storeSource } from '../reading/store-source.ts';
+import { storeSource } from '../store/records/store-source.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';

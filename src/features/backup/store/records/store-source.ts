@@ -1,8 +1,8 @@
-import type { Db } from '../../../platform/db/pool.ts';
-import { EngineError, type ObjectSource, type ObjectType } from '../../../engine/index.ts';
-import type { Folder } from '../store/protocol/object-name.ts';
-import { findObject, listObjects } from '../store/records/objects.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
+import type { Db } from '../../../../platform/db/pool.ts';
+import { EngineError, type ObjectSource, type ObjectType } from '../../../../engine/index.ts';
+import type { Folder } from '../protocol/object-name.ts';
+import { findObject, listObjects } from './objects.ts';
+import type { ObjectStorage } from '../storage/storage.ts';
 
 const FOLDER: Readonly<Record<ObjectType, Folder>> = {
   index: 'index',
