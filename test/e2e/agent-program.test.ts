@@ -8,6 +8,7 @@ import type { LogEntry, LogMetadata } from '../../src/protocol/index.ts';
 import { agentCommand, startAgent, type AgentProgram } from '../support/agent-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildEnrollmentKey, buildTenant } from '../support/factories.ts';
+import { lastingPort } from '../support/lasting-port.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-postgres.ts';
 
@@ -18,10 +19,11 @@ describe('the agent program', function () {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let dataDir: string;
   const programs: AgentProgram[] = [];
+  const env = { AGENT_HEARTBEAT_SECONDS: '1' };
 
   before(async () => {
     database = await createTestDatabase();
-    app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1' } });
+    app = await createTestApp({ database, env: { ...env, PORT: String(await lastingPort()) } });
     tenant = await buildTenant(app);
   });
   after(async () => {
@@ -207,7 +209,7 @@ describe('the agent program', function () {
     const { port } = new URL(app.url);
     await app.close();
     await statusIn('waiting', ({ running }) => running?.connection.state === 'waiting');
-    app = await createTestApp({ database, env: { AGENT_HEARTBEAT_SECONDS: '1', PORT: port } });
+    app = await createTestApp({ database, env: { ...env, PORT: port } });
     await eventually(
       () => get(`/devices/${deviceId}`),
       (body) => body.status === 'online',

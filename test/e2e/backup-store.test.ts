@@ -2,11 +2,11 @@ import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openPool } from '../../src/platform/db/pool.ts';
 import { eventually } from '../support/eventually.ts';
+import { lastingPort } from '../support/lasting-port.ts';
 import { killProgram } from '../support/program.ts';
 import { needsRestic } from '../support/restic.ts';
 import { startServerProcess, type StartedServer } from '../support/started-server.ts';
@@ -15,14 +15,6 @@ import { createTestDatabase, type TestDatabase } from '../support/test-postgres.
 import { buildRepository, end, resticAs } from '../features/backup/store-support.ts';
 
 const JWT_SECRET = 'a-secret-that-only-tests-sign-with';
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe('the backup store of a server', function () {
   this.timeout(150_000);
@@ -36,7 +28,7 @@ describe('the backup store of a server', function () {
     needsRestic(this);
     database = await createTestDatabase();
     dataDir = await mkdtemp(path.join(tmpdir(), 'muster-store-process-'));
-    port = await freePort();
+    port = await lastingPort();
     pool = openPool(database.appUrl, { max: 2, name: 'test' });
   });
   after(async () => {

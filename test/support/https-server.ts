@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Agent, createServer, request } from 'node:https';
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { lastingPort } from './lasting-port.ts';
 
 const pem = (name: string) => readFileSync(new URL(`certificates/${name}.pem`, import.meta.url), 'utf8');
 
@@ -25,14 +25,14 @@ export interface HttpsServer {
 /** An HTTPS server on 127.0.0.1 with a certificate for that address, `localhost`, `idp.test` and names below it. */
 export async function startHttpsServer(listener: RequestListener): Promise<HttpsServer> {
   const server = createServer({ key: pem('key'), cert: pem('certificate') }, listener);
-  const listen = async (port: number) => {
+  const port = await lastingPort();
+  const listen = async () => {
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
     // A test that fails before it stops the server must not keep its process alive.
     server.unref();
-    return (server.address() as AddressInfo).port;
   };
-  const port = await listen(0);
+  await listen();
   return {
     port,
     async stop() {
@@ -42,9 +42,7 @@ export async function startHttpsServer(listener: RequestListener): Promise<Https
       server.closeAllConnections();
       await closed;
     },
-    async start() {
-      await listen(port);
-    },
+    start: listen,
     useCertificate: (name) => server.setSecureContext({ key: pem('key'), cert: pem(name) }),
   };
 }

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { eventually } from './eventually.ts';
+import { lastingPort } from './lasting-port.ts';
 
 /** A real Redis of the test's own, which keeps nothing and can go away and come back under one address. */
 export interface TestRedis {
@@ -28,7 +29,7 @@ export interface TestRedis {
 /** Rejects with ENOENT where the program is not installed. */
 export async function startRedis(): Promise<TestRedis> {
   const dir = await mkdtemp(path.join(tmpdir(), 'muster-redis-'));
-  const port = await freePort();
+  const port = await lastingPort();
   let child: ChildProcess | undefined;
   const killOnExit = () => child?.kill('SIGKILL');
 
@@ -107,14 +108,6 @@ async function run(port: number, dir: string): Promise<ChildProcess> {
     child.once('error', reject);
   });
   return child;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** The raw answer; long enough for what a test looks for, which comes in one piece from loopback. */

@@ -1,6 +1,7 @@
+import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { lastingPort } from './lasting-port.ts';
 
 /** A stretch of network that can fail: what is behind it goes away and comes back, under one address. */
 export interface TcpProxy {
@@ -65,9 +66,12 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     forward(pair, pair.near, pair.far);
     forward(pair, pair.far, pair.near);
   });
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await lastingPort();
+  const listen = async () => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  await listen();
   return {
     port,
     cut: () =>
@@ -78,7 +82,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
           far.destroy();
         }
       }),
-    mend: () => listen(port),
+    mend: listen,
     abandon() {
       for (const pair of pairs) {
         pair.isFrozen = true;

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import jwt from 'jsonwebtoken';
@@ -14,6 +13,7 @@ import { quietLog } from '../../support/quiet-log.ts';
 import { createAccessTokens } from '../../../src/features/auth/sessions/access-token.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildTenant, giveSecondFactor, type Ground } from '../../support/factories.ts';
+import { lastingPort } from '../../support/lasting-port.ts';
 import { killProgram } from '../../support/program.ts';
 import { startServerProcess, type StartedServer } from '../../support/started-server.ts';
 import { type Answer, call } from '../../support/test-app.ts';
@@ -68,7 +68,7 @@ export async function startWorld({ postgres = 'shared', env = {} }: WorldOptions
   const serverDir = path.join(dataDir, 'server');
   await mkdir(serverDir, { mode: 0o711 });
   const shared: TestDatabase | undefined = postgres === 'shared' ? await createTestDatabase() : undefined;
-  const port = await freePort();
+  const port = await lastingPort();
   const url = `http://127.0.0.1:${port}`;
   const devices: ProofDevice[] = [];
   const outputs: (() => string)[] = [];
@@ -199,13 +199,4 @@ function renewed(token: string): string {
     orgId,
     mfa: true,
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
