@@ -13,8 +13,21 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // Fonts and images stay files, so that the policy need not allow data: for more than images.
     assetsInlineLimit: 0,
+    // In KiB, before compression. A test watches what the first page needs.
+    chunkSizeWarningLimit: 1_000,
     // Importing a module of ours does nothing by itself, so that what a page does not use is left out of it.
     rolldownOptions: {
+      // What every page needs comes in two files, of which one changes with our own code only: a browser asks for few
+      // files at once, so that many small ones would keep the first paint waiting.
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'libraries', tags: ['$initial'], test: /node_modules/ },
+            { name: 'frame', tags: ['$initial'] },
+            { name: 'socket', test: /node_modules\/(socket|engine)\.io-/ },
+          ],
+        },
+      },
       treeshake: {
         moduleSideEffects: [{ test: /src\/(protocol|dashboard)\/.*\.tsx?$/, sideEffects: false }],
       },

@@ -10,14 +10,25 @@ import {
   type Page,
 } from 'playwright-core';
 import { openDashboard } from '../../src/server/dashboard/dashboard.ts';
+import type { PageFiles } from '../../src/platform/http/single-page/page-files.ts';
+import type { SinglePage } from '../../src/platform/http/single-page/single-page.ts';
 import { giveSecondFactor, type Person } from './factories.ts';
+import { nextBuild } from './next-build.ts';
 import { quietLog } from './quiet-log.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { createTestApp, type TestApp, type TestAppOptions } from './test-app.ts';
+import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
 
 /** The dashboard in Debian's Chromium, served by a real server with a database of its own. */
 export interface DashboardGround {
   readonly app: TestApp;
   readonly browser: Browser;
+  /** Where browsers find the server. */
+  readonly url: string;
+  /** Ends the server. Its address stays, and answers nobody. Only where the tests have asked for it by `restarts`. */
+  stopServer(): Promise<void>;
+  /** Starts the server again, on the same database, with the next build of the dashboard where that is asked for. */
+  startServer(options?: { isUpdated?: boolean }): Promise<void>;
   /** A page of a browser that was never here: it shares nothing with the pages of other tests. */
   newPage(options?: BrowserContextOptions): Promise<Page>;
   /** Opens a path of the dashboard; with a person, signed in as that one. */
@@ -42,15 +53,24 @@ const PICTURES = path.join(ROOT, 'dist/failed-tests');
 /** Other work may keep both cores busy. */
 const PATIENCE_MS = 30_000;
 const START_MS = 120_000;
+/** A port of this machine at which nobody listens, for a server that is away. */
+const NOBODY = 9;
 
 /**
  * Declares the hooks of a test file: one server and one browser for all of its tests. Each test fails that leaves an error
  * in the console, an exception that nobody caught, a breach of the content security policy, or a request to anything but
  * the server. Without Chromium the tests are skipped; in the gate (`CI=true`) they fail.
  */
-export function useDashboard(options: TestAppOptions = {}): DashboardGround {
+export function useDashboard({
+  restarts = false,
+  ...options
+}: TestAppOptions & { restarts?: boolean } = {}): DashboardGround {
   let app: TestApp | undefined;
   let browser: Browser | undefined;
+  let database: TestDatabase | undefined;
+  let proxy: TcpProxy | undefined;
+  const target = { host: '127.0.0.1', port: NOBODY };
+  let shown: PageFiles | undefined;
   let contexts: BrowserContext[] = [];
   const kept: BrowserContext[] = [];
   let faults: string[] = [];
@@ -62,39 +82,46 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
 
   before(async function () {
     this.timeout(START_MS);
-    if (chromiumProgram() === undefined) {
-      if (process.env['CI'] === 'true') throw new Error(`No Chromium is installed: ${PROGRAMS.join(', ')}`);
-      this.skip();
-    }
+    if (chromiumProgram() === undefined && process.env['CI'] !== 'true') this.skip();
     const dashboard = openDashboard({ log: quietLog });
-    [browser, app] = await Promise.all([
-      launchChromium(),
-      createTestApp({ ...options, dashboard }),
-      dashboard.settled,
-    ]);
+    [browser] = await Promise.all([launchChromium(), start(), dashboard.settled]);
     const state = await dashboard.current();
     if (!('files' in state)) throw new Error(`${state.notice.title}: npm run build:dashboard`);
+    shown = state.files;
   });
+
+  async function start(): Promise<void> {
+    database ??= await createTestDatabase();
+    const dashboard: SinglePage = { current: () => ({ files: there(shown) }) };
+    app = await createTestApp({ ...options, database, dashboard });
+    if (!restarts) return;
+    target.port = Number(new URL(app.url).port);
+    proxy ??= await startTcpProxy(target);
+  }
+  const urlOf = () => (proxy === undefined ? there(app).url : `http://127.0.0.1:${proxy.port}`);
 
   afterEach(async function () {
     const [ended, seen] = [contexts, faults.filter((fault) => !allowed.some((each) => each.test(fault)))];
     const { currentTest } = this;
     if (currentTest?.state === 'failed') await takePictures([...kept, ...ended], currentTest.fullTitle());
     await Promise.all(ended.map((context) => context.close()));
+    if (target.port === NOBODY && restarts) await start();
     [contexts, faults, allowed] = [[], [], []];
     if (seen.length > 0) throw new Error(`The page was not quiet:\n  ${seen.join('\n  ')}`);
   });
 
   after(async () => {
     await browser?.close();
+    await proxy?.cut();
     await app?.close();
+    await database?.drop();
   });
 
   async function newPage({
     isKept = false,
     ...settings
   }: Omit<OpenOptions, 'person' | 'isProven'> = {}): Promise<Page> {
-    const { url } = there(app);
+    const url = urlOf();
     const context = await there(browser).newContext({
       baseURL: url,
       viewport: { width: 1280, height: 720 },
@@ -113,6 +140,17 @@ export function useDashboard(options: TestAppOptions = {}): DashboardGround {
     },
     get browser() {
       return there(browser);
+    },
+    get url() {
+      return urlOf();
+    },
+    async stopServer() {
+      target.port = NOBODY;
+      await there(app).close();
+    },
+    async startServer({ isUpdated = false } = {}) {
+      if (isUpdated) shown = nextBuild(there(shown));
+      await start();
     },
     newPage,
     async open(asked, { person, isProven = false, ...settings } = {}) {

@@ -20,11 +20,15 @@ export const createQueryClient = (): QueryClient =>
   new QueryClient({
     defaultOptions: {
       queries: {
+        // A network without a way to the internet may well have a way to the server.
+        networkMode: 'always',
         staleTime: 10_000,
         // What the server refuses, it refuses again.
         retry: (failures, error) =>
           failures < RETRIES && error instanceof ApiError && (error.status === 0 || error.status >= 500),
       },
+      // A change that cannot be sent fails now. It is not kept and sent when nobody thinks of it any more.
+      mutations: { networkMode: 'always' },
     },
   });
 

@@ -1,4 +1,4 @@
-import { ApiError, send } from './request.ts';
+import { ApiError, send, type Answer } from './request.ts';
 import type { Tokens } from './routes.ts';
 
 /**
@@ -13,6 +13,12 @@ interface Held {
 /** Renewed this long before it expires, so that no request is sent with a token that expires on its way. */
 const EARLY_MS = 30_000;
 const LOCK = 'muster-refresh';
+/**
+ * A connection that ended without a word, as after a sleep, swallows the request, and everything else waits for it. The
+ * server takes the same refresh token again for ten seconds, within which the second attempt comes.
+ */
+const ANSWER_MS = 8_000;
+const ATTEMPTS = 2;
 
 let held: Held | undefined;
 let refreshing: Promise<string | undefined> | undefined;
@@ -49,7 +55,7 @@ export function renewToken(): Promise<string | undefined> {
 async function refresh(): Promise<string | undefined> {
   const wasSignedIn = held !== undefined;
   try {
-    const { tokens } = await send('POST /auth/refresh', { body: {} });
+    const { tokens } = await sendRefresh();
     holdTokens(tokens);
     return tokens.accessToken;
   } catch (error) {
@@ -58,4 +64,19 @@ async function refresh(): Promise<string | undefined> {
     if (wasSignedIn) for (const callback of whenEnded) callback();
     return undefined;
   }
+}
+
+async function sendRefresh(): Promise<Answer<'POST /auth/refresh'>> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), ANSWER_MS);
+    try {
+      return await send('POST /auth/refresh', { body: {} }, { signal: patience.signal });
+    } catch (error) {
+      if (!patience.signal.aborted) throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  throw new ApiError(0, { error: 'The server does not answer.', code: 'UNREACHABLE' });
 }

@@ -1,19 +1,27 @@
 import { MantineProvider } from '@mantine/core';
+import type { NotificationsProps } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useMemo, type ComponentType } from 'react';
 import { createQueryClient } from '../api/index.ts';
+import { useSession } from '../session/index.ts';
 import { router } from './router.tsx';
 import { readableColors, theme } from './theme.ts';
 
-/** Messages come after the page. */
-const Notifications = lazy(() =>
-  import('@mantine/notifications').then(({ Notifications: component }) => ({ default: component })),
+/** Messages come after the page, which is there without them too. */
+const Notifications = lazy<ComponentType<NotificationsProps>>(() =>
+  import('@mantine/notifications').then(
+    ({ Notifications: component }) => ({ default: component }),
+    () => ({ default: () => null }),
+  ),
 );
 
-const queries = createQueryClient();
-
 export function App() {
+  const session = useSession();
+  const personId = session.state === 'signed_in' ? session.me.user.id : undefined;
+  // What one person has read is not shown to the next one.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps
+  const queries = useMemo(() => createQueryClient(), [personId]);
   return (
     <MantineProvider theme={theme} cssVariablesResolver={readableColors} defaultColorScheme="auto">
       <QueryClientProvider client={queries}>

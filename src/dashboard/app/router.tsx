@@ -4,6 +4,8 @@ import { publicRoute, rootRoute, signedInRoute } from '../routing/index.ts';
 import { asError, Failure, Loading } from '../ui/index.ts';
 import { NotFound } from './not-found.tsx';
 import { SignedIn } from './signed-in.tsx';
+import { MissingPart } from './update/missing-part.tsx';
+import { isMissingPart } from './update/new-version.ts';
 
 signedInRoute.update({ component: SignedIn });
 
@@ -14,7 +16,8 @@ export const router = createRouter({
   ]),
   defaultPreload: 'intent',
   defaultPendingComponent: () => <Loading />,
-  defaultErrorComponent: ({ error, reset }) => <Failure error={asError(error)} retry={reset} />,
+  defaultErrorComponent: ({ error, reset }) =>
+    isMissingPart(asError(error)) ? <MissingPart /> : <Failure error={asError(error)} retry={reset} />,
   defaultNotFoundComponent: NotFound,
   scrollRestoration: true,
 });

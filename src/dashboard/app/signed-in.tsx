@@ -1,6 +1,7 @@
 import { Button, Center } from '@mantine/core';
 import { Outlet, useLocation, useMatches, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
+import { useHubSoon } from '../live/index.ts';
 import { openSession, refusalOf, useSession, type Me } from '../session/index.ts';
 import { Empty, Forbidden, Loading } from '../ui/index.ts';
 import { Frame } from './frame/frame.tsx';
@@ -8,19 +9,9 @@ import { Frame } from './frame/frame.tsx';
 /** The frame for who is signed in; the sign-in page for who is not, which leads back here afterwards. */
 export function SignedIn() {
   const session = useSession();
+  useHubSoon();
   if (session.state === 'opening') return <Loading what="Opening Muster" />;
-  if (session.state === 'unreachable') {
-    return (
-      <Center mih="100dvh">
-        <Empty
-          title="The server cannot be reached"
-          action={<Button onClick={() => void openSession()}>Try again</Button>}
-        >
-          Check the network of this computer, and whether Muster is running.
-        </Empty>
-      </Center>
-    );
-  }
+  if (session.state === 'unreachable') return <Unreachable />;
   if (session.state === 'signed_out') {
     return <ToLogin ended={session.ended} />;
   }
@@ -28,6 +19,25 @@ export function SignedIn() {
     <Frame>
       <Permitted me={session.me} />
     </Frame>
+  );
+}
+
+const TRY_AGAIN_MS = 5_000;
+
+function Unreachable() {
+  useEffect(() => {
+    const timer = setInterval(() => void openSession(), TRY_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <Center mih="100dvh">
+      <Empty
+        title="The server cannot be reached"
+        action={<Button onClick={() => void openSession()}>Try again</Button>}
+      >
+        Check the network of this computer, and whether Muster is running. The page tries again by itself.
+      </Empty>
+    </Center>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
+import { useCallback, useMemo, useSyncExternalStore } from 'react';
 import {
   DevicesDelta,
   DevicesEnded,
@@ -9,10 +9,11 @@ import {
 } from '../../protocol/index.ts';
 import { HubError, hub } from './socket.ts';
 
-/** What a page sees of a subscription: its devices as of now, or as of when the connection was lost. */
+/** What a page sees of a subscription. */
 export interface LiveDevices {
   devices: readonly DeviceSummary[];
   counts: DeviceCounts;
+  /** `stale`: the devices are shown as they were when the connection was lost, or the page was hidden. */
   state: 'loading' | 'live' | 'stale' | 'failed';
   /** False while the server still sends devices of a large fleet. */
   complete: boolean;
@@ -22,6 +23,8 @@ export interface LiveDevices {
 /** Changes are shown together, four times a second, and once in two seconds in a hidden tab. */
 const FRAME_MS = 250;
 const HIDDEN_FRAME_MS = 2_000;
+/** A page that nobody has seen for so long asks for nothing, and reads the present state when it is seen again. */
+const REST_AFTER_MS = 60_000;
 
 const EMPTY: LiveDevices = {
   devices: [],
@@ -31,10 +34,15 @@ const EMPTY: LiveDevices = {
   error: undefined,
 };
 
-/** One subscription, kept while somebody watches it. A gap in its numbers, or a new connection, begins it anew. */
+/**
+ * One subscription, kept while somebody watches it. A gap in its numbers, or a new connection, begins it anew; what was
+ * shown stays until it is sent again or known to be gone.
+ */
 class DeviceSubscription {
   readonly #message: DevicesSubscribe;
   readonly #devices = new Map<string, DeviceSummary>();
+  /** Devices of an earlier reading that this one has not sent yet. */
+  #unconfirmed = new Set<string>();
   readonly #watchers = new Set<() => void>();
   #stop: (() => void)[] = [];
   #shown = EMPTY;
@@ -42,6 +50,8 @@ class DeviceSubscription {
   #seq = 0;
   #attempt = 0;
   #frame: ReturnType<typeof setTimeout> | undefined;
+  #rest: ReturnType<typeof setTimeout> | undefined;
+  #isResting = false;
   #next: Omit<LiveDevices, 'devices'> = EMPTY;
 
   constructor(message: DevicesSubscribe) {
@@ -62,12 +72,17 @@ class DeviceSubscription {
   }
 
   #begin(): void {
+    document.addEventListener('visibilitychange', this.#seenOrHidden);
+    this.#seenOrHidden();
     this.#stop = [
-      hub.onLive(() => void this.#subscribe()),
+      () => document.removeEventListener('visibilitychange', this.#seenOrHidden),
+      hub.onLive(() => {
+        if (!this.#isResting) void this.#subscribe();
+      }),
       hub.watch(() => {
-        if (hub.state.state === 'live' || this.#next.state !== 'live') return;
+        if (hub.state.state === 'live') return;
         this.#subscriptionId = undefined;
-        this.#change({ state: 'stale' });
+        this.#becomeStale();
       }),
       hub.on('devices:delta', DevicesDelta, (delta) => this.#apply(delta)),
       hub.on('devices:ended', DevicesEnded, ({ subscriptionId, code, message }) => {
@@ -81,8 +96,29 @@ class DeviceSubscription {
     this.#stop = [];
     this.#attempt++;
     clearTimeout(this.#frame);
+    clearTimeout(this.#rest);
     this.#frame = undefined;
+    this.#isResting = false;
     this.#unsubscribe();
+  }
+
+  #seenOrHidden = (): void => {
+    clearTimeout(this.#rest);
+    if (document.hidden) {
+      this.#rest = setTimeout(() => {
+        this.#isResting = true;
+        this.#attempt++;
+        this.#unsubscribe();
+        this.#becomeStale();
+      }, REST_AFTER_MS);
+    } else if (this.#isResting) {
+      this.#isResting = false;
+      void this.#subscribe();
+    }
+  };
+
+  #becomeStale(): void {
+    if (this.#next.state === 'live') this.#change({ state: 'stale' });
   }
 
   #unsubscribe(): void {
@@ -102,10 +138,11 @@ class DeviceSubscription {
       if (attempt !== this.#attempt) return;
       this.#subscriptionId = snapshot.subscriptionId;
       this.#seq = snapshot.seq;
-      this.#devices.clear();
-      for (const device of snapshot.devices) this.#devices.set(device.id, device);
+      this.#unconfirmed = new Set(this.#devices.keys());
+      this.#enter(snapshot.devices);
       const { counts, complete } = snapshot;
-      this.#change({ state: 'live', counts, complete, error: undefined }, 'now');
+      if (this.#next.state !== 'stale') this.#change({ state: 'live' });
+      this.#change({ complete, error: undefined, ...this.#counted(counts, complete) }, 'now');
     } catch (error) {
       if (attempt === this.#attempt && error instanceof HubError) this.#fail(error);
     }
@@ -119,13 +156,29 @@ class DeviceSubscription {
       return;
     }
     this.#seq = delta.seq;
-    for (const device of delta.entered) this.#devices.set(device.id, device);
+    this.#enter(delta.entered);
     for (const id of delta.left) this.#devices.delete(id);
     for (const change of delta.changed) {
       const known = this.#devices.get(change.id);
       if (known !== undefined) this.#devices.set(change.id, merged(known, change));
     }
-    this.#change({ counts: delta.counts, complete: this.#next.complete || delta.complete === true });
+    const complete = this.#next.complete || delta.complete === true;
+    this.#change({ complete, ...this.#counted(delta.counts, complete) });
+  }
+
+  #enter(devices: readonly DeviceSummary[]): void {
+    for (const device of devices) {
+      this.#devices.set(device.id, device);
+      this.#unconfirmed.delete(device.id);
+    }
+  }
+
+  /** What was shown before stays, and counts, until everything has been sent. */
+  #counted(counts: DeviceCounts, complete: boolean): Partial<LiveDevices> {
+    if (this.#unconfirmed.size > 0 && !complete) return {};
+    for (const id of this.#unconfirmed) this.#devices.delete(id);
+    this.#unconfirmed.clear();
+    return { counts, state: 'live' };
   }
 
   #fail(error: HubError): void {
@@ -172,17 +225,4 @@ export function useLiveDevices(message: DevicesSubscribe | undefined): LiveDevic
     [subscription],
   );
   return useSyncExternalStore(watch, () => subscription?.shown ?? EMPTY);
-}
-
-/** The state of the connection, for the pill in the header and for pages that show how old their data is. */
-export function useConnection() {
-  return useSyncExternalStore(hub.watch, () => hub.state);
-}
-
-/** Keeps the connection open while the frame of the signed-in person is shown. */
-export function useHubConnection(): void {
-  useEffect(() => {
-    void hub.start();
-    return () => hub.stop();
-  }, []);
 }

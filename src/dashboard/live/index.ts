@@ -1,3 +1,4 @@
-export { useConnection, useHubConnection, useLiveDevices, type LiveDevices } from './devices.ts';
+export { useConnection, useHubConnection, useHubSoon, useReturnOfConnection } from './connection.ts';
+export { useLiveDevices, type LiveDevices } from './devices.ts';
 export { queryEventLogs } from './event-logs.ts';
 export { isFinal, useJobStandings, useLiveJobs, type JobStanding } from './jobs.ts';

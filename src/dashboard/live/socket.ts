@@ -50,6 +50,19 @@ const Refusal = z.object({
 /** Where the hub names no time. */
 const RETRY_MS = 5_000;
 
+/** A page can be shown before the live part is there. */
+export const loadSocket = () => import('socket.io-client');
+
+/** Tries again while the server is away, as long as the connection is wanted. */
+async function untilLoaded(isWanted: () => boolean): Promise<typeof import('socket.io-client') | undefined> {
+  while (isWanted()) {
+    const library = await loadSocket().catch(() => undefined);
+    if (library !== undefined) return isWanted() ? library : undefined;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  return undefined;
+}
+
 class HubConnection {
   #socket: HubSocket | undefined;
   #state: ConnectionState = { state: 'stopped' };
@@ -89,10 +102,9 @@ class HubConnection {
   async start(): Promise<void> {
     const start = ++this.#start;
     this.#become({ state: 'connecting', since: undefined });
-    // A page can be shown before the live part is there.
-    const { io } = await import('socket.io-client');
-    if (start !== this.#start) return;
-    const socket: HubSocket = io(DASHBOARD_NAMESPACE, {
+    const library = await untilLoaded(() => start === this.#start);
+    if (library === undefined) return;
+    const socket: HubSocket = library.io(DASHBOARD_NAMESPACE, {
       path: HUB_PATH,
       transports: ['websocket'],
       reconnectionDelayMax: RECONNECT_MAX_MS,

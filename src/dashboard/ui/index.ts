@@ -11,6 +11,7 @@ export { PagedTable, type Column } from './paged-table.tsx';
 export { Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
 export {
   DeviceStatusBadge,
+  DeviceStatusText,
   JobStateBadge,
   presenceText,
   reasonText,

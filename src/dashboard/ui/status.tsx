@@ -16,6 +16,7 @@ import {
 } from '@tabler/icons-react';
 import type { DeviceStatus, Presence } from '../../protocol/index.ts';
 import { formatTime, formatWord } from './format.ts';
+import styles from './status.module.css';
 
 /** States are shown by icon and word; the colour only helps. */
 
@@ -93,6 +94,21 @@ export function DeviceStatusBadge({ status, presence }: { status: DeviceStatus; 
       label={formatWord(status)}
       title={presence === undefined ? undefined : formatWord(presenceText(presence))}
     />
+  );
+}
+
+/** The same for tables of thousands of rows: a browser draws it several times as fast. */
+export function DeviceStatusText({ status, presence }: { status: DeviceStatus; presence: Presence }) {
+  const { tone, icon: Shown } = DEVICE[status];
+  return (
+    <span
+      className={styles['state']}
+      style={{ color: `var(--mantine-color-${TONES[tone].color}-light-color)` }}
+      title={formatWord(presenceText(presence))}
+    >
+      <Shown size={14} aria-hidden />
+      {formatWord(status)}
+    </span>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Text, Tooltip } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 import { formatRelative, formatTime } from './format.ts';
 
@@ -39,10 +39,8 @@ export function When({ at, never = 'Never' }: { at: string | null | undefined; n
   // A time that lies between two ticks of the clock is not in the future.
   const text = formatRelative(date, Math.max(clock, Math.min(date.getTime(), clock + TICK_MS)));
   return (
-    <Tooltip label={formatTime(date)} events={{ hover: true, focus: true, touch: true }}>
-      <time dateTime={at} title={formatTime(date)}>
-        {text}
-      </time>
-    </Tooltip>
+    <time dateTime={at} title={formatTime(date)}>
+      {text}
+    </time>
   );
 }

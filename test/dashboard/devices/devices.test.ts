@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   buildDevice,
   buildPerson,
@@ -132,6 +133,32 @@ describe('the pages of devices', () => {
     await page.getByRole('heading', { level: 1, name: 'NEW-NOTEBOOK' }).waitFor();
     await keys.hasFocus();
     notebook.close();
+  });
+
+  it('miss no state where a message of the hub is lost', async () => {
+    const page = await dashboard.newPage();
+    let loses = false;
+    await page.routeWebSocket(/\/hub\//, (client) => {
+      const server = client.connectToServer();
+      server.onMessage((message) => {
+        if (!loses || !String(message).includes('"devices:delta"')) return client.send(message);
+        loses = false;
+      });
+    });
+    await page.goto(`/devices${await dashboard.app.server.signInFragment(tenant.admin.id)}`);
+    await row(page, 'FRONT-DESK').getByText('12 %').waitFor();
+    loses = true;
+    await agent.heartbeat({ metrics: { cpuPercent: 71, ramPercent: 34, diskPercent: 56 } });
+    await eventually(
+      () => loses,
+      (stillTo) => !stillTo,
+    );
+    // What comes next has a number that does not follow.
+    await buildDevice(dashboard.app, tenant.orgId, { hostname: 'CELLAR', osType: 'linux' });
+    await row(page, 'CELLAR').waitFor();
+    await row(page, 'FRONT-DESK').getByText('71 %').waitFor();
+    await agent.heartbeat({ metrics: { cpuPercent: 12, ramPercent: 34, diskPercent: 56 } });
+    await row(page, 'FRONT-DESK').getByText('12 %').waitFor();
   });
 
   it('show one device as it is now, and change it', async () => {

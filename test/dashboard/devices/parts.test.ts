@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import type { DeviceSummary, JobOutput } from '../../../src/protocol/index.ts';
 import {
   NOTHING_STREAMED,
@@ -8,6 +9,7 @@ import {
 import { withSample, type Sample } from '../../../src/dashboard/features/devices/device/summary/samples.ts';
 import { maintenanceEndsAt } from '../../../src/dashboard/features/devices/dialogs/maintenance-end.ts';
 import { bestDrop } from '../../../src/dashboard/features/devices/list/match-devices.ts';
+import { sortRows } from '../../../src/dashboard/ui/data-table/held-order.ts';
 
 const device = (hostname: string, status: DeviceSummary['status'], osType: DeviceSummary['osType']) =>
   ({
@@ -46,6 +48,41 @@ describe('choices that leave no device', () => {
   it('have no single one to blame where each of several removes all', () => {
     expect(bestDrop(fleet, { q: 'nobody', status: ['maintenance'] }, textsOf)).to.equal(undefined);
     expect(bestDrop(fleet, {}, textsOf)).to.equal(undefined);
+  });
+});
+
+describe('the order of the rows of a table', () => {
+  const Row = fc.record({
+    key: fc.integer({ max: 30, min: 0 }).map(String),
+    value: fc.option(fc.integer({ max: 5 })),
+  });
+  const Rows = fc.uniqueArray(Row, { selector: ({ key }) => key });
+  type Row = typeof Row extends fc.Arbitrary<infer T> ? T : never;
+  const valueOf = ({ value }: Row) => value;
+  const keyOf = ({ key }: Row) => key;
+  const shown = ({ entries }: ReturnType<typeof sortRows<Row>>) => entries.map(({ row }) => row);
+
+  it('is the same whether all rows are sorted or only those that have changed', () => {
+    fc.assert(
+      fc.property(Rows, Rows, fc.boolean(), (before, after, descending) => {
+        const sorted = sortRows(before, valueOf, keyOf, descending);
+        const again = sortRows(after, valueOf, keyOf, descending, sorted);
+        expect(shown(again)).to.deep.equal(shown(sortRows(after, valueOf, keyOf, descending)));
+      }),
+    );
+  });
+
+  it('puts rows without a value last, both ways', () => {
+    const rows = [
+      { key: 'a', value: null },
+      { key: 'b', value: 2 },
+      { key: 'c', value: 10 },
+    ];
+    const keys = (descending: boolean) =>
+      shown(sortRows(rows, valueOf, keyOf, descending))
+        .map(keyOf)
+        .join('');
+    expect([keys(false), keys(true)]).to.deep.equal(['bca', 'cba']);
   });
 });
 

@@ -1,11 +1,13 @@
 import { ActionIcon, AppShell, Burger, Group, NavLink, ScrollArea, Text, Tooltip } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { IconKeyboard, IconSearch } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { lazy, Suspense, type ReactNode } from 'react';
-import { useHubConnection } from '../../live/index.ts';
+import { lazy, Suspense, useCallback, type ReactNode } from 'react';
+import { useHubConnection, useReturnOfConnection } from '../../live/index.ts';
 import { refusalOf, useMe } from '../../session/index.ts';
 import { NAVIGATION } from '../navigation.ts';
+import { UpdateNotice } from '../update/update-notice.tsx';
 import { ConnectionPill } from './connection-pill.tsx';
 import { JobsTray } from './jobs-tray.tsx';
 import { openPalette } from './palette-control.ts';
@@ -21,6 +23,7 @@ export function Frame({ children }: { children: ReactNode }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [showsKeys, keys] = useDisclosure(false);
   useHubConnection();
+  useReadAgainAfterLoss();
   useHotkeys([
     ['mod+K', openPalette],
     ['shift+?', keys.open, { usePhysicalKeys: false }],
@@ -50,6 +53,7 @@ export function Frame({ children }: { children: ReactNode }) {
             <ScopeSelector />
           </Group>
           <Group gap={6} wrap="nowrap">
+            <UpdateNotice />
             <ConnectionPill />
             <JobsTray />
             <Tooltip label="Search (Ctrl K)">
@@ -83,6 +87,12 @@ export function Frame({ children }: { children: ReactNode }) {
       </Suspense>
     </AppShell>
   );
+}
+
+/** What was read while there was no connection is old or has failed. */
+function useReadAgainAfterLoss(): void {
+  const queries = useQueryClient();
+  useReturnOfConnection(useCallback(() => void queries.invalidateQueries(), [queries]));
 }
 
 /** Pages that the person may not see are left out; a link to one says why. */

@@ -1,20 +1,10 @@
 import { Checkbox } from '@mantine/core';
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
+import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import styles from './data-table.module.css';
-import { heldOrder, sortRows, type Sort } from './held-order.ts';
-
-export interface DataColumn<Row> {
-  id: string;
-  header: string;
-  cell: (row: Row) => ReactNode;
-  /** What the column is sorted by and what is exported; a column without it is neither. */
-  value?: (row: Row) => string | number | null | undefined;
-  /** In pixels. */
-  width: number;
-  align?: 'right';
-}
+import { heldOrder, sortRows, type Sort, type SortedRows } from './held-order.ts';
+import { MemoizedRow, type DataColumn, type RowActs } from './table-row.tsx';
 
 interface Props<Row> {
   rows: readonly Row[];
@@ -57,15 +47,15 @@ export function DataTable<Row>({
   const [active, setActive] = useState(0);
   const shown = useRef<readonly string[]>([]);
   const lastSort = useRef(sort);
+  const lastSorted = useRef<SortedRows<Row>>(undefined);
 
+  const valueOf = columns.find(({ id }) => id === sort?.column)?.value;
+  const descending = sort?.descending === true;
   const sorted = useMemo(() => {
-    const valueOf = columns.find(({ id }) => id === sort?.column)?.value;
-    return sort === undefined || valueOf === undefined
-      ? [...rows]
-      : sortRows(rows, valueOf, keyOf, sort.descending);
-    // The columns are made anew at each rendering of some pages; what they sort by is named by the sort.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps
-  }, [rows, sort?.column, sort?.descending, keyOf]);
+    if (valueOf === undefined) return rows;
+    lastSorted.current = sortRows(rows, valueOf, keyOf, descending, lastSorted.current);
+    return lastSorted.current.entries.map(({ row }) => row);
+  }, [rows, valueOf, descending, keyOf]);
   const isHeld =
     isPointedAt &&
     lastSort.current?.column === sort?.column &&
@@ -81,8 +71,7 @@ export function DataTable<Row>({
     count: placed.length,
     getScrollElement: () => frame.current,
     estimateSize: () => rowHeight,
-    overscan: 12,
-    getItemKey: (index) => shown.current[index] ?? index,
+    overscan: 8,
   });
 
   const template = `${onSelect === undefined ? '' : `${CHECK_WIDTH}px `}${columns
@@ -104,6 +93,18 @@ export function DataTable<Row>({
     if (!next.delete(key)) next.add(key);
     onSelect(next);
   };
+  const latest = useRef({ onOpen, toggle });
+  useLayoutEffect(() => {
+    latest.current = { onOpen, toggle };
+  });
+  const acts = useMemo(
+    (): RowActs<Row> => ({
+      open: (row) => latest.current.onOpen?.(row),
+      toggle: (row) => latest.current.toggle(keyOf(row)),
+      activate: setActive,
+    }),
+    [keyOf],
+  );
   const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.target instanceof HTMLElement)) return;
     if (event.target.dataset['place'] === undefined) return;
@@ -164,49 +165,23 @@ export function DataTable<Row>({
         ))}
       </div>
       <div className={styles['rows']} role="presentation" style={{ height: virtual.getTotalSize() }}>
-        {virtual.getVirtualItems().map(({ index, start, key }) => {
+        {virtual.getVirtualItems().map(({ index, start }) => {
           const row = placed[index];
           if (row === undefined) return null;
-          const rowKey = keyOf(row);
-          const isSelected = selected?.has(rowKey) === true;
           return (
-            <div
-              key={key}
-              data-place={index}
-              className={[styles['row'], rowClass?.(row)].filter(Boolean).join(' ')}
-              role="row"
-              aria-rowindex={index + 2}
-              {...(onSelect === undefined ? {} : { 'aria-selected': isSelected })}
-              tabIndex={index === Math.min(active, placed.length - 1) ? 0 : -1}
-              style={{
-                gridTemplateColumns: template,
-                height: rowHeight,
-                transform: `translateY(${start}px)`,
-              }}
-              onFocus={() => setActive(index)}
-              onDoubleClick={() => onOpen?.(row)}
-            >
-              {onSelect !== undefined && (
-                <div className={styles['cell']} role="gridcell">
-                  <Checkbox
-                    size="xs"
-                    tabIndex={-1}
-                    aria-label="Select this row"
-                    checked={isSelected}
-                    onChange={() => toggle(rowKey)}
-                  />
-                </div>
-              )}
-              {columns.map(({ id, cell, align }) => (
-                <div
-                  key={id}
-                  className={align === 'right' ? `${styles['cell']} ${styles['right']}` : styles['cell']}
-                  role="gridcell"
-                >
-                  {cell(row)}
-                </div>
-              ))}
-            </div>
+            <MemoizedRow
+              key={keyOf(row)}
+              row={row}
+              columns={columns}
+              acts={acts}
+              place={index}
+              start={start}
+              height={rowHeight}
+              template={template}
+              isSelected={onSelect === undefined ? undefined : selected?.has(keyOf(row)) === true}
+              isActive={index === Math.min(active, placed.length - 1)}
+              className={rowClass?.(row)}
+            />
           );
         })}
       </div>

@@ -1,1 +1,2 @@
-export { DataTable, type DataColumn } from './data-table.tsx';
+export { DataTable } from './data-table.tsx';
+export type { DataColumn } from './table-row.tsx';

@@ -25,7 +25,7 @@ import type { BulkRun } from './bulk/outcome.ts';
 import { ColumnChooser } from './column-chooser.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
-import { facetCounts, matchesDevice } from './match-devices.ts';
+import { deviceMatcher, facetCounts } from './match-devices.ts';
 import { NothingShown } from './nothing-shown.tsx';
 import { useRemembered } from './remembered.ts';
 import { SavedViews } from './saved-views.tsx';
@@ -54,7 +54,10 @@ export function DevicesPage() {
   useHotkeys([['/', () => searchField.current?.focus()]]);
 
   const all = useMemo(() => deviceColumns(names), [names]);
-  const columns = visible.flatMap((id) => all.find((column) => column.id === id) ?? []);
+  const columns = useMemo(
+    () => visible.flatMap((id) => all.find((column) => column.id === id) ?? []),
+    [visible, all],
+  );
   const textsOf = useMemo(
     () => (device: DeviceSummary) => [
       device.hostname,
@@ -66,30 +69,25 @@ export function DevicesPage() {
   );
   const { q, status, os } = search;
   const rows = useMemo(
-    () => live.devices.filter((device) => matchesDevice(device, { q, status, os }, textsOf)),
+    () => live.devices.filter(deviceMatcher({ q, status, os }, textsOf)),
     [live.devices, q, status, os, textsOf],
   );
   const byStatus = useMemo(
-    () =>
-      facetCounts(
-        live.devices.filter((device) => matchesDevice(device, { q, os }, textsOf)),
-        (device) => device.status,
-      ),
+    () => facetCounts(live.devices.filter(deviceMatcher({ q, os }, textsOf)), (device) => device.status),
     [live.devices, q, os, textsOf],
   );
   const byOs = useMemo(
-    () =>
-      facetCounts(
-        live.devices.filter((device) => matchesDevice(device, { q, status }, textsOf)),
-        (device) => device.osType,
-      ),
+    () => facetCounts(live.devices.filter(deviceMatcher({ q, status }, textsOf)), (device) => device.osType),
     [live.devices, q, status, textsOf],
   );
 
   const change = (next: Partial<typeof search>) =>
     void navigate({ search: (previous) => ({ ...previous, ...next }), replace: true });
   // Only what can be seen is acted upon.
-  const chosen = rows.filter(({ id }) => selected.has(id));
+  const chosen = useMemo(
+    () => (selected.size === 0 ? [] : rows.filter(({ id }) => selected.has(id))),
+    [rows, selected],
+  );
   const exportCsv = () => {
     const shown = columns.filter(({ value }) => value !== undefined);
     saveFile(
@@ -108,7 +106,7 @@ export function DevicesPage() {
       description={
         <output>
           {formatCount(rows.length)} of {formatCount(live.counts.total)} shown
-          {live.state === 'stale' && ', as of the loss of the connection'}
+          {live.state === 'stale' && ', not up to date'}
           {!live.complete && live.state === 'live' && ', more are being sent'}
           {' · '}
           <Anchor inherit renderRoot={(props) => <Link {...props} to="/devices/decommissioned" />}>

@@ -6,18 +6,20 @@ export interface DeviceChoice {
   os?: readonly DeviceSummary['osType'][] | undefined;
 }
 
-/** Each word of `q` has to be part of one of the texts. */
-export function matchesDevice(
-  device: DeviceSummary,
+/** Whether a device is of the choice: each word of `q` has to be part of one of its texts. */
+export function deviceMatcher(
   { q, status, os }: DeviceChoice,
   textsOf: (device: DeviceSummary) => readonly string[],
-): boolean {
-  if (status !== undefined && status.length > 0 && !status.includes(device.status)) return false;
-  if (os !== undefined && os.length > 0 && !os.includes(device.osType)) return false;
+): (device: DeviceSummary) => boolean {
   const words = (q ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return true;
-  const texts = textsOf(device).map((text) => text.toLowerCase());
-  return words.every((word) => texts.some((text) => text.includes(word)));
+  const isChosen = <V>(chosen: readonly V[] | undefined, value: V) =>
+    chosen === undefined || chosen.length === 0 || chosen.includes(value);
+  return (device) => {
+    if (!isChosen(status, device.status) || !isChosen(os, device.osType)) return false;
+    if (words.length === 0) return true;
+    const texts = textsOf(device).map((text) => text.toLowerCase());
+    return words.every((word) => texts.some((text) => text.includes(word)));
+  };
 }
 
 /** How many devices each value of a facet would show, with the other facets as chosen. */
@@ -45,8 +47,7 @@ export function bestDrop(
   const made = (['q', 'status', 'os'] as const).filter((each) => (choice[each]?.length ?? 0) > 0);
   const drops = made.map((each) => ({
     choice: each,
-    count: devices.filter((device) => matchesDevice(device, { ...choice, [each]: undefined }, textsOf))
-      .length,
+    count: devices.filter(deviceMatcher({ ...choice, [each]: undefined }, textsOf)).length,
   }));
   drops.sort((a, b) => b.count - a.count);
   return drops.find(({ count }) => count > 0);

@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useId, useLayoutEffect, useRef, type Ref, useImperativeHandle } from 'react';
+import { useCallback, useEffect, useId, useLayoutEffect, useRef, type Ref, useImperativeHandle } from 'react';
 import type { LogLine } from '../model/collapse.ts';
 import { timeIn } from '../model/log-time.ts';
 import styles from './log-rows.module.css';
@@ -60,7 +60,8 @@ export function LogRows({
     getScrollElement: () => frame.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: 15,
-    getItemKey: (index) => lines[index]?.row.key ?? index,
+    // With a new function, the place of every line is computed again, also where the list is merely scrolled.
+    getItemKey: useCallback((index: number) => lines[index]?.row.key ?? index, [lines]),
   });
   const active = lines.findIndex(({ row }) => row.key === activeKey);
 
