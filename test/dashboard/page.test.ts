@@ -56,11 +56,13 @@ describe('the dashboard in a browser', () => {
       );
     await page.reload({ waitUntil: 'commit' });
     await isAsked(/auth\/refresh$/, /overview-page/, /socket/);
-    expect(asked.filter((path) => path.startsWith('/api/'))).to.deep.equal(['/api/v1/auth/refresh']);
+    // On a slow machine, the page has asked again meanwhile.
+    const early = new Set(asked.filter((path) => path.startsWith('/api/')));
+    expect([...early]).to.deep.equal(['/api/v1/auth/refresh']);
 
     const connection = page.waitForEvent('websocket');
     answered = /^\/assets\/|\/auth\//;
-    await Promise.all(held.splice(0).map((route) => route.continue()));
+    await Promise.all(held.splice(0).map((route) => route.continue().catch(() => undefined)));
     await connection;
     await isAsked(/\/alerts$/, /\/audit-logs$/, /\/backup\/dashboard$/, /\/organizations$/, /\/sites$/);
   });

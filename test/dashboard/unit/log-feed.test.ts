@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { QueryOutcome } from '../../../src/protocol/index.ts';
 import { LogFeed, type AskLogs } from '../../../src/dashboard/features/event-logs/feed/log-feed.ts';
+import { MAX_ROWS } from '../../../src/dashboard/features/event-logs/model/log-row.ts';
 import { eventually } from '../../support/eventually.ts';
 import { DEVICE, entryOf } from './log-rows.ts';
 
@@ -209,11 +210,37 @@ describe('the feed of the event log viewer', () => {
       feed.pause();
       tail.send(4);
       tail.send(5, 4, 3);
-      expect(feed.state.tail).to.include({ state: 'paused', waiting: 2 });
+      await eventually(
+        () => feed.state.tail.waiting,
+        (waiting) => waiting === 2,
+      );
+      expect(feed.state.tail.state).to.equal('paused');
       expect(shown()).to.deep.equal([3, 2, 1]);
       feed.resume();
       expect(feed.state.tail).to.include({ state: 'following', waiting: 0 });
       expect(shown()).to.deep.equal([5, 4, 3, 2, 1]);
+    });
+
+    it('counts what a flood adds now and then, and not with each message', async () => {
+      const tail = await following();
+      feed.pause();
+      let changes = 0;
+      feed.watch(() => (changes += 1));
+      for (let id = 3; id < 203; id++) tail.send(id);
+      expect(changes).to.equal(0);
+      await eventually(
+        () => feed.state.tail.waiting,
+        (waiting) => waiting === 200,
+      );
+    });
+
+    it('holds no more than it may while a hidden page is not woken up', async () => {
+      const tail = await following();
+      const ids = (from: number) => Array.from({ length: MAX_ROWS / 2 }, (_, at) => from + at);
+      tail.send(...ids(3));
+      expect(shown()).to.deep.equal([2, 1]);
+      tail.send(...ids(3 + MAX_ROWS / 2));
+      expect(shown()).to.have.length(MAX_ROWS);
     });
 
     it('continues with other conditions, and follows them without a time', async () => {

@@ -37,6 +37,8 @@ export class LogFeed {
   #conditions: DeviceConditions = {};
   #limit = PAGE;
   #arrived: LogRow[] = [];
+  /** The same of the tail, which waits longer while that is paused. */
+  #followed: LogRow[] = [];
   /** What a paused tail has sent. */
   #held: readonly LogRow[] = [];
   #frame: ReturnType<typeof setTimeout> | undefined;
@@ -126,6 +128,7 @@ export class LogFeed {
 
   resume(): void {
     if (this.#state.tail.state !== 'paused') return;
+    this.#flush();
     const held = this.#held;
     this.#held = [];
     this.#set({ tail: { ...NO_TAIL, state: 'following' } });
@@ -133,6 +136,7 @@ export class LogFeed {
   }
 
   unfollow(): void {
+    this.#flush();
     this.#tail++;
     this.#cancelTail?.();
     this.#cancelTail = undefined;
@@ -151,6 +155,7 @@ export class LogFeed {
     this.#cancelQuery = undefined;
     this.#cancelTail = undefined;
     this.#arrived = [];
+    this.#followed = [];
     this.#held = [];
     clearTimeout(this.#frame);
     clearTimeout(this.#cancelled);
@@ -187,7 +192,7 @@ export class LogFeed {
       rows: (deviceId: string, rows: readonly LogEntry[]) => {
         if (query !== this.#query) return;
         for (const row of rows) this.#arrived.push(rowOfEntry(deviceId, row));
-        this.#frame ??= setTimeout(() => this.#flush(), FRAME_MS);
+        this.#flushSoon();
       },
       end: (outcomes: readonly QueryOutcome[]) => {
         if (query !== this.#query) return;
@@ -244,18 +249,8 @@ export class LogFeed {
   }
 
   #takeTail(rows: readonly LogRow[]): void {
-    const { tail } = this.#state;
-    if (tail.state !== 'paused') {
-      this.#arrived.push(...rows);
-      this.#frame ??= setTimeout(() => this.#flush(), FRAME_MS);
-      return;
-    }
-    const shown = new Set(this.#state.rows.slice(0, PAGE).map(({ key }) => key));
-    this.#held = mergeRows(
-      this.#held,
-      rows.filter(({ key }) => !shown.has(key)),
-    ).rows;
-    this.#set({ tail: { ...tail, waiting: this.#held.length } });
+    this.#followed.push(...rows);
+    this.#flushSoon();
   }
 
   #endTail(outcomes: readonly QueryOutcome[]): void {
@@ -268,12 +263,32 @@ export class LogFeed {
     this.#set({ tail: { ...NO_TAIL, ended } });
   }
 
+  /** A page that is hidden is woken up rarely, and is sent as much as ever. */
+  #flushSoon(): void {
+    if (this.#arrived.length + this.#followed.length >= MAX_ROWS) this.#flush();
+    else this.#frame ??= setTimeout(() => this.#flush(), FRAME_MS);
+  }
+
   #flush(): void {
     clearTimeout(this.#frame);
     this.#frame = undefined;
-    const arrived = this.#arrived;
+    const [arrived, followed] = [this.#arrived, this.#followed];
     this.#arrived = [];
-    this.#show(arrived);
+    this.#followed = [];
+    const isPaused = this.#state.tail.state === 'paused';
+    this.#show(isPaused ? arrived : [...arrived, ...followed]);
+    if (isPaused) this.#hold(followed);
+  }
+
+  #hold(followed: readonly LogRow[]): void {
+    if (followed.length === 0) return;
+    const shown = new Set(this.#state.rows.slice(0, PAGE).map(({ key }) => key));
+    const { rows } = mergeRows(
+      this.#held,
+      followed.filter(({ key }) => !shown.has(key)),
+    );
+    this.#held = rows;
+    this.#set({ tail: { ...this.#state.tail, waiting: rows.length } });
   }
 
   #show(arrived: readonly LogRow[]): void {

@@ -12,8 +12,17 @@ export interface LogLine {
 /** Numbers differ from one repeat to the next: addresses, process ids, counters. */
 const NUMBERS = /\b(?:0x[\da-f]+|[\da-f]{8}-[\da-f-]{27}|[\da-f]*\d[\da-f]*)\b/gi;
 
-const signatureOf = ({ deviceId, level, source, eventId, message }: LogRow): string =>
-  [deviceId, level, source, eventId, message.replaceAll(NUMBERS, '#')].join('\0');
+/** Of thousands of rows, few are new each time. */
+const signatures = new WeakMap<LogRow, string>();
+
+function signatureOf(row: LogRow): string {
+  const known = signatures.get(row);
+  if (known !== undefined) return known;
+  const { deviceId, level, source, eventId, message } = row;
+  const signature = [deviceId, level, source, eventId, message.replaceAll(NUMBERS, '#')].join('\0');
+  signatures.set(row, signature);
+  return signature;
+}
 
 /** Each entry as a line of its own. */
 export const linesOf = (rows: readonly LogRow[]): LogLine[] =>
