@@ -54,7 +54,7 @@ const RETRY_MS = 5_000;
 export const loadSocket = () => import('socket.io-client');
 
 /** Tries again while the server is away, as long as the connection is wanted. */
-async function untilLoaded(isWanted: () => boolean): Promise<typeof import('socket.io-client') | undefined> {
+async function untilLoaded(isWanted: () => boolean) {
   while (isWanted()) {
     const library = await loadSocket().catch(() => undefined);
     if (library !== undefined) return isWanted() ? library : undefined;

@@ -67,6 +67,8 @@ export function DataTable<Row>({
   shown.current = useMemo(() => placed.map(keyOf), [placed, keyOf]);
   lastSort.current = sort;
 
+  // No compiler memoizes this component; the rows that it draws are memoized by hand.
+  // oxlint-disable-next-line react/incompatible-library
   const virtual = useVirtualizer({
     count: placed.length,
     getScrollElement: () => frame.current,
