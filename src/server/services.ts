@@ -1,5 +1,11 @@
 import { createApiKeyCallers, revokeKeysOf } from '../features/api-keys/index.ts';
-import { AuditSealer, createAuditTrail, RepeatedReads, SigningKeys } from '../features/audit/index.ts';
+import {
+  AuditSealer,
+  createAuditTrail,
+  createChainVerifier,
+  RepeatedReads,
+  SigningKeys,
+} from '../features/audit/index.ts';
 import {
   authService,
   createAccessTokens,
@@ -61,6 +67,7 @@ export async function createServices(
     auditKeys,
     auditSealer,
     audit,
+    verifyChain: createChainVerifier({ db: database.jobPool, keys: auditKeys }),
     logReads,
     reads: new RepeatedReads(),
     trail,

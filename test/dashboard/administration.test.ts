@@ -2,14 +2,19 @@ import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
-import { upload } from '../features/releases/registry/release-support.ts';
-import { buildFleet, stopOwnRounds } from '../features/releases/rollouts/rollout-fleet.ts';
+import { conductRollouts } from '../../src/features/releases/rollout-control/conductor.ts';
+import { enableSecondFactor } from '../features/auth/second-factor-support.ts';
+import { query, upload } from '../features/releases/registry/release-support.ts';
+import { buildFleet, recordAttempts, stopOwnRounds } from '../features/releases/rollouts/rollout-fleet.ts';
 import { assertAccessible, useDashboard } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildPerson, buildTenant, giveSecondFactor } from '../support/factories.ts';
 import { TEST_AUTHORITY } from '../support/https-server.ts';
 import { startOidcProvider, type OidcProvider } from '../support/oidc-provider.ts';
+import { quietLog } from '../support/quiet-log.ts';
+import { asOwner } from '../support/test-postgres.ts';
 
 /** One pixel. */
 const PNG = Buffer.from(
@@ -157,6 +162,35 @@ describe('the pages of administration', () => {
     await entries.getByRole('link', { name: 'user.login' }).first().waitFor();
   });
 
+  it('verify the audit chains, and lead to the entry that somebody has changed', async () => {
+    const { app } = dashboard;
+    const { orgId, admin } = tenant;
+    await app.call('POST', '/orgs/sites', { token: admin.token, body: { orgId, name: 'Harbour' } });
+    await app.server.auditSealer.flush();
+    const page = await dashboard.open('/audit/chain', { person: admin });
+    const chains = page.getByRole('table', { name: 'Verified chains' });
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.getByText('2 of 2 verified, 0 with a fault').waitFor();
+    expect(await chains.getByText('Intact').count()).to.equal(2);
+
+    // Somebody with every right on the database, but without the key that signs.
+    const { ownerUrl } = app.database;
+    await asOwner(ownerUrl, 'alter table audit_logs disable trigger user');
+    const [changed] = await asOwner<{ id: string; seq: string }>(
+      ownerUrl,
+      `update audit_logs set error_message = 'Nothing.' where org_id = $1 and action = 'site.create' returning id, seq`,
+      [orgId],
+    );
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.getByText('2 of 2 verified, 1 with a fault').waitFor();
+    const broken = chains.getByRole('row').filter({ hasText: 'Broken' });
+    await broken.getByText(`Entry ${changed?.seq}: its content does not match its checksum.`).waitFor();
+    await assertAccessible(page);
+    await broken.getByRole('link', { name: 'Show the entry' }).click();
+    await page.getByRole('dialog', { name: 'Audit entry' }).getByText('Nothing.').waitFor();
+    expect(new URL(page.url()).searchParams.get('entry')).to.equal(changed?.id);
+  });
+
   it('say how the server is', async () => {
     const page = await dashboard.open('/system', { person: tenant.admin });
     await page.getByText('The server is ready').waitFor();
@@ -217,13 +251,25 @@ describe('the pages of administration', () => {
     await page.getByText('No domains').waitFor();
   });
 
-  it('start a rollout, which is paused, resumed and aborted', async () => {
+  it('start a rollout, which halts by itself and says why, and is resumed, paused and aborted', async () => {
     const { app } = dashboard;
-    const admin = await giveSecondFactor(app, await buildPerson(app, { scope: 'system' }));
+    const person = await buildPerson(app, { scope: 'system' });
+    const factor = await enableSecondFactor(app, person);
+    const admin = await giveSecondFactor(app, person);
     await stopOwnRounds(app);
     await upload({ app, dataDir, admin, close: async () => {} }, { version: '1.1.0' });
-    await buildFleet(app, { size: 20 });
-    const page = await dashboard.open('/agents?tab=rollouts', { person: admin, isProven: true });
+    const devices = await buildFleet(app, { size: 20 });
+    dashboard.allow(/status of 403/);
+    const page = await dashboard.newPage();
+    // The dialog that asks for the code is loaded after the page, which may be refused before.
+    const refused = page.waitForResponse((response) => response.status() === 403);
+    await page.route('**/overlays-*.js', async (route) => {
+      await refused;
+      await route.continue();
+    });
+    await page.goto(`/agents?tab=rollouts${await app.server.signInFragment(admin.id)}`);
+    await page.getByRole('textbox', { name: 'Code' }).fill(factor.code());
+    await page.getByRole('button', { name: 'Confirm' }).click();
     await page.getByRole('button', { name: 'New rollout' }).first().click();
     const dialog = page.getByRole('dialog', { name: 'New rollout' });
     await choose(page, 'Version', '1.1.0');
@@ -232,6 +278,28 @@ describe('the pages of administration', () => {
     await dialog.getByRole('button', { name: 'Start the rollout' }).click();
     const drawer = page.getByRole('dialog', { name: 'Rollout', exact: true });
     await drawer.getByRole('row').nth(2).waitFor();
+
+    const rolloutId = new URL(page.url()).searchParams.get('rollout') ?? '';
+    const reached = await query<{ id: string }>(
+      app,
+      `select d.id from devices d, agent_rollouts r
+      where r.id = ? and (rollout_place(r.id, d.id) < 5000 or d.id = any(r.first_devices))`,
+      [rolloutId],
+    );
+    const failing = devices.filter(({ id }) => reached.some((each) => each.id === id)).slice(0, 3);
+    const at = new Date();
+    await recordAttempts(
+      app,
+      failing.map((device) => ({ rolloutId, device, state: 'failed' as const, at })),
+    );
+    await conductRollouts({ db: app.server.database.jobPool, log: quietLog }, { now: at, isWhole: false });
+    await page.reload();
+    const reason = drawer.getByRole('alert').filter({ hasText: '3 devices failed one after another' });
+    await reason.waitFor();
+    expect(await reason.getByRole('link').count(), 'each device that failed').to.equal(3);
+    await assertAccessible(page);
+    await drawer.getByRole('button', { name: 'Resume' }).click();
+    await drawer.getByText(/^Was halted/).waitFor();
     await drawer.getByRole('button', { name: 'Pause' }).click();
     await drawer.getByRole('button', { name: 'Resume' }).click();
     await drawer.getByRole('button', { name: 'Pause' }).waitFor();

@@ -1,10 +1,11 @@
 import { mkdtempSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { BackupSnapshot } from '../../src/features/backup/snapshots/snapshot.model.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../src/protocol/index.ts';
+import { type ProofDevice, proofDevice } from '../backup-proof/support/device.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../features/backup/snapshot-support.ts';
 import { inSystem } from '../features/backup/store-support.ts';
 import { assertAccessible, useDashboard } from '../support/browser.ts';
@@ -35,6 +36,7 @@ describe('the pages of backup', () => {
   let device: BackedUpDevice;
   let snapshot: BackupSnapshot;
   let agent: FakeDevice | undefined;
+  let machine: ProofDevice | undefined;
 
   before(async function () {
     needsRestic(this);
@@ -46,6 +48,7 @@ describe('the pages of backup', () => {
   });
   after(async () => {
     agent?.close();
+    await machine?.close();
     await rm(dataDir, { recursive: true, force: true });
   });
 
@@ -147,6 +150,35 @@ describe('the pages of backup', () => {
     await dialog.getByText('Completed').waitFor();
     const [restore] = (await device.send('GET', `/backup/restore?snapshotId=${later.id}`)).body.data;
     expect(restore.asOf).to.equal(later.receivedAt.toISOString());
+  });
+
+  it('protect a device by one button of its own tab, with the agent as a program', async function () {
+    this.timeout(240_000);
+    const { app } = dashboard;
+    machine = await proofDevice({
+      ground: app,
+      orgId: device.orgId,
+      url: app.url,
+      within: dataDir,
+      config: { isDefault: true },
+      async ask(method, where, body) {
+        const answer = await device.send(method, where, body);
+        if (answer.status >= 300) throw new Error(JSON.stringify(answer.body));
+        return answer.body;
+      },
+    });
+    await writeFile(path.join(machine.source, 'letter.txt'), 'Dear reader');
+    machine.startLater();
+    const page = await dashboard.open(`/devices/${machine.deviceId}?tab=backup`, { person: device.admin });
+    page.setDefaultTimeout(120_000);
+    await page.getByText('Online').first().waitFor();
+    await page.getByText('There is no snapshot of this device.').waitFor();
+    await page.getByRole('button', { name: 'Protect this device' }).click();
+    await page.getByRole('table', { name: 'Snapshots' }).getByRole('link').waitFor();
+    await page.getByText('There are snapshots, but nobody has verified that they can be read.').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await page.getByText('There is a snapshot, and the backups were verified.').waitFor();
   });
 
   it('make a configuration that is the default, and protect the device with it', async () => {

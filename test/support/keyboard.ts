@@ -51,7 +51,7 @@ export class Keyboard {
     await this.press('Space');
   }
 
-  /** Goes to a field, and writes over what is there. */
+  /** Goes to a field, and replaces its text. */
   async fill(field: Locator, text: string): Promise<void> {
     await this.to(field);
     await this.press('Control+a');

@@ -5,11 +5,14 @@ import { accessToken, renewToken } from './tokens.ts';
 
 /** Asks the person for the second factor; answers false where they decline. */
 type StepUp = () => Promise<boolean>;
-let stepUp: StepUp = () => Promise.resolve(false);
+/** Requests that were refused before the dialog was loaded wait for it. */
+const early: ((ask: StepUp) => void)[] = [];
+let stepUp: StepUp = async () => (await new Promise<StepUp>((there) => early.push(there)))();
 
 /** The frame answers a request that needs the second factor with a dialog. */
 export function answerStepUpWith(ask: StepUp): void {
   stepUp = ask;
+  for (const there of early.splice(0)) there(ask);
 }
 
 interface CallOptions {

@@ -5706,6 +5706,18 @@ data: FullAuditLog[]
 }
 }
 /**
+ * Verify an audit chain
+ */
+"POST /audit-logs/verify": {
+body: {
+/**
+ * The organization whose chain is verified; null for that of the caller’s own organization or partner.
+ */
+orgId: (string | null)
+}
+response: AuditChainReport
+}
+/**
  * Read the audit retention policy
  */
 "GET /orgs/organizations/{id}/audit-retention": {
@@ -8287,6 +8299,29 @@ errorMessage: (string | null)
 seq: number
 checksum: string
 prevChecksum: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AuditChainReport".
+ */
+export interface AuditChainReport {
+chainId: string
+/**
+ * The entries that were verified: all, or those up to the fault.
+ */
+entries: number
+verifiedAt: string
+/**
+ * The first fault of the chain; null if the chain is intact.
+ */
+fault: ({
+/**
+ * The position in the chain; null if the whole chain is concerned.
+ */
+seq: (number | null)
+entryId: (string | null)
+reason: string
+} | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -6,8 +6,10 @@ import { readingRoutes } from './reading/reading.routes.ts';
 import { retentionRoutes } from './retention/retention.routes.ts';
 import type { RetentionMeans } from './retention/retention.service.ts';
 import { publicPart, signingKeyRows } from './storage/signing-keys.ts';
+import { verifyRoutes } from './verification/verify.routes.ts';
+import type { VerifyChain } from './verification/verify.service.ts';
 
-export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
+export const auditRoutes = (parts: RetentionMeans & { verifyChain: VerifyChain }): RouteGroup => ({
   name: 'Audit trail',
   description: 'A tamper-evident record of who did what.',
   routes: [
@@ -29,6 +31,7 @@ export const auditRoutes = (parts: RetentionMeans): RouteGroup => ({
     }),
     ...readingRoutes,
     ...exportRoutes,
+    ...verifyRoutes(parts),
     ...retentionRoutes(parts),
   ],
 });

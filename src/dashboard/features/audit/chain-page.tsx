@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { apiQuery } from '../../api/index.ts';
 import { CopyText, Loaded, Page, PagedTable, StateBadge, When } from '../../ui/index.ts';
 import { AuditTabs } from './audit-tabs.tsx';
+import { ChainVerification } from './chain-verification.tsx';
 
 const VERIFY = 'npm run muster -- audit verify';
 const EXPORT = 'npm run muster -- audit export --org <id> --out audit.bundle';
@@ -17,14 +18,15 @@ export function ChainPage() {
       description="Each entry holds the checksum of the one before it, and keys seal the chain."
     >
       <AuditTabs />
-      <Paper withBorder p="md" component="section" aria-label="Verification">
+      <ChainVerification />
+      <Paper withBorder p="md" component="section" aria-label="Verification by a command">
         <Stack gap="xs">
           <Title order={2} size="h5">
-            Verify the trail
+            Without trust in this server
           </Title>
           <Text size="sm">
-            A server that was tampered with would vouch for itself. So the check is a command, run where you
-            trust the machine. It finds entries that were changed, removed, inserted or moved.
+            A server that was tampered with would vouch for itself. An auditor therefore runs a command, where
+            the machine is trusted.
           </Text>
           <List size="sm" spacing="xs" type="ordered" listStyleType="decimal">
             <List.Item>
