@@ -14,13 +14,16 @@ const rowWith = (text: string | RegExp) => (page: Page) =>
   page.getByRole('row').filter({ hasText: text }).first().waitFor();
 const textOf = (text: string | RegExp) => (page: Page) => page.getByText(text).first().waitFor();
 
+/** Machines of all customers come first so. */
+const DEVICES = '/devices?sort=os';
+
 export function adminPictures({ deviceId, filterId, snapshotId, folder }: Story): Picture[] {
   const logs = `/devices/${deviceId}/logs?log=System&level=${asJson(['critical', 'error', 'warning'])}`;
   const shown = rowWith('has a bad block');
   return [
     { name: 'overview', path: '/', prepare: textOf('is almost full') },
-    { name: 'devices', path: '/devices', prepare: rowWith('CHI-') },
-    { name: 'devices-dark', path: '/devices', isDark: true, prepare: rowWith('CHI-') },
+    { name: 'devices', path: DEVICES, prepare: rowWith('-SRV-') },
+    { name: 'devices-dark', path: DEVICES, isDark: true, prepare: rowWith('-SRV-') },
     { name: 'device', path: `/devices/${deviceId}`, prepare: textOf('Processor') },
     { name: 'event-log', path: logs, prepare: shown },
     { name: 'event-log-dark', path: logs, isDark: true, prepare: shown },

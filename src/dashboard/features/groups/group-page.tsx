@@ -12,11 +12,12 @@ import {
   ConfirmAction,
   DeviceStatusBadge,
   Empty,
-  formatCount,
+  formatCounted,
   Loaded,
   Page,
   PagedTable,
   StateBadge,
+  SYSTEM_NAMES,
   When,
 } from '../../ui/index.ts';
 import { AddDevicesDialog } from './add-devices-dialog.tsx';
@@ -50,8 +51,10 @@ export function GroupPage() {
           description={
             <Group gap={8}>
               <GroupKind type={data.type} />
-              <span>{names.organization(data.orgId)}</span>
-              <span>{data.deviceCount === 1 ? '1 device' : `${formatCount(data.deviceCount)} devices`}</span>
+              <span>
+                {names.organization(data.orgId)} · {formatCounted(data.deviceCount, 'device')}
+                {data.filterId === null ? '' : ' ·'}
+              </span>
               {data.filterId !== null && <FilterLink filterId={data.filterId} />}
             </Group>
           }
@@ -241,7 +244,7 @@ function Members({ group }: { group: DeviceGroup }) {
                   ),
                 },
                 { header: 'Status', cell: ({ status }) => <DeviceStatusBadge status={status} /> },
-                { header: 'System', cell: ({ osType, osVersion }) => `${osType} ${osVersion ?? ''}` },
+                { header: 'System', cell: ({ osType, osVersion }) => osVersion || SYSTEM_NAMES[osType] },
                 { header: 'Site', cell: ({ siteId }) => names.site(siteId) },
                 {
                   header: 'Last seen',
