@@ -1,5 +1,5 @@
 /**
- * The pages of the dashboard that the server leads to, in mails and redirects. Whoever opens them need not be signed in,
+ * The pages of the dashboard that the server leads to, in mails and redirects. Nobody has to be signed in for them,
  * apart from the profile. `search/settings-pages.ts` has those that the search finds.
  */
 export const DASHBOARD_PAGES = {

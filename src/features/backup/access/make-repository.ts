@@ -35,7 +35,7 @@ export async function makeRepository(
       await putObject(parts, access, { type: 'keys', name: key.id }, key.content);
       await putObject(parts, access, CONFIG, config);
     }
-    // Another attempt may have made what is there now. Then the key of this one opens nothing.
+    // Another attempt may have made the repository. Then the key of this one opens nothing.
     const { keyId } = await openStoredConfig(parts, id, password);
     await keepOneKey(parts, id, keyId);
     return keyId;
