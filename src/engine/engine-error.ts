@@ -2,10 +2,12 @@ import { z } from 'zod';
 
 /** Why an operation of the engine did not succeed. The codes are stable; they go into results and messages. */
 export const EngineCode = z.enum([
+  'BUCKET_MISSING',
   'CANCELLED',
   'DESTINATION_DENIED',
   'DESTINATION_FULL',
   'DESTINATION_UNREACHABLE',
+  'DESTINATION_UNTRUSTED',
   'ENGINE_FAILED',
   'ENGINE_MISSING',
   'ENGINE_TOO_OLD',
@@ -23,11 +25,14 @@ export const EngineCode = z.enum([
 export type EngineCode = z.infer<typeof EngineCode>;
 
 const SENTENCES: Readonly<Record<EngineCode, string>> = {
+  BUCKET_MISSING: 'The bucket does not exist.',
   CANCELLED: 'The operation was cancelled.',
   DESTINATION_DENIED: 'The destination of the backup refuses these credentials.',
   DESTINATION_FULL:
     'The destination of the backup has no space left. Make room there, or have its quota raised.',
   DESTINATION_UNREACHABLE: 'The destination of the backup cannot be reached.',
+  DESTINATION_UNTRUSTED:
+    'The certificate of the destination has expired, is for another name, or is signed by nobody whom this machine trusts.',
   ENGINE_FAILED: 'restic has failed.',
   ENGINE_MISSING: 'restic is not installed on this machine.',
   ENGINE_TOO_OLD: 'The restic on this machine is too old for this operation.',

@@ -37,8 +37,10 @@ describe('what restic prints', () => {
     ],
     [
       'Fatal: unable to open config file: x509: certificate signed by unknown authority',
-      'DESTINATION_UNREACHABLE',
+      'DESTINATION_UNTRUSTED',
     ],
+    ['Fatal: unable to save snapshot: unexpected HTTP response (503): 503', 'DESTINATION_UNREACHABLE'],
+    ['Fatal: unable to open config file: Stat: The specified bucket does not exist.', 'BUCKET_MISSING'],
     [
       'Fatal: unable to open config file: unexpected HTTP response (401): 401 Unauthorized',
       'DESTINATION_DENIED',

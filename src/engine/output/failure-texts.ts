@@ -23,8 +23,10 @@ const TEXTS: readonly { text: RegExp; code: EngineCode }[] = [
     code: 'DESTINATION_DENIED',
   },
   { text: /InvalidAccessKeyId|access key id you provided does not exist/i, code: 'DESTINATION_DENIED' },
+  { text: /x509|tls: /i, code: 'DESTINATION_UNTRUSTED' },
+  { text: /bucket does not exist|NoSuchBucket/i, code: 'BUCKET_MISSING' },
   {
-    text: /connection (refused|reset)|no such host|no route to host|network is unreachable|x509|tls: |i\/o timeout|timeout awaiting|deadline exceeded|server misbehaving|unexpected EOF/i,
+    text: /connection (refused|reset)|no such host|no route to host|network is unreachable|i\/o timeout|timeout awaiting|deadline exceeded|server misbehaving|unexpected EOF|\(50[0234]\)/i,
     code: 'DESTINATION_UNREACHABLE',
   },
   {
@@ -32,7 +34,7 @@ const TEXTS: readonly { text: RegExp; code: EngineCode }[] = [
     code: 'DESTINATION_DENIED',
   },
   {
-    text: /unable to open (the )?config file|repository does not exist|bucket does not exist|NoSuchBucket/i,
+    text: /unable to open (the )?config file|repository does not exist/i,
     code: 'REPOSITORY_MISSING',
   },
   {

@@ -8,6 +8,7 @@ import type { ObjectStorage } from '../../../src/features/backup/store/storage/s
 import { purgeTrash } from '../../../src/features/backup/store/upkeep/purge.ts';
 import { reconcileAll } from '../../../src/features/backup/store/upkeep/reconcile.ts';
 import { removeEndedLocks } from '../../../src/features/backup/store/upkeep/upkeep.ts';
+import { S3Error, type S3Options } from '../../../src/platform/storage/s3.ts';
 import { S3Objects } from '../../../src/platform/storage/s3-objects.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { needsRestic } from '../../support/restic.ts';
@@ -33,6 +34,7 @@ for (const place of ['folder', 's3'] as const) {
     this.timeout(120_000);
     let app: TestApp & { dataDir: string };
     let s3: S3Server | undefined;
+    let bucket: S3Options;
     let storage: ObjectStorage;
     let repository: Repository;
     type Credential = Awaited<ReturnType<typeof issue>>;
@@ -42,7 +44,7 @@ for (const place of ['folder', 's3'] as const) {
 
     before(async () => {
       s3 = place === 's3' ? await startS3Server({ bucket: 'backups' }) : undefined;
-      const bucket = {
+      bucket = {
         bucket: 'backups',
         endpoint: s3?.url ?? '',
         region: S3_REGION,
@@ -220,6 +222,22 @@ for (const place of ['folder', 's3'] as const) {
         s3!.onCall = undefined;
         expect(calls).to.be.greaterThan(10);
         expect(await readdir(path.join(app.dataDir, 'backups', 'spool'))).to.deep.equal([]);
+      });
+
+      it('asks a bucket that stays away again, each time later, and not for ever', async () => {
+        const at: number[] = [];
+        s3!.onCall = () => {
+          at.push(performance.now());
+          return { status: 503, code: 'SlowDown' };
+        };
+        const objects = new S3Objects({ ...bucket, timing: { attempts: 4, retryMs: 20 } });
+        const refused = await objects.has('some/where').catch((error: unknown) => error);
+        s3!.onCall = undefined;
+        expect(refused).to.be.instanceOf(S3Error);
+        const [first = 0, second = 0, third = 0, ...more] = at.slice(1).map((time, n) => time - (at[n] ?? 0));
+        expect(more).to.deep.equal([]);
+        // Timers are never early by more than a millisecond.
+        expect([first >= 19, second >= 39, third >= 79]).to.deep.equal([true, true, true]);
       });
 
       it('stores nothing that the bucket has damaged or refused', async () => {

@@ -4,7 +4,8 @@ import { median, type SnapshotFigures } from './protection.ts';
 
 export type Anomaly =
   | { sign: 'size_drop'; baselineBytes: number; sizeBytes: number }
-  | { sign: 'changes'; changedFiles: number; fileCount: number };
+  | { sign: 'changes'; changedFiles: number; fileCount: number }
+  | { sign: 'rewritten'; receivedBytes: number; usualBytes: number };
 
 /** Smaller backups vary by themselves. */
 const LEAST_BYTES = 1024 * 1024;
@@ -18,11 +19,15 @@ const USUAL_BELOW = 0.2;
  * Judges the newest snapshot by the ones before it:
  * - `size_drop`: it has less than half of their median size, which is at least 1 MiB.
  * - `changes`: at least half of its files, and at least 100, were changed, while the median share before was below 20 %.
+ * - `rewritten`: the store has received at least half of the median size before, while the median share before was below
+ *   20 %. This counts where the device says nothing of changes: encrypted files are new data, whatever it says.
+ *
+ * The last two leave out a first backup, of which everything is new.
  */
 export function findAnomaly([newest, ...earlier]: readonly SnapshotFigures[]): Anomaly | undefined {
   if (newest === undefined || earlier.length === 0) return undefined;
   const baselineBytes = median(earlier.flatMap(({ sizeBytes }) => sizeBytes ?? []));
-  const { sizeBytes, changedFiles, fileCount } = newest;
+  const { sizeBytes } = newest;
   if (
     sizeBytes !== null &&
     baselineBytes !== undefined &&
@@ -31,13 +36,42 @@ export function findAnomaly([newest, ...earlier]: readonly SnapshotFigures[]): A
   ) {
     return { sign: 'size_drop', baselineBytes, sizeBytes };
   }
-  const usual = median(earlier.flatMap((each) => shareOf(each) ?? []));
+  const usual = earlier.filter((each, n) => n < earlier.length - 1 || shareChanged(each) !== 1);
+  return (
+    findChanges(newest, usual) ??
+    (baselineBytes !== undefined && baselineBytes >= LEAST_BYTES
+      ? findRewritten(newest, usual, baselineBytes)
+      : undefined)
+  );
+}
+
+function findChanges(newest: SnapshotFigures, usual: readonly SnapshotFigures[]): Anomaly | undefined {
+  const { changedFiles, fileCount } = newest;
+  if (changedFiles === null || fileCount === null || changedFiles < LEAST_FILES) return undefined;
+  return isFlood(newest, usual, shareChanged) ? { sign: 'changes', changedFiles, fileCount } : undefined;
+}
+
+function findRewritten(
+  newest: SnapshotFigures,
+  usual: readonly SnapshotFigures[],
+  usualBytes: number,
+): Anomaly | undefined {
+  const { receivedBytes } = newest;
+  const share = ({ receivedBytes: bytes }: SnapshotFigures) =>
+    bytes === null ? undefined : bytes / usualBytes;
+  return receivedBytes !== null && isFlood(newest, usual, share)
+    ? { sign: 'rewritten', receivedBytes, usualBytes }
+    : undefined;
+}
+
+function isFlood(
+  newest: SnapshotFigures,
+  usual: readonly SnapshotFigures[],
+  shareOf: (each: SnapshotFigures) => number | undefined,
+): boolean {
+  const before = median(usual.flatMap((each) => shareOf(each) ?? []));
   const share = shareOf(newest);
-  if (share === undefined || usual === undefined || changedFiles === null || fileCount === null) {
-    return undefined;
-  }
-  const isFlood = changedFiles >= LEAST_FILES && share >= FLOOD_FROM && usual < USUAL_BELOW;
-  return isFlood ? { sign: 'changes', changedFiles, fileCount } : undefined;
+  return share !== undefined && before !== undefined && share >= FLOOD_FROM && before < USUAL_BELOW;
 }
 
 /**
@@ -47,7 +81,7 @@ export function findAnomaly([newest, ...earlier]: readonly SnapshotFigures[]): A
 export const hasRecovered = (baselineBytes: number, newest: SnapshotFigures | undefined): boolean =>
   newest?.sizeBytes != null && newest.sizeBytes >= baselineBytes * RECOVERED_FROM;
 
-function shareOf({ changedFiles, fileCount }: SnapshotFigures): number | undefined {
+function shareChanged({ changedFiles, fileCount }: SnapshotFigures): number | undefined {
   return changedFiles === null || fileCount === null || fileCount === 0
     ? undefined
     : changedFiles / fileCount;

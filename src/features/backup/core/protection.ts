@@ -10,6 +10,8 @@ export const SnapshotFigures = z.object({
   sizeBytes: z.number().nullable(),
   fileCount: z.number().nullable(),
   changedFiles: z.number().nullable(),
+  /** Known by the store itself, where the backup went there. */
+  receivedBytes: z.number().nullable(),
   isPartial: z.boolean(),
 });
 export type SnapshotFigures = z.infer<typeof SnapshotFigures>;

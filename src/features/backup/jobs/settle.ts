@@ -6,7 +6,7 @@ import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
 import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
-import { snapshotWrittenWith } from '../store/records/objects.ts';
+import { bytesWrittenWith, snapshotWrittenWith } from '../store/records/objects.ts';
 import { endCredential } from '../store/records/credentials.ts';
 import { BackupJob } from './job.model.ts';
 import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
@@ -163,6 +163,9 @@ async function recordSnapshot(
   });
   const facts = {
     jobId: job.id,
+    ...(repository.provider === 'server' && credentialId !== null
+      ? { receivedBytes: await bytesWrittenWith(tx, { repositoryId, credentialId }) }
+      : {}),
     isPartial: output?.status !== 'completed',
     paths: writtenPaths(paths),
     ...(output?.takenAt === undefined ? {} : { takenAt: writtenInstant(output.takenAt) }),

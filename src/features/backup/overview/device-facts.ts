@@ -25,6 +25,7 @@ const PROTECTIONS = `(
     'snapshots', (
       select coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'receivedAt', ${ms('s.received_at')},
         'sizeBytes', s.size_bytes, 'fileCount', s.file_count, 'changedFiles', s.changed_files,
+        'receivedBytes', s.received_bytes,
         'isPartial', s.is_partial) order by s.received_at desc, s.id desc), '[]')
       from (select * from backup_snapshots s where s.device_id = d.id and s.repository_id = r.id
         and s.removed_at is null order by s.received_at desc, s.id desc limit ${SNAPSHOTS}) s),

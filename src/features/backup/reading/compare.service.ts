@@ -2,7 +2,7 @@ import type { Difference } from '../../../engine/index.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { invalid, notFound } from '../../../platform/errors.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { findState, openSnapshot } from './open-snapshot.ts';
+import { findState, openState } from './open-snapshot.ts';
 import type { DiffQuery, SnapshotDiff, SnapshotDifference } from './reading.schema.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
 import { instantOf, shownType, withoutSlashes } from './shown-entry.ts';
@@ -15,8 +15,11 @@ export async function compareSnapshots(
   { readers, walks }: { readers: RepositoryReaders; walks: SnapshotWalks },
   signal: AbortSignal,
 ): Promise<SnapshotDiff> {
-  const { snapshot, reader } = await openSnapshot(ctx, { id, asOf }, readers);
+  const state = await findState(ctx, { id, asOf });
+  const { snapshot } = state;
+  // Before the repository is opened, which takes a second.
   const base = await findBase(ctx, snapshot, { against, asOf });
+  const { reader } = await openState(state, readers);
   const query = { before: base.engineId, after: snapshot.engineId, path };
   return walks.run(ctx, signal, async (isOver) => {
     const tally = new Tally({ from: (page - 1) * limit, limit });

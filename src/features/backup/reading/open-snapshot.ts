@@ -50,7 +50,13 @@ export async function openSnapshot(
   query: SnapshotQuery,
   readers: RepositoryReaders,
 ): Promise<SnapshotState & OpenedRepository> {
-  const state = await findState(ctx, query);
+  return openState(await findState(ctx, query), readers);
+}
+
+export async function openState(
+  state: SnapshotState,
+  readers: RepositoryReaders,
+): Promise<SnapshotState & OpenedRepository> {
   const opened = await answeringFailures(() => readers.open(state.repository, state.asOf));
   return { ...state, ...opened };
 }

@@ -33,6 +33,8 @@ export class BackupSnapshot extends BaseModel {
   declare fileCount: string | null;
   declare addedBytes: string | null;
   declare changedFiles: string | null;
+  /** What the store has received with the backup, whatever the device says. */
+  declare receivedBytes: string | null;
   declare paths: string[];
   declare isPartial: boolean;
   declare legalHold: boolean;

@@ -114,6 +114,9 @@ async function repositoryOf(
     .whereNotNull('initialized_at')
     .limit(2);
   const [repository, another] = repositories;
+  if (repository === undefined && configId !== undefined) {
+    throw invalid('body.configId', 'must be a configuration that has backed the device up');
+  }
   if (repository === undefined) throw new AppError('conflict', 'The device has no backups to verify.');
   if (another !== undefined && configId === undefined) {
     throw invalid('body.configId', 'is required, because the device has backups of several configurations');

@@ -44,11 +44,17 @@ export function missedAlert(facts: DeviceFacts, now: Date): NewAlert | undefined
   };
 }
 
-const Known = z.object({ configId: z.uuid(), sign: z.string(), baselineBytes: z.number().optional() });
+const Known = z.object({
+  configId: z.uuid(),
+  snapshotId: z.uuid().optional(),
+  sign: z.string(),
+  baselineBytes: z.number().optional(),
+});
 
 /**
  * A backup is much smaller than those before, or much of it has changed. While this is open, retention removes nothing.
- * A size drop ends when the size is back; many changes cannot be undone, so a person ends that alert.
+ * A size drop ends when the size is back; many changes cannot be undone, so a person ends that alert. It is then about
+ * that snapshot no more, and what the next one shows is judged in the next round.
  */
 export function anomalyAlert(facts: DeviceFacts, standing: StandingCause | undefined): NewAlert | undefined {
   const known = Known.safeParse(standing?.details).data;
@@ -58,10 +64,13 @@ export function anomalyAlert(facts: DeviceFacts, standing: StandingCause | undef
     const lasts =
       baselineBytes === undefined ? !standing.isResolved : !hasRecovered(baselineBytes, kept.snapshots[0]);
     if (lasts) return anomalyOf(facts, kept.configName, known);
+    const isOfAnother = known.snapshotId !== undefined && known.snapshotId !== kept.snapshots[0]?.id;
+    if (standing.isResolved && isOfAnother) return undefined;
   }
   for (const { configId, configName, snapshots } of facts.protections) {
     const anomaly = findAnomaly(snapshots);
-    if (anomaly !== undefined) return anomalyOf(facts, configName, { configId, ...anomaly });
+    const snapshotId = snapshots[0]?.id;
+    if (anomaly !== undefined) return anomalyOf(facts, configName, { configId, snapshotId, ...anomaly });
   }
   return undefined;
 }
@@ -75,12 +84,15 @@ const anomalyOf = (
   kind: SIZE_DROP,
   severity: 'critical',
   title: `${facts.deviceName}: the backup has changed as after an attack`,
-  message:
-    details.sign === 'size_drop'
-      ? `${configName}: the newest backup has less than half of the usual size. Until this is explained, no snapshot is removed.`
-      : `${configName}: at least half of the files were changed at once. Until this is explained, no snapshot is removed.`,
+  message: `${configName}: ${SIGNS[details.sign] ?? SIGNS['changes']}. Until this is explained, no snapshot is removed.`,
   details,
 });
+
+const SIGNS: Readonly<Record<string, string>> = {
+  size_drop: 'the newest backup has less than half of the usual size',
+  changes: 'at least half of the files were changed at once',
+  rewritten: 'the store has received at least half of the data anew',
+};
 
 /** The last verification of a kind has found errors. */
 export function verificationAlert(facts: DeviceFacts): NewAlert | undefined {

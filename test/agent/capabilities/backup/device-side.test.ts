@@ -191,7 +191,7 @@ describe('backup commands on a device', function () {
     const far = await startHttpsServer((request, response) => {
       // Slow, so that restic is seen while it waits.
       setTimeout(
-        () => response.writeHead(404).end(),
+        () => response.writeHead(404).end('<Error><Code>NoSuchBucket</Code></Error>'),
         request.url?.includes('backup-store') === true ? 700 : 0,
       );
     });
@@ -218,6 +218,20 @@ describe('backup commands on a device', function () {
       const { output } = await bench.ended(id);
       expect(output).to.have.nested.property('checks[1].ok', true);
       expect(new Set(proxy.requests)).to.deep.equal(new Set([`CONNECT ${new URL(server).host}`]));
+
+      const check = async () => {
+        const s3 = { type: 's3' as const, endpoint: server, bucket: 'no-such-bucket', accessKey: 'k' };
+        const test = { destination: { ...s3, secret: { secretRef } } };
+        const { output: found } = await bench.ended(
+          await bench.send('backup.test-destination', test, { [secretRef]: 's' }),
+        );
+        return (found as { checks: { code?: string; message?: string }[] }).checks[1];
+      };
+      expect(await check()).to.include({ code: 'BUCKET_MISSING', message: 'The bucket does not exist.' });
+      far.useCertificate('expired');
+      const untrusted = await check();
+      expect(untrusted).to.include({ code: 'DESTINATION_UNTRUSTED' });
+      expect(untrusted?.message).to.match(/^The certificate of the destination has expired, /);
     } finally {
       await bench.restart();
       await proxy.close();

@@ -19,6 +19,7 @@ const snapshot = (daysAgo: number, more: Partial<SnapshotFigures> = {}): Snapsho
   sizeBytes: 600_000_000,
   fileCount: 1000,
   changedFiles: 10,
+  receivedBytes: null,
   isPartial: false,
   ...more,
 });
@@ -155,5 +156,38 @@ describe('a sign of ransomware', () => {
     expect(hasRecovered(600_000_000, small[0])).to.equal(false);
     expect(hasRecovered(600_000_000, snapshot(0, { sizeBytes: 500_000_000 }))).to.equal(true);
     expect(hasRecovered(600_000_000, undefined)).to.equal(false);
+  });
+
+  it('finds a flood by what the store has received, whatever the device says of it', () => {
+    const usual = [1, 2, 3].map((daysAgo) =>
+      snapshot(daysAgo, { sizeBytes: 10_000_000, receivedBytes: 100_000 }),
+    );
+    const silent = { sizeBytes: 10_000_000, changedFiles: 0 };
+    const newest = (receivedBytes: number) => snapshot(0, { ...silent, receivedBytes });
+    expect(findAnomaly([newest(5_000_000), ...usual])).to.deep.equal({
+      sign: 'rewritten',
+      receivedBytes: 5_000_000,
+      usualBytes: 10_000_000,
+    });
+    expect(findAnomaly([newest(4_999_999), ...usual])).to.equal(undefined);
+    const busy = usual.map((each) => ({ ...each, receivedBytes: 3_000_000 }));
+    expect(findAnomaly([newest(9_000_000), ...busy])).to.equal(undefined);
+    const elsewhere = usual.map((each) => ({ ...each, receivedBytes: null }));
+    expect(findAnomaly([newest(9_000_000), ...elsewhere])).to.equal(undefined);
+  });
+
+  it('judges nothing by a first backup, of which everything is new', () => {
+    const first = snapshot(3, {
+      fileCount: 120,
+      changedFiles: 120,
+      sizeBytes: 3_000_000,
+      receivedBytes: 3_000_000,
+    });
+    const figures = { fileCount: 120, sizeBytes: 3_000_000, receivedBytes: 3_000_000 };
+    const encrypted = snapshot(0, { ...figures, changedFiles: 120 });
+    expect(findAnomaly([encrypted, first])).to.equal(undefined);
+    const second = snapshot(2, { ...figures, changedFiles: 1, receivedBytes: 1000 });
+    expect(findAnomaly([encrypted, second, first])).to.include({ sign: 'changes', changedFiles: 120 });
+    expect(findAnomaly([{ ...encrypted, changedFiles: 0 }, second, first])).to.include({ sign: 'rewritten' });
   });
 });

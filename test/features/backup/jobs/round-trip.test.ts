@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { randomBytes } from 'node:crypto';
+import { createCipheriv, randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { watchBackups } from '../../../../src/features/backup/watch/watch.jobs.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { needsRestic } from '../../../support/restic.ts';
 import { mountSmallDisk, needsSmallDisk, type SmallDisk } from '../../../support/small-disk.ts';
@@ -157,5 +158,59 @@ describe('a backup of a device', function () {
       targetDisk.remove();
       await rm(large);
     }
+  });
+
+  it('raises an alert where its files were encrypted, and where most of them are gone', async () => {
+    const files = path.join(app.dataDir, 'files');
+    await mkdir(files);
+    const names = Array.from({ length: 120 }, (_, n) => path.join(files, `letter-${n}`));
+    const text = (name: string) => `Dear ${name}, `.repeat(1000);
+    const writeAll = (content: (name: string) => string | Buffer) =>
+      Promise.all(names.map((name) => writeFile(name, content(name))));
+    await writeAll(text);
+    const { id: configId } = await tenant.createConfig({
+      name: 'Files',
+      sources: { paths: { linux: [files] } },
+    });
+    const backUp = async () => {
+      const { body } = await tenant.send('POST', `/backup/jobs/run/${device.deviceId}`, { configId });
+      const job = await ended(body.id);
+      expect(job, JSON.stringify(job.error)).to.include({ status: 'completed' });
+      const [snapshot] = await inSystem(app, (tx) => tx('backup_snapshots').where({ id: job.snapshotId }));
+      return Number(snapshot.received_bytes);
+    };
+    const alerts = async () => {
+      await watchBackups(app.server.database.jobPool, new AbortController().signal);
+      const { body } = await tenant.send('GET', `/alerts?deviceId=${device.deviceId}&status=active`);
+      return body.data.filter(({ kind }: { kind: string }) => kind === 'backup_size_drop');
+    };
+    await backUp();
+    await writeFile(names[0] ?? '', 'Dear Ada');
+    expect(await backUp())
+      .to.be.greaterThan(0)
+      .and.below(100_000);
+    expect(await alerts()).to.deep.equal([]);
+
+    const key = randomBytes(32);
+    await writeAll((name) => {
+      const cipher = createCipheriv('aes-256-ctr', key, randomBytes(16));
+      return Buffer.concat([cipher.update(text(name)), cipher.final()]);
+    });
+    // Known by the store itself: encrypted data is neither known nor compressible.
+    expect(await backUp()).to.be.greaterThan(120 * text(names[0] ?? '').length * 0.9);
+    const [flood] = await alerts();
+    expect(flood).to.include({ severity: 'critical' });
+    expect(flood.message).to.match(/^Files: at least half of the files were changed at once\./);
+    expect(flood.details).to.deep.include({ configId, sign: 'changes', changedFiles: 120, fileCount: 120 });
+
+    const resolved = await tenant.send('POST', `/alerts/${flood.id}/resolve`, {});
+    expect(resolved.status, JSON.stringify(resolved.body)).to.equal(200);
+    expect(await alerts(), 'accepted').to.deep.equal([]);
+    await Promise.all(names.slice(10).map((name) => rm(name)));
+    await backUp();
+    await alerts();
+    const [drop] = await alerts();
+    expect(drop.message).to.match(/^Files: the newest backup has less than half of the usual size\./);
+    expect(drop.details).to.deep.include({ configId, sign: 'size_drop' });
   });
 });

@@ -205,3 +205,14 @@ export async function snapshotWrittenWith(
     .whereNull('lost_at')
     .first<{ name: string; arrivedAt: Date } | undefined>({ name: 'name', arrivedAt: 'arrived_at' });
 }
+
+/** The bytes of the packs that were written with a credential. */
+export async function bytesWrittenWith(
+  tx: Tx,
+  { repositoryId, credentialId }: { repositoryId: string; credentialId: string },
+): Promise<string> {
+  const [row] = await tx('backup_objects')
+    .where({ repository_id: repositoryId, type: 'data', credential_id: credentialId })
+    .sum<{ bytes: string | null }[]>({ bytes: 'size' });
+  return row?.bytes ?? '0';
+}

@@ -1,0 +1,277 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { newId } from '../../../src/platform/ids.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from './backup-support.ts';
+import { inSystem } from './store-support.ts';
+import { buildVaultDevice } from './vaults/vault-support.ts';
+
+/** What nobody should send to the routes of backups: ids of another tenant, and paths and places that cannot be. */
+
+type Call = readonly [method: string, path: string, body?: unknown];
+
+const ROUTES = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
+/** Below which rows of a tenant are looked for that have changed. */
+const TABLES = [
+  'backup_configs',
+  'backup_encryption_keys',
+  'backup_repositories',
+  'backup_jobs',
+  'backup_snapshots',
+  'backup_restores',
+  'backup_verifications',
+  'backup_vaults',
+  'backup_vault_syncs',
+  'backup_sla_configs',
+  'commands',
+];
+
+describe('bad input to the routes of backups', function () {
+  this.timeout(60_000);
+  let app: TestApp;
+  let foreign: Awaited<ReturnType<typeof buildGround>>;
+  let own: Awaited<ReturnType<typeof buildGround>>;
+
+  before(async () => {
+    app = await createTestApp();
+    foreign = await buildGround(await buildBackupTenant(app), 'Of somebody else');
+    own = await buildGround(await buildBackupTenant(app), 'Own');
+  });
+  after(async () => app?.close());
+
+  /** One of everything. */
+  async function buildGround(tenant: BackupTenant, name: string) {
+    const { id: configId } = await tenant.createConfig({ name });
+    const { id: localConfigId } = await tenant.createConfig({
+      name: `${name}: disk`,
+      provider: 'local',
+      details: { path: '/mnt/disk' },
+    });
+    const device = await buildVaultDevice(app, tenant, configId);
+    const { deviceId, vaultId } = device;
+    const engineId = await device.addSnapshot(1);
+    const [{ id: snapshotId }] = await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ engine_id: engineId }),
+    );
+    const sent = async (path: string, body: unknown): Promise<string> => {
+      const answer = await tenant.send('POST', path, body);
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
+      return answer.body.id;
+    };
+    const jobId = await sent(`/backup/jobs/run/${deviceId}`, { configId });
+    const slaId = await sent('/backup/sla/configs', {
+      orgId: tenant.orgId,
+      name,
+      rpoTargetMinutes: 60,
+      rtoTargetMinutes: 60,
+    });
+    const restoreId = newId();
+    await inSystem(app, (tx) =>
+      tx('backup_restores').insert({
+        id: restoreId,
+        org_id: tenant.orgId,
+        device_id: deviceId,
+        snapshot_id: snapshotId,
+        overwrite: 'never',
+        command_id: newId(),
+        expires_at: new Date(Date.now() + 86_400_000),
+      }),
+    );
+    return { tenant, name, configId, localConfigId, deviceId, vaultId, snapshotId, jobId, slaId, restoreId };
+  }
+
+  /** Each route, with an id of the other tenant wherever it takes one. */
+  function withForeignIds(): Call[] {
+    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId } = foreign;
+    const { orgId, keyId } = theirs;
+    const mine = own.tenant.newConfig;
+    const local = { provider: 'local', details: { path: '/mnt/other' } };
+    const sla = { name: 'Mine', rpoTargetMinutes: 1, rtoTargetMinutes: 1 };
+    const until = new Date(Date.now() + 86_400_000).toISOString();
+    const lists = ['configs', 'jobs', 'snapshots', 'restore', 'verifications', 'encryption/keys', 'vault'];
+    const byDevice = ['jobs', 'snapshots', 'restore', 'verifications', 'vault', 'recovery-readiness'];
+    const ofOrganization = [...lists, 'sla/configs', 'sla/events', 'dashboard', 'usage-history', 'health'];
+    return [
+      ...[...ofOrganization, 'recovery-readiness'].map(
+        (list): Call => ['GET', `/backup/${list}?orgId=${orgId}`],
+      ),
+      ...byDevice.map((list): Call => ['GET', `/backup/${list}?deviceId=${deviceId}`]),
+      ['GET', `/backup/jobs?configId=${configId}`],
+      ['GET', `/backup/snapshots?configId=${configId}`],
+      ['GET', `/backup/restore?snapshotId=${snapshotId}`],
+      ['GET', `/backup/sla/events?configId=${foreign.slaId}`],
+      ['GET', `/backup/status/${deviceId}`],
+      ['POST', '/backup/configs', mine({ name: 'A', orgId })],
+      ['POST', '/backup/configs', mine({ name: 'B', encryptionKeyId: keyId })],
+      ['POST', '/backup/configs', mine({ name: 'C', targets: { deviceIds: [deviceId] } })],
+      ['PATCH', `/backup/configs/${own.configId}`, { targets: { deviceIds: [deviceId] } }],
+      ['GET', `/backup/configs/${configId}`],
+      ['PATCH', `/backup/configs/${configId}`, { enabled: false }],
+      ['DELETE', `/backup/configs/${configId}?keepSnapshots=true`],
+      ['POST', `/backup/configs/${configId}/test`, {}],
+      ['POST', `/backup/configs/${own.localConfigId}/test`, { deviceId }],
+      ['POST', `/backup/jobs/run/${deviceId}`, {}],
+      ['POST', `/backup/jobs/run/${own.deviceId}`, { configId }],
+      ['GET', `/backup/jobs/${jobId}`],
+      ['POST', `/backup/jobs/${jobId}/cancel`],
+      ['GET', `/backup/snapshots/${snapshotId}`],
+      ['GET', `/backup/snapshots/${snapshotId}/browse`],
+      ['GET', `/backup/snapshots/${snapshotId}/search?name=a`],
+      ['GET', `/backup/snapshots/${snapshotId}/download`],
+      ['GET', `/backup/snapshots/${snapshotId}/diff?against=${own.snapshotId}`],
+      ['GET', `/backup/snapshots/${own.snapshotId}/diff?against=${snapshotId}`],
+      ['POST', `/backup/snapshots/${snapshotId}/legal-hold`, { hold: true, reason: 'Mine' }],
+      ['POST', `/backup/snapshots/${snapshotId}/immutability`, { until }],
+      ['POST', '/backup/restore', { snapshotId }],
+      ['POST', '/backup/restore', { snapshotId, deviceId: own.deviceId }],
+      ['GET', `/backup/restore/${restoreId}`],
+      ['POST', `/backup/restore/${restoreId}/cancel`],
+      ['POST', `/backup/restore/${restoreId}/rerun`, {}],
+      ['POST', '/backup/verify', { deviceId, verificationType: 'integrity' }],
+      ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'test_restore', snapshotId }],
+      ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'integrity', configId }],
+      ['POST', '/backup/encryption/keys', { orgId, name: 'Mine' }],
+      ['GET', `/backup/encryption/keys/${keyId}`],
+      ['POST', `/backup/encryption/keys/${keyId}/rotate`],
+      ['GET', `/backup/encryption/keys/${keyId}/recovery-kit`],
+      ['POST', '/backup/vault', { deviceId, ...local }],
+      ['POST', '/backup/vault', { deviceId: own.deviceId, configId, ...local }],
+      ['POST', '/backup/vault', { deviceId: own.deviceId, encryptionKeyId: keyId, ...local }],
+      ['GET', `/backup/vault/${vaultId}`],
+      ['PATCH', `/backup/vault/${vaultId}`, { isActive: false }],
+      ['DELETE', `/backup/vault/${vaultId}?keepSnapshots=true`],
+      ['GET', `/backup/vault/${vaultId}/status`],
+      ['POST', `/backup/vault/${vaultId}/sync`, {}],
+      ['POST', `/backup/vault/${own.vaultId}/sync`, { snapshotId }],
+      ['POST', `/backup/vault/${vaultId}/cancel`],
+      ['POST', '/backup/sla/configs', { ...sla, orgId }],
+      ['POST', '/backup/sla/configs', { ...sla, orgId: own.tenant.orgId, targetDevices: [deviceId] }],
+    ];
+  }
+
+  const rowsOf = async (orgId: string) =>
+    (await storedText(app, TABLES))
+      .split('\n')
+      .filter((row) => row.includes(orgId))
+      .sort();
+
+  it('reaches nothing of another tenant, on any route', async () => {
+    const before = await rowsOf(foreign.tenant.orgId);
+    expect(before.length).to.be.greaterThan(8);
+    for (const [method, path, body] of withForeignIds()) {
+      const what = `${method} ${path} ${JSON.stringify(body ?? null)}`;
+      const answer = await own.tenant.send(method, path, body);
+      const isEmptyList =
+        answer.status === 200 && Array.isArray(answer.body.data) && answer.body.data.length === 0;
+      if (!isEmptyList) {
+        expect(answer.status, `${what}: ${JSON.stringify(answer.body)}`).to.be.oneOf([400, 403, 404]);
+        expect(answer.body.error, what).to.match(/\w/);
+      }
+      expect(JSON.stringify(answer.body), what).not.to.contain(foreign.name);
+    }
+    expect(await rowsOf(foreign.tenant.orgId)).to.deep.equal(before);
+  });
+
+  it('is asked of every route that there is', () => {
+    const asked = withForeignIds().map(([method, path]) => `${method} ${path.replace(/\?.*/, '')}`);
+    const pattern = (path: string) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[0-9a-f-]{36}')}$`);
+    const missing = Object.entries(ROUTES.paths)
+      .filter(([path]) => path.startsWith('/backup/'))
+      .flatMap(([path, methods]) =>
+        Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path })),
+      )
+      .filter(({ method, path }) => {
+        const [, ...rest] = path.split('/');
+        const is = pattern(`${method} /${rest.join('/')}`);
+        return !asked.some((call) => is.test(call));
+      });
+    expect(missing).to.deep.equal([]);
+  });
+
+  const LONG = `/${'x'.repeat(5000)}`;
+  const query = (path: string) => `path=${encodeURIComponent(path)}`;
+  const S3 = {
+    bucket: 'backups',
+    region: 'eu-central-1',
+    accessKey: 'AKIA',
+    secretKey: 'a-secret-that-nobody-sees',
+  };
+
+  /** What is wrong, the call, the field that the answer names, and the rule. */
+  const WRONG: readonly [string, () => Call, string, RegExp][] = [
+    ...['browse', 'search', 'download', 'diff'].flatMap((what): [string, () => Call, string, RegExp][] => {
+      const call = (path: string) => (): Call => [
+        'GET',
+        `/backup/snapshots/${own.snapshotId}/${what}?${query(path)}&against=${own.snapshotId}`,
+      ];
+      return [
+        [`${what}: NUL`, call('/a\0b'), 'query.path', /./],
+        [`${what}: ..`, call('/a/../../etc'), 'query.path', /must not contain/],
+        [`${what}: relative`, call('a'), 'query.path', /path from the root/],
+      ];
+    }),
+    ...(
+      [
+        ['bucket', { bucket: 'No_Bucket' }, /name of a bucket/],
+        ['endpoint', { endpoint: 'http://10.0.0.1' }, /https/],
+        ['endpoint', { endpoint: 'https://10.0.0.1/with/path' }, /without path/],
+        ['endpoint', { endpoint: 'file:///etc/passwd' }, /https/],
+        ['prefix', { prefix: 'a/../b' }, /\.\./],
+        ['accessKey', { accessKey: 'a\nb' }, /visible/],
+        ['secretKey', { secretKey: 'a b' }, /visible/],
+      ] as const
+    ).flatMap(([field, given, rule]): [string, () => Call, string, RegExp][] => {
+      const details = { ...S3, ...given };
+      const vault = (): Call => [
+        'POST',
+        '/backup/vault',
+        { deviceId: own.deviceId, provider: 's3', details },
+      ];
+      const config = (): Call => [
+        'POST',
+        '/backup/configs',
+        own.tenant.newConfig({ provider: 's3', details }),
+      ];
+      return [
+        [`vault: ${JSON.stringify(given)}`, vault, `body.details.${field}`, rule],
+        [`config: ${JSON.stringify(given)}`, config, `body.details.${field}`, rule],
+      ];
+    }),
+    ...['relative', '/a/../b', 'D:', '/a\0b', LONG, ' '].map((path): [string, () => Call, string, RegExp] => [
+      `vault on ${JSON.stringify(path.slice(0, 20))}`,
+      () => ['POST', '/backup/vault', { deviceId: own.deviceId, provider: 'local', details: { path } }],
+      'body.details.path',
+      /absolute path|must not contain|1000|blank/,
+    ]),
+    ...['/a\0b', LONG].map((path): [string, () => Call, string, RegExp] => [
+      `restore to ${JSON.stringify(path.slice(0, 20))}`,
+      () => ['POST', '/backup/restore', { snapshotId: own.snapshotId, targetPath: path }],
+      'body.targetPath',
+      /NUL|4000/,
+    ]),
+    [
+      'a destination is tested by nobody',
+      () => ['POST', `/backup/configs/${own.localConfigId}/test`, {}],
+      'body.deviceId',
+      /only a device reaches/,
+    ],
+  ];
+
+  it('is refused by the name of the field and the rule, and shows no secret', async () => {
+    const before = await rowsOf(own.tenant.orgId);
+    const failures: string[] = [];
+    for (const [what, call, field, rule] of WRONG) {
+      const [method, path, body] = call();
+      const answer = await own.tenant.send(method, path, body);
+      const details: unknown = answer.body.details;
+      const issues = Array.isArray(details) ? (details as { path: string; message: string }[]) : [];
+      const isNamed = issues.some((issue) => issue.path === field && rule.test(issue.message));
+      const text = JSON.stringify(answer.body);
+      if (answer.status !== 400 || !isNamed || text.includes(S3.secretKey)) {
+        failures.push(`${what}: ${answer.status} ${text.slice(0, 300)}`);
+      }
+    }
+    expect(failures).to.deep.equal([]);
+    expect(await rowsOf(own.tenant.orgId)).to.deep.equal(before);
+  });
+});
