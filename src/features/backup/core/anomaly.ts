@@ -19,8 +19,9 @@ const USUAL_BELOW = 0.2;
  * Judges the newest snapshot by the ones before it:
  * - `size_drop`: it has less than half of their median size, which is at least 1 MiB.
  * - `changes`: at least half of its files, and at least 100, were changed, while the median share before was below 20 %.
- * - `rewritten`: the store has received at least half of the median size before, while the median share before was below
- *   20 %. This counts where the device says nothing of changes: encrypted files are new data, whatever it says.
+ * - `rewritten`: beyond what it has grown, the store has received at least half of the median size before with it, while
+ *   the median share before was below 20 %. So it shows in a few large files as well, and whatever the device says of
+ *   changes: encrypted files are new data.
  *
  * The last two leave out a first backup, of which everything is new.
  */
@@ -57,8 +58,10 @@ function findRewritten(
   usualBytes: number,
 ): Anomaly | undefined {
   const { receivedBytes } = newest;
-  const share = ({ receivedBytes: bytes }: SnapshotFigures) =>
-    bytes === null ? undefined : bytes / usualBytes;
+  const share = ({ receivedBytes: bytes, sizeBytes }: SnapshotFigures) =>
+    bytes === null || sizeBytes === null
+      ? undefined
+      : (bytes - Math.max(0, sizeBytes - usualBytes)) / usualBytes;
   return receivedBytes !== null && isFlood(newest, usual, share)
     ? { sign: 'rewritten', receivedBytes, usualBytes }
     : undefined;

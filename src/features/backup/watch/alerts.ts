@@ -91,7 +91,7 @@ const anomalyOf = (
 const SIGNS: Readonly<Record<string, string>> = {
   size_drop: 'the newest backup has less than half of the usual size',
   changes: 'at least half of the files were changed at once',
-  rewritten: 'the store has received at least half of the data anew',
+  rewritten: 'at least half of the data was sent anew',
 };
 
 /** The last verification of a kind has found errors. */

@@ -170,6 +170,8 @@ describe('a sign of ransomware', () => {
       usualBytes: 10_000_000,
     });
     expect(findAnomaly([newest(4_999_999), ...usual])).to.equal(undefined);
+    const grown = { ...newest(5_000_000), sizeBytes: 15_000_000 };
+    expect(findAnomaly([grown, ...usual]), 'new files').to.equal(undefined);
     const busy = usual.map((each) => ({ ...each, receivedBytes: 3_000_000 }));
     expect(findAnomaly([newest(9_000_000), ...busy])).to.equal(undefined);
     const elsewhere = usual.map((each) => ({ ...each, receivedBytes: null }));
