@@ -31,6 +31,12 @@ const LONGEST = [
   'features/audit/verification/muster-audit',
   'features/sso/enforcement/unlock',
   'features/backup/store-restic',
+  'features/agents/heartbeat',
+  'features/audit/verification/tampering',
+  'platform/lost-connections',
+  'agent/work/durable-runner',
+  'agent/core/connection/connection',
+  'agent/core/connection/http-heartbeats',
   'features/backup/care/rotation',
   'features/backup/care/retention',
   'hub/cluster/redis-cluster',
@@ -38,16 +44,19 @@ const LONGEST = [
   'platform/migrations',
   'platform/redis-limits',
   'engine/keys-and-care',
+  'dashboard/pages',
+  'e2e/backup-faults',
   'e2e/install',
   'e2e/faults/redis-lost',
   'e2e/faults/random',
   'e2e/faults/fleet',
+  'e2e/faults/postgres-lost',
   'e2e/faults/agents',
   'e2e/agent-program',
   'e2e/backup-round-trip',
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
-const SLOWEST = 25;
+const SLOWEST = 40;
 /** In bytes: many times what the databases that exist at once take. */
 const ROOM_IN_MEMORY = 2 * 1024 ** 3;
 const WHOLE_PROGRAMS = [

@@ -445,6 +445,7 @@ describe('three servers on one Redis', function () {
     const cutOff = await buildDevice(north, tenant.orgId);
     const far = await connectDevice(west, cutOff.token);
     agents.push(far);
+    for (const app of [north, east]) app.log.length = 0;
     await proxy.cut();
     expect(await answered(east, agent)).to.equal(200);
     await eventually(
