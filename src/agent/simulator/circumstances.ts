@@ -15,7 +15,7 @@ export interface Circumstances {
 }
 
 const POOR_CONNECTIONS: readonly number[] = [9, 31, 58, 84];
-const ROLLS_BACK_ONE_IN = 19;
+const ROLLS_BACK_ONE_IN = 37;
 /** Of the first machines one has a failing disk, so that a small fleet has it too. */
 const FAILING_DISK = firstWindowsFrom(3);
 
