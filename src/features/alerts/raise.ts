@@ -1,5 +1,5 @@
 import type { Tx } from '../../platform/db/transaction.ts';
-import type { AlertSeverity } from './alert.schema.ts';
+import { AlertSeverity } from './alert.schema.ts';
 
 /** A cause that returns within this time after its alert resolved automatically reopens that alert. */
 const SAME_WITHIN = `interval '1 hour'`;
@@ -65,6 +65,14 @@ export interface NewAlert {
   details?: Record<string, unknown>;
 }
 
+/** SQL: new alerts, bound as JSON, as the rows `w`. */
+const RECORDS = `jsonb_to_recordset(?::jsonb) as w ("orgId" uuid, "deviceId" uuid, kind text, severity text, title text,
+      message text, details jsonb)`;
+
+/** SQL: the worst severity comes first. */
+const SEVERITY_RANK = (row: string): string =>
+  `array_position(array[${AlertSeverity.options.map((severity) => `'${severity}'`).join(', ')}], ${row}.severity)`;
+
 /**
  * Raises an alert, or counts it in the standing one for the same device and kind, and returns its id. Used for causes
  * that the rounds do not observe; the feature must call `resolveAlert` when the cause ends.
@@ -87,8 +95,7 @@ async function raiseMany(
   const { rows } = await tx.raw<{ rows: { id: string }[] }>(
     raiseSql(`select w."orgId" as org_id, w."deviceId" as device_id, w.kind, w.severity, left(w.title, 300) as title,
       left(w.message, 2000) as message, coalesce(w.details, '{}') as details, ${String(causeLasts)} as cause_lasts
-    from jsonb_to_recordset(?::jsonb) as w ("orgId" uuid, "deviceId" uuid, kind text, severity text, title text,
-      message text, details jsonb)`),
+    from ${RECORDS}`),
     [JSON.stringify(alerts)],
   );
   return rows.map(({ id }) => id);
@@ -168,8 +175,9 @@ export async function standingCauses(tx: Tx, kind: string): Promise<Map<string, 
 }
 
 /**
- * Makes the alerts of a kind follow their causes, in all organizations: raises those that do not stand yet, and ends the
- * causes of those that are not wanted any more. One that somebody resolved is not raised again while its cause lasts.
+ * Makes the alerts of a kind follow their causes, in all organizations: raises those that do not stand yet, gives those
+ * that stand the severity of their cause, and ends the causes of those that are not wanted any more. One that somebody
+ * resolved is raised again while its cause lasts only if the cause becomes worse.
  * @param alerts  of the kind, at most one about each device or organization
  */
 export async function followCauses(
@@ -189,5 +197,27 @@ export async function followCauses(
   const standing = new Set(rows.map(({ subject_id: subject }) => subject));
   const wanted = alerts.filter(({ orgId, deviceId }) => !standing.has(deviceId ?? orgId));
   if (wanted.length > 0) await raiseLastingAlerts(tx, wanted);
+  if (wanted.length < alerts.length) await followSeverity(tx, alerts);
   return { raised: wanted.length, ended };
+}
+
+/** Whoever acknowledged or resolved an alert has done so for the severity that it had: a worse one is active again. */
+async function followSeverity(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
+  await tx.raw(
+    `with changed as (
+      select a.id, w.severity, w.title, w.message, w.details, ${SEVERITY_RANK('w')} < ${SEVERITY_RANK('a')} as is_worse
+      from ${RECORDS} join alerts a on a.subject_id = coalesce(w."deviceId", w."orgId") and a.kind = w.kind
+      where ${STANDS('a')} and a.severity <> w.severity
+    )
+    update alerts a set severity = c.severity, title = left(c.title, 300), message = left(c.message, 2000),
+      details = coalesce(c.details, '{}'), last_at = now(), updated_at = now(),
+      status = case when c.is_worse then 'active' else a.status end,
+      acknowledged_at = case when not c.is_worse then a.acknowledged_at end,
+      acknowledged_by = case when not c.is_worse then a.acknowledged_by end,
+      resolved_at = case when not c.is_worse then a.resolved_at end,
+      resolved_by = case when not c.is_worse then a.resolved_by end,
+      resolution = case when not c.is_worse then a.resolution end
+    from changed c where a.id = c.id`,
+    [JSON.stringify(alerts)],
+  );
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { raiseAlert, resolveAlert } from '../../../src/features/alerts/index.ts';
+import { followCauses, type NewAlert, raiseAlert, resolveAlert } from '../../../src/features/alerts/index.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { withSystem, withTenant } from '../../../src/platform/db/transaction.ts';
@@ -81,6 +81,36 @@ describe('alerts', function () {
       const next = await raise(about);
       expect(next).not.to.equal(id);
       expect(ids(await get(`/alerts?deviceId=${deviceId}&kind=backup_failed`))).to.deep.equal([next, id]);
+    });
+
+    it('say how severe their cause is now, and concern people again where it has become worse', async () => {
+      const { deviceId, orgId } = await buildDevice(app, tenant.orgId);
+      const kind = 'space_runs_out';
+      const follow = (severity: NewAlert['severity']) =>
+        inSystem((tx) =>
+          followCauses(tx, {
+            kind,
+            alerts: [{ orgId, deviceId, kind, severity, title: `It is ${severity}`, message: 'Make room.' }],
+            why: 'There is room.',
+          }),
+        );
+      const shown = async () => {
+        const { data } = (await get(`/alerts?deviceId=${deviceId}&kind=${kind}`)).body;
+        return data.map((alert: { title: string; status: string }) => `${alert.title}: ${alert.status}`);
+      };
+      expect(await follow('high')).to.deep.equal({ raised: 1, ended: 0 });
+      const [id = ''] = ids(await get(`/alerts?deviceId=${deviceId}`));
+      await post(`/alerts/${id}/acknowledge`);
+      await follow('medium');
+      expect(await shown()).to.deep.equal(['It is medium: acknowledged']);
+      await follow('critical');
+      expect(await shown()).to.deep.equal(['It is critical: active']);
+      await post(`/alerts/${id}/resolve`);
+      await follow('critical');
+      await follow('low');
+      expect(await shown()).to.deep.equal(['It is low: resolved']);
+      await follow('high');
+      expect(await shown()).to.deep.equal(['It is high: active']);
     });
 
     it('at the same moment are one', async () => {
