@@ -146,7 +146,7 @@ function PasswordForm({
         {failure !== undefined && <Failure error={failure} />}
         {sso !== undefined && (
           <Button component="a" href={withRedirect(sso, redirect)} variant="light" size="sm">
-            Go to the single sign-on of your organization
+            Go to your single sign-on
           </Button>
         )}
         <Button type="submit" loading={isBusy} size="sm" {...(color === undefined ? {} : { color })}>
