@@ -236,6 +236,10 @@ describe('the pages of administration', () => {
     await page.getByRole('button', { name: 'Activate' }).click();
     await dialog.getByRole('button', { name: 'Activate' }).click();
     await page.getByRole('button', { name: 'Deactivate' }).waitFor();
+    await page.reload();
+    await enforcement
+      .getByRole('switch', { name: 'A second factor at the provider', checked: true })
+      .waitFor();
     await assertAccessible(page);
     await page.getByRole('button', { name: 'Delete the provider' }).click();
     await dialog.getByRole('button', { name: 'Delete' }).click();
