@@ -72,7 +72,14 @@ export function Empty({
   );
 }
 
-export function Forbidden({ reason }: { reason: string }) {
+export function Forbidden({
+  reason,
+  isGrantable = true,
+}: {
+  reason: string;
+  /** False where no role would help, because the account is of another kind. */
+  isGrantable?: boolean;
+}) {
   return (
     <Center mih={240} p="md">
       <Stack align="center" gap="xs" maw={520}>
@@ -83,7 +90,8 @@ export function Forbidden({ reason }: { reason: string }) {
           You may not see this
         </Title>
         <Text c="dimmed" ta="center">
-          {reason} An administrator of your organization can change that under Roles.
+          {reason}
+          {isGrantable && ' An administrator of your organization can change that under Roles.'}
         </Text>
       </Stack>
     </Center>

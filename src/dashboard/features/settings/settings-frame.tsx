@@ -57,7 +57,11 @@ export function SettingsFrame({
           </Stack>
         </Grid.Col>
         <Grid.Col span={{ base: 12, sm: 9, lg: 10 }}>
-          {refusal === undefined ? children : <Forbidden reason={refusal} />}
+          {refusal === undefined ? (
+            children
+          ) : (
+            <Forbidden reason={refusal} isGrantable={typeof requires === 'string'} />
+          )}
         </Grid.Col>
       </Grid>
     </Page>

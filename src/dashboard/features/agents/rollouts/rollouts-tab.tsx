@@ -20,7 +20,7 @@ export function RolloutsTab(props: {
   onOpen: (id: string | undefined) => void;
 }) {
   const refusal = useRefusal(SYSTEM);
-  return refusal === undefined ? <Rollouts {...props} /> : <Forbidden reason={refusal} />;
+  return refusal === undefined ? <Rollouts {...props} /> : <Forbidden reason={refusal} isGrantable={false} />;
 }
 
 function Rollouts({
