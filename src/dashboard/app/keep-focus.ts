@@ -25,12 +25,14 @@ export function keepFocus(): void {
       (part ?? before.find((each) => isUsable(each)) ?? headed(document.querySelector('main')))?.focus({
         preventScroll: true,
       });
-    } else if (had.matches(':disabled')) wasDisabled = true;
+    } else if (had.matches(':disabled')) return;
     else if (wasDisabled) had.focus({ preventScroll: true });
     // Somebody has pressed beside it.
     else had = undefined;
   };
   const checkSoon = () => {
+    // The browser takes the focus from what is disabled a moment later, and says nothing.
+    if (had?.matches(':disabled') === true) wasDisabled = true;
     if (had !== undefined && isLost()) timer ??= setTimeout(check, PATIENCE_MS);
   };
 
