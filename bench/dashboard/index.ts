@@ -1,10 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, loadavg } from 'node:os';
+import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { rounded } from '../hub/load/percentiles.ts';
 import { measureDevicesPage } from './devices-page.ts';
 import { measureEventLog } from './event-log.ts';
 import { measureFirstPaint } from './first-paint.ts';
 import { Ground } from './ground.ts';
+import { measureRedisOutage } from './redis-outage.ts';
 
 /**
  * `npm run bench:dashboard`, or `npm run bench:dashboard -- 10` for ten minutes of load: measures the dashboard in
@@ -43,14 +45,17 @@ try {
     'paused and scrolling': log.paused,
   });
   console.table(log.memory);
+  const redis = await measureRedisOutage();
+  console.log('Redis goes away and comes back', redis);
   noteLoad('at the end');
   console.log('Load of the machine', loads);
 
   const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: availableParallelism() };
   const file = new URL('../results/dashboard.json', import.meta.url);
   await mkdir(new URL('.', file), { recursive: true });
-  const results = { at: new Date().toISOString(), machine, loads, minutes, paint, devices, log };
+  const results = { at: new Date().toISOString(), machine, loads, minutes, paint, devices, log, redis };
   await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
 } finally {
   await ground.stop();
+  await stopTestPostgres();
 }
