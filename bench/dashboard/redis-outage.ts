@@ -51,8 +51,8 @@ export async function measureRedisOutage(): Promise<RedisOutage> {
     const backAt = performance.now();
     await row.getByText('Offline').waitFor();
     const shownAfterMs = Math.round(performance.now() - backAt);
-    if (!(await page.evaluate<boolean>('globalThis.isMarked === true')))
-      throw new Error('It was loaded again.');
+    const isSamePage = await page.evaluate<boolean>('globalThis.isMarked === true');
+    if (!isSamePage) throw new Error('The page was loaded again.');
     return { pillMeanwhile, shownAfterMs };
   } finally {
     await browser.close();
