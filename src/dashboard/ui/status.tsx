@@ -100,10 +100,14 @@ export function DeviceStatusBadge({ status, presence }: { status: DeviceStatus; 
 /** The same for tables of thousands of rows: a browser draws it several times as fast. */
 export function DeviceStatusText({ status, presence }: { status: DeviceStatus; presence: Presence }) {
   const { tone, icon: Shown } = DEVICE[status];
+  const { color } = TONES[tone];
   return (
     <span
       className={styles['state']}
-      style={{ color: `var(--mantine-color-${TONES[tone].color}-light-color)` }}
+      // The text of a badge is nearly white in the dark, where the badge itself has the colour.
+      style={{
+        color: `light-dark(var(--mantine-color-${color}-light-color), var(--mantine-color-${color}-4))`,
+      }}
       title={formatWord(presenceText(presence))}
     >
       <Shown size={14} aria-hidden />
