@@ -201,7 +201,7 @@ export async function followCauses(
   return { raised: wanted.length, ended };
 }
 
-/** Whoever acknowledged or resolved an alert has done so for the severity that it had: a worse one is active again. */
+/** A person acknowledged or resolved the alert for the severity that it had: a worse one is active again. */
 async function followSeverity(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   await tx.raw(
     `with changed as (
