@@ -384,7 +384,6 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/auth/sign-in-trail.ts': 1,
   // A credential opens one repository and says nothing of its tenant; no tenant sees objects; quotas and upkeep are of
   // all repositories.
-  // The key of a repository stays with the organization that its device has left.
   // Jobs of all tenants are given to devices and settled in the background; the key of a repository can belong to the
   // organization that its device has left.
   'features/backup/jobs/background.ts': 5,
@@ -395,6 +394,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/vault-syncs/prepare-vault.ts': 2,
   'features/backup/vault-syncs/settle.ts': 3,
   'features/backup/vault-syncs/vault.jobs.ts': 5,
+  'features/backup/access/make-repository.ts': 3,
   'features/backup/access/open-repository.ts': 3,
   // Repositories are looked after by the server, whosever they are.
   'features/backup/access/exclusive.ts': 3,
@@ -402,8 +402,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/maintenance/maintenance.jobs.ts': 1,
   'features/backup/maintenance/reindex.ts': 1,
   'features/backup/maintenance/prune.ts': 2,
-  'features/backup/maintenance/retention.service.ts': 3,
-  'features/backup/maintenance/set-aside.ts': 2,
+  'features/backup/maintenance/retention.service.ts': 4,
+  'features/backup/maintenance/set-aside.ts': 3,
   'features/backup/reconciliation/found-snapshots.ts': 3,
   'features/backup/reconciliation/reconcile-snapshots.ts': 4,
   'features/backup/rotation/rotate-repository.ts': 3,
@@ -412,6 +412,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/verification/test-restore.ts': 2,
   'features/backup/verification/verification.jobs.ts': 5,
   'features/backup/sla/breaches.ts': 1,
+  // Alerts of all organizations follow what they are about.
+  'features/backup/watch/destination-room.ts': 1,
   'features/backup/watch/stalled.ts': 1,
   'features/backup/watch/watch.jobs.ts': 5,
   'features/backup/store/records/objects.ts': 1,

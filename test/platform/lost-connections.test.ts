@@ -124,10 +124,18 @@ describe('connections to the database that are lost without a word', () => {
       await eventually(ready, (status) => status === 503, RECOVERED_MS);
       await eventually(ready, (status) => status === 200, RECOVERED_MS);
       expect(performance.now() - startedAt).to.be.below(RECOVERED_MS);
-      // The other pools as well, before the server is closed: no query waits on a lost connection any more.
+      // The other pools as well, before the server is closed: no idle connection is a lost one, and no query waits on one.
       const { pool: requests, hubPool, jobPool, queuePool, storePool } = app.server.database;
+      const pools = [requests, hubPool, jobPool, queuePool, storePool];
+      for (const each of pools) {
+        await eventually(
+          async () => (await failureOf(each.raw('select 1'))) === undefined,
+          (works) => works,
+          RECOVERED_MS,
+        );
+      }
       await eventually(
-        () => [requests, hubPool, jobPool, queuePool, storePool].map((each) => poolState(each).used),
+        () => pools.map((each) => poolState(each).used),
         (used) => used.every((count) => count === 0),
         RECOVERED_MS,
       );

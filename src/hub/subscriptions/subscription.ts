@@ -111,9 +111,12 @@ export class Subscription {
     return { seq: this.#seq, counts: this.counts() };
   }
 
-  /** The reading starts only now, so it knows which devices have left so far and which of them are back. */
+  /** The reading starts only now, so it knows which devices have entered and left so far, and which are not so any more. */
   readsFromHere(): void {
-    if (this.#state === 'reading') this.#left.clear();
+    if (this.#state !== 'reading') return;
+    this.#left.clear();
+    for (const id of this.#entered.keys()) if (this.#shown.has(id)) this.#pass?.unseen.add(id);
+    this.#entered.clear();
   }
 
   changed(change: DeviceChange): void {

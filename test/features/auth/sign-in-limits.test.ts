@@ -69,11 +69,11 @@ describe('trying passwords', () => {
       answered += 1;
       return answer;
     });
-    for (let n = 0; n < 5; n++) {
-      expect((await app.call('GET', '/auth/me', { token: tenant.admin.token })).status).to.equal(200);
-    }
-    // Were they served in their turn, they would come after all of the flood.
+    const me = async () => (await app.call('GET', '/auth/me', { token: tenant.admin.token })).status;
+    expect(await me()).to.equal(200);
+    // Were it served in its turn, its answer would come after all of the flood.
     expect(answered).to.be.below(60);
+    for (let n = 0; n < 5; n++) expect(await me()).to.equal(200);
     await flood;
   });
 });

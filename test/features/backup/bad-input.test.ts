@@ -145,6 +145,9 @@ describe('bad input to the routes of backups', function () {
       ['POST', `/backup/vault/${own.vaultId}/sync`, { snapshotId }],
       ['POST', `/backup/vault/${vaultId}/cancel`],
       ['POST', '/backup/sla/configs', { ...sla, orgId }],
+      ['PATCH', `/backup/sla/configs/${foreign.slaId}`, { name: 'Taken over' }],
+      ['PATCH', `/backup/sla/configs/${own.slaId}`, { targetDevices: [deviceId] }],
+      ['DELETE', `/backup/sla/configs/${foreign.slaId}`],
       ['POST', '/backup/sla/configs', { ...sla, orgId: own.tenant.orgId, targetDevices: [deviceId] }],
     ];
   }

@@ -122,6 +122,40 @@ const BACK_BEFORE_CONDITIONS_WERE_READ: [Stored[], PlainGroup[], Step[], number[
   [400],
 ];
 
+/** Found in one of 23 runs: it entered a list whose reading had to wait for software, which changed meanwhile. */
+const CHANGED_BEFORE_SOFTWARE_WAS_READ: [Stored[], PlainGroup[], Step[], number[]] = [
+  fc.sample(anyStored, { seed: 1, numRuns: 4 }).map((one) => ({ ...one, software: [] })),
+  [
+    alone({ field: 'siteId', operator: 'isNull' }),
+    alone({ field: 'software.installed', operator: 'notContains', value: 'ÜNÏ' }),
+    alone({ field: 'software.installed', operator: 'contains', value: 'fire' }),
+    alone({ field: 'daysSinceLastSeen', operator: 'isNull' }),
+  ],
+  [
+    {
+      wait: 100,
+      id: 'd',
+      kind: 'followed',
+      rule: alone({ field: 'osType', operator: 'equals', value: 'windows' }),
+    },
+    {
+      wait: 300,
+      id: 'd',
+      kind: 'record',
+      parts: ['hardware'],
+      from: fc.sample(anyStored, { seed: 2, numRuns: 1 })[0]!,
+    },
+    {
+      wait: 300,
+      id: 'd',
+      kind: 'record',
+      parts: ['software'],
+      from: { ...fc.sample(anyStored, { seed: 2, numRuns: 1 })[0]!, software: ['Ünïcode_Tool'] },
+    },
+  ],
+  [400, 400, 200, 0],
+];
+
 describe('live filters with concurrent changes', function () {
   this.timeout(120_000);
   let clock: sinon.SinonFakeTimers;
@@ -300,7 +334,7 @@ describe('live filters with concurrent changes', function () {
       ),
       {
         numRuns: Number(process.env['LIVE_FILTER_RUNS'] ?? 200),
-        examples: [BACK_BEFORE_CONDITIONS_WERE_READ],
+        examples: [BACK_BEFORE_CONDITIONS_WERE_READ, CHANGED_BEFORE_SOFTWARE_WAS_READ],
       },
     );
     // Rules that nothing or everything matches would show little.

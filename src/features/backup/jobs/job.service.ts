@@ -140,18 +140,19 @@ async function configFor(ctx: Context, orgId: string, configId: string | undefin
  */
 export async function cancelJob(ctx: Context, id: string, hub: DeviceHub) {
   await readJob(ctx, id, hub);
+  const { orgId, commandId } = await BackupJob.query(ctx.tx).findById(id).throwIfNotFound();
+  await assertManageable(ctx, orgId);
+  // The command is changed before the job, as when its device reports: otherwise both could wait for each other.
+  const request = commandId === null ? undefined : await cancelServerCommand(ctx.tx, commandId, hub);
   const job = await BackupJob.query(ctx.tx).findById(id).forUpdate().throwIfNotFound();
-  await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) {
     throw new AppError('conflict', `The backup has already ended: ${job.status}.`);
   }
-  if (job.commandId === null) {
-    await cancelJobNow(ctx.tx, job);
-  } else {
-    await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? new Date() });
-    const { hasEnded, announce } = await cancelServerCommand(ctx.tx, job.commandId, hub);
-    if (hasEnded) await cancelJobNow(ctx.tx, job);
-    ctx.afterCommit(announce);
+  if (job.commandId !== commandId) {
+    throw new AppError('conflict', 'The backup is just being given to its device. Try again.');
   }
+  if (request === undefined || request.hasEnded) await cancelJobNow(ctx.tx, job);
+  else await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? new Date() });
+  if (request !== undefined) ctx.afterCommit(request.announce);
   return readJob(ctx, id, hub);
 }

@@ -199,6 +199,27 @@ describe('a backup job', function () {
     expect(cancelled.body).to.include({ status: 'cancelled' });
   });
 
+  it('is cancelled also in the moment in which its device reports', async () => {
+    const { id, frame } = await start();
+    let cancelling: ReturnType<typeof tenant.send> | undefined;
+    await inSystem(app, async (tx) => {
+      await tx('commands').where({ id: frame.id }).forUpdate().first('id');
+      cancelling = tenant.send('POST', `/backup/jobs/${id}/cancel`);
+      const waiting = () =>
+        inSystem(app, (other) =>
+          other.raw<{ rows: unknown[] }>(
+            `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          ),
+        );
+      await eventually(waiting, ({ rows }) => rows.length > 0);
+      // As the trigger that passes the report of the device on.
+      await tx('backup_jobs').where({ id }).update({ last_progress_at: tx.fn.now() });
+    });
+    expect((await cancelling)!.status).to.equal(200);
+    await device.finish(frame, { status: 'cancelled' });
+    await ended(id);
+  });
+
   it('that failed in silence is completed by a late result, if its snapshot has arrived', async () => {
     const { id, frame } = await start();
     const { name } = await upload(frame);
