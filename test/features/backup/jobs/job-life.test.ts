@@ -201,14 +201,19 @@ describe('a backup job', function () {
 
   it('is cancelled also in the moment in which its device reports', async () => {
     const { id, frame } = await start();
+    await device.send('command:progress', { id: frame.id, phase: 'backing_up', percent: 1 });
+    // From here on, nothing but the cancellation touches the command.
+    await until(id, ({ status }) => status === 'running');
     let cancelling: ReturnType<typeof tenant.send> | undefined;
     await inSystem(app, async (tx) => {
       await tx('commands').where({ id: frame.id }).forUpdate().first('id');
       cancelling = tenant.send('POST', `/backup/jobs/${id}/cancel`);
+      const { rows: own } = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
       const waiting = () =>
         inSystem(app, (other) =>
           other.raw<{ rows: unknown[] }>(
-            `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+            'select 1 from pg_locks where not granted and ? = any(pg_blocking_pids(pid))',
+            [own[0]!.pid],
           ),
         );
       await eventually(waiting, ({ rows }) => rows.length > 0);
