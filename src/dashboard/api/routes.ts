@@ -1,5 +1,11 @@
 /* Made by `npm run docs` from the route table. Do not edit it: a test compares it with the routes. */
 
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupSources".
+ */
+export type BackupSources = FileSources
+
 export interface Api {
 /**
  * Sign in with e-mail address and password
@@ -7200,9 +7206,9 @@ updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "BackupSources".
+ * via the `definition` "FileSources".
  */
-export interface BackupSources {
+export interface FileSources {
 kind: "files"
 paths: {
 linux?: unknown
@@ -7501,6 +7507,73 @@ takenAt: (string | null)
  * What was backed up, as the device writes it.
  */
 paths: string[]
+/**
+ * Of a snapshot that is more than files, as the device writes it.
+ */
+details: (({
+kind: "database"
+engine: ("postgresql" | "mariadb" | "mssql")
+/**
+ * As `backup.databases` lists it.
+ */
+instance: string
+databases: string[]
+backupType: ("full" | "differential" | "log")
+/**
+ * Of the server of the database.
+ */
+version: string
+/**
+ * The first position that the snapshot holds.
+ */
+from: (string | null)
+/**
+ * The position up to which it holds everything.
+ */
+to: (string | null)
+/**
+ * Logs join on one branch only: the timeline of PostgreSQL, the recovery fork of SQL Server.
+ */
+branch: (string | null)
+/**
+ * Of a differential backup: the position of the full one that it needs.
+ */
+basedOn: (string | null)
+/**
+ * The latest instant that can be restored, by the clock of the database: ISO 8601.
+ */
+recoverableTo: (string | null)
+} | {
+kind: "image"
+/**
+ * The disks of the device itself, or those of a guest on it.
+ */
+source: ("disk" | "kvm" | "hyperv")
+/**
+ * The name of the machine whose disks these are.
+ */
+machine: string
+disks: {
+name: string
+sizeBytes: number
+/**
+ * Of its first byte in the only file of the snapshot.
+ */
+offset: number
+sectorBytes: number
+}[]
+bootMode: (("bios" | "uefi") | null)
+/**
+ * `crash`: as after a power cut.
+ */
+consistency: ("application" | "filesystem" | "crash")
+memoryBytes: (number | null)
+processors: (number | null)
+/**
+ * The operating system and its version.
+ */
+system: (string | null)
+}) | null)
 sizeBytes: (number | null)
 fileCount: (number | null)
 /**

@@ -69,6 +69,7 @@ export async function cancelServerCommand(
 
 /** How a command has ended, with what came after its end. */
 export interface EndedCommand {
+  type: string;
   status: Extract<CommandStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'expired'>;
   payload: unknown;
   output: unknown;
@@ -81,6 +82,7 @@ export interface EndedCommand {
 /** `undefined` while the command is open, and where it does not exist any more. */
 export async function findEndOfCommand(tx: Tx, id: string): Promise<EndedCommand | undefined> {
   return tx('commands').where({ id }).whereNotNull('finished_at').first<EndedCommand | undefined>({
+    type: 'type',
     status: 'status',
     payload: 'payload',
     output: 'output',

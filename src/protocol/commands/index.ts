@@ -8,11 +8,13 @@ import { SCRIPT_COMMANDS } from './scripts.ts';
 import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
 
+export * from './backup-parts.ts';
 export * from './backup.ts';
 export * from './lanes.ts';
 export * from './outcome.ts';
 export * from './scripts.ts';
 export * from './secrets.ts';
+export * from './snapshot-details.ts';
 
 /** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
 export const COMMANDS = {

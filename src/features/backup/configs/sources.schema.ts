@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isStorableText } from '../../../protocol/index.ts';
 
-/** What a configuration backs up. */
+/** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
 
 const MAX_PATH = 4096;
 const MAX_PATHS = 200;
@@ -24,9 +24,9 @@ const list = (entry: z.ZodType<string, string>) =>
     .transform((paths) => [...new Set(paths)])
     .optional();
 
-export const BackupSources = z
+const FileSources = z
   .strictObject({
-    kind: z.enum(['files']).default('files'),
+    kind: z.literal('files').optional().default('files'),
     paths: z
       .strictObject({
         linux: list(path(/^\//, '/home')),
@@ -53,5 +53,9 @@ export const BackupSources = z
       .optional()
       .describe('True: file systems that are mounted below a path are left out.'),
   })
-  .meta({ id: 'BackupSources' });
+  .meta({ id: 'FileSources' });
+export type FileSources = z.infer<typeof FileSources>;
+
+export const BackupSources = z.discriminatedUnion('kind', [FileSources]).meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
+export type SourceKind = BackupSources['kind'];

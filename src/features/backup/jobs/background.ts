@@ -15,6 +15,7 @@ import { handOver } from './hand-over.ts';
 import { failJob } from './job-end.ts';
 import { BackupJob } from './job.model.ts';
 import { prepareRepository } from './prepare.ts';
+import { isBackupCommand } from '../sources/index.ts';
 import { closedWindows, runSchedules } from './scheduler.ts';
 import { settleJob } from './settle.ts';
 import { HAND_OVER as HAND_OVER_VAULTS } from '../vault-syncs/vault-jobs.ts';
@@ -44,10 +45,9 @@ const SETTLE = defineJob({
   concurrency: 4,
 });
 
-const ADDS_JOB: ReadonlySet<string> = new Set<DurableCommandType>(['backup.run', 'backup.vault-sync']);
-
 /** Whether the database adds a job with the end of a command of this type. Nobody tells the runner of jobs of that. */
-export const addsJobAtEnd = (type: string): boolean => ADDS_JOB.has(type);
+export const addsJobAtEnd = (type: string): boolean =>
+  isBackupCommand(type) || type === ('backup.vault-sync' satisfies DurableCommandType);
 
 /** Adds the jobs that the schedules of configurations ask for. */
 const SCHEDULE = defineJob({ name: 'backup.schedule', input: z.object({}), attempts: 1, inCluster: 1 });

@@ -1,6 +1,7 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { isManageableSql } from '../../organizations/index.ts';
 import { SECRETS_CAPABILITY } from '../../../protocol/index.ts';
+import { COMMAND_OF_KIND } from '../sources/index.ts';
 
 /** Backup jobs whose turn has come. */
 
@@ -29,7 +30,8 @@ export async function dueJobs(tx: Tx, closed: readonly ClosedWindow[]): Promise<
   const { rows } = await tx.raw<{ rows: DueJob[] }>(DUE, {
     closedConfigs: closed.map(({ configId }) => configId),
     closedZones: closed.map(({ timeZone }) => timeZone),
-    capabilities: ['backup.run', SECRETS_CAPABILITY],
+    commands: JSON.stringify(COMMAND_OF_KIND),
+    secrets: SECRETS_CAPABILITY,
     intoServer: AT_ONCE_INTO.server,
     intoBucket: AT_ONCE_INTO.s3,
     roundMax: ROUND_MAX,
@@ -48,7 +50,7 @@ const DUE = `
   ),
   due as (
     select j.id, j.type, j.due_at, c.provider, ${destination('j')} as destination,
-      d.capabilities @> :capabilities::text[] as can_back_up, r.initialized_at is not null as is_initialized
+      d.capabilities @> array[:commands::jsonb ->> (c.sources ->> 'kind'), :secrets] as can_back_up, r.initialized_at is not null as is_initialized
     from backup_jobs j
     join backup_configs c on c.id = j.config_id
     join devices d on d.id = j.device_id and d.condition <> 'decommissioned'

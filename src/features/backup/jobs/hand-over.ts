@@ -9,6 +9,7 @@ import { secretOf } from '../configs/provider.ts';
 import { accessOfDevice } from '../access/device-access.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { SOURCE_WORK } from '../sources/index.ts';
 import { BackupJob } from './job.model.ts';
 import { failJob } from './job-end.ts';
 
@@ -37,10 +38,10 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
     await failJob(tx, job, 'CONFIG_MISSING', 'The configuration of the backup was deleted.');
     return 'failed';
   }
-  const paths = config.sources.paths[device.osType];
-  if (paths === undefined) {
-    const message = `The configuration names no paths for ${device.osType}.`;
-    await failJob(tx, job, 'NO_SOURCES', message);
+  const { sources } = config;
+  const work = SOURCE_WORK[sources.kind];
+  if (!work.systems(sources).includes(device.osType)) {
+    await failJob(tx, job, 'NO_SOURCES', work.refusal(device.osType));
     return 'failed';
   }
   const repository = await BackupRepository.query(tx).findOne({
@@ -64,21 +65,18 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
     secrets,
   );
   if (access === undefined) return 'waits';
+  const shared = {
+    jobId: job.id,
+    repository: access.repository,
+    host: device.hostname,
+    ...omitUndefined(config.limits),
+    timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+  };
   const command = await addServerCommand(
     tx,
     { id: job.deviceId, orgId: job.orgId },
     {
-      type: 'backup.run',
-      payload: {
-        jobId: job.id,
-        repository: access.repository,
-        host: device.hostname,
-        paths,
-        excludes: config.sources.excludes ?? [],
-        oneFileSystem: config.sources.oneFileSystem ?? false,
-        ...omitUndefined(config.limits),
-        timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
-      },
+      ...(await work.toCommand(tx, { sources, repositoryId: repository.id, device, shared })),
       ttlSeconds: TTL_SECONDS,
       timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
       secrets: { values: access.values, sealer: secrets },

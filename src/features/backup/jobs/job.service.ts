@@ -13,6 +13,7 @@ import type { ServerEngine } from '../access/server-engine.ts';
 import { BackupConfig } from '../configs/config.model.ts';
 import { answeringFailures } from '../reading/engine-failures.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
+import { SOURCE_WORK } from '../sources/index.ts';
 import { HAND_OVER } from './background.ts';
 import { toAnswer, visibleJobs } from './job-answer.ts';
 import { cancelJobNow } from './job-end.ts';
@@ -87,11 +88,12 @@ export async function runBackup(
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device === undefined) throw notFound('Device');
   await assertManageable(ctx, device.orgId);
-  assertCanWork(hub, device, { type: 'backup.run', what: 'make backups' });
   const config = await configFor(ctx, device.orgId, configId);
+  const work = SOURCE_WORK[config.sources.kind];
+  assertCanWork(hub, device, { type: work.command, what: 'make such backups' });
   if (!config.enabled) throw new AppError('conflict', 'The backup configuration is not enabled.');
-  if (config.sources.paths[device.osType] === undefined) {
-    throw new AppError('conflict', `The backup configuration names no paths for ${device.osType}.`);
+  if (!work.systems(config.sources).includes(device.osType)) {
+    throw new AppError('conflict', work.refusal(device.osType));
   }
   const inFlight = await BackupJob.query(ctx.tx)
     .where({ device_id: deviceId, config_id: config.id })

@@ -3,6 +3,7 @@ import { visibleDevices, whereMatching, withPatternTimeout } from '../../conditi
 import { conditionsWithin } from '../../filters/index.ts';
 import { organizationScope } from '../../groups/index.ts';
 import type { BackupConfig } from '../configs/config.model.ts';
+import { SOURCE_WORK } from '../sources/index.ts';
 import type { SlotWork } from '../core/slot-work.ts';
 
 /** A job that waits for its device longer than this fails, and the next slot adds a new one. */
@@ -21,9 +22,7 @@ export async function addScheduledJobs(
 ): Promise<number> {
   const { id, orgId, targets, sources, schedule } = config;
   const { all = false, deviceIds = [], groupIds = [], filterId } = targets;
-  const systems = Object.entries(sources.paths).flatMap(([system, paths]) =>
-    paths === undefined ? [] : [system],
-  );
+  const systems = SOURCE_WORK[sources.kind].systems(sources);
   const conditions = filterId === undefined ? undefined : await conditionsWithin(tx, { orgId, filterId });
   const scope = organizationScope(orgId);
   const devices = visibleDevices(tx, scope).where('d.org_id', orgId).select('d.id');

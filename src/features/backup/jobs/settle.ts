@@ -1,6 +1,6 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { z } from 'zod';
-import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
+import { BackupResult } from '../../../protocol/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
@@ -8,15 +8,20 @@ import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
 import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
 import { bytesWrittenWith, snapshotWrittenWith } from '../store/records/objects.ts';
 import { endCredential } from '../store/records/credentials.ts';
+import { sourceOfCommand, type SourceWork } from '../sources/index.ts';
 import { BackupJob } from './job.model.ts';
 import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
 
 /** The end of a backup job, from the end of its command and from what the store has received. */
 
-const { payload: Payload, output: Output } = COMMANDS['backup.run'];
-type Output = CommandOutput<'backup.run'>;
+const LateResult = z.object({ status: z.literal('succeeded'), output: BackupResult });
 
-const LateResult = z.object({ status: z.literal('succeeded'), output: Output });
+/** What the device was told to back up, and what it has reported, where it has. */
+interface Made {
+  source: SourceWork;
+  output: BackupResult | undefined;
+  paths: string[];
+}
 
 /** Sentences for commands that have ended without a word of the device. */
 const SILENT_ENDS = {
@@ -37,11 +42,12 @@ export async function settleJob(
   if (command === undefined) return 'open';
   const output = outputOf(command);
   if (job.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
-  const paths = pathsOf(command);
-  if (output !== undefined) return completeJob(tx, job, { output, paths });
+  const source = sourceOfCommand(command.type);
+  const paths = source.pathsOf(command.payload);
+  if (output !== undefined) return completeJob(tx, job, { source, output, paths });
   if (command.status === 'expired' && job.cancelRequestedAt === null) return waitAgain(tx, job);
   // The device may have made a snapshot, and failed to say so.
-  await recordSnapshot(tx, job, { output: undefined, paths });
+  await recordSnapshot(tx, job, { source, output: undefined, paths });
   if (command.status === 'cancelled') {
     await cancelJobNow(tx, job);
     return 'ended';
@@ -52,13 +58,9 @@ export async function settleJob(
   return 'ended';
 }
 
-/** What the device was told to back up, which is what restic writes into the snapshot. */
-const pathsOf = ({ payload }: EndedCommand): string[] =>
-  Payload.pick({ paths: true }).safeParse(payload).data?.paths ?? [];
-
 /** What the device has reported of a backup that succeeded, in time or late. */
-function outputOf({ status, output, lateResult }: EndedCommand): Output | undefined {
-  if (status === 'succeeded') return Output.parse(output);
+function outputOf({ status, output, lateResult }: EndedCommand): BackupResult | undefined {
+  if (status === 'succeeded') return BackupResult.parse(output);
   return LateResult.safeParse(lateResult).data?.output;
 }
 
@@ -69,12 +71,9 @@ function failureOf({ status, error }: EndedCommand): { code: string; message: st
 }
 const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
 
-async function completeJob(
-  tx: Tx,
-  job: BackupJob,
-  { output, paths }: { output: Output; paths: string[] },
-): Promise<Settled> {
-  const snapshot = await recordSnapshot(tx, job, { output, paths });
+async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: BackupResult }): Promise<Settled> {
+  const { output } = made;
+  const snapshot = await recordSnapshot(tx, job, made);
   if (snapshot === undefined) {
     await failJob(
       tx,
@@ -143,7 +142,7 @@ async function waitAgain(tx: Tx, job: BackupJob): Promise<Settled> {
 async function recordSnapshot(
   tx: Tx,
   job: BackupJob,
-  { output, paths }: { output: Output | undefined; paths: string[] },
+  { source, output, paths }: Made,
 ): Promise<BackupSnapshot | undefined> {
   const { repositoryId, credentialId } = job;
   if (repositoryId === null) return undefined;
@@ -163,6 +162,7 @@ async function recordSnapshot(
   });
   const facts = {
     jobId: job.id,
+    backupType: source.backupType,
     ...(repository.provider === 'server' && credentialId !== null
       ? { receivedBytes: await bytesWrittenWith(tx, { repositoryId, credentialId }) }
       : {}),
@@ -176,6 +176,7 @@ async function recordSnapshot(
           fileCount: String(output.filesNew + output.filesChanged + output.filesUnmodified),
           addedBytes: String(output.bytesAdded),
           changedFiles: String(output.filesNew + output.filesChanged),
+          details: output.details ?? null,
         }),
   };
   if (known !== undefined) return known.$query(tx).patchAndFetch(facts);
@@ -190,7 +191,7 @@ async function recordSnapshot(
   });
 }
 
-const arrivedElsewhere = (output: Output | undefined) =>
+const arrivedElsewhere = (output: BackupResult | undefined) =>
   output === undefined || output.snapshotId === null
     ? undefined
     : { name: output.snapshotId, arrivedAt: new Date() };

@@ -1,10 +1,11 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
+import type { SnapshotDetails } from '../../../protocol/index.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 
 /** What a backup has made: the state of a device at one time, in a repository. */
 export class BackupSnapshot extends BaseModel {
   static override tableName = 'backup_snapshots';
-  static override jsonAttributes = ['paths'];
+  static override jsonAttributes = ['paths', 'details'];
   static override relationMappings = () => ({
     repository: {
       relation: BaseModel.BelongsToOneRelation,
@@ -36,6 +37,8 @@ export class BackupSnapshot extends BaseModel {
   /** What the store has received with the backup, whatever the device says. */
   declare receivedBytes: string | null;
   declare paths: string[];
+  /** Of a snapshot that is more than files. */
+  declare details: SnapshotDetails | null;
   declare isPartial: boolean;
   declare legalHold: boolean;
   declare legalHoldReason: string | null;

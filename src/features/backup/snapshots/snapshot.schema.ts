@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
+import { SnapshotDetails } from '../../../protocol/index.ts';
 import { Provider } from '../configs/config.schema.ts';
 
 export const BackupSnapshot = z
@@ -18,6 +19,9 @@ export const BackupSnapshot = z
     createdAt: Timestamp.describe('When the store received it.'),
     takenAt: Timestamp.nullable().describe('When it was made, by the clock of the device.'),
     paths: z.array(z.string()).describe('What was backed up, as the device writes it.'),
+    details: SnapshotDetails.nullable().describe(
+      'Of a snapshot that is more than files, as the device writes it.',
+    ),
     sizeBytes: z.number().int().nullable(),
     fileCount: z.number().int().nullable(),
     addedBytes: z.number().int().nullable().describe('What it added to the repository.'),

@@ -74,7 +74,7 @@ async function insertCopy(
   original: BackupSnapshot,
   { target, engineId }: { target: BackupRepository; engineId: string },
 ): Promise<void> {
-  const { backupType, takenAt, sizeBytes, fileCount, paths, isPartial } = original;
+  const { backupType, takenAt, sizeBytes, fileCount, paths, isPartial, details } = original;
   await BackupSnapshot.query(tx).insert({
     orgId: target.orgId,
     deviceId: target.deviceId,
@@ -89,5 +89,6 @@ async function insertCopy(
     fileCount,
     paths,
     isPartial,
+    details,
   });
 }

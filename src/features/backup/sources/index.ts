@@ -1,0 +1,27 @@
+import type { SourceKind } from '../configs/sources.schema.ts';
+import { files } from './files.ts';
+import type { SourceWork } from './source-work.ts';
+
+export type { SourceWork } from './source-work.ts';
+
+/** Every kind of sources, by the `kind` of a configuration. */
+export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = { files };
+
+const WORK_OF_COMMAND = new Map<string, SourceWork>(
+  Object.values(SOURCE_WORK).map((work) => [work.command, work]),
+);
+
+/** Whether the end of a command of this type is the end of a backup job. */
+export const isBackupCommand = (type: string): boolean => WORK_OF_COMMAND.has(type);
+
+/** The kind of sources that a command backs up. */
+export function sourceOfCommand(type: string): SourceWork {
+  const work = WORK_OF_COMMAND.get(type);
+  if (work === undefined) throw new Error(`${type} is not the command of a backup`);
+  return work;
+}
+
+/** The capability that a device needs for each kind. */
+export const COMMAND_OF_KIND = Object.fromEntries(
+  Object.entries(SOURCE_WORK).map(([kind, { command }]) => [kind, command]),
+);

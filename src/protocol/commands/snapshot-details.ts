@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { reportedText } from '../primitives.ts';
+
+/** What a snapshot says of itself where it is more than files: what is needed to restore it, and to find its chain. */
+
+const Bytes = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+const name = () => reportedText(255, 0);
+
+export const DatabaseEngine = z.enum(['postgresql', 'mariadb', 'mssql']);
+export type DatabaseEngine = z.infer<typeof DatabaseEngine>;
+
+export const DatabaseBackupType = z.enum(['full', 'differential', 'log']);
+export type DatabaseBackupType = z.infer<typeof DatabaseBackupType>;
+
+/**
+ * A position in the log of a database, as its engine writes it. SQL Server has 25 digits, which no number of JavaScript
+ * holds, so it is a text everywhere.
+ */
+const Position = reportedText(100, 0);
+
+export const DatabaseDetails = z.object({
+  kind: z.literal('database'),
+  engine: DatabaseEngine,
+  instance: name().describe('As `backup.databases` lists it.'),
+  databases: z.array(name()).max(1000),
+  backupType: DatabaseBackupType,
+  version: name().describe('Of the server of the database.'),
+  from: Position.nullable().describe('The first position that the snapshot holds.'),
+  to: Position.nullable().describe('The position up to which it holds everything.'),
+  branch: name()
+    .nullable()
+    .describe('Logs join on one branch only: the timeline of PostgreSQL, the recovery fork of SQL Server.'),
+  basedOn: Position.nullable().describe(
+    'Of a differential backup: the position of the full one that it needs.',
+  ),
+  recoverableTo: reportedText(40)
+    .nullable()
+    .describe('The latest instant that can be restored, by the clock of the database: ISO 8601.'),
+});
+export type DatabaseDetails = z.infer<typeof DatabaseDetails>;
+
+export const BootMode = z.enum(['bios', 'uefi']);
+export type BootMode = z.infer<typeof BootMode>;
+
+export const Consistency = z
+  .enum(['application', 'filesystem', 'crash'])
+  .describe('`crash`: as after a power cut.');
+export type Consistency = z.infer<typeof Consistency>;
+
+export const ImageDetails = z.object({
+  kind: z.literal('image'),
+  source: z
+    .enum(['disk', 'kvm', 'hyperv'])
+    .describe('The disks of the device itself, or those of a guest on it.'),
+  machine: name().describe('The name of the machine whose disks these are.'),
+  disks: z
+    .array(
+      z.object({
+        name: name(),
+        sizeBytes: Bytes,
+        offset: Bytes.describe('Of its first byte in the only file of the snapshot.'),
+        sectorBytes: z.number().int().positive(),
+      }),
+    )
+    .max(64),
+  bootMode: BootMode.nullable(),
+  consistency: Consistency,
+  memoryBytes: Bytes.nullable(),
+  processors: z.number().int().positive().nullable(),
+  system: name().nullable().describe('The operating system and its version.'),
+});
+export type ImageDetails = z.infer<typeof ImageDetails>;
+
+export const SnapshotDetails = z.discriminatedUnion('kind', [DatabaseDetails, ImageDetails]);
+export type SnapshotDetails = z.infer<typeof SnapshotDetails>;
