@@ -178,7 +178,17 @@ export function crowdedFolders(graph: Graph): string[] {
 }
 
 /** The rooms of the agent, from the bottom up: a file imports from its own room and from the rooms before it. */
-const agentRooms = ['os', 'core', 'work', 'capabilities', 'simulator', 'session', 'cli', 'main.ts'];
+const agentRooms = [
+  'os',
+  'core',
+  'work',
+  'repository',
+  'capabilities',
+  'simulator',
+  'session',
+  'cli',
+  'main.ts',
+];
 
 /** Capabilities of the agent do not know each other, and no room imports from a room above it. */
 export function upwardInAgent(graph: Graph): string[] {

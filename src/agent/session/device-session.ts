@@ -3,7 +3,7 @@ import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { openBackups } from '../capabilities/backup/handlers.ts';
 import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
-import { LocalEngine } from '../capabilities/backup/local-engine.ts';
+import { LocalEngine } from '../repository/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';

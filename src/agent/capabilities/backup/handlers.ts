@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { DurableHandlers } from '../../work/durable-handler.ts';
-import type { BackupParts } from './backup-parts.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
 import { StagingFolders } from './restore/staging.ts';
 import { runRestore } from './restore/run-restore.ts';
 import { runBackup } from './run-backup.ts';

@@ -1,13 +1,12 @@
-import { statfs } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
-import type { BackupParts } from './backup-parts.ts';
-import { STOP_MS } from './local-engine.ts';
-import { namedPaths, progressOf } from './reports.ts';
-import { withRepository } from './repository-work.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { namedPaths, progressOf } from '../../repository/reports.ts';
+import { withRepository } from '../../repository/repository-work.ts';
+import { destinationRoom, jobTag, processorsFor } from '../../repository/snapshot-facts.ts';
 
 /** Makes one snapshot of this machine. */
 export const runBackup = (parts: BackupParts) => ({
@@ -65,29 +64,8 @@ export const runBackup = (parts: BackupParts) => ({
     }),
 });
 
-/** By this tag, the server finds the snapshot of a job whose result it has never received. */
-const jobTag = (jobId: string) => `muster-job-${jobId}`;
-
 /** The files of the agent, and a repository that lies within its own source. */
 function excludedAlways(dataDir: string, { destination }: Repository): string[] {
   const excluded = [dataDir, ...(destination.type === 'local' ? [destination.path] : [])];
   return excluded.map((each) => literalPattern(each.split(path.sep).join('/')));
-}
-
-/** Of a disk or a share: nobody else can find out in time that it is full soon. */
-async function destinationRoom({
-  destination,
-}: Repository): Promise<Pick<CommandOutput<'backup.run'>, 'destinationRoom'>> {
-  if (destination.type !== 'local') return {};
-  try {
-    const { bavail, blocks, bsize } = await statfs(destination.path);
-    return { destinationRoom: { freeBytes: bavail * bsize, totalBytes: blocks * bsize } };
-  } catch {
-    // The backup was made, whatever the disk says of itself.
-    return {};
-  }
-}
-
-function processorsFor(percent: number | undefined): number | undefined {
-  return percent === undefined ? undefined : Math.max(1, Math.floor((os.cpus().length * percent) / 100));
 }

@@ -2,9 +2,9 @@ import { performance } from 'node:perf_hooks';
 import { copySnapshots, listSnapshots } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
-import type { BackupParts } from './backup-parts.ts';
-import { STOP_MS } from './local-engine.ts';
-import { type VaultSide, withVault } from './repository-work.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { type VaultSide, withVault } from '../../repository/repository-work.ts';
 
 /**
  * Copies snapshots into a vault. Those that it has are skipped, so a sync that was interrupted goes on with the snapshot at

@@ -12,11 +12,11 @@ import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { hasCode } from '../../os/files/private-file.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
-import type { BackupParts } from './backup-parts.ts';
-import { isWriteRefused } from './backup-error.ts';
-import { STOP_MS } from './local-engine.ts';
-import { openRoute } from './engine-route.ts';
-import { destinationOf } from './repository-access.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { isWriteRefused } from '../../repository/backup-error.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { openRoute } from '../../repository/engine-route.ts';
+import { destinationOf } from '../../repository/repository-access.ts';
 
 type Check = CommandOutput<'backup.test-destination'>['checks'][number];
 

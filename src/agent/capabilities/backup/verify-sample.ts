@@ -7,11 +7,11 @@ import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { openBelow } from '../../os/files/open-folder.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
-import type { BackupParts } from './backup-parts.ts';
-import { STOP_MS } from './local-engine.ts';
-import { progressOf } from './reports.ts';
-import { withRepository } from './repository-work.ts';
-import { assertRoom } from './restore/room.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { progressOf } from '../../repository/reports.ts';
+import { withRepository } from '../../repository/repository-work.ts';
+import { assertRoom } from '../../repository/room.ts';
 import { readSelection } from './restore/selection.ts';
 
 type Files = CommandOutput<'backup.verify'>['files'];

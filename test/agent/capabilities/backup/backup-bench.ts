@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { z } from 'zod';
 import { openBackups } from '../../../../src/agent/capabilities/backup/handlers.ts';
-import { LocalEngine } from '../../../../src/agent/capabilities/backup/local-engine.ts';
+import { LocalEngine } from '../../../../src/agent/repository/local-engine.ts';
 import type { Network } from '../../../../src/agent/os/network/network.ts';
 import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';

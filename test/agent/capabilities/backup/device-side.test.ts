@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { LocalEngine } from '../../../../src/agent/capabilities/backup/local-engine.ts';
+import { LocalEngine } from '../../../../src/agent/repository/local-engine.ts';
 import { openNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { writeFiles } from '../../../engine/engine-support.ts';
 import { eventually } from '../../../support/eventually.ts';

@@ -1,7 +1,8 @@
 import type { BigIntStats } from 'node:fs';
 import path from 'node:path';
 import { hasCode } from '../../../os/files/private-file.ts';
-import { isWriteRefused } from '../backup-error.ts';
+import { isWriteRefused } from '../../../repository/backup-error.ts';
+import type { Amount } from '../../../repository/room.ts';
 import type { EntryName, OpenFolder } from '../../../os/files/open-folder.ts';
 import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
 
@@ -9,11 +10,6 @@ export interface Placed {
   /** What was not moved, because it was there and the rule keeps it. */
   skipped: Amount;
   failed: { path: string; reason: string; amount: Amount }[];
-}
-
-export interface Amount {
-  files: number;
-  bytes: number;
 }
 
 export interface PlaceOptions {

@@ -4,7 +4,8 @@ import type { CommandOutput } from '../../../../protocol/index.ts';
 import { firstCharacters } from '../../../core/plain-text.ts';
 import { hasCode } from '../../../os/files/private-file.ts';
 import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
-import { add, type Amount, blockedBy, foundOf } from './place.ts';
+import { add, blockedBy, foundOf } from './place.ts';
+import type { Amount } from '../../../repository/room.ts';
 import type { Entry } from './selection.ts';
 
 type Planned = NonNullable<CommandOutput<'backup.restore'>['planned']>;

@@ -5,7 +5,7 @@ import {
   type Repository,
   type RunOptions,
 } from '../../../../engine/index.ts';
-import type { Amount } from './place.ts';
+import type { Amount } from '../../../repository/room.ts';
 
 export interface SelectionQuery {
   snapshotId: string;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
 import { openPrivateFolder } from '../../../os/files/private-folder.ts';
-import { isWriteRefused, targetError } from '../backup-error.ts';
+import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
 
 const Fetched = z.object({
   files: z.number(),

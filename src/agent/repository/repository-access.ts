@@ -1,12 +1,12 @@
 import type { z } from 'zod';
-import { Destination, Repository } from '../../../engine/index.ts';
+import { Destination, Repository } from '../../engine/index.ts';
 import {
   AgentErrorCode,
   type BackupDestination,
   type BackupRepositoryAccess,
   type SecretRef,
-} from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
+} from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
 
 export interface AccessParts {
   /** The address of the server that this machine is enrolled at. */

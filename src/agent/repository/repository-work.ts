@@ -8,8 +8,8 @@ import {
   type Repository,
   type RunOptions,
   unlockOwn,
-} from '../../../engine/index.ts';
-import type { BackupRepositoryAccess, SecretRef } from '../../../protocol/index.ts';
+} from '../../engine/index.ts';
+import type { BackupRepositoryAccess, SecretRef } from '../../protocol/index.ts';
 import type { BackupParts } from './backup-parts.ts';
 import { openRoute } from './engine-route.ts';
 import { repositoryOf } from './repository-access.ts';

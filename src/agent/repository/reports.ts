@@ -1,7 +1,7 @@
-import type { EngineProgress, PathReport } from '../../../engine/index.ts';
-import { NAMED_PATHS_MAX, PROGRESS_PATH_MAX } from '../../../protocol/index.ts';
-import { firstCharacters } from '../../core/plain-text.ts';
-import type { Progress } from '../../work/durable-handler.ts';
+import type { EngineProgress, PathReport } from '../../engine/index.ts';
+import { NAMED_PATHS_MAX, PROGRESS_PATH_MAX } from '../../protocol/index.ts';
+import { firstCharacters } from '../core/plain-text.ts';
+import type { Progress } from '../work/durable-handler.ts';
 
 /** What restic reports, as the protocol carries it. */
 

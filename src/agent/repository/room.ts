@@ -1,6 +1,10 @@
 import { statfs } from 'node:fs/promises';
-import { targetError } from '../backup-error.ts';
-import type { Amount } from './place.ts';
+import { targetError } from './backup-error.ts';
+
+export interface Amount {
+  files: number;
+  bytes: number;
+}
 
 const MIB = 1024 ** 2;
 /** For the records of the disk itself, and so that it is not filled to the last byte. */

@@ -1,7 +1,7 @@
-import { EngineError } from '../../../engine/index.ts';
-import { AgentErrorCode } from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
-import { hasCode } from '../../os/files/private-file.ts';
+import { EngineError } from '../../engine/index.ts';
+import { AgentErrorCode } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { hasCode } from '../os/files/private-file.ts';
 
 /** Why a restore cannot write to its target, beside the codes of the engine. */
 export type TargetCode = 'TARGET_UNSAFE' | 'TARGET_NOT_WRITABLE' | 'TARGET_FULL';

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { Destination } from '../../../engine/index.ts';
-import type { Network } from '../../os/network/network.ts';
-import { replaceFile } from '../../os/files/private-file.ts';
+import type { Destination } from '../../engine/index.ts';
+import type { Network } from '../os/network/network.ts';
+import { replaceFile } from '../os/files/private-file.ts';
 
 /** How restic reaches a destination. */
 export interface EngineRoute {

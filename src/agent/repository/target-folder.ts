@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { OpenFolder } from '../../../os/files/open-folder.ts';
-import { hasCode } from '../../../os/files/private-file.ts';
-import { isWriteRefused, targetError } from '../backup-error.ts';
+import { OpenFolder } from '../os/files/open-folder.ts';
+import { hasCode } from '../os/files/private-file.ts';
+import { isWriteRefused, targetError } from './backup-error.ts';
 
 const WRITABLE_BY_OTHERS = 0o022n;
 

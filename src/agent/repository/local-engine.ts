@@ -1,10 +1,10 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { type Engine, EngineProbe, openEngine, type RunOptions } from '../../../engine/index.ts';
-import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
-import { endLeftover } from '../../os/processes/leftover-process.ts';
-import { processMark } from '../../os/processes/process-mark.ts';
+import { type Engine, EngineProbe, openEngine, type RunOptions } from '../../engine/index.ts';
+import { hasCode, readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
+import { endLeftover } from '../os/processes/leftover-process.ts';
+import { processMark } from '../os/processes/process-mark.ts';
 import { asAgentError, timedOut } from './backup-error.ts';
 
 /** Written while restic runs: the process that a later agent has to end. */

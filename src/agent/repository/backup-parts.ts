@@ -1,4 +1,4 @@
-import type { Network } from '../../os/network/network.ts';
+import type { Network } from '../os/network/network.ts';
 import type { LocalEngine } from './local-engine.ts';
 
 /** What the commands of backups share. */
