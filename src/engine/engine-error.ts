@@ -16,6 +16,7 @@ export const EngineCode = z.enum([
   'REPOSITORY_EXISTS',
   'REPOSITORY_LOCKED',
   'REPOSITORY_MISSING',
+  'SHADOW_COPY_DENIED',
   'SNAPSHOT_MISSING',
   'SOURCE_UNREADABLE',
   'TARGET_FULL',
@@ -41,6 +42,7 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
   REPOSITORY_EXISTS: 'There is already a repository at this destination.',
   REPOSITORY_LOCKED: 'Another operation has locked the repository.',
   REPOSITORY_MISSING: 'There is no repository at this destination.',
+  SHADOW_COPY_DENIED: 'Windows does not let restic make shadow copies of the volumes.',
   SNAPSHOT_MISSING: 'The repository does not contain this snapshot.',
   SOURCE_UNREADABLE: 'The data to back up cannot be read.',
   TARGET_FULL:

@@ -11,5 +11,7 @@ export interface BackupParts {
   dataDir: string;
   /** A private folder in it, for restic's cache and for files that are being restored. */
   folder: string;
+  /** Whether files are read from shadow copies of their volumes: on Windows, where nothing else is said. */
+  hasShadowCopies?: boolean;
   warn: (message: string) => void;
 }

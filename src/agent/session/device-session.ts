@@ -18,6 +18,7 @@ import { machineRebooter } from '../capabilities/power/reboot.ts';
 import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
 import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
 import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
+import { shadowCopyHandlers } from '../capabilities/shadow-copies/handlers.ts';
 import { updateHandlers } from '../capabilities/update/handlers.ts';
 import { openUpdates } from '../capabilities/update/updates.ts';
 import { AgentError } from '../core/agent-error.ts';
@@ -36,7 +37,9 @@ import { openDeviceFolder } from '../core/state/device-folder.ts';
 import { Settings } from '../core/state/settings.ts';
 import { StatusFile } from '../core/state/status-file.ts';
 import type { DiagnosticLog } from '../os/diagnostics/diagnostic-log.ts';
+import { osType } from '../os/machine/os-type.ts';
 import { openNetwork } from '../os/network/open-network.ts';
+import { systemProgram } from '../os/processes/system-program.ts';
 import type { WatchdogLink } from '../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../core/version.ts';
 import { CommandStore } from '../work/command-store.ts';
@@ -127,7 +130,11 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   });
   await engineWatch.start();
 
-  const queries = new LiveRunner(eventLogHandlers(reader), clock);
+  const vss = { vssadmin: systemProgram('vssadmin'), whoami: systemProgram('whoami') };
+  const queries = new LiveRunner(
+    { ...eventLogHandlers(reader), ...(osType() === 'windows' ? shadowCopyHandlers(vss) : {}) },
+    clock,
+  );
   const reportNow = () => {
     heartbeats.refresh();
     connection.heartbeatNow();

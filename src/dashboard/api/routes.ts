@@ -5154,6 +5154,15 @@ id: string
 response: BackupVaultSync
 }
 /**
+ * Read the state of the shadow copy writers of a device
+ */
+"GET /backup/vss/status/{deviceId}": {
+params: {
+deviceId: string
+}
+response: DeviceVss
+}
+/**
  * Read the sums of backups
  */
 "GET /backup/dashboard": {
@@ -7573,6 +7582,28 @@ processors: (number | null)
  * The operating system and its version.
  */
 system: (string | null)
+} | {
+kind: "machines"
+hypervisor: ("hyperv" | "kvm")
+machines: {
+id: string
+name: string
+/**
+ * Of Hyper-V.
+ */
+generation: (number | null)
+bootMode: (("bios" | "uefi") | null)
+memoryBytes: (number | null)
+processors: (number | null)
+/**
+ * `crash`: as after a power cut.
+ */
+consistency: ("application" | "filesystem" | "crash")
+/**
+ * Of its files.
+ */
+bytes: number
+}[]
 }) | null)
 sizeBytes: (number | null)
 fileCount: (number | null)
@@ -8017,6 +8048,43 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceVss".
+ */
+export interface DeviceVss {
+data: {
+/**
+ * `failed`: at least one writer has failed. `busy`: at least one waits for a backup to go on. `unknown`: Windows listed no writers, or one in a state that nobody knows.
+ */
+status: ("ready" | "busy" | "failed" | "unknown")
+writers: {
+name: string
+writerId: string
+instanceId: (string | null)
+/**
+ * The number of VSS_WRITER_STATE.
+ */
+state: number
+status: ("stable" | "waiting" | "failed" | "unknown")
+/**
+ * In the language of the machine. Also where there was none.
+ */
+lastError: string
+}[]
+providers: {
+name: string
+providerId: string
+/**
+ * In the language of the machine.
+ */
+type: string
+version: string
+}[]
+deviceId: string
+checkedAt: string
+}
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -4,7 +4,13 @@ import { z } from 'zod';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
-import { type BackupSummary, parseBackupLine, parseUnreadable } from '../output/backup-output.ts';
+import {
+  type BackupSummary,
+  parseBackupLine,
+  parseShadowCopyFailure,
+  parseUnreadable,
+  type UnreadablePath,
+} from '../output/backup-output.ts';
 import { PathList, type PathReport } from '../output/path-list.ts';
 import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/progress.ts';
 import { runLines } from '../process/run-engine.ts';
@@ -49,6 +55,8 @@ export const BackupInput = z.strictObject({
     )
     .default([]),
   oneFileSystem: z.boolean().default(false),
+  /** Reads from shadow copies of the volumes. Only restic for Windows knows it. */
+  shadowCopies: z.boolean().default(false),
   ...Labels,
 });
 export type BackupInput = z.input<typeof BackupInput>;
@@ -74,6 +82,8 @@ export interface BackupResult {
   bytesAdded: number;
   seconds: number;
   unreadable: PathReport;
+  /** Volumes that were read without a shadow copy, although one was wanted. Files in use may be missing or torn. */
+  volumesInUse: UnreadablePath[];
 }
 
 /** Makes a snapshot of folders and files. Throws SOURCE_UNREADABLE where none of the paths exists. */
@@ -83,7 +93,7 @@ export async function backup(
   input: BackupInput,
   { onProgress, isSnapshotKnown = false, ...options }: BackupOptions = {},
 ): Promise<BackupResult> {
-  const { paths, excludes, oneFileSystem, host, tags } = BackupInput.parse(input);
+  const { paths, excludes, oneFileSystem, shadowCopies, host, tags } = BackupInput.parse(input);
   const args = (addSecret: (text: string) => string) => [
     'backup',
     // The only list of paths that allows every character of a name.
@@ -94,8 +104,9 @@ export async function backup(
     ...tags.flatMap((tag) => ['--tag', tag]),
     ...excludes.map((pattern) => `--exclude=${pattern}`),
     ...(oneFileSystem ? ['--one-file-system'] : []),
+    ...(shadowCopies ? ['--use-fs-snapshot'] : []),
   ];
-  const observed = new BackupObserver(onProgress);
+  const observed = new BackupObserver(onProgress, { shadowCopies });
   const call = { ...options, repository, args, onErrorLine: (line: string) => observed.readError(line) };
   const end = await runLines(engine, call, (line) => observed.read(line));
   return observed.result(end, async (id) =>
@@ -107,11 +118,17 @@ export async function backup(
 export class BackupObserver {
   readonly #meter = new ProgressMeter();
   readonly #unreadable = new PathList();
+  readonly #volumesInUse = new PathList();
   readonly #onProgress: ((progress: EngineProgress) => void) | undefined;
+  readonly #shadowCopies: boolean;
   #summary: BackupSummary | undefined;
 
-  constructor(onProgress: ((progress: EngineProgress) => void) | undefined) {
+  constructor(
+    onProgress: ((progress: EngineProgress) => void) | undefined,
+    { shadowCopies = false }: { shadowCopies?: boolean } = {},
+  ) {
     this.#onProgress = onProgress;
+    this.#shadowCopies = shadowCopies;
   }
 
   read(line: string): void {
@@ -124,7 +141,10 @@ export class BackupObserver {
   readError(line: string): boolean {
     const unreadable = parseUnreadable(line);
     if (unreadable === undefined) return false;
-    this.#unreadable.add(unreadable);
+    // restic then reads the volume as it is, so nothing is missing for this reason alone.
+    const volume = this.#shadowCopies ? parseShadowCopyFailure(unreadable) : undefined;
+    if (volume === undefined) this.#unreadable.add(unreadable);
+    else this.#volumesInUse.add(volume);
     return true;
   }
 
@@ -146,6 +166,7 @@ export class BackupObserver {
       bytesAdded: summary.data_added,
       seconds: summary.total_duration,
       unreadable: this.#unreadable.report(),
+      volumesInUse: this.#volumesInUse.report().paths,
     };
   }
 

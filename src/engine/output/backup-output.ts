@@ -60,6 +60,20 @@ export function parseUnreadable(line: string): UnreadablePath | undefined {
   return text === undefined ? undefined : { path: '', reason: text };
 }
 
+const NO_SHADOW_COPY = /^failed to create snapshot for \[([^\]]{1,1000})\]: (.*)$/s;
+/** As restic writes the root of a volume of which it makes a shadow copy: in small letters. */
+const VOLUME_ROOT = /^[a-z]:\\$/;
+
+/**
+ * The volume of which Windows made no shadow copy, from what restic says about a file. Before 0.17.1 its JSON names the
+ * volume without a reason.
+ */
+export function parseShadowCopyFailure({ path, reason }: UnreadablePath): UnreadablePath | undefined {
+  const [, volume, why] = NO_SHADOW_COPY.exec(reason) ?? [];
+  if (volume !== undefined && why !== undefined) return { path: volume, reason: why.trim() };
+  return reason === '' && VOLUME_ROOT.test(path) ? { path, reason } : undefined;
+}
+
 const IGNORED = /^ignoring error for (.+?): (.+)$/s;
 
 /** The same for a restore: plain text before 0.17.1. */

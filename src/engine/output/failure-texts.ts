@@ -5,6 +5,8 @@ import { parseMessage } from './message.ts';
 
 /** In this order: a server that does not answer also makes restic say that it cannot open the configuration. */
 const TEXTS: readonly { text: RegExp; code: EngineCode }[] = [
+  // Its `E_ACCESSDENIED` is not the destination's.
+  { text: /\bVSS error: /, code: 'SHADOW_COPY_DENIED' },
   { text: /wrong password or no key found/i, code: 'WRONG_KEY' },
   { text: /already locked( exclusively)? by/i, code: 'REPOSITORY_LOCKED' },
   { text: /no matching ID found/i, code: 'SNAPSHOT_MISSING' },

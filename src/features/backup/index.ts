@@ -27,6 +27,7 @@ import { snapshotRoutes } from './snapshots/snapshot.routes.ts';
 import type { ServerEngine } from './access/server-engine.ts';
 import { vaultSyncRetention } from './vaults/retention.ts';
 import { addVaultJobs } from './vault-syncs/vault.jobs.ts';
+import { vssRoutes } from './vss/vss.routes.ts';
 import { vaultRoutes } from './vault-syncs/vault.routes.ts';
 import type { QuotaLimits } from './store/records/quota.ts';
 import type { BackupStore } from './store/requests/create-store.ts';
@@ -82,6 +83,7 @@ export const feature = defineFeature({
     restoreRoutes(parts),
     verificationRoutes(parts),
     vaultRoutes(parts),
+    vssRoutes(parts),
     overviewRoutes,
     slaRoutes,
   ],

@@ -82,6 +82,16 @@ export const BackupResult = z.object({
     .object({ freeBytes: Count, totalBytes: Count })
     .optional()
     .describe('Of the disk of the destination, where it is one that the device sees.'),
+  shadowCopies: z
+    .object({
+      used: z.boolean().describe('False: the files were read as they are, and those in use may be missing.'),
+      problems: z
+        .array(z.object({ volume: reportedText(1000, 0), message: reportedText(500, 0) }))
+        .max(50)
+        .describe('Volumes without a shadow copy. An empty name: all of them.'),
+    })
+    .optional()
+    .describe('Of files on Windows: whether they were read from shadow copies of their volumes.'),
   details: SnapshotDetails.optional().describe('Of a snapshot that is more than files.'),
 });
 export type BackupResult = z.infer<typeof BackupResult>;

@@ -3,17 +3,21 @@ import { BACKUP_COMMANDS } from './backup.ts';
 import { EVENT_LOG_COMMANDS } from './event-logs.ts';
 import { INVENTORY_COMMANDS } from './inventory.ts';
 import type { Lane } from './lanes.ts';
+import { MACHINE_COMMANDS } from './machines.ts';
 import { POWER_COMMANDS } from './power.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
+import { SHADOW_COPY_COMMANDS } from './shadow-copies.ts';
 import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
 
 export * from './backup-parts.ts';
 export * from './backup.ts';
 export * from './lanes.ts';
+export * from './machines.ts';
 export * from './outcome.ts';
 export * from './scripts.ts';
 export * from './secrets.ts';
+export * from './shadow-copies.ts';
 export * from './snapshot-details.ts';
 
 /** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
@@ -24,6 +28,8 @@ export const COMMANDS = {
   ...INVENTORY_COMMANDS,
   ...POWER_COMMANDS,
   ...BACKUP_COMMANDS,
+  ...SHADOW_COPY_COMMANDS,
+  ...MACHINE_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;

@@ -71,5 +71,34 @@ export const ImageDetails = z.object({
 });
 export type ImageDetails = z.infer<typeof ImageDetails>;
 
-export const SnapshotDetails = z.discriminatedUnion('kind', [DatabaseDetails, ImageDetails]);
+export const HypervisorKind = z.enum(['hyperv', 'kvm']);
+export type HypervisorKind = z.infer<typeof HypervisorKind>;
+
+/** What a hypervisor calls its guest: never a pattern, never a name. */
+export const MachineId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/, 'must be the id of a machine');
+
+export const MACHINES_PER_SNAPSHOT = 500;
+
+export const MachinesDetails = z.object({
+  kind: z.literal('machines'),
+  hypervisor: HypervisorKind,
+  machines: z
+    .array(
+      z.object({
+        id: MachineId,
+        name: name(),
+        generation: z.number().int().min(1).max(99).nullable().describe('Of Hyper-V.'),
+        bootMode: BootMode.nullable(),
+        memoryBytes: Bytes.nullable(),
+        processors: z.number().int().min(1).max(100_000).nullable(),
+        consistency: Consistency,
+        bytes: Bytes.describe('Of its files.'),
+      }),
+    )
+    .min(1)
+    .max(MACHINES_PER_SNAPSHOT),
+});
+export type MachinesDetails = z.infer<typeof MachinesDetails>;
+
+export const SnapshotDetails = z.discriminatedUnion('kind', [DatabaseDetails, ImageDetails, MachinesDetails]);
 export type SnapshotDetails = z.infer<typeof SnapshotDetails>;

@@ -1,18 +1,8 @@
-import {
-  COMMANDS,
-  type CommandOutput,
-  type CommandPayload,
-  type CommandType,
-  isDurable,
-  laneOf,
-} from '../commands/index.ts';
+import { COMMANDS, type CommandType, isDurable, laneOf } from '../commands/index.ts';
+import { type CommandExample, PURPOSE_ID, REPOSITORY, SNAPSHOT_ID } from './command-example.ts';
+import { MACHINE_EXAMPLES } from './machine-commands.ts';
 import type { SocketMessage } from './message.ts';
-
-interface CommandExample<T extends CommandType> {
-  summary: string;
-  payload: CommandPayload<T>;
-  output: CommandOutput<T>;
-}
+import { WINDOWS_EXAMPLES } from './windows-commands.ts';
 
 const LOG = {
   name: 'System',
@@ -35,18 +25,6 @@ export const LOG_ENTRY = {
   user: null,
   computer: 'web-01',
 } as const;
-
-const SNAPSHOT_ID = '5f2c6d0e8a1b4c3d9e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d';
-const REPOSITORY = {
-  destination: {
-    type: 'server',
-    path: '/backup-store/01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f9e/',
-    user: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f90',
-    secret: { secretRef: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f91' },
-  },
-  password: { secretRef: '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f92' },
-} as const;
-const PURPOSE_ID = '01931f2e-0c2d-7a4e-9b1f-5d3c2b1a0f93';
 
 const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
   'eventlogs.list': { summary: 'Lists the logs of the device.', payload: {}, output: { logs: [LOG] } },
@@ -174,6 +152,8 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     payload: { destination: { type: 'local', path: '/mnt/backup' }, timeoutSeconds: 60 },
     output: { checks: [{ name: 'write', ok: true }] },
   },
+  ...WINDOWS_EXAMPLES,
+  ...MACHINE_EXAMPLES,
 };
 
 /** Each command type, shown as the payload of `command` and the output of `command:result`. */

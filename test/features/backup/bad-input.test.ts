@@ -101,6 +101,7 @@ describe('bad input to the routes of backups', function () {
       ['GET', `/backup/restore?snapshotId=${snapshotId}`],
       ['GET', `/backup/sla/events?configId=${foreign.slaId}`],
       ['GET', `/backup/status/${deviceId}`],
+      ['GET', `/backup/vss/status/${deviceId}`],
       ['POST', '/backup/configs', mine({ name: 'A', orgId })],
       ['POST', '/backup/configs', mine({ name: 'B', encryptionKeyId: keyId })],
       ['POST', '/backup/configs', mine({ name: 'C', targets: { deviceIds: [deviceId] } })],

@@ -1,12 +1,16 @@
 import path from 'node:path';
 import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import { osType } from '../../os/machine/os-type.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
 import { namedPaths, progressOf } from '../../repository/reports.ts';
 import { withRepository } from '../../repository/repository-work.ts';
 import { destinationRoom, jobTag, processorsFor } from '../../repository/snapshot-facts.ts';
+import { withShadowCopies } from './shadow-copies.ts';
+
+const isWindows = osType() === 'windows';
 
 /** Makes one snapshot of this machine. */
 export const runBackup = (parts: BackupParts) => ({
@@ -19,25 +23,29 @@ export const runBackup = (parts: BackupParts) => ({
       const { jobId, host, paths, excludes, oneFileSystem, uploadKiBps, cpuPercent } = payload;
       const { progress } = context;
       const takenAt = new Date().toISOString();
-      const { status, snapshotId, unreadable, ...result } = await backup(
-        engine,
-        repository,
-        {
-          paths,
-          excludes: [...excludes, ...excludedAlways(parts.dataDir, repository)],
-          oneFileSystem,
-          host,
-          tags: [jobTag(jobId)],
-        },
-        {
-          ...options,
-          // The server knows what arrives in its store, and with whose credential.
-          isSnapshotKnown: repository.destination.type === 'rest',
-          uploadKiBps,
-          processors: processorsFor(cpuPercent),
-          onProgress: (now) => progress(progressOf(now)),
-        },
+      const input = {
+        paths,
+        excludes: [...excludes, ...excludedAlways(parts.dataDir, repository)],
+        oneFileSystem,
+        host,
+        tags: [jobTag(jobId)],
+      };
+      const { made, shadowCopies } = await withShadowCopies(parts.hasShadowCopies ?? isWindows, (wanted) =>
+        backup(
+          engine,
+          repository,
+          { ...input, shadowCopies: wanted },
+          {
+            ...options,
+            // The server knows what arrives in its store, and with whose credential.
+            isSnapshotKnown: repository.destination.type === 'rest',
+            uploadKiBps,
+            processors: processorsFor(cpuPercent),
+            onProgress: (now) => progress(progressOf(now)),
+          },
+        ),
       );
+      const { status, snapshotId, unreadable, ...result } = made;
       const { bytesProcessed, filesProcessed } = result;
       // The last report of restic is up to a second old.
       progress({
@@ -59,6 +67,7 @@ export const runBackup = (parts: BackupParts) => ({
         bytesAdded: result.bytesAdded,
         seconds: result.seconds,
         unreadable: namedPaths(unreadable),
+        ...(shadowCopies === undefined ? {} : { shadowCopies }),
         ...(await destinationRoom(repository)),
       };
     }),
