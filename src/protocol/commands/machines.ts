@@ -89,7 +89,7 @@ export const MachineErrorCode = {
 /** The file of a snapshot that names the machines beside it. */
 export const MACHINE_MANIFEST = 'muster-machines.json';
 
-/** What lies beside the exported machines in their snapshot. Whoever writes a repository can write it, so it is parsed. */
+/** What lies beside the exported machines in their snapshot. It is parsed: those who hold the key of a repository can write anything there. */
 export const MachineManifest = z.object({
   version: z.literal(1),
   hypervisor: HypervisorKind,
