@@ -6,8 +6,11 @@ export { saveFile, toCsv } from './csv.ts';
 export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './form-dialog.tsx';
 export * from './format.ts';
+export { KeysDialog } from './keys-dialog.tsx';
+export { NameCell } from './name-cell.tsx';
 export { Page } from './page.tsx';
 export { PagedTable, type Column } from './paged-table.tsx';
+export { Panel } from './panel.tsx';
 export { Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
 export {
   DeviceStatusBadge,

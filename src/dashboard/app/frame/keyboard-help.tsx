@@ -1,6 +1,6 @@
-import { Kbd, Modal, Table } from '@mantine/core';
+import { KeysDialog } from '../../ui/index.ts';
 
-const KEYS: readonly [keys: readonly string[], does: string][] = [
+const KEYS: [string[], string][] = [
   [['Ctrl', 'K'], 'Search devices, pages and actions'],
   [['?'], 'Show this list'],
   [['/'], 'Go to the search field of the page'],
@@ -10,25 +10,6 @@ const KEYS: readonly [keys: readonly string[], does: string][] = [
   [['Esc'], 'Close a dialog or a panel'],
 ];
 
-export function KeyboardHelp({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  return (
-    <Modal opened={opened} onClose={onClose} title="Keys" centered>
-      <Table>
-        <Table.Tbody>
-          {KEYS.map(([keys, does]) => (
-            <Table.Tr key={does}>
-              <Table.Td w={140}>
-                {keys.map((key) => (
-                  <Kbd key={key} mr={4}>
-                    {key}
-                  </Kbd>
-                ))}
-              </Table.Td>
-              <Table.Td>{does}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Modal>
-  );
-}
+export const KeyboardHelp = (props: { opened: boolean; onClose: () => void }) => (
+  <KeysDialog title="Keys" keys={KEYS} {...props} />
+);

@@ -1,7 +1,7 @@
-import { Code, List, Paper, Stack, Text, Title } from '@mantine/core';
+import { Code, List, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery } from '../../api/index.ts';
-import { CopyText, Loaded, Page, PagedTable, StateBadge, When } from '../../ui/index.ts';
+import { CopyText, Loaded, Page, PagedTable, Panel, StateBadge, When } from '../../ui/index.ts';
 import { AuditTabs } from './audit-tabs.tsx';
 import { ChainVerification } from './chain-verification.tsx';
 
@@ -19,29 +19,24 @@ export function ChainPage() {
     >
       <AuditTabs />
       <ChainVerification />
-      <Paper withBorder p="md" component="section" aria-label="Verification by a command">
-        <Stack gap="xs">
-          <Title order={2} size="h5">
-            Without trust in this server
-          </Title>
-          <Text size="sm">
-            A server that was tampered with would vouch for itself. An auditor therefore runs a command, where
-            the machine is trusted.
-          </Text>
-          <List size="sm" spacing="xs" type="ordered" listStyleType="decimal">
-            <List.Item>
-              On the server, all chains:
-              <CopyText label="Command that verifies all chains" text={VERIFY} />
-            </List.Item>
-            <List.Item>
-              For an auditor, one organization as a file, which <Code>audit verify</Code> checks without a
-              database:
-              <CopyText label="Command that exports a chain" text={EXPORT} />
-              <CopyText label="Command that verifies an exported chain" text={VERIFY_BUNDLE} />
-            </List.Item>
-          </List>
-        </Stack>
-      </Paper>
+      <Panel title="Without trust in this server" label="Verification by a command">
+        <Text size="sm">
+          A server that was tampered with would vouch for itself. An auditor therefore runs a command, where
+          the machine is trusted.
+        </Text>
+        <List size="sm" spacing="xs" type="ordered" listStyleType="decimal">
+          <List.Item>
+            On the server, all chains:
+            <CopyText label="Command that verifies all chains" text={VERIFY} />
+          </List.Item>
+          <List.Item>
+            For an auditor, one organization as a file, which <Code>audit verify</Code> checks without a
+            database:
+            <CopyText label="Command that exports a chain" text={EXPORT} />
+            <CopyText label="Command that verifies an exported chain" text={VERIFY_BUNDLE} />
+          </List.Item>
+        </List>
+      </Panel>
       <Title order={2} size="h5">
         Keys
       </Title>

@@ -1,11 +1,11 @@
-import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call, type Answer } from '../../api/index.ts';
 import { useOrganizations } from '../../directory/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useMe } from '../../session/index.ts';
-import { Action, asError, formatCount, PagedTable, StateBadge, When } from '../../ui/index.ts';
+import { Action, asError, formatCount, PagedTable, Panel, StateBadge, When } from '../../ui/index.ts';
 
 type Report = Answer<'POST /audit-logs/verify'>;
 interface Outcome {
@@ -32,49 +32,44 @@ export function ChainVerification() {
   };
   const broken = outcomes.filter(({ report, error }) => error !== undefined || report?.fault != null);
   return (
-    <Paper withBorder p="md" component="section" aria-label="Verification">
-      <Stack gap="sm">
-        <Title order={2} size="h5">
-          Verify the trail
-        </Title>
-        <Text size="sm">
-          The server compares every entry with its checksum, with the entry before it, and with the
-          signatures. It finds entries that were changed, removed, inserted or moved.
+    <Panel title="Verify the trail" label="Verification">
+      <Text size="sm">
+        The server compares every entry with its checksum, with the entry before it, and with the signatures.
+        It finds entries that were changed, removed, inserted or moved.
+      </Text>
+      <Group gap="sm">
+        <Action loading={isBusy} onClick={() => void verify()}>
+          Verify now
+        </Action>
+        <Text size="sm" component="output" aria-live="polite">
+          {outcomes.length > 0 &&
+            `${formatCount(outcomes.length)} of ${formatCount(chains.length)} verified, ${formatCount(broken.length)} with a fault`}
         </Text>
-        <Group gap="sm">
-          <Action loading={isBusy} onClick={() => void verify()}>
-            Verify now
-          </Action>
-          <Text size="sm" component="output" aria-live="polite">
-            {outcomes.length > 0 &&
-              `${formatCount(outcomes.length)} of ${formatCount(chains.length)} verified, ${formatCount(broken.length)} with a fault`}
-          </Text>
-        </Group>
-        {outcomes.length > 0 && (
-          <PagedTable
-            label="Verified chains"
-            rows={[...broken, ...outcomes.filter((outcome) => !broken.includes(outcome))]}
-            keyOf={({ orgId }) => orgId ?? 'provider'}
-            columns={[
-              { header: 'Chain of', isName: true, cell: ({ name }) => name },
-              { header: 'State', width: 120, cell: (outcome) => <ChainState outcome={outcome} /> },
-              {
-                header: 'Entries',
-                align: 'right',
-                width: 90,
-                cell: ({ report }) => (report === undefined ? '–' : formatCount(report.entries)),
-              },
-              { header: 'What was found', cell: (outcome) => <Finding outcome={outcome} /> },
-              {
-                header: 'Verified',
-                width: 110,
-                cell: ({ report }) => <When at={report?.verifiedAt ?? null} />,
-              },
-            ]}
-          />
-        )}
-      </Stack>
-    </Paper>
+      </Group>
+      {outcomes.length > 0 && (
+        <PagedTable
+          label="Verified chains"
+          rows={[...broken, ...outcomes.filter((outcome) => !broken.includes(outcome))]}
+          keyOf={({ orgId }) => orgId ?? 'provider'}
+          columns={[
+            { header: 'Chain of', isName: true, cell: ({ name }) => name },
+            { header: 'State', width: 120, cell: (outcome) => <ChainState outcome={outcome} /> },
+            {
+              header: 'Entries',
+              align: 'right',
+              width: 90,
+              cell: ({ report }) => (report === undefined ? '–' : formatCount(report.entries)),
+            },
+            { header: 'What was found', cell: (outcome) => <Finding outcome={outcome} /> },
+            {
+              header: 'Verified',
+              width: 110,
+              cell: ({ report }) => <When at={report?.verifiedAt ?? null} />,
+            },
+          ]}
+        />
+      )}
+    </Panel>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Alert, Paper, Stack, Text, Title } from '@mantine/core';
+import { Alert, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
@@ -15,6 +15,7 @@ import {
   Loaded,
   Page,
   PagedTable,
+  Panel,
   StateBadge,
   useNow,
   When,
@@ -49,18 +50,13 @@ export function EnrollmentPage() {
       actions={newKey}
     >
       {made !== undefined && (
-        <Paper withBorder p="md" component="section" aria-label="The new key">
-          <Stack gap="sm">
-            <Title order={2} size="h5">
-              Run one line on each machine
-            </Title>
-            <InstallLines enrollmentKey={made} />
-            <Alert icon={<IconKey aria-hidden />} color="orange">
-              The key is part of the line and is shown only now. Anyone who has it can add machines to the
-              organization.
-            </Alert>
-          </Stack>
-        </Paper>
+        <Panel title="Run one line on each machine" label="The new key">
+          <InstallLines enrollmentKey={made} />
+          <Alert icon={<IconKey aria-hidden />} color="orange">
+            The key is part of the line and is shown only now. Anyone who has it can add machines to the
+            organization.
+          </Alert>
+        </Panel>
       )}
       <WaitingRoom />
       <Loaded query={keys} what="Reading keys">

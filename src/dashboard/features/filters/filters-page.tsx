@@ -7,7 +7,7 @@ import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, Loaded, Page, PagedTable, When } from '../../ui/index.ts';
+import { Action, Empty, Loaded, NameCell, Page, PagedTable, When } from '../../ui/index.ts';
 import { EXAMPLES } from './examples.ts';
 import { UsedBy } from './panels/used-by.tsx';
 
@@ -80,21 +80,12 @@ export function FiltersPage() {
                   header: 'Name',
                   isName: true,
                   cell: ({ id, name, description }) => (
-                    <>
-                      <Anchor
-                        inherit
-                        renderRoot={(props) => (
-                          <Link {...props} to="/filters/$filterId" params={{ filterId: id }} />
-                        )}
-                      >
-                        {name}
-                      </Anchor>
-                      {description !== null && (
-                        <Text size="xs" c="dimmed" lineClamp={1}>
-                          {description}
-                        </Text>
-                      )}
-                    </>
+                    <NameCell
+                      name={name}
+                      description={description}
+                      to="/filters/$filterId"
+                      params={{ filterId: id }}
+                    />
                   ),
                 },
                 { header: 'Organization', cell: (filter) => names.organization(filter.orgId) },

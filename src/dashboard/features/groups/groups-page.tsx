@@ -1,13 +1,23 @@
-import { Anchor, Group, Text, TextInput } from '@mantine/core';
+import { Group, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
 import { IconFilter, IconHandFinger, IconPlus, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory/index.ts';
 import { scopeQuery, useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatCount, Loaded, Page, PagedTable, StateBadge, When } from '../../ui/index.ts';
+import {
+  Action,
+  Empty,
+  formatCount,
+  Loaded,
+  NameCell,
+  Page,
+  PagedTable,
+  StateBadge,
+  When,
+} from '../../ui/index.ts';
 import { GroupDialog } from './group-dialog.tsx';
 
 const route = getRouteApi('/signed-in/groups');
@@ -70,21 +80,12 @@ export function GroupsPage() {
                   header: 'Name',
                   isName: true,
                   cell: ({ id, name, description }) => (
-                    <>
-                      <Anchor
-                        inherit
-                        renderRoot={(props) => (
-                          <Link {...props} to="/groups/$groupId" params={{ groupId: id }} />
-                        )}
-                      >
-                        {name}
-                      </Anchor>
-                      {description !== null && (
-                        <Text size="xs" c="dimmed" lineClamp={1}>
-                          {description}
-                        </Text>
-                      )}
-                    </>
+                    <NameCell
+                      name={name}
+                      description={description}
+                      to="/groups/$groupId"
+                      params={{ groupId: id }}
+                    />
                   ),
                 },
                 { header: 'Kind', width: 150, cell: ({ type }) => <GroupKind type={type} /> },

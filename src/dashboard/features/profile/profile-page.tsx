@@ -1,7 +1,6 @@
-import { Alert, Grid, Paper, Stack, Title } from '@mantine/core';
+import { Alert, Grid, Stack } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
-import { formatWord, Page } from '../../ui/index.ts';
+import { formatWord, Page, Panel } from '../../ui/index.ts';
 import { Identities } from './identities.tsx';
 import { NameForm } from './name-form.tsx';
 import { PasswordForm } from './password-form.tsx';
@@ -24,39 +23,28 @@ export function ProfilePage() {
       <Grid>
         <Grid.Col span={{ base: 12, md: 6 }}>
           <Stack>
-            <Section title="Name">
+            <Panel title="Name">
               <NameForm />
-            </Section>
-            <Section title="Second factor">
+            </Panel>
+            <Panel title="Second factor">
               <SecondFactor />
-            </Section>
+            </Panel>
           </Stack>
         </Grid.Col>
         <Grid.Col span={{ base: 12, md: 6 }}>
           <Stack>
-            <Section title="Password">
+            <Panel title="Password">
               <PasswordForm />
-            </Section>
-            <Section title="Single sign-on">
+            </Panel>
+            <Panel title="Single sign-on">
               <Identities />
-            </Section>
+            </Panel>
           </Stack>
         </Grid.Col>
       </Grid>
-      <Section title="Sessions">
+      <Panel title="Sessions">
         <Sessions />
-      </Section>
+      </Panel>
     </Page>
-  );
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <Paper withBorder p="md" component="section" aria-label={title}>
-      <Title order={2} size="h5" mb="sm">
-        {title}
-      </Title>
-      {children}
-    </Paper>
   );
 }

@@ -1,13 +1,13 @@
-import { Anchor, Group, Select, Text, TextInput } from '@mantine/core';
+import { Group, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatDuration, Loaded, Page, PagedTable, When } from '../../ui/index.ts';
+import { Action, Empty, formatDuration, Loaded, NameCell, Page, PagedTable, When } from '../../ui/index.ts';
 import { LANGUAGE_NAMES, LANGUAGES, systemsText } from './words.ts';
 
 const route = getRouteApi('/signed-in/scripts');
@@ -82,21 +82,12 @@ export function ScriptsPage() {
                   header: 'Name',
                   isName: true,
                   cell: ({ id, name, description }) => (
-                    <>
-                      <Anchor
-                        inherit
-                        renderRoot={(props) => (
-                          <Link {...props} to="/scripts/$scriptId" params={{ scriptId: id }} />
-                        )}
-                      >
-                        {name}
-                      </Anchor>
-                      {description !== null && (
-                        <Text size="xs" c="dimmed" lineClamp={1}>
-                          {description}
-                        </Text>
-                      )}
-                    </>
+                    <NameCell
+                      name={name}
+                      description={description}
+                      to="/scripts/$scriptId"
+                      params={{ scriptId: id }}
+                    />
                   ),
                 },
                 { header: 'Language', width: 110, cell: ({ language }) => LANGUAGE_NAMES[language] },

@@ -1,4 +1,4 @@
-import { Group, Paper, Select, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { Group, Select, SimpleGrid, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type AgentRelease, type Answer } from '../../../api/index.ts';
@@ -11,10 +11,11 @@ import {
   formatBytes,
   formatCounted,
   formatWord,
-  SYSTEM_NAMES,
   Loaded,
   PagedTable,
+  Panel,
   StateBadge,
+  SYSTEM_NAMES,
   When,
 } from '../../../ui/index.ts';
 
@@ -114,17 +115,14 @@ function Promoted() {
       {({ components }) => (
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
           {(['agent', 'watchdog'] as const).map((name) => (
-            <Paper key={name} withBorder p="md" component="section" aria-label={`Promoted: ${name}`}>
-              <Title order={2} size="h5">
-                {formatWord(name)}
-              </Title>
+            <Panel key={name} title={formatWord(name)} label={`Promoted: ${name}`}>
               <Text size="sm">
                 {components[name].promoted === null
                   ? 'Nothing is promoted.'
                   : `${components[name].promoted} is promoted.`}{' '}
                 {formatCounted(components[name].versions.length, 'version')} can be pinned.
               </Text>
-            </Paper>
+            </Panel>
           ))}
         </SimpleGrid>
       )}

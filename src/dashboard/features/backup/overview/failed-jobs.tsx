@@ -2,9 +2,8 @@ import { Anchor, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { apiQuery } from '../../../api/index.ts';
-import { Loaded, PagedTable, When } from '../../../ui/index.ts';
+import { Loaded, PagedTable, Panel, When } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
-import { Panel } from './panel.tsx';
 
 const REFRESH_MS = 30_000;
 const SHOWN = '5';

@@ -9,11 +9,11 @@ import {
   formatWord,
   Loaded,
   PagedTable,
+  Panel,
   StateBadge,
   type Tone,
 } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
-import { Panel } from './panel.tsx';
 
 type ReadyDevice = BackupRecoveryReadiness['data']['devices'][number];
 type Severity = ReadyDevice['riskFactors'][number]['severity'];

@@ -1,7 +1,7 @@
+import { Panel } from '../../../ui/index.ts';
 import { Anchor } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { BreachTable } from '../sla/breach-table.tsx';
-import { Panel } from './panel.tsx';
 
 const SHOWN = 8;
 

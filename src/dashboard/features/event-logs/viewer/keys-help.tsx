@@ -1,6 +1,6 @@
-import { Kbd, Modal, Table } from '@mantine/core';
+import { KeysDialog } from '../../../ui/index.ts';
 
-const KEYS: readonly [keys: readonly string[], does: string][] = [
+const KEYS: [string[], string][] = [
   [['/'], 'Find in the loaded entries'],
   [['f'], 'Filter: go to the text that entries must contain'],
   [['j', 'k'], 'Next and previous entry; the arrows do the same'],
@@ -13,25 +13,6 @@ const KEYS: readonly [keys: readonly string[], does: string][] = [
   [['Ctrl', 'K'], 'Search devices, pages and actions'],
 ];
 
-export function KeysHelp({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  return (
-    <Modal opened={opened} onClose={onClose} title="Keys of the event log" centered>
-      <Table aria-label="Keys">
-        <Table.Tbody>
-          {KEYS.map(([keys, does]) => (
-            <Table.Tr key={does}>
-              <Table.Td w={120}>
-                {keys.map((key) => (
-                  <Kbd key={key} mr={4}>
-                    {key}
-                  </Kbd>
-                ))}
-              </Table.Td>
-              <Table.Td>{does}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Modal>
-  );
-}
+export const KeysHelp = (props: { opened: boolean; onClose: () => void }) => (
+  <KeysDialog title="Keys of the event log" keys={KEYS} {...props} />
+);

@@ -1,11 +1,11 @@
-import { Anchor, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 import { apiQuery, useApiChange, type SsoProvider } from '../../../api/index.ts';
 import { useNames } from '../../../directory/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { ConfirmAction, Loaded } from '../../../ui/index.ts';
+import { ConfirmAction, Loaded, Panel } from '../../../ui/index.ts';
 import { SettingsFrame } from '../settings-frame.tsx';
 import { Enforcement } from './enforcement.tsx';
 import { ProviderSettings } from './provider-settings.tsx';
@@ -54,33 +54,20 @@ function Steps({ provider }: { provider: SsoProvider }) {
         <b>{name}</b>, {type === 'oidc' ? 'OpenID Connect' : 'SAML'}, for {owner}{' '}
         <ProviderStatus status={status} />
       </Text>
-      <Step title="1. Settings">
+      <Panel title="1. Settings">
         <ProviderSettings key={imports} provider={provider} />
-      </Step>
-      <Step title="2. Test">
+      </Panel>
+      <Panel title="2. Test">
         <ProviderTest provider={provider} onImported={() => setImports(imports + 1)} />
-      </Step>
-      <Step title="3. Activate">
+      </Panel>
+      <Panel title="3. Activate">
         <Activation provider={provider} />
-      </Step>
-      <Step title="4. Enforce">
+      </Panel>
+      <Panel title="4. Enforce">
         <Enforcement provider={provider} />
-      </Step>
+      </Panel>
       <DeleteProvider provider={provider} />
     </Stack>
-  );
-}
-
-function Step({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <Paper withBorder p="md" component="section" aria-label={title}>
-      <Stack gap="sm">
-        <Title order={2} size="h5">
-          {title}
-        </Title>
-        {children}
-      </Stack>
-    </Paper>
   );
 }
 
