@@ -11,7 +11,7 @@ import { useMe, useRefusal } from '../../session/index.ts';
 import { Action, ConfirmAction, Failure, Loaded, Page, SYSTEM_NAMES } from '../../ui/index.ts';
 import { RunDialog } from './run/run-dialog.tsx';
 import { RunDrawer } from './run/run-drawer.tsx';
-import type { Run } from './run/run.ts';
+import type { Run } from './run/outcome.ts';
 import { LANGUAGE_NAMES, LANGUAGES, SYSTEMS } from './words.ts';
 
 const route = getRouteApi('/signed-in/scripts/$scriptId');

@@ -3,6 +3,7 @@ import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
+import { RepeatedCheck } from '../../../platform/jobs/repeated-check.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { RetryBackoff } from '../../../platform/retry-backoff.ts';
 
@@ -43,27 +44,23 @@ interface Choice {
 export class MaintenanceEnd {
   readonly #parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger };
   readonly #aside = new RetryBackoff();
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> = Promise.resolve();
-  #isFailing = false;
-  #isClosed = false;
+  readonly #checks: RepeatedCheck;
 
   constructor(parts: { db: Db; hub: DeviceHub; audit: AuditTrail; log: Logger }) {
     this.#parts = parts;
+    this.#checks = new RepeatedCheck({
+      everyMs: EVERY_MS,
+      check: () => this.endExpired(),
+      onFailing: (error) => parts.log.warn({ err: error }, 'devices.maintenance_not_ended'),
+    });
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.#check().then(() => {
-        if (!this.#isClosed) this.start();
-      });
-    }, EVERY_MS).unref();
+    this.#checks.start();
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await this.#running;
+  close(): Promise<void> {
+    return this.#checks.close();
   }
 
   /** Returns the number of devices whose maintenance it ended. */
@@ -103,22 +100,11 @@ export class MaintenanceEnd {
   async #endAll(choice: Choice): Promise<number> {
     let ended = 0;
     let some = AT_ONCE;
-    while (some === AT_ONCE && !this.#isClosed) {
+    while (some === AT_ONCE && !this.#checks.isClosed) {
       some = await this.#endSome(choice);
       ended += some;
     }
     return ended;
-  }
-
-  async #check(): Promise<void> {
-    try {
-      await this.endExpired();
-      this.#isFailing = false;
-    } catch (error) {
-      // Logged once for each outage of the database.
-      if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'devices.maintenance_not_ended');
-      this.#isFailing = true;
-    }
   }
 
   async #endSome({ only, without = [] }: Choice): Promise<number> {

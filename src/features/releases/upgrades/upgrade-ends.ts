@@ -3,6 +3,7 @@ import type { UpgradeHistory, UpgradeReport } from '../../../hub/ports.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
+import { RepeatedCheck } from '../../../platform/jobs/repeated-check.ts';
 import { REQUEST_EXPIRED } from './attempts.ts';
 import { REQUEST_DAYS } from './held-attempt.ts';
 import { IS_UPDATING, showUpdating } from './upgrade-history.ts';
@@ -40,42 +41,27 @@ type Ended = Pick<UpgradeReport, 'deviceId' | 'component' | 'targetVersion'> & {
  * whatever two of them find is ended once.
  */
 export class UpgradeEnds {
-  readonly #parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory; log: Logger };
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> = Promise.resolve();
-  #isFailing = false;
-  #isClosed = false;
+  readonly #parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory };
+  readonly #checks: RepeatedCheck;
 
   constructor(parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory; log: Logger }) {
     this.#parts = parts;
+    this.#checks = new RepeatedCheck({
+      everyMs: EVERY_MS,
+      check: () => this.#endAll(),
+      onFailing: (error) => parts.log.warn({ err: error }, 'upgrades.ends_not_recorded'),
+    });
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.#check().then(() => {
-        if (!this.#isClosed) this.start();
-      });
-    }, EVERY_MS).unref();
+    this.#checks.start();
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await this.#running;
+  close(): Promise<void> {
+    return this.#checks.close();
   }
 
-  async #check(): Promise<void> {
-    try {
-      await this.endAll();
-      this.#isFailing = false;
-    } catch (error) {
-      // Logged once for each outage of the database.
-      if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'upgrades.ends_not_recorded');
-      this.#isFailing = true;
-    }
-  }
-
-  async endAll(): Promise<void> {
+  async #endAll(): Promise<void> {
     const { db, hub, upgradeHistory } = this.#parts;
     const { rows } = await withSystem(db, 'upgrades that devices have not ended themselves', (tx) =>
       tx.raw<{ rows: Ended[] }>(ENDED),

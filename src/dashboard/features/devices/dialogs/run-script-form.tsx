@@ -5,9 +5,9 @@ import { useState } from 'react';
 import { apiQuery, newIdempotencyKey, type Device, type Script } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { formatCount, SYSTEM_NAMES } from '../../../ui/index.ts';
-import { givenBy, isName, Variables, type Variable } from '../../scripts/index.ts';
+import { givenBy, isName, type Started, Variables, type Variable } from '../../scripts/index.ts';
 import { DialogForm } from './dialog-form.tsx';
-import { runScript, type ScriptToRun, type Started } from './run-script.ts';
+import { runScript, type ScriptToRun } from './run-script.ts';
 
 const LANGUAGES = ['bash', 'powershell', 'python'] as const;
 const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };

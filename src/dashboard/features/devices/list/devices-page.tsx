@@ -21,7 +21,7 @@ import {
 import { DataTable } from '../../../ui/data-table/index.ts';
 import { BulkActions } from './bulk/bulk-actions.tsx';
 import { OutcomeDrawer } from './bulk/outcome-drawer.tsx';
-import type { BulkRun } from './bulk/outcome.ts';
+import type { Run } from '../../scripts/index.ts';
 import { ColumnChooser } from './column-chooser.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
@@ -48,7 +48,7 @@ export function DevicesPage() {
   const [remembered, setVisible] = useRemembered<readonly string[]>('muster-device-columns', ColumnIds);
   const visible = remembered ?? DEFAULT_COLUMNS;
   const filterName = useFilterName(search.filter);
-  const [bulkRun, setBulkRun] = useState<BulkRun>();
+  const [bulkRun, setRun] = useState<Run>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const searchField = useRef<HTMLInputElement>(null);
   useHotkeys([['/', () => searchField.current?.focus()]]);
@@ -153,7 +153,7 @@ export function DevicesPage() {
           chosen={os ?? []}
           onChange={(chosen) => change({ os: chosen.length === 0 ? undefined : chosen })}
         />
-        {chosen.length > 0 && <BulkActions devices={chosen} onRun={setBulkRun} />}
+        {chosen.length > 0 && <BulkActions devices={chosen} onRun={setRun} />}
         {selected.size > chosen.length && (
           <Text size="sm">{formatCount(selected.size - chosen.length)} more are chosen and not shown</Text>
         )}
@@ -193,7 +193,7 @@ export function DevicesPage() {
           onSelect={setSelected}
         />
       )}
-      <OutcomeDrawer run={bulkRun} onClose={() => setBulkRun(undefined)} />
+      <OutcomeDrawer run={bulkRun} onClose={() => setRun(undefined)} />
     </Page>
   );
 }

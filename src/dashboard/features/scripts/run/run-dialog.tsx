@@ -7,7 +7,8 @@ import { useNames } from '../../../directory/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
-import { devicesOfFilter, devicesOfGroup, start, type Run, type Target } from './run.ts';
+import type { Run } from './outcome.ts';
+import { devicesOfFilter, devicesOfGroup, start, type Target } from './run.ts';
 import { givenBy, isName, type Variable } from './variable.ts';
 import { Variables } from './variables.tsx';
 

@@ -2,9 +2,9 @@ import { Anchor, Button, Drawer, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../../live/index.ts';
-import { formatCount, formatWord, JobStateBadge, PagedTable, StateBadge } from '../../../ui/index.ts';
+import { JobStateBadge, PagedTable, StateBadge } from '../../../ui/index.ts';
 import { DeviceOutput } from './device-output.tsx';
-import type { Run } from './run.ts';
+import { type Run, standingOf, tallyText } from './outcome.ts';
 
 const PER_PAGE = 20;
 
@@ -22,23 +22,12 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
   const standings = useJobStandings(ids);
   const [page, setPage] = useState(1);
   const [shown, setShown] = useState(ids.length === 1 ? ids[0] : undefined);
-  const rows = outcomes.map((outcome) => {
-    const standing = outcome.commandId === undefined ? undefined : standings.get(outcome.commandId);
-    return {
-      ...outcome,
-      state: outcome.refusal === undefined ? (standing?.state ?? 'queued') : 'refused',
-      message: outcome.refusal ?? standing?.message ?? '–',
-    };
-  });
-  const counts = new Map<string, number>();
-  for (const { state } of rows) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const rows = outcomes.map((outcome) => ({ ...outcome, ...standingOf(outcome, standings) }));
   const open = rows.find(({ commandId }) => commandId !== undefined && commandId === shown);
   return (
     <Stack gap="sm">
       <Text size="sm" component="output" aria-live="polite">
-        {[...counts]
-          .map(([state, count]) => `${formatCount(count)} ${formatWord(state).toLowerCase()}`)
-          .join(', ')}
+        {tallyText(rows.map(({ state }) => state))}
       </Text>
       <PagedTable
         label="Outcome for each device"
@@ -75,7 +64,7 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
                 <JobStateBadge state={state} />
               ),
           },
-          { header: 'Message', cell: ({ message }) => message },
+          { header: 'Message', cell: ({ message }) => message || '–' },
           {
             header: 'Output',
             align: 'right',

@@ -1,17 +1,6 @@
-import { z } from 'zod';
-import { ApiError, call } from '../../../api/index.ts';
+import { call } from '../../../api/index.ts';
+import { outcomesOfCommands, type Run, startedOrRefused } from './outcome.ts';
 import type { Given } from './variable.ts';
-
-/** A script that was started on devices: a command for each, or why there is none. */
-export interface Run {
-  title: string;
-  outcomes: readonly {
-    deviceId: string;
-    name: string;
-    commandId: string | undefined;
-    refusal: string | undefined;
-  }[];
-}
 
 export interface Target {
   id: string;
@@ -62,8 +51,6 @@ export const devicesOfGroup = (id: string): Promise<Target[]> =>
 export const devicesOfFilter = (filterId: string): Promise<Target[]> =>
   all((query) => call('GET /devices', { query: { ...query, filterId, sort: 'hostname' } }));
 
-const Refusals = z.array(z.object({ deviceId: z.string(), message: z.string() })).min(1);
-
 /** Starts the script. The key makes a repeated click start it once. */
 export async function start(
   script: { id: string; name: string },
@@ -72,33 +59,9 @@ export async function start(
   idempotencyKey: string,
 ): Promise<Run> {
   const body = { deviceIds: targets.map(({ id }) => id), ...given };
-  const { commands, refused } = await call(
-    'POST /scripts/{id}/execute',
-    { params: { id: script.id }, body },
-    { idempotencyKey },
-  ).catch((error: unknown) => {
-    // Where no device can do it, the server refuses the request and names each of them.
-    const refusals = Refusals.safeParse(error instanceof ApiError ? error.details : undefined);
-    if (!refusals.success) throw error;
-    return { commands: [], refused: refusals.data };
-  });
+  const started = await startedOrRefused(
+    call('POST /scripts/{id}/execute', { params: { id: script.id }, body }, { idempotencyKey }),
+  );
   const names = new Map(targets.map(({ id, name }) => [id, name]));
-  const nameOf = (id: string) => names.get(id) ?? id;
-  return {
-    title: script.name,
-    outcomes: [
-      ...refused.map(({ deviceId, message }) => ({
-        deviceId,
-        name: nameOf(deviceId),
-        commandId: undefined,
-        refusal: message,
-      })),
-      ...commands.map(({ id, deviceId }) => ({
-        deviceId,
-        name: nameOf(deviceId),
-        commandId: id,
-        refusal: undefined,
-      })),
-    ],
-  };
+  return { title: script.name, outcomes: outcomesOfCommands(started, names) };
 }

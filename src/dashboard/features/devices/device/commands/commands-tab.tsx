@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { JobUpdate } from '../../../../../protocol/index.ts';
+import { CommandStatus, type JobUpdate } from '../../../../../protocol/index.ts';
 import { apiQuery, type Command, type Device } from '../../../../api/index.ts';
 import { isFinal, useLiveJobs } from '../../../../live/index.ts';
 import { useMe, useRefusal } from '../../../../session/index.ts';
@@ -24,18 +24,6 @@ import { useDeviceSearch } from '../device-search.ts';
 import { commandName } from './command-name.ts';
 import { CommandDrawer } from './command-drawer.tsx';
 
-const STATUSES: readonly Command['status'][] = [
-  'queued',
-  'dispatched',
-  'accepted',
-  'running',
-  'succeeded',
-  'failed',
-  'cancelled',
-  'timed_out',
-  'expired',
-];
-
 /** The work that was sent to the device, as it goes on, and the way to send more. */
 export function CommandsTab({ device }: { device: Device }) {
   const { search, change } = useDeviceSearch();
@@ -43,7 +31,7 @@ export function CommandsTab({ device }: { device: Device }) {
   const me = useMe();
   const refusals = useDeviceRefusals(device);
   const mayRun = useRefusal('scripts:execute') ?? refusals.command('script.run');
-  const status = STATUSES.find((each) => each === search.status);
+  const status = CommandStatus.options.find((each) => each === search.status);
   const query = useQuery({
     ...apiQuery('GET /devices/{id}/commands', {
       params: { id: device.id },
@@ -77,7 +65,7 @@ export function CommandsTab({ device }: { device: Device }) {
           aria-label="State"
           placeholder="Any state"
           clearable
-          data={STATUSES.map((value) => ({ value, label: formatWord(value) }))}
+          data={CommandStatus.options.map((value) => ({ value, label: formatWord(value) }))}
           value={status ?? null}
           onChange={(value) => change({ status: value ?? undefined })}
         />

@@ -8,8 +8,9 @@ import { formatCount } from '../../../../ui/index.ts';
 import { DialogForm } from '../../dialogs/dialog-form.tsx';
 import { MaintenanceForm } from '../../dialogs/maintenance-form.tsx';
 import { RunScriptForm } from '../../dialogs/run-script-form.tsx';
-import { BULK_DEVICES_MAX, refusalsIn, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
-import { outcomesOfChange, outcomesOfCommands, type BulkRun } from './outcome.ts';
+import { BULK_DEVICES_MAX, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
+import { outcomesOfCommands, type Run, startedOrRefused } from '../../../scripts/index.ts';
+import { namesOf, outcomesOfChange } from './outcome.ts';
 
 type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];
 
@@ -41,7 +42,7 @@ export function BulkActions({
   onRun,
 }: {
   devices: readonly DeviceSummary[];
-  onRun: (run: BulkRun) => void;
+  onRun: (run: Run) => void;
 }) {
   const [kind, setKind] = useState<Kind>();
   const write = useRefusal('devices:write');
@@ -108,7 +109,7 @@ function BulkForm({
 }: {
   kind: Kind;
   devices: readonly DeviceSummary[];
-  onRun: (run: BulkRun) => void;
+  onRun: (run: Run) => void;
   onClose: () => void;
 }) {
   // The devices are those that were chosen when the dialog was opened, whatever the table shows meanwhile.
@@ -117,19 +118,19 @@ function BulkForm({
   const [key] = useState(newIdempotencyKey);
   const bulk = useApiChange('POST /devices/bulk', { refreshes: ['GET /devices', 'GET /devices/{id}'] });
   const deviceIds = chosen.map(({ id }) => id);
+  const names = namesOf(chosen);
   const title = TITLES[kind];
   const change = async (action: ChangeAction) =>
     onRun({
       title,
-      outcomes: outcomesOfChange(await bulk.mutateAsync({ body: { deviceIds, action } }), chosen),
+      outcomes: outcomesOfChange(await bulk.mutateAsync({ body: { deviceIds, action } }), names),
     });
   const send = async (type: 'agent.reboot' | 'agent.refresh-inventory') => {
-    const started = await call(
-      'POST /devices/bulk/commands',
-      { body: { deviceIds, type } },
-      { idempotencyKey: key },
-    ).catch((error: unknown) => ({ commands: [], refused: refusalsIn(error) }));
-    onRun({ title, outcomes: outcomesOfCommands(started, chosen) });
+    const body = { deviceIds, type };
+    const started = await startedOrRefused(
+      call('POST /devices/bulk/commands', { body }, { idempotencyKey: key }),
+    );
+    onRun({ title, outcomes: outcomesOfCommands(started, names) });
   };
   switch (kind) {
     case 'maintenance':
@@ -166,7 +167,7 @@ function BulkForm({
           systems={[...new Set(chosen.map(({ osType }) => osType))]}
           orgId={organizations.size === 1 ? only : undefined}
           onClose={onClose}
-          onStarted={(started) => onRun({ title, outcomes: outcomesOfCommands(started, chosen) })}
+          onStarted={(started) => onRun({ title, outcomes: outcomesOfCommands(started, names) })}
         />
       );
     }

@@ -4,8 +4,8 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../../../live/index.ts';
 import { DataTable, type DataColumn } from '../../../../ui/data-table/index.ts';
-import { formatCount, formatWord, JobStateBadge, saveFile, StateBadge, toCsv } from '../../../../ui/index.ts';
-import { stateOf, tally, type BulkRun } from './outcome.ts';
+import { JobStateBadge, saveFile, StateBadge, toCsv } from '../../../../ui/index.ts';
+import { type Run, standingOf, tallyText } from '../../../scripts/index.ts';
 
 interface Row {
   deviceId: string;
@@ -27,7 +27,7 @@ const linkTo = ({ deviceId, commandId }: Row) =>
   }) as const;
 
 /** What became of an action on each of its devices: answered at once, then kept up to date by their commands. */
-export function OutcomeDrawer({ run, onClose }: { run: BulkRun | undefined; onClose: () => void }) {
+export function OutcomeDrawer({ run, onClose }: { run: Run | undefined; onClose: () => void }) {
   return (
     <Drawer
       opened={run !== undefined}
@@ -42,7 +42,7 @@ export function OutcomeDrawer({ run, onClose }: { run: BulkRun | undefined; onCl
   );
 }
 
-function Outcomes({ run: { outcomes } }: { run: BulkRun }) {
+function Outcomes({ run: { outcomes } }: { run: Run }) {
   const navigate = useNavigate();
   const [shows, setShows] = useState('all');
   const [sort, setSort] = useState({ column: 'device', descending: false });
@@ -51,28 +51,19 @@ function Outcomes({ run: { outcomes } }: { run: BulkRun }) {
   const rows = useMemo(
     () =>
       outcomes.map((outcome): Row => {
-        const standing = outcome.commandId === undefined ? undefined : standings.get(outcome.commandId);
-        return {
-          deviceId: outcome.deviceId,
-          name: outcome.name,
-          state: stateOf(outcome, standings),
-          message: outcome.refusal ?? standing?.message ?? '',
-          commandId: outcome.commandId,
-        };
+        const { deviceId, name, commandId } = outcome;
+        return { deviceId, name, commandId, ...standingOf(outcome, standings) };
       }),
     [outcomes, standings],
   );
   const shown = rows.filter(({ state }) =>
     shows === 'bad' ? BAD.has(state) : shows === 'open' ? !BAD.has(state) && !GOOD.has(state) : true,
   );
-  const counts = tally(rows.map(({ state }) => state));
   return (
     <Stack gap="xs" h="100%">
       <Group justify="space-between">
         <Text size="sm" component="output" aria-live="polite">
-          {counts
-            .map(([state, count]) => `${formatCount(count)} ${formatWord(state).toLowerCase()}`)
-            .join(', ')}
+          {tallyText(rows.map(({ state }) => state))}
         </Text>
         <Button
           variant="default"

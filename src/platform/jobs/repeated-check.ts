@@ -1,0 +1,48 @@
+export interface RepeatedCheckOptions {
+  everyMs: number;
+  check: () => Promise<unknown>;
+  /** Called with the first of several failures in a row, such as those of a database that is away. */
+  onFailing: (error: unknown) => void;
+}
+
+/** A check that every server repeats, each time some time after the last one has ended, whether or not that failed. */
+export class RepeatedCheck {
+  readonly #options: RepeatedCheckOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #isFailing = false;
+  #isClosed = false;
+
+  constructor(options: RepeatedCheckOptions) {
+    this.#options = options;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.#check().then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    }, this.#options.everyMs).unref();
+  }
+
+  /** Resolves when a check that is under way has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  async #check(): Promise<void> {
+    try {
+      await this.#options.check();
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) this.#options.onFailing(error);
+      this.#isFailing = true;
+    }
+  }
+}
