@@ -1,10 +1,10 @@
 export { Action, ConfirmAction } from './action.tsx';
 export { asError } from './as-error.ts';
-export { ChipChoice } from './chip-choice.tsx';
+export { ChipChoice } from './forms/chip-choice.tsx';
 export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
 export { focusOnArrival } from './focus.ts';
-export { FormDialog } from './form-dialog.tsx';
+export { FormDialog } from './forms/form-dialog.tsx';
 export * from './format.ts';
 export { KeysDialog } from './keys-dialog.tsx';
 export { NameCell } from './name-cell.tsx';
@@ -22,4 +22,4 @@ export {
   type Tone,
 } from './status.tsx';
 export { useNow, When } from './time.tsx';
-export { useSubmit } from './use-submit.ts';
+export { useSubmit } from './forms/use-submit.ts';

@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Failure } from './states.tsx';
+import { Failure } from '../states.tsx';
 import { useSubmit } from './use-submit.ts';
 
 /**

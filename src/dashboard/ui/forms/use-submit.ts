@@ -1,6 +1,6 @@
 import { useState, type SyntheticEvent } from 'react';
-import { ApiError } from '../api/index.ts';
-import { asError } from './as-error.ts';
+import { ApiError } from '../../api/index.ts';
+import { asError } from '../as-error.ts';
 
 /** Sends a form once at a time, and keeps what the server says against it: as a whole, and for each field. */
 export function useSubmit(send: () => Promise<unknown>) {
