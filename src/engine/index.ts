@@ -23,6 +23,20 @@ export {
   openRepository,
   type RepositoryReader,
 } from './reader/open-repository.ts';
+export {
+  MachineDescription,
+  type MachineDisk,
+  type MachineVolume,
+  type PartitionTable as MachinePartitionTable,
+} from './machine/description.ts';
+export {
+  layoutOf,
+  MACHINE_FILE,
+  MACHINE_PATH,
+  type MachineLayout,
+  writeMachine,
+} from './machine/layout.ts';
+export { openMachine, type OpenedMachine } from './machine/read-machine.ts';
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';

@@ -7,6 +7,7 @@ import { LocalEngine } from '../repository/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';
+import { imageHandlers } from '../capabilities/images/handlers.ts';
 import { collectInventory } from '../capabilities/inventory/collect.ts';
 import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
@@ -122,7 +123,8 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   await scripts.clear();
   const backupFolder = path.join(dataDir, 'backup');
   const engine = new LocalEngine({ folder: backupFolder, warn });
-  const backups = await openBackups({ engine, server, network, dataDir, folder: backupFolder, warn });
+  const backupParts = { engine, server, network, dataDir, folder: backupFolder, warn };
+  const backups = await openBackups(backupParts);
 
   const engineWatch = new EngineWatch({
     searchPath: process.env['PATH'],
@@ -155,6 +157,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       }),
       ...powerHandlers(settings.allowReboot, machineRebooter),
       ...backups,
+      ...imageHandlers(backupParts),
     },
     clock,
     warn,

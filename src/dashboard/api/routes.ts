@@ -4,7 +4,7 @@
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
-export type BackupSources = FileSources
+export type BackupSources = (FileSources | ImageSources)
 
 export interface Api {
 /**
@@ -7235,6 +7235,18 @@ oneFileSystem?: boolean
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ImageSources".
+ */
+export interface ImageSources {
+kind: "image"
+/**
+ * Whole disks, by their names on the device (`sda`) or as absolute paths of files that each hold a disk. `all`: every fixed disk.
+ */
+disks: ("all" | string[])
+excludeDisks?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSchedule".
  */
 export interface BackupSchedule {
@@ -7571,11 +7583,14 @@ sizeBytes: number
 offset: number
 sectorBytes: number
 }[]
+/**
+ * Null: not known, or the disks start in both ways.
+ */
 bootMode: (("bios" | "uefi") | null)
 /**
- * `crash`: as after a power cut.
+ * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
  */
-consistency: ("application" | "filesystem" | "crash")
+consistency: ("application" | "filesystem" | "crash" | "none")
 memoryBytes: (number | null)
 processors: (number | null)
 /**
@@ -7596,9 +7611,9 @@ bootMode: (("bios" | "uefi") | null)
 memoryBytes: (number | null)
 processors: (number | null)
 /**
- * `crash`: as after a power cut.
+ * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
  */
-consistency: ("application" | "filesystem" | "crash")
+consistency: ("application" | "filesystem" | "crash" | "none")
 /**
  * Of its files.
  */

@@ -40,6 +40,25 @@ export const BACKUP_COMMANDS = {
     }),
     output: BackupResult,
   },
+  'backup.image': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      jobId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      host: text(255).describe('The name under which the snapshot is stored.'),
+      disks: z
+        .union([z.literal('all'), z.array(text(4096)).min(1).max(64)])
+        .describe(
+          'Names of disks, or absolute paths of files that each hold a whole disk. `all`: every fixed disk.',
+        ),
+      excludeDisks: z.array(text(4096)).max(64),
+      uploadKiBps: z.number().int().positive().optional(),
+      cpuPercent: z.number().int().min(1).max(100).optional(),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: BackupResult,
+  },
   'backup.restore': {
     lane: 'bulk',
     isOfServer: true,

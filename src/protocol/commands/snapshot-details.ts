@@ -43,8 +43,10 @@ export const BootMode = z.enum(['bios', 'uefi']);
 export type BootMode = z.infer<typeof BootMode>;
 
 export const Consistency = z
-  .enum(['application', 'filesystem', 'crash'])
-  .describe('`crash`: as after a power cut.');
+  .enum(['application', 'filesystem', 'crash', 'none'])
+  .describe(
+    '`crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.',
+  );
 export type Consistency = z.infer<typeof Consistency>;
 
 export const ImageDetails = z.object({
@@ -63,7 +65,7 @@ export const ImageDetails = z.object({
       }),
     )
     .max(64),
-  bootMode: BootMode.nullable(),
+  bootMode: BootMode.nullable().describe('Null: not known, or the disks start in both ways.'),
   consistency: Consistency,
   memoryBytes: Bytes.nullable(),
   processors: z.number().int().positive().nullable(),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { text } from '../../../platform/http/fields.ts';
 import { isStorableText } from '../../../protocol/index.ts';
 
 /** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
@@ -56,6 +57,32 @@ const FileSources = z
   .meta({ id: 'FileSources' });
 export type FileSources = z.infer<typeof FileSources>;
 
-export const BackupSources = z.discriminatedUnion('kind', [FileSources]).meta({ id: 'BackupSources' });
+const disks = () =>
+  z
+    .array(
+      text(4096).refine(
+        (name) => /^\/(?!.*(^|\/)\.{1,2}(\/|$))/.test(name) || /^[\w!.:-]{1,100}$/.test(name),
+        'must be the name of a disk such as sda, or an absolute path without . and ..',
+      ),
+    )
+    .max(64);
+
+const ImageSources = z
+  .strictObject({
+    kind: z.literal('image'),
+    disks: z
+      .union([z.literal('all'), disks().min(1)])
+      .default('all')
+      .describe(
+        'Whole disks, by their names on the device (`sda`) or as absolute paths of files that each hold a disk. `all`: every fixed disk.',
+      ),
+    excludeDisks: disks().optional(),
+  })
+  .meta({ id: 'ImageSources' });
+export type ImageSources = z.infer<typeof ImageSources>;
+
+export const BackupSources = z
+  .discriminatedUnion('kind', [FileSources, ImageSources])
+  .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];

@@ -1,4 +1,4 @@
-import { EngineError, openDescriptions, type RepositoryReader } from '../../../engine/index.ts';
+import { EngineError, MACHINE_PATH, openDescriptions, type RepositoryReader } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -101,6 +101,7 @@ const record = (
         receivedAt: arrivedAt,
         takenAt: writtenInstant(time),
         paths: writtenPaths(paths),
+        backupType: paths.length === 1 && paths[0] === MACHINE_PATH ? 'system_image' : 'file',
         isPartial: true,
         ...hold,
       })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { z } from 'zod';
 import { openBackups } from '../../../../src/agent/capabilities/backup/handlers.ts';
+import { imageHandlers } from '../../../../src/agent/capabilities/images/handlers.ts';
 import { LocalEngine } from '../../../../src/agent/repository/local-engine.ts';
 import type { Network } from '../../../../src/agent/os/network/network.ts';
 import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
@@ -14,7 +15,12 @@ import { eventually } from '../../../support/eventually.ts';
 import { type ScriptedHub, startScriptedHub } from '../../../support/scripted-hub.ts';
 import { startTestAgent, type TestAgent } from '../../support/test-agent.ts';
 
-type BackupCommand = 'backup.run' | 'backup.restore' | 'backup.verify' | 'backup.test-destination';
+type BackupCommand =
+  | 'backup.run'
+  | 'backup.image'
+  | 'backup.restore'
+  | 'backup.verify'
+  | 'backup.test-destination';
 type Payload<T extends BackupCommand> = Partial<z.input<(typeof BACKUP_COMMANDS)[T]['payload']>>;
 type Output<T extends BackupCommand> = z.output<(typeof BACKUP_COMMANDS)[T]['output']>;
 
@@ -49,6 +55,14 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
       paths: [at('source')],
       excludes: [],
       oneFileSystem: false,
+      timeoutSeconds: 60,
+    }),
+    'backup.image': () => ({
+      jobId: randomUUID(),
+      repository: access,
+      host: 'machine-1',
+      disks: [at('disk.raw')],
+      excludeDisks: [],
       timeoutSeconds: 60,
     }),
     'backup.restore': () => ({
@@ -134,7 +148,8 @@ async function startAgent(
   const folder = path.join(dataDir, 'backup');
   const warn = (message: string) => void warnings.push(message);
   const engine = new LocalEngine({ folder, warn, environment });
-  const work = await openBackups({ engine, server, network, dataDir, folder, warn });
+  const parts = { engine, server, network, dataDir, folder, warn };
+  const work = { ...(await openBackups(parts)), ...imageHandlers(parts) };
   const agent = await startTestAgent({ server: hub.url, dataDir, work });
   await eventually(
     () => agent.states.at(-1)?.state,

@@ -75,6 +75,7 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
   const lines = (value: unknown) => Texts.parse(value).join('\n');
   const schedule = config?.schedule;
   const isNew = config === undefined;
+  const files = filesOf(config);
   return {
     orgId: config?.orgId ?? orgId,
     name: config?.name ?? '',
@@ -82,10 +83,10 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
     encryptionKeyId: config?.encryptionKeyId,
     enabled: config?.enabled ?? true,
     isDefault: config?.isDefault ?? false,
-    linux: isNew ? '/home\n/etc' : lines(config.sources.paths.linux),
-    macos: isNew ? '/Users' : lines(config.sources.paths.macos),
-    windows: isNew ? String.raw`C:\Users` : lines(config.sources.paths.windows),
-    excludes: lines(config?.sources.excludes),
+    linux: isNew ? '/home\n/etc' : lines(files?.paths.linux),
+    macos: isNew ? '/Users' : lines(files?.paths.macos),
+    windows: isNew ? String.raw`C:\Users` : lines(files?.paths.windows),
+    excludes: lines(files?.excludes),
     frequency: isNew ? 'daily' : (schedule?.frequency ?? 'none'),
     time: schedule?.time ?? (isNew ? '22:00' : ''),
     dayOfWeek: String(schedule?.dayOfWeek ?? 0),
@@ -100,6 +101,10 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
     ...Details.parse(config?.details ?? {}),
     secretKey: '',
   };
+}
+
+function filesOf(config: BackupConfig | undefined) {
+  return config?.sources.kind === 'files' ? config.sources : undefined;
 }
 
 const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
@@ -138,16 +143,21 @@ function common(form: ConfigForm, before: BackupConfig | undefined) {
   const { linux, macos, windows, excludes, deviceIds, groupIds, filterId } = form;
   const paths = { linux: linesOf(linux), macos: linesOf(macos), windows: linesOf(windows) };
   const { retentionDays } = before?.retention ?? {};
+  const { oneFileSystem } = filesOf(before) ?? {};
+  // The form shows the sources of files only. Others stay as they are.
+  const isOfFiles = before === undefined || filesOf(before) !== undefined;
   return {
     name: form.name,
     enabled: form.enabled,
     isDefault: form.isDefault,
-    sources: {
-      kind: 'files' as const,
-      paths: Object.fromEntries(Object.entries(paths).filter(([, lines]) => lines !== undefined)),
-      excludes: linesOf(excludes) ?? [],
-      ...(before?.sources.oneFileSystem === undefined ? {} : { oneFileSystem: before.sources.oneFileSystem }),
-    },
+    sources: isOfFiles
+      ? {
+          kind: 'files' as const,
+          paths: Object.fromEntries(Object.entries(paths).filter(([, lines]) => lines !== undefined)),
+          excludes: linesOf(excludes) ?? [],
+          ...(oneFileSystem === undefined ? {} : { oneFileSystem }),
+        }
+      : before.sources,
     schedule: withTimezone(scheduleOf(form), before),
     retention: { ...form.kept, ...(retentionDays === undefined ? {} : { retentionDays }) },
     targets: {

@@ -1,0 +1,7 @@
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import type { DurableHandlers } from '../../work/durable-handler.ts';
+import { runImageBackup } from './run-image-backup.ts';
+
+/** The commands of images of whole disks. Nothing reads whole disks on other systems than Linux yet. */
+export const imageHandlers = (parts: BackupParts): DurableHandlers =>
+  process.platform === 'linux' ? { 'backup.image': runImageBackup(parts) } : {};

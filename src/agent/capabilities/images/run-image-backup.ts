@@ -1,0 +1,163 @@
+import { stat } from 'node:fs/promises';
+import { performance } from 'node:perf_hooks';
+import {
+  backupStream,
+  EngineError,
+  layoutOf,
+  MACHINE_FILE,
+  type MachineDescription,
+  type MachineLayout,
+  type Repository,
+  writeMachine,
+} from '../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import type { DurableContext, Progress } from '../../work/durable-handler.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { namedPaths } from '../../repository/reports.ts';
+import { withRepository } from '../../repository/repository-work.ts';
+import { destinationRoom, jobTag, processorsFor } from '../../repository/snapshot-facts.ts';
+import { describeThisMachine } from './describe-machine.ts';
+import { chooseDisks, type FoundDisk } from './find-disks.ts';
+import { openDisk, type OpenedDisk } from './open-disks.ts';
+
+type Output = CommandOutput<'backup.image'>;
+
+/** Makes one snapshot of whole disks, in the form of docs/decisions/machine-images.md. */
+export const runImageBackup = (parts: BackupParts) => ({
+  stopMs: STOP_MS,
+  run: (payload: CommandPayload<'backup.image'>, context: DurableContext<'backup.image'>): Promise<Output> =>
+    withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+      const { jobId, host, disks, excludeDisks, uploadKiBps, cpuPercent } = payload;
+      const takenAt = new Date().toISOString();
+      const chosen = await chooseDisks({ disks, excludeDisks });
+      await assertElsewhere(repository, chosen);
+      const opened: OpenedDisk[] = [];
+      try {
+        for (const disk of chosen) opened.push(await openDisk(disk, options.signal));
+        const machine = await describe(host, takenAt, chosen, opened);
+        const layout = layoutOf(machine);
+        const contentOf = ({ name }: { name: string }) => diskNamed(opened, name).content();
+        const { status, snapshotId, unreadable, ...result } = await backupStream(
+          engine,
+          repository,
+          { fileName: MACHINE_FILE, host, tags: [jobTag(jobId)] },
+          {
+            content: counted(writeMachine(machine, contentOf), layout.sizeBytes, context.progress),
+            expectedBytes: layout.sizeBytes,
+            confirm: async () => {
+              for (const disk of opened) await disk.confirm();
+            },
+          },
+          { ...options, uploadKiBps, processors: processorsFor(cpuPercent) },
+        );
+        return {
+          status,
+          snapshotId,
+          takenAt,
+          filesNew: result.filesNew,
+          filesChanged: result.filesChanged,
+          filesUnmodified: result.filesUnmodified,
+          bytesProcessed: result.bytesProcessed,
+          bytesAdded: result.bytesAdded,
+          seconds: result.seconds,
+          unreadable: namedPaths(unreadable),
+          ...(await destinationRoom(repository)),
+          details: detailsOf(machine, layout),
+        };
+      } finally {
+        for (const disk of opened) await disk.close();
+      }
+    }),
+});
+
+async function describe(
+  host: string,
+  takenAt: string,
+  chosen: readonly FoundDisk[],
+  opened: readonly OpenedDisk[],
+): Promise<MachineDescription> {
+  const isOwn = chosen.some(({ isFile }) => !isFile);
+  const facts = await describeThisMachine(host, isOwn);
+  return {
+    format: 'muster-machine',
+    version: 1,
+    source: 'disk',
+    takenAt,
+    ...facts,
+    bootMode: facts.bootMode ?? bootModeOf(opened),
+    consistency: chosen.some(({ isInUse }) => isInUse) ? 'none' : 'filesystem',
+    disks: opened.map(({ description }) => description),
+  };
+}
+
+const EFI_SYSTEM = 'C12A7328-F81F-11D2-BA4B-00A0C93EC93B';
+
+/** By what lies on the disks. Null where they start in both ways, or in none. */
+function bootModeOf(disks: readonly OpenedDisk[]): MachineDescription['bootMode'] {
+  const hasEfi = disks.some(({ description }) =>
+    description.partitionTable?.partitions.some(({ type }) => type === EFI_SYSTEM || type === 'ef'),
+  );
+  const hasBios = disks.some(({ hasBootCode }) => hasBootCode);
+  if (hasEfi === hasBios) return null;
+  return hasEfi ? 'uefi' : 'bios';
+}
+
+function detailsOf(machine: MachineDescription, { disks }: MachineLayout): NonNullable<Output['details']> {
+  const { source, bootMode, consistency, memoryBytes, processors, system } = machine;
+  const sectors = new Map(machine.disks.map(({ name, sectorBytes }) => [name, sectorBytes]));
+  return {
+    kind: 'image',
+    source,
+    machine: machine.machine,
+    disks: disks.map((disk) => ({ ...disk, sectorBytes: sectors.get(disk.name) ?? 512 })),
+    bootMode,
+    consistency,
+    memoryBytes,
+    processors,
+    system,
+  };
+}
+
+function diskNamed(disks: readonly OpenedDisk[], name: string): OpenedDisk {
+  const found = disks.find(({ description }) => description.name === name);
+  if (found === undefined) throw new Error(`no disk ${name} was opened`);
+  return found;
+}
+
+/** A repository that grows on the disk that is being read would be read as well. */
+async function assertElsewhere({ destination }: Repository, disks: readonly FoundDisk[]): Promise<void> {
+  if (destination.type !== 'local') return;
+  // One that is missing is reported by restic.
+  const where = await stat(destination.path, { bigint: true }).catch(() => undefined);
+  if (where === undefined) return;
+  const { dev } = where;
+  const number = `${(dev >> 8n) & 0xfffn}:${(dev & 0xffn) | ((dev >> 12n) & 0xfff00n)}`;
+  const found = disks.find(({ numbers }) => numbers.includes(number));
+  if (found === undefined) return;
+  throw new EngineError('SOURCE_UNREADABLE', {
+    message: `The destination of the backup lies on ${found.name}, which is to be backed up. Choose another one.`,
+  });
+}
+
+async function* counted(
+  bytes: AsyncIterable<Uint8Array>,
+  total: number,
+  progress: (progress: Progress) => void,
+): AsyncGenerator<Uint8Array, void> {
+  const startedAt = performance.now();
+  let done = 0;
+  for await (const piece of bytes) {
+    yield piece;
+    done += piece.byteLength;
+    const seconds = (performance.now() - startedAt) / 1000;
+    const rate = seconds < 1 ? undefined : Math.round(done / seconds);
+    progress({
+      phase: done === total ? 'finishing' : 'reading',
+      done,
+      total,
+      percent: Math.floor((1000 * done) / total) / 10,
+      ...(rate === undefined || rate === 0 ? {} : { rate, etaSeconds: Math.ceil((total - done) / rate) }),
+    });
+  }
+}
