@@ -3,7 +3,7 @@ import { BootMode, Consistency, ImageDetails, reportedText } from '../../protoco
 
 /**
  * What the first member of a machine's archive says: what is needed to make a machine like it, beside the content of its
- * disks. Read from a repository it is the word of a device, or of whoever knows the repository's password.
+ * disks. Read from a repository it is the word of a device, or of anyone who knows the repository's password.
  */
 
 const Bytes = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
