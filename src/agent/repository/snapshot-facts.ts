@@ -1,7 +1,8 @@
 import { statfs } from 'node:fs/promises';
 import os from 'node:os';
-import type { Repository } from '../../engine/index.ts';
+import type { backup, Repository } from '../../engine/index.ts';
 import type { BackupResult } from '../../protocol/index.ts';
+import { namedPaths } from './reports.ts';
 
 /** What every backup tells restic and the server, whatever it backs up. */
 
@@ -25,3 +26,20 @@ export async function destinationRoom({
 export function processorsFor(percent: number | undefined): number | undefined {
   return percent === undefined ? undefined : Math.max(1, Math.floor((os.cpus().length * percent) / 100));
 }
+
+/** What restic has reported, as the server is told. */
+export const resultOf = (
+  { status, snapshotId, unreadable, ...made }: Awaited<ReturnType<typeof backup>>,
+  takenAt: string,
+): BackupResult => ({
+  status,
+  snapshotId,
+  takenAt,
+  filesNew: made.filesNew,
+  filesChanged: made.filesChanged,
+  filesUnmodified: made.filesUnmodified,
+  bytesProcessed: made.bytesProcessed,
+  bytesAdded: made.bytesAdded,
+  seconds: made.seconds,
+  unreadable: namedPaths(unreadable),
+});

@@ -8,6 +8,8 @@ import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
 import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';
 import { imageHandlers } from '../capabilities/images/handlers.ts';
+import { machineQueries, openMachines } from '../capabilities/hypervisors/handlers.ts';
+import { findHypervisors } from '../capabilities/hypervisors/hypervisors.ts';
 import { collectInventory } from '../capabilities/inventory/collect.ts';
 import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
@@ -125,6 +127,8 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const engine = new LocalEngine({ folder: backupFolder, warn });
   const backupParts = { engine, server, network, dataDir, folder: backupFolder, warn };
   const backups = await openBackups(backupParts);
+  const hypervisors = await findHypervisors();
+  const machines = await openMachines(backupParts, hypervisors);
 
   const engineWatch = new EngineWatch({
     searchPath: process.env['PATH'],
@@ -134,7 +138,11 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
 
   const vss = { vssadmin: systemProgram('vssadmin'), whoami: systemProgram('whoami') };
   const queries = new LiveRunner(
-    { ...eventLogHandlers(reader), ...(osType() === 'windows' ? shadowCopyHandlers(vss) : {}) },
+    {
+      ...eventLogHandlers(reader),
+      ...(osType() === 'windows' ? shadowCopyHandlers(vss) : {}),
+      ...machineQueries(hypervisors),
+    },
     clock,
   );
   const reportNow = () => {
@@ -158,6 +166,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...powerHandlers(settings.allowReboot, machineRebooter),
       ...backups,
       ...imageHandlers(backupParts),
+      ...machines,
     },
     clock,
     warn,
@@ -177,7 +186,8 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       agentVersion: AGENT_VERSION,
       get capabilities() {
         const ofUpdates = updates?.capabilities ?? [];
-        return [...queries.capabilities, ...durable.capabilities, ...ofUpdates, ...engineWatch.capabilities];
+        const ofWork = [...queries.capabilities, ...durable.capabilities];
+        return [...ofWork, ...ofUpdates, ...engineWatch.capabilities, ...hypervisors.capabilities];
       },
       bootId: randomUUID(),
     },

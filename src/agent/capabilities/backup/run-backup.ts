@@ -5,9 +5,9 @@ import { osType } from '../../os/machine/os-type.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
-import { namedPaths, progressOf } from '../../repository/reports.ts';
+import { progressOf } from '../../repository/reports.ts';
 import { withRepository } from '../../repository/repository-work.ts';
-import { destinationRoom, jobTag, processorsFor } from '../../repository/snapshot-facts.ts';
+import { destinationRoom, jobTag, processorsFor, resultOf } from '../../repository/snapshot-facts.ts';
 import { withShadowCopies } from './shadow-copies.ts';
 
 const isWindows = osType() === 'windows';
@@ -45,8 +45,7 @@ export const runBackup = (parts: BackupParts) => ({
           },
         ),
       );
-      const { status, snapshotId, unreadable, ...result } = made;
-      const { bytesProcessed, filesProcessed } = result;
+      const { bytesProcessed, filesProcessed } = made;
       // The last report of restic is up to a second old.
       progress({
         phase: 'finishing',
@@ -57,16 +56,7 @@ export const runBackup = (parts: BackupParts) => ({
         filesTotal: filesProcessed,
       });
       return {
-        status,
-        snapshotId,
-        takenAt,
-        filesNew: result.filesNew,
-        filesChanged: result.filesChanged,
-        filesUnmodified: result.filesUnmodified,
-        bytesProcessed: result.bytesProcessed,
-        bytesAdded: result.bytesAdded,
-        seconds: result.seconds,
-        unreadable: namedPaths(unreadable),
+        ...resultOf(made, takenAt),
         ...(shadowCopies === undefined ? {} : { shadowCopies }),
         ...(await destinationRoom(repository)),
       };
