@@ -42,8 +42,9 @@ export class HyperV implements Hypervisor {
   async find(machineId: string, signal: AbortSignal): Promise<Machine> {
     const raw = await this.#run(scripts.READ, { id: machineId }, { signal, timeoutMs: LOOK_MS });
     const machine = machineOf(raw);
-    if (machine === undefined)
+    if (machine === undefined) {
       throw new AgentError(MachineErrorCode.failed, 'Hyper-V has described no machine.');
+    }
     return machine;
   }
 

@@ -77,8 +77,9 @@ export const powerShell =
     const answer = answerOf(output);
     if (!answer.ok) throw refusalOf(answer.message);
     const parsed = result.safeParse(answer.result);
-    if (!parsed.success)
+    if (!parsed.success) {
       throw failed(`PowerShell has answered in another form: ${parsed.error.issues[0]?.message}`);
+    }
     return parsed.data;
   };
 
