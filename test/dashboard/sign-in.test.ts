@@ -64,6 +64,7 @@ describe('the ways in', () => {
     await keys.type(PASSWORD);
     await keys.press('Enter');
     await keys.hasFocus(code);
+    await page.getByRole('img', { name: 'The secret, for the camera of the authenticator app' }).waitFor();
     const secret =
       (await page.getByLabel('Secret for the authenticator app', { exact: true }).textContent()) ?? '';
     const wrongCode = codeThatIsNot(secret);

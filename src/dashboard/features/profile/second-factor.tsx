@@ -1,5 +1,6 @@
 import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { QRCodeSVG } from 'qrcode.react';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Answer } from '../../api/index.ts';
 import {
@@ -111,7 +112,17 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
   return (
     <form onSubmit={onSubmit}>
       <Stack gap="sm">
-        <Text size="sm">Add this secret to your authenticator app, then enter the code that it shows.</Text>
+        <Text size="sm">
+          Scan this picture with your authenticator app, or enter the secret there. Then enter the code that
+          the app shows.
+        </Text>
+        <QRCodeSVG
+          value={setup.otpAuthUrl}
+          title="The secret, for the camera of the authenticator app"
+          role="img"
+          size={192}
+          marginSize={4}
+        />
         <CopyText label="Secret for the authenticator app" text={setup.secret} />
         <TextInput
           ref={focusOnArrival}
