@@ -4,6 +4,7 @@ import type { ProxyTrust } from '../platform/http/client-address.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Directory } from './cluster/directory.ts';
+import type { Reach } from './cluster/reach.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import type { DashboardLimits } from './dashboard/dashboard-limits.ts';
 import type { AgentCredentials } from './ports/agent-credentials.ts';
@@ -43,6 +44,7 @@ export interface HubOptions {
   directory?: Directory;
   /** The nodes that are alive, or `undefined` while that is not certain. */
   nodes?: () => ReadonlySet<string> | undefined;
+  reach?: Reach;
   nodeId: string;
   /** How long a device stays online after its connection closed (default 5 s). */
   graceMs?: number;

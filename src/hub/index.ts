@@ -277,6 +277,7 @@ export function createHub(options: HubOptions): Hub {
     jobAudience,
     query,
     logReads: options.logReads,
+    reach: options.reach,
     log,
     access: dashboardAccess,
     quotas: new DashboardQuotas(options.dashboardLimits),

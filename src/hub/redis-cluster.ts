@@ -4,6 +4,7 @@ import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Directory } from './cluster/directory.ts';
+import { type Reach, reachThroughRedis } from './cluster/reach.ts';
 import type { HubMessage } from './cluster/messages.ts';
 
 /** What connects the hubs of several processes: the bus, the directory of owners, and the set of live nodes. */
@@ -11,6 +12,7 @@ export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;
   nodes: () => ReadonlySet<string> | undefined;
+  reach: Reach;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ export async function joinCluster(parts: {
       bus,
       directory,
       nodes: () => bus.nodes,
+      reach: reachThroughRedis(redis),
       close: () => subscriber.close(),
     };
   } catch (error) {

@@ -206,7 +206,17 @@ export interface DashboardToHub {
   'jobs:unsubscribe': (message: JobsSubscribe, ack: (answer: { ok: true } | ErrorAck) => void) => void;
 }
 
+export const HubState = z.object({
+  isWhole: z
+    .boolean()
+    .describe(
+      'False while this server does not reach the others: of devices that are connected to those, the state is the last that it knows.',
+    ),
+});
+export type HubState = z.infer<typeof HubState>;
+
 export interface HubToDashboard {
+  'hub:state': (state: HubState) => void;
   'devices:delta': (delta: DevicesDelta) => void;
   'devices:ended': (end: DevicesEnded) => void;
   'eventlogs:rows': (message: EventLogsRows) => void;

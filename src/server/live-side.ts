@@ -72,6 +72,7 @@ export async function createLiveSide(
           bus: cluster.bus,
           directory: cluster.directory,
           nodes: cluster.nodes,
+          reach: cluster.reach,
         }),
     store: createDeviceStore({
       db,

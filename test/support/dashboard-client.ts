@@ -1,11 +1,18 @@
 import { io, type Socket } from 'socket.io-client';
-import { HUB_PATH, type DevicesDelta, type DevicesSnapshot } from '../../src/protocol/index.ts';
+import {
+  HUB_PATH,
+  type DevicesDelta,
+  type DevicesSnapshot,
+  type HubState,
+} from '../../src/protocol/index.ts';
 import type { TestApp } from './test-app.ts';
 
 /** A person's client on the dashboard namespace, which keeps the deltas it gets. */
 export interface DashboardClient {
   socket: Socket;
   deltas: DevicesDelta[];
+  /** Whether the server has reached the others, as it has said. */
+  states: boolean[];
   send(event: string, payload?: unknown): Promise<any>; // oxlint-disable-line typescript/no-explicit-any -- whatever the server answers
   subscribe(filter?: object): Promise<DevicesSnapshot>;
   close(): void;
@@ -21,6 +28,8 @@ export async function connectDashboard(app: Pick<TestApp, 'url'>, token: string)
   });
   const deltas: DevicesDelta[] = [];
   socket.on('devices:delta', (delta: DevicesDelta) => deltas.push(delta));
+  const states: boolean[] = [];
+  socket.on('hub:state', ({ isWhole }: HubState) => states.push(isWhole));
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve);
     socket.once('connect_error', (error) => {
@@ -32,6 +41,7 @@ export async function connectDashboard(app: Pick<TestApp, 'url'>, token: string)
   return {
     socket,
     deltas,
+    states,
     send,
     subscribe: (filter = {}) => send('devices:subscribe', filter),
     close: () => void socket.disconnect(),

@@ -1,8 +1,8 @@
 import { useEffect, useSyncExternalStore } from 'react';
-import { hub, loadSocket } from './socket.ts';
+import { type ConnectionState, hub, loadSocket } from './socket.ts';
 
 /** The state of the connection, for the pill in the header and for pages that show how old their data is. */
-export function useConnection() {
+export function useConnection(): ConnectionState {
   return useSyncExternalStore(hub.watch, () => hub.state);
 }
 

@@ -5,6 +5,7 @@ import {
   DASHBOARD_NAMESPACE,
   ErrorAck,
   HUB_PATH,
+  HubState,
   type DashboardToHub,
   type HubToDashboard,
 } from '../../protocol/index.ts';
@@ -14,7 +15,8 @@ import {
  * the screen is no longer kept up to date.
  */
 export type ConnectionState =
-  | { state: 'live' }
+  /** `isWhole`: false while the server does not reach other servers, so that what it knows of their devices grows old. */
+  | { state: 'live'; isWhole: boolean }
   /** `since`: when the connection was lost; absent before the first one. */
   | { state: 'connecting'; since: number | undefined }
   | { state: 'stopped' };
@@ -117,8 +119,12 @@ class HubConnection {
     });
     this.#socket = socket;
     socket.on('connect', () => {
-      this.#become({ state: 'live' });
+      this.#become({ state: 'live', isWhole: true });
       for (const callback of this.#whenLive) callback();
+    });
+    socket.on('hub:state', (message) => {
+      const parsed = HubState.safeParse(message);
+      if (parsed.success) this.#become({ state: 'live', isWhole: parsed.data.isWhole });
     });
     socket.on('disconnect', (reason) => {
       this.#become({ state: 'connecting', since: Date.now() });

@@ -22,6 +22,7 @@ import { isHandshakeReleased } from '../sockets/release-handshake.ts';
 import { DashboardJobs } from '../jobs/dashboard-jobs.ts';
 import type { JobAudience } from '../jobs/job-audience.ts';
 import { PacedJobs } from '../jobs/paced-jobs.ts';
+import type { Reach } from '../cluster/reach.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import { type FlowControl, FlowControlledClient } from '../sockets/flow-controlled-client.ts';
 import type { CommandLedger } from '../ports/command-ledger.ts';
@@ -50,6 +51,8 @@ interface Parts {
   jobAudience: JobAudience;
   query: RunLiveQuery;
   logReads: LogReads | undefined;
+  /** `undefined`: there are no other nodes. */
+  reach: Reach | undefined;
   log: Logger;
   access: DashboardAccess;
   quotas: DashboardQuotas;
@@ -74,6 +77,7 @@ export function serveDashboards(io: Server, parts: Parts): void {
     );
   });
   namespace.on('connection', (socket: DashboardSocket) => serve(socket, parts));
+  parts.reach?.onChange((isWhole) => namespace.local.emit('hub:state', { isWhole }));
 }
 
 async function admit(socket: DashboardSocket, { people, proxyTrust, quotas }: Parts): Promise<SocketData> {
@@ -109,6 +113,7 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, quotas }: Pa
 function serve(socket: DashboardSocket, parts: Parts): void {
   const { people, access: allAccess, log } = parts;
   const { caller, authenticate, leave } = socket.data;
+  if (parts.reach?.isWhole() === false) socket.emit('hub:state', { isWhole: false });
   const client = new FlowControlledClient(socket, { onCutOff: parts.onCutOff, patienceMs: parts.patienceMs });
   const subscriptions = new DashboardSubscriptions(
     { client, ended: (message) => void socket.emit('devices:ended', message) },

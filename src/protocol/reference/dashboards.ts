@@ -5,6 +5,7 @@ import {
   type DashboardToHub,
   DevicesDelta,
   DevicesEnded,
+  HubState,
   type DeviceSummary,
   DevicesSnapshot,
   EventLogsEnd,
@@ -119,6 +120,12 @@ const FROM_CLIENTS: Record<keyof DashboardToHub, Described> = {
 };
 
 const TO_CLIENTS: Record<keyof HubToDashboard, Described> = {
+  'hub:state': {
+    summary:
+      'Says whether the server reaches the other servers: when that changes, and at the beginning where it does not.',
+    payload: HubState,
+    example: { isWhole: false },
+  },
   'devices:delta': {
     summary: 'Reports what has changed since the last delta. There are at most four a second.',
     payload: DevicesDelta,

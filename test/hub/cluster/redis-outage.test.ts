@@ -77,6 +77,27 @@ describe('a change that could not be announced because Redis was unavailable', f
     }
   });
 
+  it('is foretold to the dashboards of a server that reaches no other, also to those that come meanwhile', async () => {
+    const early = await connectDashboard(south, tenant.admin.token);
+    const says = ({ states }: typeof early, isWhole: boolean) =>
+      eventually(
+        () => states.at(-1),
+        (last) => last === isWhole,
+        SOON_MS,
+      );
+    try {
+      await proxy.cut();
+      await says(early, false);
+      const late = await connectDashboard(south, tenant.admin.token).finally(() => proxy.mend());
+      await Promise.all([says(early, true), says(late, true)]);
+      expect(early.states).to.deep.equal([false, true]);
+      expect(late.states).to.deep.equal([false, true]);
+      late.close();
+    } finally {
+      early.close();
+    }
+  });
+
   it('is found in the ledger by the owner of the device, when the server that accepted the command is gone', async () => {
     const agent = await connectDevice(north, device.token, { capabilities: ['script.run'] });
     const frames: string[] = [];
