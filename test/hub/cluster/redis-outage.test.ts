@@ -88,7 +88,8 @@ describe('a change that could not be announced because Redis was unavailable', f
     try {
       await proxy.cut();
       await says(early, false);
-      const late = await connectDashboard(south, tenant.admin.token).finally(() => proxy.mend());
+      const late = await connectDashboard(south, tenant.admin.token);
+      await proxy.mend();
       await Promise.all([says(early, true), says(late, true)]);
       expect(early.states).to.deep.equal([false, true]);
       expect(late.states).to.deep.equal([false, true]);
