@@ -8,6 +8,7 @@ export { copySnapshots } from './operations/copy.ts';
 export { diffSnapshots, dump, listEntries } from './operations/files.ts';
 export { initRepository, readRepositoryId } from './operations/init.ts';
 export { checkRepository, listLocks, prune, rebuildIndex, unlockOwn } from './operations/maintenance.ts';
+export { mountRepository, mountedFolder } from './operations/mount.ts';
 export { restore, SnapshotPath } from './operations/restore.ts';
 export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshots.ts';
 export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';

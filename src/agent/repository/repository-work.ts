@@ -104,7 +104,8 @@ export async function withVault<T>(
   });
 }
 
-async function openRepository(
+/** The way to a repository, which is open until `close` is called. */
+export async function openRepository(
   { server, network, folder }: BackupParts,
   wanted: BackupRepositoryAccess,
   secret: (ref: SecretRef) => string,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { openBackups } from '../capabilities/backup/handlers.ts';
+import { openMachineRestores } from '../capabilities/machine-restores/machine-handlers.ts';
 import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
 import { LocalEngine } from '../repository/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
@@ -129,6 +130,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const backups = await openBackups(backupParts);
   const hypervisors = await findHypervisors();
   const machines = await openMachines(backupParts, hypervisors);
+  const machineRestores = await openMachineRestores(backupParts);
 
   const engineWatch = new EngineWatch({
     searchPath: process.env['PATH'],
@@ -142,6 +144,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...eventLogHandlers(reader),
       ...(osType() === 'windows' ? shadowCopyHandlers(vss) : {}),
       ...machineQueries(hypervisors),
+      ...machineRestores.live,
     },
     clock,
   );
@@ -167,6 +170,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...backups,
       ...imageHandlers(backupParts),
       ...machines,
+      ...machineRestores.durable,
     },
     clock,
     warn,
@@ -221,6 +225,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       connection.stop();
       await updates?.stop();
       await durable.stop();
+      machineRestores.close();
       await inventory?.stop();
       await shipping?.stop();
       network.close();

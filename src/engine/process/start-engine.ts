@@ -32,6 +32,9 @@ export interface RunOptions {
   proxy?: string | undefined;
 }
 
+/** Of a program that is not ended with the work that has started it. */
+export type RunOptionsWithoutSignal = Omit<RunOptions, 'signal'>;
+
 export interface EngineCall extends RunOptions {
   repository: Repository;
   /** The repository that `copy` and `init` read from. */
@@ -40,6 +43,8 @@ export interface EngineCall extends RunOptions {
   /** Without locking the repository: for reading what no other operation can take away meanwhile. */
   noLock?: boolean;
   hasInput?: boolean;
+  /** It outlives this process: it runs at the usual priority, and what it prints goes to this descriptor. */
+  outlives?: { errors: number };
   /** Returns whether the line is about one file, and so not about the whole run. */
   onErrorLine?: (line: string) => boolean;
 }
@@ -72,9 +77,12 @@ export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
   let child: ChildProcess;
   try {
     const { args, credentialsFile } = commandLine(call, (text) => files.add(text));
-    const [program, ...before] = engine.program.command;
+    const { outlives } = call;
+    const [program, ...before] = outlives === undefined ? engine.program.command : [engine.program.path];
+    const outputs =
+      outlives === undefined ? (['pipe', 'pipe'] as const) : (['ignore', outlives.errors] as const);
     child = spawn(program, [...before, ...args], {
-      stdio: [call.hasInput === true ? 'pipe' : 'ignore', 'pipe', 'pipe', ...files.descriptors],
+      stdio: [call.hasInput === true ? 'pipe' : 'ignore', ...outputs, ...files.descriptors],
       env: engineEnvironment({ ...engine, credentialsFile, processors: call.processors, proxy: call.proxy }),
       cwd: engine.cacheFolder,
       // A group of its own: a Ctrl+C for our program does not reach it, and it can be ended as a whole.
@@ -86,6 +94,7 @@ export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
     throw error;
   }
   files.close();
+  if (call.outlives !== undefined) child.unref();
   return follow(engine, call, { child, files, mask });
 }
 

@@ -9,6 +9,7 @@ import { SCRIPT_COMMANDS } from './scripts.ts';
 import { SHADOW_COPY_COMMANDS } from './shadow-copies.ts';
 import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
+import { VM_RESTORE_COMMANDS } from './vms/vm-restores.ts';
 
 export * from './backup-parts.ts';
 export * from './backup.ts';
@@ -19,6 +20,7 @@ export * from './scripts.ts';
 export * from './secrets.ts';
 export * from './shadow-copies.ts';
 export * from './snapshot-details.ts';
+export * from './vms/vm-restores.ts';
 
 /** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
 export const COMMANDS = {
@@ -30,6 +32,7 @@ export const COMMANDS = {
   ...BACKUP_COMMANDS,
   ...SHADOW_COPY_COMMANDS,
   ...MACHINE_COMMANDS,
+  ...VM_RESTORE_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;

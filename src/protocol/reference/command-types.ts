@@ -1,6 +1,7 @@
 import { COMMANDS, type CommandType, isDurable, laneOf } from '../commands/index.ts';
 import { type CommandExample, PURPOSE_ID, REPOSITORY, SNAPSHOT_ID } from './command-example.ts';
 import { MACHINE_EXAMPLES } from './machine-commands.ts';
+import { VM_RESTORE_EXAMPLES } from './vm-restore-commands.ts';
 import type { SocketMessage } from './message.ts';
 import { WINDOWS_EXAMPLES } from './windows-commands.ts';
 
@@ -188,6 +189,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
   },
   ...WINDOWS_EXAMPLES,
   ...MACHINE_EXAMPLES,
+  ...VM_RESTORE_EXAMPLES,
 };
 
 /** Each command type, shown as the payload of `command` and the output of `command:result`. */

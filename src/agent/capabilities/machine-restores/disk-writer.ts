@@ -1,0 +1,104 @@
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import type { ImageDetails } from '../../../protocol/index.ts';
+import { isHeaderOf } from './image-place.ts';
+import { machineError } from './machine-error.ts';
+
+/** Writes the disks of an image to files, as the archive comes from the repository. */
+
+const BLOCK = 64 * 1024;
+const ZEROS = Buffer.alloc(BLOCK);
+const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const HEADER = 512;
+
+interface Part {
+  start: number;
+  end: number;
+  file: string;
+}
+
+/**
+ * Blocks of zeros stay holes: a disk of 100 GB with 5 GB in it takes 5 GB.
+ * @returns the files, in the order of the disks
+ */
+export async function writeDisks(
+  archive: Readable,
+  { disks }: ImageDetails,
+  folder: string,
+  onBytes: (bytes: number) => void,
+): Promise<string[]> {
+  const parts = disks.map(
+    ({ offset, sizeBytes }, index): Part => ({
+      start: offset,
+      end: offset + sizeBytes,
+      file: path.join(folder, `disk${index}.raw`),
+    }),
+  );
+  const headers = new Map(parts.map(({ start }) => [start, Buffer.alloc(HEADER)]));
+  let at = 0;
+  let handle: FileHandle | undefined;
+  let next = 0;
+  try {
+    for await (const chunk of archive) {
+      if (!(chunk instanceof Uint8Array)) continue;
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const end = at + bytes.length;
+      for (const [start, header] of headers) copyOverlap(bytes, at, header, start - HEADER);
+      while (next < parts.length) {
+        const part = parts[next];
+        if (part === undefined || end <= part.start) break;
+        if (handle === undefined) {
+          const header = headers.get(part.start);
+          if (header === undefined || !isHeaderOf(header, part.end - part.start)) throw notThere(next);
+          handle = await open(part.file, NEW, 0o600);
+        }
+        const from = Math.max(at, part.start);
+        const to = Math.min(end, part.end);
+        await writeSparse(handle, bytes.subarray(from - at, to - at), from - part.start);
+        if (end < part.end) break;
+        await handle.truncate(part.end - part.start);
+        await handle.sync();
+        await handle.close();
+        handle = undefined;
+        next += 1;
+      }
+      at = end;
+      onBytes(at);
+    }
+    if (next < parts.length) throw notThere(next);
+  } finally {
+    await handle?.close();
+  }
+  return parts.map(({ file }) => file);
+}
+
+/** Copies the bytes of a chunk that belong into a buffer, which begins at a place of the same stream. */
+function copyOverlap(chunk: Buffer, at: number, target: Buffer, start: number): void {
+  const from = Math.max(at, start);
+  const to = Math.min(at + chunk.length, start + target.length);
+  if (from < to) chunk.copy(target, from - start, from - at, to - at);
+}
+
+async function writeSparse(handle: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    // Up to the next multiple of a block within the disk.
+    const length = Math.min(bytes.length - done, BLOCK - ((position + done) % BLOCK));
+    const block = bytes.subarray(done, done + length);
+    if (!block.equals(ZEROS.subarray(0, length))) await writeAll(handle, block, position + done);
+    done += length;
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await handle.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}
+
+const notThere = (index: number) =>
+  machineError(
+    'IMAGE_UNUSABLE',
+    `The image in the snapshot does not hold its disk ${index + 1} where it says.`,
+  );

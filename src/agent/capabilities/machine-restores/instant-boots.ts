@@ -1,0 +1,264 @@
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
+import { endGuest, findGuest, startGuest, withMonitor } from '../../os/qemu/guest-process.ts';
+import { GUEST_FILES } from '../../os/qemu/guest-command.ts';
+import { guestState } from '../../os/qemu/guest-state.ts';
+import { createOverlay, imageInfo } from '../../os/qemu/image-tool.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
+import { openRepository } from '../../repository/repository-work.ts';
+import { reopenBases } from './base-repair.ts';
+import { checkDisks, checkHeaders } from './image-place.ts';
+import { machineError } from './machine-error.ts';
+import type { MachineParts } from './machine-parts.ts';
+import { needQemu, openGuestFolder, planGuest } from './new-guest.ts';
+import { Turns } from './turns.ts';
+
+type Payload = CommandPayload<'backup.vm-instant-boot'>;
+type Output = CommandOutput<'backup.vm-instant-boot'>;
+type Context = Pick<DurableContext<'backup.vm-instant-boot'>, 'signal' | 'secret' | 'progress'>;
+
+const WATCH_MS = 5000;
+
+/**
+ * Machines that run straight from a snapshot: what they read comes from its mount, what they write goes to overlays. An
+ * overlay is removed only where somebody discards the machine.
+ */
+export class InstantBoots {
+  readonly #parts: MachineParts;
+  readonly #turns = new Turns();
+  readonly #closed = new AbortController();
+  readonly #long = new Map<string, AbortController>();
+  #watch: NodeJS.Timeout | undefined;
+  #isMending = false;
+
+  constructor(parts: MachineParts) {
+    this.#parts = parts;
+  }
+
+  /** Removes what never ran and what nothing needs, both left by an earlier agent. */
+  async recover(): Promise<void> {
+    for (const guest of await this.#parts.guests.list()) {
+      if (guest.snapshotId === undefined) continue;
+      if (guest.startedAt === undefined && (await findGuest(guest)) === undefined) {
+        await this.#parts.guests.remove(guest);
+      }
+    }
+    await this.#parts.mounts.keepOnly(await this.#needed());
+    this.#watch = setInterval(() => void this.#mend().catch(() => {}), WATCH_MS);
+    this.#watch.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#watch);
+    this.#closed.abort();
+  }
+
+  /** One machine is worked on at a time. */
+  turn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return this.#turns.take(id, work);
+  }
+
+  /** Of work that takes long: the signal is also aborted where the machine is discarded. */
+  longTurn<T>(id: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.turn(id, async () => {
+      const discarded = new AbortController();
+      this.#long.set(id, discarded);
+      try {
+        return await work(AbortSignal.any([signal, discarded.signal]));
+      } finally {
+        this.#long.delete(id);
+      }
+    });
+  }
+
+  /** Starts a machine, or the one that was started by this before: then it goes on with what it has written. */
+  boot(payload: Payload, context: Context): Promise<Output> {
+    return this.turn(payload.restoreId, async () => {
+      const known = await this.#parts.guests.read(payload.restoreId);
+      return known === undefined ? this.#bootNew(payload, context) : this.#bootAgain(known, payload, context);
+    });
+  }
+
+  async list(): Promise<CommandOutput<'backup.vm-boots'>['boots']> {
+    const guests = (await this.#parts.guests.list()).slice(0, 200);
+    return Promise.all(
+      guests.map(async (guest) => ({
+        restoreId: guest.id,
+        state: await guestState(guest),
+        isPermanent: guest.snapshotId === undefined,
+        isBaseThere: guest.snapshotId === undefined || (await this.#parts.mounts.isHealthy(guest.snapshotId)),
+      })),
+    );
+  }
+
+  discard(id: string): Promise<boolean> {
+    this.#long.get(id)?.abort();
+    return this.turn(id, async () => {
+      const guest = await this.#parts.guests.read(id);
+      if (guest === undefined) return false;
+      if (!(await endGuest(guest, 'kill'))) {
+        throw machineError('HYPERVISOR_FAILED', 'The process of the machine could not be ended.');
+      }
+      await this.#parts.guests.remove(guest);
+      await this.releaseUnused(guest.snapshotId);
+      return true;
+    });
+  }
+
+  /** Ends the mount of a snapshot that no machine lies on any more. */
+  async releaseUnused(snapshotId: string | undefined): Promise<void> {
+    if (snapshotId === undefined || (await this.#needed()).has(snapshotId)) return;
+    await this.#parts.mounts.release(snapshotId);
+  }
+
+  /** What its disks say of a machine that has stopped: the copy may have ended when nobody looked. */
+  async withoutFinishedBases(guest: GuestDefinition): Promise<GuestDefinition> {
+    const { image } = await needQemu();
+    const disks: GuestDisk[] = [];
+    for (const { base, ...disk } of guest.disks) {
+      const info =
+        base === undefined ? undefined : await imageInfo(image, path.join(guest.folder, disk.file));
+      disks.push(base === undefined || info?.hasBase === false ? disk : { ...disk, base });
+    }
+    return withDisks(guest, disks);
+  }
+
+  async #bootNew(payload: Payload, context: Context): Promise<Output> {
+    const { guests, mounts } = this.#parts;
+    const { snapshotId, image } = payload;
+    const qemu = await needQemu();
+    const times = stopwatch();
+    const folder = await openGuestFolder(payload, this.#parts);
+    const planned = await planGuest(payload, folder);
+    const file = mounts.fileOf(snapshotId);
+    const disks: GuestDisk[] = image.disks.map(({ offset, sizeBytes, sectorBytes }, index) => ({
+      file: `disk${index}.qcow2`,
+      format: 'qcow2',
+      sectorBytes: sectorBytes === 4096 ? 4096 : 512,
+      base: { file, offset, sizeBytes },
+    }));
+    // The definition comes first: it keeps the mount from being removed with another machine.
+    const guest: GuestDefinition = { ...planned, disks, snapshotId };
+    try {
+      checkDisks(image, Number.MAX_SAFE_INTEGER);
+      await guests.write(guest);
+      context.progress({ phase: 'mounting' });
+      await this.#mount(payload, context);
+      checkDisks(image, (await mounts.size(snapshotId)) ?? 0);
+      await checkHeaders(image, file);
+      const mount = times();
+      for (const { file: name, base } of disks) {
+        if (base !== undefined) await createOverlay(qemu.image, path.join(folder, name), base);
+      }
+      const overlay = times();
+      context.progress({ phase: 'starting' });
+      context.signal.throwIfAborted();
+      return await this.#start(guest, { mount, overlay, since: times });
+    } catch (error) {
+      // Nothing has run, so nothing is lost.
+      await endGuest(guest, 'kill');
+      await guests.remove(guest);
+      await this.releaseUnused(snapshotId);
+      throw error;
+    }
+  }
+
+  async #bootAgain(known: GuestDefinition, payload: Payload, context: Context): Promise<Output> {
+    const times = stopwatch();
+    const isRunning = (await findGuest(known)) !== undefined;
+    const guest = isRunning ? known : await this.withoutFinishedBases(known);
+    const isNew = guest.snapshotId !== undefined && (await this.#mount(payload, context));
+    const mount = times();
+    if (!isRunning) return this.#start(guest, { mount, overlay: 0, since: times });
+    if (isNew) await reopenBases(guest);
+    else await withMonitor(guest, (monitor) => monitor.execute('cont'));
+    return this.#answer(guest, { mount, overlay: 0, start: times() });
+  }
+
+  async #start(
+    guest: GuestDefinition,
+    { mount, overlay, since }: { mount: number; overlay: number; since: () => number },
+  ): Promise<Output> {
+    const qemu = await needQemu();
+    const accelerator = await this.#parts.accelerators.of(qemu.system);
+    // From now on the overlays may hold something.
+    const started = { ...guest, startedAt: guest.startedAt ?? new Date().toISOString() };
+    await this.#parts.guests.write(started);
+    await startGuest(started, { qemu, accelerator });
+    return this.#answer(started, { mount, overlay, start: since() });
+  }
+
+  async #answer(guest: GuestDefinition, seconds: Output['seconds']): Promise<Output> {
+    const qemu = await needQemu();
+    return {
+      state: await guestState(guest),
+      folder: guest.folder,
+      ...accessOf(guest),
+      accelerator: await this.#parts.accelerators.of(qemu.system),
+      warnings: [],
+      seconds,
+    };
+  }
+
+  /** Returns whether it was not mounted before. */
+  #mount({ snapshotId, repository }: Payload, { signal, secret }: Context): Promise<boolean> {
+    const open = () => openRepository(this.#parts, repository, secret);
+    return this.#parts.mounts.mount(snapshotId, open, signal);
+  }
+
+  async #needed(): Promise<Set<string>> {
+    return new Set((await this.#parts.guests.list()).flatMap(({ snapshotId }) => snapshotId ?? []));
+  }
+
+  /** Makes mounts again that have died, and lets the machines on them go on. */
+  async #mend(): Promise<void> {
+    if (this.#isMending) return;
+    this.#isMending = true;
+    try {
+      await this.#parts.mounts.shortenLogs();
+      await this.#mendMounts();
+    } finally {
+      this.#isMending = false;
+    }
+  }
+
+  async #mendMounts(): Promise<void> {
+    const { guests, mounts, warn } = this.#parts;
+    for (const guest of await guests.list()) {
+      const { snapshotId } = guest;
+      if (snapshotId === undefined || (await mounts.isHealthy(snapshotId))) continue;
+      const onIt = (await guests.list()).filter((each) => each.snapshotId === snapshotId);
+      if (!(await mounts.repair(snapshotId, this.#closed.signal))) continue;
+      warn(`The mount of the snapshot ${snapshotId} has died and was made again.`);
+      for (const each of onIt) {
+        await this.turn(each.id, async () => {
+          if ((await findGuest(each)) !== undefined) await reopenBases(each);
+        }).catch((error: unknown) => warn(`The machine ${each.id} has lost its disk: ${String(error)}`));
+      }
+    }
+  }
+}
+
+/** The definition with other disks; where none lies on a snapshot any more, the machine is one of its own. */
+export function withDisks({ snapshotId, ...guest }: GuestDefinition, disks: GuestDisk[]): GuestDefinition {
+  const needsBase = disks.some(({ base }) => base !== undefined);
+  return needsBase && snapshotId !== undefined ? { ...guest, disks, snapshotId } : { ...guest, disks };
+}
+
+export const accessOf = ({ folder, network }: GuestDefinition) => ({
+  console: path.join(folder, GUEST_FILES.console),
+  forwards: network.type === 'user' ? network.forwards : [],
+});
+
+/** Seconds since it was asked the last time. */
+function stopwatch(): () => number {
+  let last = performance.now();
+  return () => {
+    const now = performance.now();
+    const seconds = (now - last) / 1000;
+    last = now;
+    return seconds;
+  };
+}

@@ -1,0 +1,140 @@
+import { rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { dump } from '../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
+import { endGuest, startGuest } from '../../os/qemu/guest-process.ts';
+import { guestState } from '../../os/qemu/guest-state.ts';
+import { convertImage, imageInfo, resizeImage } from '../../os/qemu/image-tool.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { withRepository } from '../../repository/repository-work.ts';
+import { writeDisks } from './disk-writer.ts';
+import { findingsOf } from './guest-findings.ts';
+import { checkDisks, IMAGE_FILE } from './image-place.ts';
+import { accessOf } from './instant-boots.ts';
+import { machineError } from './machine-error.ts';
+import type { MachineParts } from './machine-parts.ts';
+import { needQemu, openGuestFolder, planGuest } from './new-guest.ts';
+
+type Payload = CommandPayload<'backup.vm-from-image'>;
+type Output = CommandOutput<'backup.vm-from-image'>;
+type Context = DurableContext<'backup.vm-from-image'>;
+
+const GIB = 1024 ** 3;
+
+/** Makes a machine of a snapshot, with disks of its own. What is not complete is removed. */
+export const restoreVm = (parts: MachineParts) => ({
+  stopMs: STOP_MS,
+  run: async (payload: Payload, context: Context): Promise<Output> => {
+    const startedAt = performance.now();
+    const { guests } = parts;
+    const qemu = await needQemu();
+    checkDisks(payload.image, Number.MAX_SAFE_INTEGER);
+    const known = await guests.read(payload.restoreId);
+    if (known !== undefined) throw machineError('HYPERVISOR_FAILED', 'The machine is there already.');
+    assertGrows(payload);
+    const folder = await openGuestFolder(payload, parts);
+    try {
+      const planned = await planGuest(payload, folder);
+      const raw = await fetchDisks(parts, folder, payload, context);
+      context.progress({ phase: 'checking' });
+      const warnings = await findingsOf(raw);
+      const disks: GuestDisk[] = [];
+      for (const [index, file] of raw.entries()) {
+        context.progress({ phase: 'converting', path: path.basename(file) });
+        disks.push(await finishDisk(qemu.image, { file, index, payload }, context.signal));
+      }
+      const guest: GuestDefinition = { ...planned, disks, startedAt: new Date().toISOString() };
+      await guests.write(guest);
+      if (payload.start) {
+        context.progress({ phase: 'starting' });
+        const accelerator = await parts.accelerators.of(qemu.system);
+        await startGuest(guest, { qemu, accelerator }).catch((error: unknown) => {
+          // Its disks are complete, so that it can be started when the reason is gone.
+          warnings.unshift(
+            error instanceof Error ? error.message.slice(0, 500) : 'The machine does not start.',
+          );
+        });
+      }
+      return {
+        state: await guestState(guest),
+        folder,
+        ...accessOf(guest),
+        disks: await Promise.all(guest.disks.map((disk) => shownDisk(qemu.image, folder, disk))),
+        warnings: warnings.slice(0, 50),
+        seconds: (performance.now() - startedAt) / 1000,
+      };
+    } catch (error) {
+      await endGuest({ id: payload.restoreId, folder }, 'kill');
+      await guests.remove({ id: payload.restoreId, folder });
+      throw error;
+    }
+  },
+});
+
+function assertGrows({ diskSizeGb, image }: Payload): void {
+  const [first] = image.disks;
+  if (diskSizeGb === undefined || first === undefined || diskSizeGb * GIB >= first.sizeBytes) return;
+  const least = Math.ceil(first.sizeBytes / GIB);
+  throw machineError('IMAGE_UNUSABLE', `The first disk has ${least} GiB, and a disk can only become larger.`);
+}
+
+async function fetchDisks(
+  parts: MachineParts,
+  folder: string,
+  payload: Payload,
+  context: Context,
+): Promise<string[]> {
+  const { snapshotId, image } = payload;
+  const total = image.disks.reduce((end, { offset, sizeBytes }) => Math.max(end, offset + sizeBytes), 0);
+  return withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+    const archive = dump(engine, repository, { snapshotId, path: `/${IMAGE_FILE}` }, options);
+    return writeDisks(archive, image, folder, (done) =>
+      context.progress({
+        phase: 'restoring',
+        done: Math.min(done, total),
+        total,
+        percent: Math.min(100, Math.floor((1000 * done) / total) / 10),
+      }),
+    );
+  });
+}
+
+interface Finish {
+  file: string;
+  index: number;
+  payload: Payload;
+}
+
+async function finishDisk(
+  tool: string,
+  { file, index, payload }: Finish,
+  signal: AbortSignal,
+): Promise<GuestDisk> {
+  const { format, image, diskSizeGb } = payload;
+  const name = `disk${index}.${format}`;
+  const finished = path.join(path.dirname(file), name);
+  if (format !== 'raw') {
+    // Under another name until it is complete.
+    const draft = `${finished}.part`;
+    await convertImage(tool, { from: { file, format: 'raw' }, to: draft, format }, signal);
+    await rename(draft, finished);
+    await rm(file);
+  }
+  if (index === 0 && diskSizeGb !== undefined) {
+    await resizeImage(tool, { file: finished, format, bytes: diskSizeGb * GIB });
+  }
+  return { file: name, format, sectorBytes: image.disks[index]?.sectorBytes === 4096 ? 4096 : 512 };
+}
+
+async function shownDisk(
+  tool: string,
+  folder: string,
+  { file }: GuestDisk,
+): Promise<Output['disks'][number]> {
+  const whole = path.join(folder, file);
+  const [{ virtualBytes }, { blocks }] = await Promise.all([imageInfo(tool, whole), stat(whole)]);
+  return { name: file, sizeBytes: virtualBytes, storedBytes: blocks * 512 };
+}

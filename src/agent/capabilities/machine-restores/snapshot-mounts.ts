@@ -1,0 +1,169 @@
+import { mkdir, open, readdir, readFile, rm, rmdir, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { mountedFolder, mountRepository, type Repository } from '../../../engine/index.ts';
+import { sizeOnMount, unmountAll } from '../../os/files/mounts.ts';
+import { endLeftover } from '../../os/processes/leftover-process.ts';
+import { findByCommand } from '../../os/processes/find-by-command.ts';
+import type { LocalEngine } from '../../repository/local-engine.ts';
+import { IMAGE_FILE } from './image-place.ts';
+import { cancelled, machineError } from './machine-error.ts';
+import { Turns } from './turns.ts';
+
+/**
+ * Snapshots that machines read while they run: each is mounted once, however many machines lie on it. restic outlives the
+ * agent, as the machines do. A dead mount is removed before another one takes its place, because it would be hidden only.
+ */
+
+/** What opens the repository of a snapshot. It stays open, because restic uses the way to it as long as it runs. */
+export interface MountAccess {
+  repository: Repository;
+  proxy: string | undefined;
+  close: () => void;
+}
+
+const POLL_MS = 50;
+/** restic reads the whole index of the repository first. */
+const MOUNT_MS = 15 * 60_000;
+const END = { signal: 'SIGINT', ms: 5000 } as const;
+/** Of what restic has printed: kept for the log of this machine. */
+const LOG_MAX = 1_000_000;
+const LOG_SHOWN = 2000;
+
+export class SnapshotMounts {
+  readonly #folder: string;
+  readonly #engine: LocalEngine;
+  readonly #warn: (message: string) => void;
+  readonly #turns = new Turns();
+  /** Of the mounts that this process has made: so that one that dies can be made again. */
+  readonly #access = new Map<string, MountAccess>();
+
+  constructor(parts: { folder: string; engine: LocalEngine; warn: (message: string) => void }) {
+    this.#folder = parts.folder;
+    this.#engine = parts.engine;
+    this.#warn = parts.warn;
+  }
+
+  /** The file of the machine, whether or not it is there now. */
+  fileOf(snapshotId: string): string {
+    return path.join(mountedFolder(this.#placeOf(snapshotId), snapshotId), IMAGE_FILE);
+  }
+
+  async isHealthy(snapshotId: string): Promise<boolean> {
+    const running = await this.#processes(snapshotId);
+    return running.length > 0 && (await this.size(snapshotId)) !== undefined;
+  }
+
+  size(snapshotId: string): Promise<number | undefined> {
+    return sizeOnMount(this.fileOf(snapshotId));
+  }
+
+  /** Mounts a snapshot that is not mounted. Returns whether it had to. */
+  mount(snapshotId: string, access: () => Promise<MountAccess>, signal: AbortSignal): Promise<boolean> {
+    return this.#turns.take(snapshotId, async () => {
+      if (await this.isHealthy(snapshotId)) return false;
+      await this.#remove(snapshotId);
+      const opened = await access();
+      this.#access.set(snapshotId, opened);
+      try {
+        await this.#begin(snapshotId, opened, signal);
+      } catch (error) {
+        await this.#release(snapshotId);
+        throw error;
+      }
+      return true;
+    });
+  }
+
+  /** Makes a mount again that this process has made and that has died. Returns whether it is healthy now. */
+  repair(snapshotId: string, signal: AbortSignal): Promise<boolean> {
+    return this.#turns.take(snapshotId, async () => {
+      if (await this.isHealthy(snapshotId)) return true;
+      const access = this.#access.get(snapshotId);
+      if (access === undefined) return false;
+      await this.#remove(snapshotId);
+      await this.#begin(snapshotId, access, signal);
+      return true;
+    });
+  }
+
+  /** Ends the mount of a snapshot that nothing lies on any more. */
+  release(snapshotId: string): Promise<void> {
+    return this.#turns.take(snapshotId, () => this.#release(snapshotId));
+  }
+
+  /** Ends all mounts but these. Another agent may have left them. */
+  async keepOnly(snapshotIds: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.#folder).catch(() => []);
+    const known = new Set(names.flatMap((name) => /^[0-9a-f]{64}/.exec(name)?.[0] ?? []));
+    for (const id of known) if (!snapshotIds.has(id)) await this.release(id);
+  }
+
+  /** Keeps what restic prints from filling the disk. */
+  async shortenLogs(): Promise<void> {
+    for (const id of this.#access.keys()) {
+      const file = this.#logOf(id);
+      const text = await readFile(file).catch(() => Buffer.alloc(0));
+      if (text.length > LOG_MAX) await truncate(file, 0).catch(() => {});
+    }
+  }
+
+  async #begin(snapshotId: string, { repository, proxy }: MountAccess, signal: AbortSignal): Promise<void> {
+    const place = this.#placeOf(snapshotId);
+    await mkdir(place, { recursive: true, mode: 0o700 });
+    const engine = await this.#engine.open();
+    const log = await open(this.#logOf(snapshotId), 'w', 0o600);
+    const state = { hasEnded: false };
+    try {
+      const ended = mountRepository(engine, repository, { folder: place, errors: log.fd }, { proxy });
+      void ended.then(() => (state.hasEnded = true));
+    } finally {
+      await log.close();
+    }
+    const until = Date.now() + MOUNT_MS;
+    while (!state.hasEnded && Date.now() < until) {
+      if (signal.aborted) throw cancelled();
+      if ((await this.size(snapshotId)) !== undefined) return;
+      await delay(POLL_MS);
+    }
+    const printed = await readFile(this.#logOf(snapshotId), 'utf8').catch(() => '');
+    this.#warn(`A snapshot could not be mounted: ${printed.slice(-LOG_SHOWN)}`);
+    throw machineError('SNAPSHOT_UNREADABLE', 'The snapshot cannot be read from its repository.');
+  }
+
+  async #release(snapshotId: string): Promise<void> {
+    this.#access.get(snapshotId)?.close();
+    this.#access.delete(snapshotId);
+    await this.#remove(snapshotId);
+    await rm(this.#logOf(snapshotId), { force: true });
+  }
+
+  /** Ends restic and everything that is mounted at the place, dead or alive. */
+  async #remove(snapshotId: string): Promise<void> {
+    const place = this.#placeOf(snapshotId);
+    // First the mount: restic does not end while something is open on it.
+    await unmountAll(place);
+    for (const left of await this.#processes(snapshotId)) {
+      if (!(await endLeftover(left, END))) {
+        this.#warn(`restic (process ${left.pid}), which has served a snapshot, could not be ended.`);
+      }
+    }
+    if (!(await unmountAll(place))) {
+      throw machineError('SNAPSHOT_UNREADABLE', `The folder ${place} cannot be unmounted.`);
+    }
+    // Never with its content, which would be that of a mount.
+    await rmdir(place).catch(() => {});
+  }
+
+  /** Those of other agents as well: they are known by the place that they serve. */
+  #processes(snapshotId: string) {
+    const place = this.#placeOf(snapshotId);
+    return findByCommand((words) => words.includes('mount') && words.at(-1) === place);
+  }
+
+  #placeOf(snapshotId: string): string {
+    return path.join(this.#folder, path.basename(snapshotId));
+  }
+
+  #logOf = (snapshotId: string) => `${this.#placeOf(snapshotId)}.log`;
+}

@@ -1,0 +1,182 @@
+import { connect, type Socket } from 'node:net';
+import { z } from 'zod';
+import { QmpLines } from './qmp-lines.ts';
+
+/** Speaks with the monitor of a qemu process (QMP): JSON lines over a socket. */
+
+/** `query-named-block-nodes` of a machine with many disks takes some hundred kilobytes. */
+const LINE_MAX = 4_000_000;
+const CONNECT_MS = 10_000;
+const COMMAND_MS = 30_000;
+/** Commands that wait for their answers. More than a caller of ours ever has. */
+const PENDING_MAX = 64;
+
+const Greeting = z.object({ QMP: z.object({}) });
+const Message = z.union([
+  z.object({ event: z.string().max(200), data: z.record(z.string(), z.unknown()).optional() }),
+  z.object({ id: z.number().int(), return: z.unknown() }),
+  z.object({
+    id: z.number().int(),
+    error: z.object({
+      class: z.string().max(200),
+      desc: z.string().transform((text) => text.slice(0, 1000)),
+    }),
+  }),
+]);
+
+/** qemu has refused a command. */
+export class QmpRefusal extends Error {
+  readonly errorClass: string;
+
+  constructor(command: string, { class: errorClass, desc }: { class: string; desc: string }) {
+    super(`qemu refuses ${command}: ${desc}`);
+    this.name = 'QmpRefusal';
+    this.errorClass = errorClass;
+  }
+}
+
+/** The monitor is gone, does not answer, or answers what is not QMP. */
+export class QmpLost extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'QmpLost';
+  }
+}
+
+export interface QmpOptions {
+  onEvent?: (event: string, data: Record<string, unknown>) => void;
+  connectMs?: number;
+  /** How long an answer to a command may take. */
+  commandMs?: number;
+}
+
+interface Pending {
+  command: string;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+  timer: NodeJS.Timeout;
+}
+
+export class QmpClient {
+  readonly #socket: Socket;
+  readonly #lines = new QmpLines(LINE_MAX);
+  readonly #pending = new Map<number, Pending>();
+  readonly #options: QmpOptions;
+  readonly #greeted: Promise<void>;
+  #onGreeting: () => void = () => {};
+  #onRefusedGreeting: (error: Error) => void = () => {};
+  #isGreeted = false;
+  #lost: Error | undefined;
+  #lastId = 0;
+
+  private constructor(socket: Socket, options: QmpOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#greeted = new Promise((resolve, reject) => {
+      this.#onGreeting = resolve;
+      this.#onRefusedGreeting = reject;
+    });
+    // It may be lost before anybody waits for the greeting.
+    this.#greeted.catch(() => {});
+    socket.on('data', (bytes: Buffer) => this.#receive(bytes));
+    socket.on('error', (error) => this.#lose(new QmpLost(`The monitor cannot be reached: ${error.message}`)));
+    socket.on('close', () => this.#lose(new QmpLost('The monitor has closed the connection.')));
+  }
+
+  /** Resolves when commands can be sent. One client at a time is served, so another one makes this wait and fail. */
+  static async connect(socketPath: string, options: QmpOptions = {}): Promise<QmpClient> {
+    const { connectMs = CONNECT_MS } = options;
+    const client = new QmpClient(connect(socketPath), options);
+    const timer = setTimeout(
+      () => client.#lose(new QmpLost(`The monitor has not answered for ${connectMs} ms.`)),
+      connectMs,
+    );
+    try {
+      await client.#greeted;
+      await client.execute('qmp_capabilities');
+      return client;
+    } catch (error) {
+      client.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Rejects with `QmpRefusal` where qemu refuses the command, and with `QmpLost` where there is no usable answer. */
+  async execute(command: string, args: Record<string, unknown> = {}): Promise<unknown> {
+    if (this.#lost !== undefined) throw this.#lost;
+    if (this.#pending.size >= PENDING_MAX) throw new QmpLost('Too many commands wait for the monitor.');
+    const id = (this.#lastId += 1);
+    const { commandMs = COMMAND_MS } = this.#options;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => this.#lose(new QmpLost(`The monitor has not answered ${command} for ${commandMs} ms.`)),
+        commandMs,
+      );
+      this.#pending.set(id, { command, resolve, reject, timer });
+      this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
+    });
+  }
+
+  /** The same, with an answer of a known shape. Throws `QmpLost` for another one. */
+  async ask<S extends z.ZodType>(
+    command: string,
+    answer: S,
+    args: Record<string, unknown> = {},
+  ): Promise<z.output<S>> {
+    const parsed = answer.safeParse(await this.execute(command, args));
+    if (parsed.success) return parsed.data;
+    throw new QmpLost(
+      `The monitor answers ${command} in an unknown way: ${parsed.error.issues[0]?.message ?? ''}`,
+    );
+  }
+
+  close(): void {
+    this.#lose(new QmpLost('The connection to the monitor was closed.'));
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#lost !== undefined) return;
+    try {
+      for (const line of this.#lines.push(bytes)) this.#take(JSON.parse(line));
+    } catch (error) {
+      this.#lose(
+        new QmpLost(`The monitor does not speak QMP: ${error instanceof Error ? error.message : ''}`),
+      );
+    }
+  }
+
+  #take(value: unknown): void {
+    if (!this.#isGreeted) {
+      Greeting.parse(value);
+      this.#isGreeted = true;
+      this.#onGreeting();
+      return;
+    }
+    const message = Message.parse(value);
+    if ('event' in message) {
+      this.#options.onEvent?.(message.event, message.data ?? {});
+      return;
+    }
+    const pending = this.#pending.get(message.id);
+    // One that was answered twice.
+    if (pending === undefined) return;
+    this.#pending.delete(message.id);
+    clearTimeout(pending.timer);
+    if ('error' in message) pending.reject(new QmpRefusal(pending.command, message.error));
+    else pending.resolve(message.return);
+  }
+
+  #lose(error: Error): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = error;
+    this.#socket.destroy();
+    this.#onRefusedGreeting(error);
+    for (const { reject, timer } of this.#pending.values()) {
+      clearTimeout(timer);
+      reject(error);
+    }
+    this.#pending.clear();
+  }
+}
