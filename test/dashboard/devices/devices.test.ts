@@ -186,6 +186,11 @@ describe('the pages of devices', () => {
 
     await page.keyboard.press('Control+k');
     await page.getByRole('button', { name: 'Reception' }).waitFor();
+
+    await page.goto('/devices');
+    const last = row(page, 'Reception').getByTitle('As it was when the device was last connected.');
+    await last.getByText('97 %').waitFor();
+    await assertAccessible(page);
   });
 
   it('have tabs that are fit for assistive technology, and that a link opens', async () => {

@@ -124,7 +124,14 @@ function meter(
     value: percentOf,
     cell: (device) => {
       const percent = percentOf(device);
-      if (percent === undefined) return <span className={styles['unknown']}>–</span>;
+      if (percent === undefined) return <span className={styles['old']}>–</span>;
+      if (device.status === 'offline') {
+        return (
+          <span className={styles['old']} title="As it was when the device was last connected.">
+            {formatPercent(percent)}
+          </span>
+        );
+      }
       if (percent < HIGH_PERCENT) return formatPercent(percent);
       return <span className={styles['high']}>{formatPercent(percent)}</span>;
     },
