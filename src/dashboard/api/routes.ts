@@ -4,7 +4,7 @@
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
-export type BackupSources = (FileSources | ImageSources)
+export type BackupSources = (FileSources | ImageSources | DatabaseSources)
 
 export interface Api {
 /**
@@ -4344,6 +4344,10 @@ body: {
  * Default: the default configuration of the organization, else its only one.
  */
 configId?: string
+/**
+ * Of a database. Default: what its chain needs next, by the configuration.
+ */
+backupType?: ("full" | "differential" | "log")
 }
 response: BackupJob
 }
@@ -4816,6 +4820,104 @@ response: BackupRestore
 "POST /backup/restore/{id}/rerun": {
 params: {
 id: string
+}
+response: BackupRestore
+}
+/**
+ * List the database servers of devices
+ */
+"GET /backup/databases/instances": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. It needs `deviceId`.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+pagination: Pagination
+}
+}
+/**
+ * List the database servers of a device
+ */
+"GET /backup/databases/instances/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. One that has never been asked is asked in any case.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+}
+}
+/**
+ * List what can be restored of databases
+ */
+"GET /backup/databases/chains": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+configId?: string
+}
+response: {
+data: BackupDatabaseChains[]
+pagination: Pagination
+}
+}
+/**
+ * Restore a database server into a folder of a device
+ */
+"POST /backup/databases/restore": {
+body: {
+/**
+ * With it comes everything that it needs: the full backup, and the logs before it.
+ */
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: string
+/**
+ * An absolute path: an empty folder on the device that belongs to the user of the database.
+ */
+targetPath: string
+/**
+ * With a time zone. Default: the end of the snapshot.
+ */
+pointInTime?: string
+/**
+ * The files are laid ready, and recovered when the server of the database starts with them.
+ */
+noRecovery?: boolean
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
 }
 response: BackupRestore
 }
@@ -7247,6 +7349,26 @@ excludeDisks?: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DatabaseSources".
+ */
+export interface DatabaseSources {
+kind: "database"
+engine: ("postgresql" | "mariadb")
+/**
+ * As `GET /backup/databases/instances` lists it. Default: the only one of the engine on the device.
+ */
+instance?: string
+/**
+ * A backup is a full one where the last full one is older.
+ */
+fullEveryDays: number
+/**
+ * What the other backups are. Default: `log` for PostgreSQL, `differential` for MariaDB.
+ */
+between?: ("log" | "differential" | "none")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSchedule".
  */
 export interface BackupSchedule {
@@ -7343,6 +7465,14 @@ repositoryId: (string | null)
  */
 commandId: (string | null)
 type: ("scheduled" | "manual")
+/**
+ * Of a backup of a database, from when it is given to its device.
+ */
+backupType: (("full" | "differential" | "log") | null)
+/**
+ * Why it has this type.
+ */
+typeReason: (string | null)
 /**
  * The time of the schedule that the job is for.
  */
@@ -7553,17 +7683,25 @@ from: (string | null)
  */
 to: (string | null)
 /**
- * Logs join on one branch only: the timeline of PostgreSQL, the recovery fork of SQL Server.
+ * Logs join on one branch only: the cluster and timeline of PostgreSQL, the recovery fork of SQL Server.
  */
 branch: (string | null)
 /**
- * Of a differential backup: the position of the full one that it needs.
+ * Of a differential backup: the position `to` of the full one that it needs.
  */
 basedOn: (string | null)
 /**
- * The latest instant that can be restored, by the clock of the database: ISO 8601.
+ * From this instant on a point in time can be chosen, with the logs that follow. Of a log: null.
+ */
+recoverableFrom: (string | null)
+/**
+ * Everything that was committed by this instant is in it, and in what it continues.
  */
 recoverableTo: (string | null)
+/**
+ * Whether the server keeps its logs until the next backup: by a replication slot, where that is bounded.
+ */
+logsHeldBy?: ("slot" | "nobody")
 } | {
 kind: "image"
 /**
@@ -7781,6 +7919,32 @@ code: string
 message: string
 } | null)
 /**
+ * Of the restore of a database; null: it is one of files.
+ */
+database: ({
+engine: ("postgresql" | "mariadb" | "mssql")
+pointInTime: (string | null)
+noRecovery: boolean
+/**
+ * How many are applied.
+ */
+snapshots: number
+result: ({
+/**
+ * False: it is recovered when its server starts with the folder.
+ */
+isRecovered: boolean
+/**
+ * The instant of the last transaction that it has.
+ */
+recoveredTo: (string | null)
+/**
+ * The position up to which it holds everything.
+ */
+position: (string | null)
+} | null)
+} | null)
+/**
  * The command that the device has been given last.
  */
 commandId: string
@@ -7790,6 +7954,98 @@ createdAt: string
 updatedAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupDatabaseInstance".
+ */
+export interface BackupDatabaseInstance {
+engine: ("postgresql" | "mariadb" | "mssql")
+/**
+ * What a configuration names: where the server listens on the machine.
+ */
+instance: string
+version: string
+port: (number | null)
+dataFolder: (string | null)
+/**
+ * The first 1000. Names are as the server has them.
+ */
+databases: {
+name: string
+sizeBytes: (number | null)
+}[]
+/**
+ * Why it cannot be backed up as it is, such as a program that is missing.
+ */
+problems: {
+code: string
+message: string
+}[]
+id: string
+orgId: string
+deviceId: string
+/**
+ * When the device last listed it.
+ */
+lastDiscoveredAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupDatabaseChains".
+ */
+export interface BackupDatabaseChains {
+repositoryId: string
+orgId: string
+deviceId: string
+configId: (string | null)
+/**
+ * It holds copies.
+ */
+isVault: boolean
+/**
+ * The newest first.
+ */
+chains: {
+/**
+ * The id of its full backup.
+ */
+id: string
+engine: ("postgresql" | "mariadb" | "mssql")
+instance: string
+version: string
+branch: (string | null)
+databases: string[]
+/**
+ * Every point in time within these can be restored.
+ */
+ranges: {
+from: string
+to: string
+}[]
+/**
+ * The full backup first.
+ */
+snapshots: {
+id: string
+backupType: ("full" | "differential" | "log")
+/**
+ * When the store received it.
+ */
+createdAt: string
+from: (string | null)
+to: (string | null)
+recoverableTo: (string | null)
+sizeBytes: (number | null)
+}[]
+}[]
+/**
+ * Snapshots that cannot be restored, the first 100.
+ */
+broken: {
+snapshotId: string
+reason: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

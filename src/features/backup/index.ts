@@ -5,6 +5,7 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { configActionRoutes } from './config-actions/action.routes.ts';
 import { configRoutes } from './configs/config.routes.ts';
 import { addBackupJobs, type BackgroundParts } from './jobs/background.ts';
+import { databaseRoutes } from './databases/databases.routes.ts';
 import { jobRoutes } from './jobs/job.routes.ts';
 import { addReconciliationJob } from './reconciliation/reconcile-snapshots.ts';
 import { addMaintenanceJobs } from './maintenance/maintenance.jobs.ts';
@@ -81,6 +82,7 @@ export const feature = defineFeature({
     snapshotRoutes,
     readingRoutes(parts),
     restoreRoutes(parts),
+    databaseRoutes(parts),
     verificationRoutes(parts),
     vaultRoutes(parts),
     vssRoutes(parts),
@@ -110,6 +112,10 @@ export const feature = defineFeature({
     cascade('backup_objects', 'backup_repositories'),
     ...byRules([expiredRows('backup_store_credentials', 'id', 30), ...jobRetention, ...restoreRetention]),
     ...byRules([...verificationRetention, ...usageRetention, ...slaRetention]),
+    bounded(
+      'backup_database_instances',
+      'a device lists 64 at most, and those that it lists no more are removed',
+    ),
     bounded('backup_vaults', CREATED_BY_PEOPLE),
     ...byRules(vaultSyncRetention),
     bounded('backup_readiness', 'a device has one at most'),

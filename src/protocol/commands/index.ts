@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { BACKUP_COMMANDS } from './backup.ts';
+import { DATABASE_COMMANDS } from './databases.ts';
 import { EVENT_LOG_COMMANDS } from './event-logs.ts';
 import { INVENTORY_COMMANDS } from './inventory.ts';
 import type { Lane } from './lanes.ts';
@@ -13,6 +14,7 @@ import { VM_RESTORE_COMMANDS } from './vms/vm-restores.ts';
 
 export * from './backup-parts.ts';
 export * from './backup.ts';
+export * from './databases.ts';
 export * from './lanes.ts';
 export * from './machines.ts';
 export * from './outcome.ts';
@@ -33,6 +35,7 @@ export const COMMANDS = {
   ...SHADOW_COPY_COMMANDS,
   ...MACHINE_COMMANDS,
   ...VM_RESTORE_COMMANDS,
+  ...DATABASE_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;

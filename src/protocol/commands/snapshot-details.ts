@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportedText } from '../primitives.ts';
+import { atMost, reportedText } from '../primitives.ts';
 
 /** What a snapshot says of itself where it is more than files: what is needed to restore it, and to find its chain. */
 
@@ -13,29 +13,49 @@ export const DatabaseBackupType = z.enum(['full', 'differential', 'log']);
 export type DatabaseBackupType = z.infer<typeof DatabaseBackupType>;
 
 /**
- * A position in the log of a database, as its engine writes it. SQL Server has 25 digits, which no number of JavaScript
- * holds, so it is a text everywhere.
+ * A position in the log of a database, as its engine writes it: two hexadecimal numbers of PostgreSQL, one decimal number
+ * of the others. SQL Server has 25 digits, which no number of JavaScript holds, so it is a text everywhere.
  */
-const Position = reportedText(100, 0);
+export const LogPosition = z
+  .string()
+  .max(40)
+  .regex(/^(?:[0-9A-F]{1,8}\/[0-9A-F]{1,8}|[0-9]{1,25})$/, 'must be a position in a log');
+
+/** An instant by the clock of a database. */
+const DatabaseInstant = z.iso
+  .datetime({ offset: true })
+  .max(40)
+  .refine((at) => Date.parse(at) >= 0 && Date.parse(at) < Date.UTC(9999, 0), 'must be after 1970');
 
 export const DatabaseDetails = z.object({
   kind: z.literal('database'),
   engine: DatabaseEngine,
   instance: name().describe('As `backup.databases` lists it.'),
-  databases: z.array(name()).max(1000),
+  databases: atMost(1000, name()),
   backupType: DatabaseBackupType,
   version: name().describe('Of the server of the database.'),
-  from: Position.nullable().describe('The first position that the snapshot holds.'),
-  to: Position.nullable().describe('The position up to which it holds everything.'),
+  from: LogPosition.nullable().describe('The first position that the snapshot holds.'),
+  to: LogPosition.nullable().describe('The position up to which it holds everything.'),
   branch: name()
     .nullable()
-    .describe('Logs join on one branch only: the timeline of PostgreSQL, the recovery fork of SQL Server.'),
-  basedOn: Position.nullable().describe(
-    'Of a differential backup: the position of the full one that it needs.',
+    .describe(
+      'Logs join on one branch only: the cluster and timeline of PostgreSQL, the recovery fork of SQL Server.',
+    ),
+  basedOn: LogPosition.nullable().describe(
+    'Of a differential backup: the position `to` of the full one that it needs.',
   ),
-  recoverableTo: reportedText(40)
-    .nullable()
-    .describe('The latest instant that can be restored, by the clock of the database: ISO 8601.'),
+  recoverableFrom: DatabaseInstant.nullable().describe(
+    'From this instant on a point in time can be chosen, with the logs that follow. Of a log: null.',
+  ),
+  recoverableTo: DatabaseInstant.nullable().describe(
+    'Everything that was committed by this instant is in it, and in what it continues.',
+  ),
+  logsHeldBy: z
+    .enum(['slot', 'nobody'])
+    .optional()
+    .describe(
+      'Whether the server keeps its logs until the next backup: by a replication slot, where that is bounded.',
+    ),
 });
 export type DatabaseDetails = z.infer<typeof DatabaseDetails>;
 

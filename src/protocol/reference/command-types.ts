@@ -2,6 +2,7 @@ import { COMMANDS, type CommandType, isDurable, laneOf } from '../commands/index
 import { type CommandExample, PURPOSE_ID, REPOSITORY, SNAPSHOT_ID } from './command-example.ts';
 import { MACHINE_EXAMPLES } from './machine-commands.ts';
 import { VM_RESTORE_EXAMPLES } from './vm-restore-commands.ts';
+import { DATABASE_PARTS } from './database-examples.ts';
 import type { SocketMessage } from './message.ts';
 import { WINDOWS_EXAMPLES } from './windows-commands.ts';
 
@@ -151,6 +152,53 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
       filesSkipped: 0,
       seconds: 2.5,
       failed: { count: 0, paths: [] },
+    },
+  },
+  'backup.databases': {
+    summary: 'Lists the database servers of the device.',
+    payload: {},
+    output: { instances: [DATABASE_PARTS.instance] },
+  },
+  'backup.database': {
+    summary: 'Backs up a database server: all of it, or what has changed since.',
+    payload: {
+      ...DATABASE_PARTS.order,
+      jobId: PURPOSE_ID,
+      repository: REPOSITORY,
+      host: 'db-01',
+      chainId: PURPOSE_ID,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      ...DATABASE_PARTS.made,
+      status: 'completed',
+      takenAt: '2026-11-21T23:00:02.000Z',
+      filesNew: 1,
+      filesChanged: 0,
+      filesUnmodified: 0,
+      bytesProcessed: 50_331_648,
+      bytesAdded: 1_048_576,
+      seconds: 3.1,
+      unreadable: { count: 0, paths: [] },
+    },
+  },
+  'backup.database-restore': {
+    summary: 'Restores a database server into an empty folder, and recovers it there.',
+    payload: {
+      ...DATABASE_PARTS.restore,
+      restoreId: PURPOSE_ID,
+      repository: REPOSITORY,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      status: 'completed',
+      targetPath: DATABASE_PARTS.restore.targetPath,
+      filesRestored: 1_204,
+      bytesRestored: 73_400_320,
+      filesSkipped: 0,
+      seconds: 12.4,
+      failed: { count: 0, paths: [] },
+      database: { isRecovered: true, recoveredTo: '2026-11-21T22:40:58.113Z', position: '0/4A3F210' },
     },
   },
   'backup.verify': {

@@ -19,6 +19,7 @@ const TABLES = [
   'backup_jobs',
   'backup_snapshots',
   'backup_restores',
+  'backup_database_instances',
   'backup_verifications',
   'backup_vaults',
   'backup_vault_syncs',
@@ -128,6 +129,15 @@ describe('bad input to the routes of backups', function () {
       ['GET', `/backup/restore/${restoreId}`],
       ['POST', `/backup/restore/${restoreId}/cancel`],
       ['POST', `/backup/restore/${restoreId}/rerun`, {}],
+      ['GET', `/backup/databases/instances?orgId=${orgId}`],
+      ['GET', `/backup/databases/instances?deviceId=${deviceId}`],
+      ['GET', `/backup/databases/instances?deviceId=${deviceId}&refresh=true`],
+      ['GET', `/backup/databases/instances/${deviceId}`],
+      ['GET', `/backup/databases/instances/${deviceId}?refresh=true`],
+      ['GET', `/backup/databases/chains?deviceId=${deviceId}`],
+      ['GET', `/backup/databases/chains?deviceId=${own.deviceId}&configId=${configId}`],
+      ['POST', '/backup/databases/restore', { snapshotId, targetPath: '/srv/db' }],
+      ['POST', '/backup/databases/restore', { snapshotId, deviceId: own.deviceId, targetPath: '/srv/db' }],
       ['POST', '/backup/verify', { deviceId, verificationType: 'integrity' }],
       ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'test_restore', snapshotId }],
       ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'integrity', configId }],
@@ -253,6 +263,49 @@ describe('bad input to the routes of backups', function () {
       'body.targetPath',
       /NUL|4000/,
     ]),
+    ...(
+      [
+        ['without a zone', { pointInTime: '2026-11-21T22:00:00' }, 'body.pointInTime', /offset/],
+        ['in the future', { pointInTime: '9998-11-21T22:00:00Z' }, 'body.pointInTime', /future/],
+        ['to nowhere', { targetPath: '/a\0b' }, 'body.targetPath', /NUL/],
+        ['without a folder', { targetPath: undefined }, 'body.targetPath', /./],
+      ] as const
+    ).map(([what, given, field, rule]): [string, () => Call, string, RegExp] => [
+      `a database is restored ${what}`,
+      () => [
+        'POST',
+        '/backup/databases/restore',
+        { snapshotId: own.snapshotId, targetPath: '/srv/db', ...given },
+      ],
+      field,
+      rule,
+    ]),
+    ...(
+      [
+        [{ engine: 'oracle' }, 'engine', /./],
+        [{ engine: 'mariadb', between: 'log' }, 'between', /no log backups/],
+        [{ engine: 'postgresql', between: 'differential' }, 'between', /log or none/],
+        [{ engine: 'postgresql', fullEveryDays: 0 }, 'fullEveryDays', /1/],
+        [{ engine: 'postgresql', instance: 'a\0b' }, 'instance', /NUL/],
+      ] as const
+    ).map(([given, field, rule]): [string, () => Call, string, RegExp] => [
+      `sources ${JSON.stringify(given)}`,
+      () => ['POST', '/backup/configs', own.tenant.newConfig({ sources: { kind: 'database', ...given } })],
+      `body.sources.${field}`,
+      rule,
+    ]),
+    [
+      'a backup of files has a type',
+      () => ['POST', `/backup/jobs/run/${own.deviceId}`, { configId: own.localConfigId, backupType: 'log' }],
+      'body.backupType',
+      /only backups of databases/,
+    ],
+    [
+      'all devices are asked for their databases',
+      () => ['GET', '/backup/databases/instances?refresh=true'],
+      'query.deviceId',
+      /one device/,
+    ],
     [
       'a destination is tested by nobody',
       () => ['POST', `/backup/configs/${own.localConfigId}/test`, {}],

@@ -81,8 +81,52 @@ const ImageSources = z
   .meta({ id: 'ImageSources' });
 export type ImageSources = z.infer<typeof ImageSources>;
 
+/** The engines whose types of backups between two full ones are known, the first of them by default. */
+const BETWEEN = {
+  postgresql: ['log', 'none'],
+  mariadb: ['differential', 'none'],
+} as const satisfies Record<string, readonly ('log' | 'differential' | 'none')[]>;
+const BETWEEN_SENTENCES = {
+  postgresql: 'must be log or none: logs of PostgreSQL are as small as differential backups would be',
+  mariadb: 'must be differential or none: MariaDB has no log backups here',
+};
+
+const DatabaseSources = z
+  .strictObject({
+    kind: z.literal('database'),
+    engine: z.enum(['postgresql', 'mariadb']),
+    instance: text(255)
+      .optional()
+      .describe(
+        'As `GET /backup/databases/instances` lists it. Default: the only one of the engine on the device.',
+      ),
+    fullEveryDays: z
+      .number()
+      .int()
+      .min(1)
+      .max(90)
+      .optional()
+      .default(7)
+      .describe('A backup is a full one where the last full one is older.'),
+    between: z
+      .enum(['log', 'differential', 'none'])
+      .optional()
+      .describe('What the other backups are. Default: `log` for PostgreSQL, `differential` for MariaDB.'),
+  })
+  .superRefine(({ engine, between }, context) => {
+    const allowed: readonly string[] = BETWEEN[engine];
+    if (between === undefined || allowed.includes(between)) return;
+    context.addIssue({ code: 'custom', path: ['between'], message: BETWEEN_SENTENCES[engine] });
+  })
+  .meta({ id: 'DatabaseSources' });
+export type DatabaseSources = z.infer<typeof DatabaseSources>;
+
+/** What the backups between two full ones are. */
+export const betweenOf = ({ engine, between }: Pick<DatabaseSources, 'engine' | 'between'>) =>
+  between ?? BETWEEN[engine][0];
+
 export const BackupSources = z
-  .discriminatedUnion('kind', [FileSources, ImageSources])
+  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources])
   .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];

@@ -9,6 +9,7 @@ import { secretOf } from '../configs/provider.ts';
 import { accessOfDevice } from '../access/device-access.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { endCredential } from '../store/records/credentials.ts';
 import { SOURCE_WORK } from '../sources/index.ts';
 import { BackupJob } from './job.model.ts';
 import { failJob } from './job-end.ts';
@@ -72,11 +73,25 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
     ...omitUndefined(config.limits),
     timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
   };
+  const handed = await work.toCommand(tx, {
+    sources,
+    repositoryId: repository.id,
+    device,
+    wantedType: job.wantedType,
+    shared,
+  });
+  if ('refusal' in handed) {
+    const { code, message } = handed.refusal;
+    if (access.credentialId !== null) await endCredential(tx, access.credentialId);
+    await failJob(tx, job, code, message);
+    return 'failed';
+  }
+  const { chosen, ...order } = handed;
   const command = await addServerCommand(
     tx,
     { id: job.deviceId, orgId: job.orgId },
     {
-      ...(await work.toCommand(tx, { sources, repositoryId: repository.id, device, shared })),
+      ...order,
       ttlSeconds: TTL_SECONDS,
       timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
       secrets: { values: access.values, sealer: secrets },
@@ -87,6 +102,7 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
     commandId: command.id,
     credentialId: access.credentialId,
     repositoryId: repository.id,
+    ...chosen,
   });
   return { command };
 }

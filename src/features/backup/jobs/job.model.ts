@@ -1,3 +1,4 @@
+import type { DatabaseBackupType } from '../../../protocol/index.ts';
 import { BaseModel } from '../../../platform/db/base-model.ts';
 
 export const JOB_STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
@@ -12,6 +13,11 @@ export class BackupJob extends BaseModel {
   declare configId: string | null;
   declare repositoryId: string | null;
   declare type: 'scheduled' | 'manual';
+  /** Of a backup of a database: what a person has asked for. */
+  declare wantedType: DatabaseBackupType | null;
+  /** What was decided when it was given to its device, and why. */
+  declare backupType: DatabaseBackupType | null;
+  declare typeReason: string | null;
   declare slot: Date | null;
   declare dueAt: Date;
   declare status: JobStatus;

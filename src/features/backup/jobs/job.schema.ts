@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Id, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
+import { DatabaseBackupType } from '../../../protocol/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
 
 /** Of a `bigint`, which the driver answers as text. */
@@ -12,6 +13,9 @@ const Count = z.preprocess(
 export const RunBackup = z.strictObject({
   configId: Id.optional().describe(
     'Default: the default configuration of the organization, else its only one.',
+  ),
+  backupType: DatabaseBackupType.optional().describe(
+    'Of a database. Default: what its chain needs next, by the configuration.',
   ),
 });
 export type RunBackup = z.infer<typeof RunBackup>;
@@ -53,6 +57,10 @@ export const BackupJob = z
     repositoryId: z.uuid().nullable(),
     commandId: z.uuid().nullable().describe('The command that the device has been given.'),
     type: z.enum(['scheduled', 'manual']),
+    backupType: DatabaseBackupType.nullable().describe(
+      'Of a backup of a database, from when it is given to its device.',
+    ),
+    typeReason: z.string().nullable().describe('Why it has this type.'),
     slot: Timestamp.nullable().describe('The time of the schedule that the job is for.'),
     dueAt: Timestamp.describe('The devices of a slot are spread over some minutes.'),
     status: z.enum(JOB_STATUSES),

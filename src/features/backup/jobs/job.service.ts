@@ -5,6 +5,7 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import type { DatabaseBackupType } from '../../../protocol/index.ts';
 import { cancelServerCommand } from '../../commands/index.ts';
 import { commandTargets, findDevice } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
@@ -82,7 +83,7 @@ export async function prepareRun(
 export async function runBackup(
   ctx: Context,
   deviceId: string,
-  { configId }: RunBackup,
+  { configId, backupType }: RunBackup,
   { hub, jobs }: Omit<JobParts, 'backupEngine'>,
 ) {
   const [device] = await commandTargets(ctx, [deviceId]);
@@ -105,6 +106,7 @@ export async function runBackup(
       details: { jobId: inFlight.id },
     });
   }
+  if (backupType !== undefined) await assertType(ctx, { deviceId, config, wanted: backupType });
   const id = newId();
   await BackupJob.query(ctx.tx).insert({
     id,
@@ -112,11 +114,26 @@ export async function runBackup(
     deviceId,
     configId: config.id,
     type: 'manual',
+    wantedType: backupType ?? null,
     expiresAt: new Date(Date.now() + MANUAL_WAIT_MS),
     createdBy: ctx.caller.userId,
   });
   await jobs.enqueue(ctx.tx, HAND_OVER, {});
   return readJob(ctx, id, hub);
+}
+
+/** Throws where a backup of this type cannot be made now. When it is given to its device, that is decided again. */
+async function assertType(
+  { tx }: Context,
+  { deviceId, config, wanted }: { deviceId: string; config: BackupConfig; wanted: DatabaseBackupType },
+): Promise<void> {
+  const { typeRefusal } = SOURCE_WORK[config.sources.kind];
+  if (typeRefusal === undefined) {
+    throw invalid('body.backupType', 'must be left out: only backups of databases have types');
+  }
+  const repository = await BackupRepository.query(tx).findOne({ device_id: deviceId, config_id: config.id });
+  const refusal = await typeRefusal(tx, { sources: config.sources, repositoryId: repository?.id, wanted });
+  if (refusal !== undefined) throw new AppError('conflict', refusal);
 }
 
 async function configFor(ctx: Context, orgId: string, configId: string | undefined): Promise<BackupConfig> {

@@ -5,6 +5,8 @@ import { BackupConfig } from '../configs/config.model.ts';
 import { mayGo } from '../core/retention.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
+import { chainSnapshots } from '../databases/chain-state.ts';
+import { withWhatTheyNeed } from '../databases/chains.ts';
 import { SIZE_DROP } from '../core/alert-kinds.ts';
 import { copiesToKeep } from '../vaults/vault-retention.ts';
 
@@ -41,7 +43,7 @@ export async function findOutdated(db: Db, repositoryId: string): Promise<Outdat
         isFrozen: await standingAlert(tx, { deviceId: repository.deviceId, kind: SIZE_DROP }),
       },
     );
-    return snapshots.filter(({ id }) => outdated.has(id));
+    return withoutNeeded(snapshots, outdated);
   });
 }
 
@@ -56,7 +58,15 @@ async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): P
     isFrozen: await standingAlert(tx, { deviceId, kind: SIZE_DROP }),
   };
   const outdated = mayGo(copies, { keepLast }, situation);
-  return copies.filter((copy) => outdated.has(copy.id));
+  const snapshots = await BackupSnapshot.query(tx).where('repository_id', id).whereNull('removed_at');
+  return withoutNeeded(snapshots, outdated);
+}
+
+/** A snapshot of a database stays for as long as one stays that needs it. */
+function withoutNeeded(snapshots: readonly BackupSnapshot[], outdated: ReadonlySet<string>): Outdated[] {
+  const kept = new Set(snapshots.filter(({ id }) => !outdated.has(id)).map(({ id }) => id));
+  const needed = withWhatTheyNeed(kept, chainSnapshots(snapshots));
+  return snapshots.filter(({ id }) => outdated.has(id) && !needed.has(id));
 }
 
 /**

@@ -17,6 +17,9 @@ const PROOF = (type: string) => `(
     and v.error_code is null
   order by v.finished_at desc limit 1)`;
 
+/** Sizes of logs and differential backups say nothing about those before, nor about how long a restore takes. */
+const IS_WHOLE = `coalesce(s.details ->> 'backupType', 'full') = 'full'`;
+
 const PROTECTIONS = `(
   select coalesce(jsonb_agg(jsonb_build_object(
     'repositoryId', r.id, 'configId', c.id, 'configName', c.name, 'provider', r.provider,
@@ -24,8 +27,9 @@ const PROTECTIONS = `(
     'since', ${ms('greatest(c.scheduled_since, r.created_at)')},
     'snapshots', (
       select coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'receivedAt', ${ms('s.received_at')},
-        'sizeBytes', s.size_bytes, 'fileCount', s.file_count, 'changedFiles', s.changed_files,
-        'receivedBytes', s.received_bytes,
+        'sizeBytes', case when ${IS_WHOLE} then s.size_bytes end, 'fileCount', s.file_count,
+        'changedFiles', case when ${IS_WHOLE} then s.changed_files end,
+        'receivedBytes', case when ${IS_WHOLE} then s.received_bytes end,
         'isPartial', s.is_partial) order by s.received_at desc, s.id desc), '[]')
       from (select * from backup_snapshots s where s.device_id = d.id and s.repository_id = r.id
         and s.removed_at is null order by s.received_at desc, s.id desc limit ${SNAPSHOTS}) s),

@@ -1,10 +1,10 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { CommandProgress } from '../../../protocol/index.ts';
+import type { CommandProgress, DatabaseEngine } from '../../../protocol/index.ts';
 
 /** What a person wants restored to a device. It follows its command by a trigger of the database. */
 export class BackupRestore extends BaseModel {
   static override tableName = 'backup_restores';
-  static override jsonAttributes = ['selectedPaths', 'progress', 'failed'];
+  static override jsonAttributes = ['selectedPaths', 'progress', 'failed', 'database', 'databaseResult'];
   declare orgId: string;
   declare deviceId: string;
   declare snapshotId: string | null;
@@ -30,6 +30,15 @@ export class BackupRestore extends BaseModel {
   declare failed: { path: string; message: string }[];
   declare errorCode: string | null;
   declare errorMessage: string | null;
+  /** What was asked for, of a database; null: it is a restore of files. */
+  declare database: {
+    engine: DatabaseEngine;
+    pointInTime: string | null;
+    noRecovery: boolean;
+    snapshots: number;
+  } | null;
+  /** As the device has reported it. */
+  declare databaseResult: unknown;
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;

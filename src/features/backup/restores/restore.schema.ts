@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SnapshotPath } from '../../../engine/index.ts';
-import { CommandProgress } from '../../../protocol/index.ts';
+import { CommandProgress, COMMANDS, DatabaseEngine } from '../../../protocol/index.ts';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { AsOf } from '../snapshots/snapshot.schema.ts';
@@ -73,6 +73,8 @@ const Count = z.preprocess(
   z.number().int().nonnegative().nullable(),
 );
 
+export const RestoredDatabase = COMMANDS['backup.database-restore'].output.shape.database;
+
 export const BackupRestore = z
   .object({
     id: z.uuid(),
@@ -100,6 +102,16 @@ export const BackupRestore = z
       paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
     }),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    database: z
+      .object({
+        engine: DatabaseEngine,
+        pointInTime: z.string().nullable(),
+        noRecovery: z.boolean(),
+        snapshots: z.number().int().describe('How many are applied.'),
+        result: RestoredDatabase.nullable(),
+      })
+      .nullable()
+      .describe('Of the restore of a database; null: it is one of files.'),
     commandId: z.uuid().describe('The command that the device has been given last.'),
     attempts: z.number().int(),
     createdBy: z.uuid().nullable(),

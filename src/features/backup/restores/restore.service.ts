@@ -6,14 +6,14 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { BACKUP_TIMEOUT_SECONDS } from '../../../protocol/index.ts';
+import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../../protocol/index.ts';
 import { addCommands, cancelCommand } from '../../commands/index.ts';
 import { commandTargets, type CommandTarget } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { assertCanWork } from '../access/device-engine.ts';
 import type { RepositoryReaders } from '../reading/repository-readers.ts';
 import { BackupRestore } from './restore.model.ts';
-import type { NewRestore, RestoreQuery } from './restore.schema.ts';
+import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
 import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from './restore-access.ts';
 import { brokenRule } from './target-path.ts';
 
@@ -44,7 +44,7 @@ export async function createRestore(
   parts: RestoreParts,
 ) {
   const { snapshot, asOf } = source;
-  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, parts.hub);
+  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, filesTo(parts));
   const rule = targetPath === undefined ? undefined : brokenRule(device.osType, targetPath);
   if (rule !== undefined) throw invalid('body.targetPath', rule);
   await assertFewOpen(ctx, device.id);
@@ -114,7 +114,13 @@ export async function prepareRerun(
   id: string,
   { backupStore }: RestoreParts,
 ): Promise<RestoreSource> {
-  const { snapshotId, asOf } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  const { snapshotId, asOf, database } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  if (database !== null) {
+    throw new AppError(
+      'conflict',
+      'The restore of a database is not run again. Order a new one into an empty folder.',
+    );
+  }
   if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this restore is gone.');
   return openSource(ctx, { id: snapshotId, ...(asOf === null ? {} : { asOf }) }, backupStore.readers);
 }
@@ -125,7 +131,7 @@ export async function rerunRestore(ctx: Context, id: string, source: RestoreSour
   const restore = await BackupRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
   if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
   if (restore.status === 'completed') throw hasEnded(restore);
-  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, parts.hub);
+  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, filesTo(parts));
   await assertFewOpen(ctx, device.id);
   const sent = await send(ctx, restore, { source, device }, parts);
   const again = await restore.$query(ctx.tx).patchAndFetch({
@@ -146,23 +152,26 @@ export async function rerunRestore(ctx: Context, id: string, source: RestoreSour
 const hasEnded = ({ status }: BackupRestore) =>
   new AppError('conflict', `The restore has already ended: ${status}.`);
 
+const filesTo = ({ hub }: RestoreParts) =>
+  ({ hub, type: 'backup.restore', what: 'restore backups' }) as const;
+
 /** What was backed up on devices of one customer never reaches a device of another one. */
-async function findTarget(
+export async function findTarget(
   ctx: Context,
   deviceId: string,
   orgId: string,
-  hub: DeviceHub,
+  { hub, ...work }: { hub: DeviceHub; type: DurableCommandType; what: string },
 ): Promise<CommandTarget> {
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device?.orgId !== orgId) {
     throw invalid('body.deviceId', 'must be a device of the organization of the snapshot');
   }
   await assertManageable(ctx, orgId);
-  assertCanWork(hub, device, { type: 'backup.restore', what: 'restore backups' });
+  assertCanWork(hub, device, work);
   return device;
 }
 
-async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
+export async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
   const open = await BackupRestore.query(tx)
     .where('device_id', deviceId)
     .whereNull('finished_at')
@@ -206,8 +215,9 @@ async function send(
   return { commandId: command.id, credentialId, expiresAt: new Date(Date.now() + TTL_SECONDS * 1000) };
 }
 
-function shownRestore(restore: BackupRestore, hub: DeviceHub) {
+export function shownRestore(restore: BackupRestore, hub: DeviceHub) {
   const { errorCode, errorMessage, restoredBytes, failedCount, failed, finishedAt, ...shown } = restore;
+  const { database, databaseResult } = shown;
   return {
     ...shown,
     restoreType: shown.selectedPaths === null ? ('full' as const) : ('selective' as const),
@@ -215,6 +225,10 @@ function shownRestore(restore: BackupRestore, hub: DeviceHub) {
     restoredSize: restoredBytes,
     failed: { count: failedCount, paths: failed },
     error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+    database:
+      database === null
+        ? null
+        : { ...database, result: RestoredDatabase.safeParse(databaseResult).data ?? null },
     completedAt: finishedAt,
   };
 }

@@ -1,4 +1,5 @@
 import type { SourceKind } from '../configs/sources.schema.ts';
+import { database } from './database.ts';
 import { files } from './files.ts';
 import { image } from './image.ts';
 import type { SourceWork } from './source-work.ts';
@@ -6,7 +7,7 @@ import type { SourceWork } from './source-work.ts';
 export type { SourceWork } from './source-work.ts';
 
 /** Every kind of sources, by the `kind` of a configuration. */
-export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = { files, image };
+export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = { files, image, database };
 
 const WORK_OF_COMMAND = new Map<string, SourceWork>(
   Object.values(SOURCE_WORK).map((work) => [work.command, work]),

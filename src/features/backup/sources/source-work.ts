@@ -4,6 +4,7 @@ import type {
   BackupResult,
   CommandPayload,
   COMMANDS,
+  DatabaseBackupType,
   DurableCommandType,
   OsType,
 } from '../../../protocol/index.ts';
@@ -35,7 +36,30 @@ interface WorkOrder<S> {
   sources: S;
   repositoryId: string;
   device: { id: string; orgId: string; osType: OsType };
+  /** The type of backup that a person has asked for. */
+  wantedType: DatabaseBackupType | null;
   shared: SharedPayload;
+}
+
+/** What a job shows of what was decided when it was given to its device. */
+export interface ChosenType {
+  backupType: DatabaseBackupType;
+  typeReason: string;
+}
+
+/** Why no command can be made, for a person. It ends the job. */
+export interface Refusal {
+  refusal: { code: string; message: string };
+}
+
+type Handed<Command> = (Command & { chosen?: ChosenType }) | Refusal;
+
+/** A backup of one type that a person asks for. */
+export interface TypeQuestion<S> {
+  sources: S;
+  /** Where the device has a repository of the configuration. */
+  repositoryId: string | undefined;
+  wanted: DatabaseBackupType;
 }
 
 interface Work<S, Command> {
@@ -46,7 +70,9 @@ interface Work<S, Command> {
   systems: (sources: S) => OsType[];
   /** Why a device with such a system cannot be, for a person. */
   refusal: (osType: OsType) => string;
-  toCommand: (tx: Tx, order: WorkOrder<S>) => Promise<Command> | Command;
+  toCommand: (tx: Tx, order: WorkOrder<S>) => Promise<Handed<Command>> | Handed<Command>;
+  /** Why a backup of a type cannot be made now; `undefined`: it can. Without it, the backups have no types. */
+  typeRefusal?: (tx: Tx, question: TypeQuestion<S>) => Promise<string | undefined>;
   /** What its command was to back up, as snapshots show it. */
   pathsOf: (payload: unknown) => string[];
 }
@@ -56,7 +82,7 @@ export type SourceWork = Work<BackupSources, BackupCommand>;
 
 export function defineSource<K extends SourceKind>(
   kind: K,
-  work: Work<SourcesOf<K>, BackupCommand>,
+  { typeRefusal, ...work }: Work<SourcesOf<K>, BackupCommand>,
 ): SourceWork {
   const own = (sources: BackupSources): SourcesOf<K> => {
     if (!isOfKind(sources, kind)) throw new Error(`${sources.kind} are no sources of the kind ${kind}`);
@@ -66,6 +92,11 @@ export function defineSource<K extends SourceKind>(
     ...work,
     systems: (sources) => work.systems(own(sources)),
     toCommand: (tx, order) => work.toCommand(tx, { ...order, sources: own(order.sources) }),
+    ...(typeRefusal === undefined
+      ? {}
+      : {
+          typeRefusal: (tx, question) => typeRefusal(tx, { ...question, sources: own(question.sources) }),
+        }),
   };
 }
 

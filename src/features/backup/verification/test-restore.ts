@@ -30,7 +30,12 @@ export async function beginTestRestore(
   signal: AbortSignal,
 ): Promise<Partial<BackupVerification> | 'handed_over'> {
   const snapshot = await snapshotOf(parts, verification, repository.id);
-  if (snapshot === undefined) return failed('SNAPSHOT_MISSING', 'There is no snapshot to restore from.');
+  if (snapshot === undefined) {
+    return failed(
+      'SNAPSHOT_MISSING',
+      'There is no snapshot to restore from that is small enough for a test.',
+    );
+  }
   const sample = await withRepository(
     parts,
     { repositoryId: repository.id, role: 'reader' },
@@ -108,6 +113,9 @@ async function handOver(
   return command;
 }
 
+/** A snapshot of more than files is one file. A larger one would take the room and the time of a restore. */
+const SAMPLE_BYTES_MAX = 1024 ** 3;
+
 const snapshotOf = (
   { db }: TestRestoreParts,
   { snapshotId }: BackupVerification,
@@ -116,7 +124,10 @@ const snapshotOf = (
   withSystem(db, 'choose the snapshot of a test restore', async (tx) => {
     const snapshots = BackupSnapshot.query(tx).where('repository_id', repositoryId).whereNull('removed_at');
     return snapshotId === null
-      ? snapshots.orderBy('received_at', 'desc').first()
+      ? snapshots
+          .whereRaw('(details is null or size_bytes <= ?)', [SAMPLE_BYTES_MAX])
+          .orderBy('received_at', 'desc')
+          .first()
       : snapshots.findById(snapshotId);
   });
 

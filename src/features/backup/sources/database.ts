@@ -1,0 +1,47 @@
+import { COMMANDS } from '../../../protocol/index.ts';
+import { readChainState } from '../databases/chain-state.ts';
+import { decideType } from '../databases/decide-type.ts';
+import { defineSource } from './source-work.ts';
+
+const Instance = COMMANDS['backup.database'].payload.pick({ engine: true, instance: true });
+
+/** Backups of the servers of databases (docs/decisions/backup-databases.md). */
+export const database = defineSource('database', {
+  command: 'backup.database',
+  backupType: 'database',
+  systems: () => ['linux'],
+  refusal: (osType) => `Databases of this engine are not backed up on ${osType}.`,
+  async toCommand(tx, { sources, repositoryId, wantedType, shared }) {
+    const state = await readChainState(tx, repositoryId);
+    const decided = decideType(sources, { ...state, wanted: wantedType, now: new Date() });
+    if ('refusal' in decided) return { refusal: { code: 'BACKUP_TYPE_REFUSED', message: decided.refusal } };
+    const { backupType, reason, full, previous } = decided;
+    // A log continues the instance that it is of, also where the configuration names none.
+    const instance = sources.instance ?? full?.instance;
+    return {
+      type: 'backup.database',
+      payload: {
+        ...shared,
+        engine: sources.engine,
+        ...(instance === undefined ? {} : { instance }),
+        backupType,
+        chainId: repositoryId,
+        full,
+        previous,
+      },
+      chosen: { backupType, typeReason: reason },
+    };
+  },
+  async typeRefusal(tx, { sources, repositoryId, wanted }) {
+    const state =
+      repositoryId === undefined
+        ? { snapshots: [], isChainBroken: false }
+        : await readChainState(tx, repositoryId);
+    const decided = decideType(sources, { ...state, wanted, now: new Date() });
+    return 'refusal' in decided ? decided.refusal : undefined;
+  },
+  pathsOf(payload) {
+    const { engine, instance } = Instance.catch({ engine: 'postgresql' }).parse(payload);
+    return [instance === undefined ? engine : `${engine} ${instance}`];
+  },
+});
