@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { BACKUP_COMMANDS } from './backup.ts';
-import { DATABASE_COMMANDS } from './databases.ts';
+import { BACKUP_COMMANDS } from './backups/backup.ts';
+import { DATABASE_COMMANDS } from './backups/databases.ts';
 import { EVENT_LOG_COMMANDS } from './event-logs.ts';
 import { INVENTORY_COMMANDS } from './inventory.ts';
 import type { Lane } from './lanes.ts';
@@ -12,16 +12,16 @@ import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
 import { VM_RESTORE_COMMANDS } from './vms/vm-restores.ts';
 
-export * from './backup-parts.ts';
-export * from './backup.ts';
-export * from './databases.ts';
+export * from './backups/backup-parts.ts';
+export * from './backups/backup.ts';
+export * from './backups/databases.ts';
 export * from './lanes.ts';
 export * from './machines.ts';
 export * from './outcome.ts';
 export * from './scripts.ts';
 export * from './secrets.ts';
 export * from './shadow-copies.ts';
-export * from './snapshot-details.ts';
+export * from './backups/snapshot-details.ts';
 export * from './vms/vm-restores.ts';
 
 /** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */

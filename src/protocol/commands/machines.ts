@@ -7,7 +7,7 @@ import {
   Count,
   EngineId,
   NamedPaths,
-} from './backup-parts.ts';
+} from './backups/backup-parts.ts';
 import {
   BootMode,
   Consistency,
@@ -15,7 +15,7 @@ import {
   MachineId,
   MACHINES_PER_SNAPSHOT,
   MachinesDetails,
-} from './snapshot-details.ts';
+} from './backups/snapshot-details.ts';
 import type { CommandTable } from './shape.ts';
 
 /** Guests of a hypervisor on a device. */

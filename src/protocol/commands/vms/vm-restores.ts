@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { reportedLine, reportedText, text } from '../../primitives.ts';
-import { BACKUP_TIMEOUT_SECONDS, BackupRepositoryAccess, Count, EngineId } from '../backup-parts.ts';
+import { BACKUP_TIMEOUT_SECONDS, BackupRepositoryAccess, Count, EngineId } from '../backups/backup-parts.ts';
 import type { CommandTable } from '../shape.ts';
-import { ImageDetails } from '../snapshot-details.ts';
+import { ImageDetails } from '../backups/snapshot-details.ts';
 
 /** Snapshots of whole machines that become virtual machines on a device. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { reportedText, text } from '../primitives.ts';
-import { SecretRef } from './secrets.ts';
+import { reportedText, text } from '../../primitives.ts';
+import { SecretRef } from '../secrets.ts';
 import { SnapshotDetails } from './snapshot-details.ts';
 
 /** What the commands of backups share. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atMost, reportedLine, reportedText, text } from '../primitives.ts';
+import { atMost, reportedLine, reportedText, text } from '../../primitives.ts';
 import {
   BackupRepositoryAccess,
   BackupResult,
@@ -8,7 +8,7 @@ import {
   EngineId,
   NamedPaths,
 } from './backup-parts.ts';
-import type { CommandTable } from './shape.ts';
+import type { CommandTable } from '../shape.ts';
 import { DatabaseBackupType, DatabaseDetails, DatabaseEngine } from './snapshot-details.ts';
 
 /** Backups of whole database servers on a device (docs/decisions/backup-databases.md). */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atMost, reportedText } from '../primitives.ts';
+import { atMost, reportedText } from '../../primitives.ts';
 
 /** What a snapshot says of itself where it is more than files: what is needed to restore it, and to find its chain. */
 

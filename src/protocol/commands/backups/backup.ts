@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportedText, text } from '../primitives.ts';
+import { reportedText, text } from '../../primitives.ts';
 import {
   BackupDestination,
   BackupRepositoryAccess,
@@ -10,7 +10,7 @@ import {
   NamedPaths,
   BACKUP_TIMEOUT_SECONDS,
 } from './backup-parts.ts';
-import type { CommandTable } from './shape.ts';
+import type { CommandTable } from '../shape.ts';
 
 /** Backups on a device. People start them by routes of their own, so a device is sent nothing that they have written. */
 
