@@ -520,6 +520,7 @@ describe('the way across tenants', () => {
         { name: 'enqueue_job', public: false },
         // A backup job follows its command, whoever changes that.
         { name: 'follow_backup_command', public: false },
+        { name: 'follow_database_restore', public: false },
         { name: 'follow_restore_advance', public: false },
         { name: 'follow_restore_command', public: false },
         { name: 'follow_vault_command', public: false },
