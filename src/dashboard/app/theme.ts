@@ -16,6 +16,7 @@ export const theme = createTheme({
     PasswordInput: { defaultProps: { size: 'xs' } },
     NumberInput: { defaultProps: { size: 'xs' } },
     Textarea: { defaultProps: { size: 'xs' } },
+    Autocomplete: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
     MultiSelect: { defaultProps: { size: 'xs' } },
     TagsInput: { defaultProps: { size: 'xs' } },
@@ -34,11 +35,12 @@ export const readableColors: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     '--mantine-color-dimmed': '#5c636a',
+    '--mantine-color-error': '#a82222',
     '--mantine-color-teal-light-color': '#06674a',
     '--mantine-color-orange-light-color': '#9c3309',
     '--mantine-color-red-light-color': '#a82222',
     '--mantine-color-yellow-light-color': '#7d4400',
     '--mantine-color-green-light-color': '#1f6a2f',
   },
-  dark: { '--mantine-color-dimmed': '#a6a6a6' },
+  dark: { '--mantine-color-dimmed': '#a6a6a6', '--mantine-color-error': '#ff8787' },
 });

@@ -7,7 +7,7 @@ import { OrganizationSelect, useFirstOrganization } from '../parts/organization-
 import { formOf, newConfig, patchOf, type ConfigForm, type Provider } from './config-form.ts';
 import { DestinationFields, KeySelect } from './destination-fields.tsx';
 import { RetentionFields, ScheduleFields } from './schedule-fields.tsx';
-import { SourceFields } from './source-fields.tsx';
+import { SourceFields } from './sources/source-fields.tsx';
 import { TargetFields } from './target-fields.tsx';
 
 const PROVIDERS: readonly { value: Provider; label: string; description: string }[] = [

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BackupConfig, Input } from '../../../api/index.ts';
+import { sourceFormOf, sourcesOf, type SourceForm } from './sources/source-form.ts';
 
 /** What the dialog of a configuration holds: the texts of its fields, and how they become what the API takes. */
 
@@ -19,17 +20,13 @@ export const KEPT = [
 ] as const;
 export type Kept = (typeof KEPT)[number];
 
-export interface ConfigForm {
+export interface ConfigForm extends SourceForm {
   orgId: string | undefined;
   name: string;
   provider: Provider;
   encryptionKeyId: string | undefined;
   enabled: boolean;
   isDefault: boolean;
-  linux: string;
-  macos: string;
-  windows: string;
-  excludes: string;
   frequency: Frequency;
   time: string;
   dayOfWeek: string;
@@ -72,10 +69,8 @@ const Details = z
 
 /** The form of a new configuration, or of one that is there. */
 export function formOf(config: BackupConfig | undefined, orgId: string | undefined): ConfigForm {
-  const lines = (value: unknown) => Texts.parse(value).join('\n');
   const schedule = config?.schedule;
   const isNew = config === undefined;
-  const files = filesOf(config);
   return {
     orgId: config?.orgId ?? orgId,
     name: config?.name ?? '',
@@ -83,10 +78,7 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
     encryptionKeyId: config?.encryptionKeyId,
     enabled: config?.enabled ?? true,
     isDefault: config?.isDefault ?? false,
-    linux: isNew ? '/home\n/etc' : lines(files?.paths.linux),
-    macos: isNew ? '/Users' : lines(files?.paths.macos),
-    windows: isNew ? String.raw`C:\Users` : lines(files?.paths.windows),
-    excludes: lines(files?.excludes),
+    ...sourceFormOf(config?.sources),
     frequency: isNew ? 'daily' : (schedule?.frequency ?? 'none'),
     time: schedule?.time ?? (isNew ? '22:00' : ''),
     dayOfWeek: String(schedule?.dayOfWeek ?? 0),
@@ -103,20 +95,8 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
   };
 }
 
-function filesOf(config: BackupConfig | undefined) {
-  return config?.sources.kind === 'files' ? config.sources : undefined;
-}
-
 const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
   Object.fromEntries(KEPT.map((kind) => [kind, retention[kind]]).filter(([, count]) => count !== undefined));
-
-const linesOf = (text: string): string[] | undefined => {
-  const lines = text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-  return lines.length === 0 ? undefined : lines;
-};
 
 /** Leaves out what is empty. */
 const given = <T extends Record<string, string>>(texts: T): Partial<T> => {
@@ -140,24 +120,13 @@ function scheduleOf(form: ConfigForm): Schedule | null {
 
 /** Fields of the retention that the dialog does not show, such as `retentionDays`, stay as they are. */
 function common(form: ConfigForm, before: BackupConfig | undefined) {
-  const { linux, macos, windows, excludes, deviceIds, groupIds, filterId } = form;
-  const paths = { linux: linesOf(linux), macos: linesOf(macos), windows: linesOf(windows) };
+  const { deviceIds, groupIds, filterId } = form;
   const { retentionDays } = before?.retention ?? {};
-  const { oneFileSystem } = filesOf(before) ?? {};
-  // The form shows the sources of files only. Others stay as they are.
-  const isOfFiles = before === undefined || filesOf(before) !== undefined;
   return {
     name: form.name,
     enabled: form.enabled,
     isDefault: form.isDefault,
-    sources: isOfFiles
-      ? {
-          kind: 'files' as const,
-          paths: Object.fromEntries(Object.entries(paths).filter(([, lines]) => lines !== undefined)),
-          excludes: linesOf(excludes) ?? [],
-          ...(oneFileSystem === undefined ? {} : { oneFileSystem }),
-        }
-      : before.sources,
+    sources: sourcesOf(form, before?.sources),
     schedule: withTimezone(scheduleOf(form), before),
     retention: { ...form.kept, ...(retentionDays === undefined ? {} : { retentionDays }) },
     targets: {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { BackupConfig } from '../../../api/index.ts';
 import { formatWord } from '../../../ui/index.ts';
 import { countedTargets } from '../parts/counted-targets.ts';
+import { KIND_NAMES } from './sources/source-kinds.ts';
 
 const Many = z.array(z.string()).catch([]);
 
@@ -11,6 +12,10 @@ export function scheduleText({ schedule }: BackupConfig): string {
   const time = schedule.time ?? schedule.windowStart;
   return `${formatWord(schedule.frequency)}${time === undefined ? '' : ` at ${time}`}`;
 }
+
+/** "Files", "Whole disks". */
+export const sourceText = ({ sources: { kind } }: BackupConfig): string =>
+  KIND_NAMES[kind] ?? formatWord(kind);
 
 export function placeText({ provider, details }: BackupConfig): string {
   if (provider === 'server') return 'This server';

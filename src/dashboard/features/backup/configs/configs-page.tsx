@@ -11,7 +11,7 @@ import { Action, ConfirmAction, Empty, Loaded, PagedTable, StateBadge } from '..
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { ConfigDialog } from './config-dialog.tsx';
 import { RunDialog, TestDialog } from './config-trials.tsx';
-import { placeText, scheduleText, targetText } from './config-texts.ts';
+import { placeText, scheduleText, sourceText, targetText } from './config-texts.ts';
 
 const route = getRouteApi('/signed-in/backup/configurations');
 type Opened =
@@ -50,7 +50,7 @@ export function ConfigsPage() {
         {({ data, pagination }) =>
           data.length === 0 ? (
             <Empty title="No configurations" action={newConfig}>
-              A configuration names the files, the schedule, the place and the devices.
+              A configuration says what is backed up, when, to where, and of which devices.
             </Empty>
           ) : (
             <PagedTable
@@ -72,6 +72,7 @@ export function ConfigsPage() {
                   ),
                 },
                 { header: 'Organization', cell: (config) => names.organization(config.orgId) },
+                { header: 'What', cell: sourceText },
                 {
                   header: 'Place',
                   cell: (config) => (

@@ -1,5 +1,5 @@
-import { Stack, Textarea } from '@mantine/core';
-import type { PartProps } from './config-form.ts';
+import { Textarea } from '@mantine/core';
+import type { SourceFieldProps } from './source-form.ts';
 
 const SYSTEMS = [
   { name: 'linux', label: 'Paths on Linux' },
@@ -7,11 +7,9 @@ const SYSTEMS = [
   { name: 'windows', label: 'Paths on Windows' },
 ] as const;
 
-export function SourceFields({ form, set, faults }: PartProps) {
-  const faultOf = (name: string) =>
-    Object.entries(faults).find(([path]) => path === name || path.startsWith(`${name}.`))?.[1];
+export function FileFields({ form, set, faults, faultOf }: SourceFieldProps) {
   return (
-    <Stack gap="sm">
+    <>
       {SYSTEMS.map(({ name, label }) => (
         <Textarea
           key={name}
@@ -21,7 +19,8 @@ export function SourceFields({ form, set, faults }: PartProps) {
           minRows={2}
           value={form[name]}
           onChange={(event) => set({ [name]: event.currentTarget.value })}
-          error={faultOf(`sources.paths.${name}`)}
+          // That no system has a path is said at the first one.
+          error={faultOf(`paths.${name}`) ?? (name === 'linux' ? faults['sources.paths'] : undefined)}
         />
       ))}
       <Textarea
@@ -31,8 +30,8 @@ export function SourceFields({ form, set, faults }: PartProps) {
         minRows={2}
         value={form.excludes}
         onChange={(event) => set({ excludes: event.currentTarget.value })}
-        error={faultOf('sources.excludes')}
+        error={faultOf('excludes')}
       />
-    </Stack>
+    </>
   );
 }

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import type { BackupConfig } from '../../../../api/index.ts';
+import { linesOf } from './lines.ts';
+
+/** What is backed up, as the fields of the dialog hold it. Each kind keeps its own, also while another one is chosen. */
+
+export type Sources = BackupConfig['sources'];
+type SourcesOf<K extends Sources['kind']> = Extract<Sources, { kind: K }>;
+export type Engine = SourcesOf<'database'>['engine'];
+export type Between = NonNullable<SourcesOf<'database'>['between']>;
+
+/** What the backups between two full ones can be, the usual first. */
+export const BETWEEN: Readonly<Record<Engine, readonly Between[]>> = {
+  postgresql: ['log', 'none'],
+  mariadb: ['differential', 'none'],
+};
+const FULL_EVERY_DAYS = 7;
+
+export const usualBetween = (engine: Engine): Between => BETWEEN[engine][0] ?? 'none';
+
+export interface SourceForm {
+  kind: Sources['kind'];
+  linux: string;
+  macos: string;
+  windows: string;
+  excludes: string;
+  /** Every fixed disk, or those that are named. */
+  disks: 'all' | 'named';
+  diskNames: string;
+  excludeDisks: string;
+  engine: Engine;
+  /** Empty: the only one of the engine on each device. */
+  instance: string;
+  fullEveryDays: number | undefined;
+  between: Between;
+}
+
+/** What the fields of each kind are given. */
+export interface SourceFieldProps {
+  form: SourceForm & { orgId: string | undefined };
+  set: (change: Partial<SourceForm>) => void;
+  /** The rule that a field breaks, by its path. */
+  faults: Record<string, string>;
+  /** The rule that a field of the sources breaks, or an entry in it. */
+  faultOf: (name: string) => string | undefined;
+}
+
+const Texts = z.array(z.string()).catch([]);
+const lines = (texts: unknown): string => Texts.parse(texts).join('\n');
+
+/** The fields for sources that are there, or for those of a new configuration. */
+export function sourceFormOf(before: Sources | undefined): SourceForm {
+  const [files, image] = [ofKind(before, 'files'), ofKind(before, 'image')];
+  const database = ofKind(before, 'database');
+  const engine = database?.engine ?? 'postgresql';
+  const paths = files?.paths ?? {
+    linux: ['/home', '/etc'],
+    macos: ['/Users'],
+    windows: [String.raw`C:\Users`],
+  };
+  return {
+    kind: before?.kind ?? 'files',
+    linux: lines(paths.linux),
+    macos: lines(paths.macos),
+    windows: lines(paths.windows),
+    excludes: lines(files?.excludes),
+    disks: Array.isArray(image?.disks) ? 'named' : 'all',
+    diskNames: Array.isArray(image?.disks) ? lines(image.disks) : '',
+    excludeDisks: lines(image?.excludeDisks),
+    engine,
+    instance: database?.instance ?? '',
+    fullEveryDays: database?.fullEveryDays ?? FULL_EVERY_DAYS,
+    between: database?.between ?? usualBetween(engine),
+  };
+}
+
+/** Fields of the same kind that the dialog does not show, such as `oneFileSystem`, stay as they are. */
+const TO_SOURCES: { [K in Sources['kind']]?: (form: SourceForm, before: Sources | undefined) => Sources } = {
+  files: ({ linux, macos, windows, excludes }, before) => {
+    const paths = { linux: linesOf(linux), macos: linesOf(macos), windows: linesOf(windows) };
+    return {
+      ...ofKind(before, 'files'),
+      kind: 'files',
+      paths: Object.fromEntries(Object.entries(paths).filter(([, named]) => named !== undefined)),
+      excludes: linesOf(excludes) ?? [],
+    };
+  },
+  image: ({ disks, diskNames, excludeDisks }, before) => ({
+    ...ofKind(before, 'image'),
+    kind: 'image',
+    disks: disks === 'all' ? 'all' : (linesOf(diskNames) ?? []),
+    excludeDisks: disks === 'all' ? (linesOf(excludeDisks) ?? []) : [],
+  }),
+  database: ({ engine, instance, fullEveryDays, between }, before) => {
+    const { instance: _, ...others } = ofKind(before, 'database') ?? {};
+    return {
+      ...others,
+      kind: 'database',
+      engine,
+      ...(instance.trim() === '' ? {} : { instance: instance.trim() }),
+      fullEveryDays: fullEveryDays ?? FULL_EVERY_DAYS,
+      between,
+    };
+  },
+};
+
+/** A kind that the dialog cannot show stays as it is. */
+export function sourcesOf(form: SourceForm, before: Sources | undefined): Sources {
+  const made = TO_SOURCES[form.kind]?.(form, before) ?? before;
+  if (made === undefined) throw new Error(`The dialog makes no sources of the kind ${form.kind}`);
+  return made;
+}
+
+function ofKind<K extends Sources['kind']>(sources: Sources | undefined, kind: K): SourcesOf<K> | undefined {
+  return isOfKind(sources, kind) ? sources : undefined;
+}
+
+const isOfKind = <K extends Sources['kind']>(
+  sources: Sources | undefined,
+  kind: K,
+): sources is SourcesOf<K> => sources?.kind === kind;
