@@ -248,6 +248,22 @@ describe('the dashboard in a browser', () => {
     expect(await isMarked(page)).to.equal(true);
   });
 
+  it('asks again where a request was lost without a word', async () => {
+    const { admin } = await buildTenant(dashboard.app);
+    const page = await dashboard.newPage();
+    await page.clock.install();
+    await page.goto(`/organizations${await dashboard.app.server.signInFragment(admin.id)}`);
+    await isLive(page);
+    let reads = 0;
+    await page.route(/api\/v1\/groups/, (route) => (++reads === 1 ? undefined : route.continue()));
+    const lost = page.waitForRequest(/api\/v1\/groups/);
+    await page.getByRole('navigation').getByRole('link', { name: 'Groups' }).click();
+    await lost;
+    await page.clock.fastForward('01:00');
+    await page.getByText('No groups').waitFor();
+    expect(reads).to.be.greaterThan(1);
+  });
+
   it('shows the rule of a field at the field, and keeps what was typed', async () => {
     const { admin } = await buildTenant(dashboard.app);
     const page = await dashboard.open('/organizations', { person: admin });

@@ -24,7 +24,7 @@ const ErrorBody = z.object({
 });
 const FieldFaults = z.array(z.object({ path: z.string(), message: z.string() }));
 
-/** A refusal of the server, or the lack of an answer (status 0, code `UNREACHABLE`). The message is for people. */
+/** A refusal of the server, or the lack of an answer (status 0, code `UNREACHABLE` or `NO_ANSWER`). The message is for people. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -58,7 +58,15 @@ export interface SendOptions {
   token?: string | undefined;
   signal?: AbortSignal | undefined;
   headers?: Record<string, string>;
+  /** How long the server has to begin its answer. What changes something has no limit unless it is given. */
+  answerMs?: number;
 }
+
+/**
+ * Of a reading. A connection that ended without a word, as after a sleep, swallows the request. The longest that the
+ * server waits for a device is half of this.
+ */
+const ANSWER_MS = 60_000;
 
 /** The path and query of a request below /api/v1, each part encoded. */
 export function pathOf(route: Route, { params = {}, query = {} }: Shape = {}): string {
@@ -78,9 +86,9 @@ export function pathOf(route: Route, { params = {}, query = {} }: Shape = {}): s
 export async function send<R extends Route>(
   route: R,
   input: Input<R>,
-  { token, signal, headers = {} }: SendOptions = {},
+  options: SendOptions = {},
 ): Promise<Answer<R>> {
-  const response = await raw(route, input, { token, signal, headers });
+  const response = await raw(route, input, options);
   // The types are made from the schemas by which the server parses its own answers.
   return (await response.json()) as Answer<R>;
 }
@@ -89,10 +97,12 @@ export async function send<R extends Route>(
 export async function raw<R extends Route>(
   route: R,
   input: Input<R>,
-  { token, signal, headers = {} }: SendOptions,
+  { token, signal, headers = {}, answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined }: SendOptions,
 ): Promise<Response> {
   // The parts of every input, whichever of them the route has.
   const shape = input as Shape;
+  const patience = new AbortController();
+  const timer = answerMs === undefined ? undefined : setTimeout(() => patience.abort(), answerMs);
   const response = await fetch(pathOf(route, shape), {
     method: route.slice(0, route.indexOf(' ')),
     credentials: 'same-origin',
@@ -103,11 +113,16 @@ export async function raw<R extends Route>(
       ...headers,
     },
     ...(shape.body === undefined ? {} : { body: JSON.stringify(shape.body) }),
-    ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
-    if (signal?.aborted === true) throw error;
-    throw new ApiError(0, { error: 'The server cannot be reached.', code: 'UNREACHABLE' });
-  });
+    signal: AbortSignal.any([patience.signal, ...(signal === undefined ? [] : [signal])]),
+  })
+    .catch((error: unknown) => {
+      if (signal?.aborted === true) throw error;
+      if (patience.signal.aborted) {
+        throw new ApiError(0, { error: 'The server has not answered in time.', code: 'NO_ANSWER' });
+      }
+      throw new ApiError(0, { error: 'The server cannot be reached.', code: 'UNREACHABLE' });
+    })
+    .finally(() => clearTimeout(timer));
   if (response.ok) return response;
   throw await failureOf(response);
 }

@@ -13,10 +13,7 @@ interface Held {
 /** Renewed this long before it expires, so that no request is sent with a token that expires on its way. */
 const EARLY_MS = 30_000;
 const LOCK = 'muster-refresh';
-/**
- * A connection that ended without a word, as after a sleep, swallows the request, and everything else waits for it. The
- * server takes the same refresh token again for ten seconds, within which the second attempt comes.
- */
+/** Everything else waits for it. The server takes the same refresh token again for ten seconds: the second attempt comes within. */
 const ANSWER_MS = 8_000;
 const ATTEMPTS = 2;
 
@@ -67,16 +64,11 @@ async function refresh(): Promise<string | undefined> {
 }
 
 async function sendRefresh(): Promise<Answer<'POST /auth/refresh'>> {
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const patience = new AbortController();
-    const timer = setTimeout(() => patience.abort(), ANSWER_MS);
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await send('POST /auth/refresh', { body: {} }, { signal: patience.signal });
+      return await send('POST /auth/refresh', { body: {} }, { answerMs: ANSWER_MS });
     } catch (error) {
-      if (!patience.signal.aborted) throw error;
-    } finally {
-      clearTimeout(timer);
+      if (!(error instanceof ApiError) || error.code !== 'NO_ANSWER' || attempt === ATTEMPTS) throw error;
     }
   }
-  throw new ApiError(0, { error: 'The server does not answer.', code: 'UNREACHABLE' });
 }

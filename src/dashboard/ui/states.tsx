@@ -23,7 +23,7 @@ export function Failure({ error, retry }: { error: Error; retry?: (() => void) |
     <Alert
       color="red"
       icon={<IconAlertTriangle aria-hidden />}
-      title={api?.code === 'UNREACHABLE' ? 'No connection' : 'This did not work'}
+      title={api?.status === 0 ? 'No connection' : 'This did not work'}
       role="alert"
     >
       <Stack gap="xs" align="flex-start">
