@@ -4,7 +4,7 @@
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
-export type BackupSources = (FileSources | ImageSources | DatabaseSources)
+export type BackupSources = (FileSources | ImageSources | DatabaseSources | HypervSources)
 
 export interface Api {
 /**
@@ -5265,6 +5265,132 @@ deviceId: string
 response: DeviceVss
 }
 /**
+ * List the machines of Hyper-V on all devices
+ */
+"GET /backup/hyperv/vms": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+/**
+ * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+pagination: Pagination
+}
+}
+/**
+ * List the machines of Hyper-V on a device
+ */
+"GET /backup/hyperv/vms/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+/**
+ * True: the device is asked first, for at most 30 seconds.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+}
+}
+/**
+ * Back up a machine of Hyper-V now
+ */
+"POST /backup/hyperv/backup": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+consistencyType?: ("application" | "crash")
+/**
+ * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
+ */
+exportPath?: string
+/**
+ * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
+ */
+configId?: string
+}
+response: MachineWork
+}
+/**
+ * Restore a machine of a snapshot into Hyper-V
+ */
+"POST /backup/hyperv/restore": {
+body: {
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: string
+/**
+ * Its name or id in the snapshot. Default: the only one there.
+ */
+machine?: string
+/**
+ * What it is called then. Default: as before.
+ */
+vmName?: string
+/**
+ * False fails where the machine is still there.
+ */
+generateNewId?: boolean
+/**
+ * A folder of the device. Default: where the hypervisor keeps new machines.
+ */
+targetPath?: string
+}
+response: BackupRestore
+}
+/**
+ * Make, delete or apply a checkpoint of a machine of Hyper-V
+ */
+"POST /backup/hyperv/checkpoint": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+action: ("create" | "delete" | "apply")
+checkpointName?: string
+checkpointId?: string
+}
+response: MachineWork
+}
+/**
+ * Start, stop, pause, resume or save a machine of Hyper-V
+ */
+"POST /backup/hyperv/vm-state": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
+}
+response: MachineWork
+}
+/**
  * Read the sums of backups
  */
 "GET /backup/dashboard": {
@@ -7369,6 +7495,21 @@ between?: ("log" | "differential" | "none")
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "HypervSources".
+ */
+export interface HypervSources {
+kind: "hyperv"
+/**
+ * Their names or ids, or `all`: those that there are at the time of the backup.
+ */
+machines: ("all" | string[])
+/**
+ * `application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.
+ */
+consistency: ("application" | "crash")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSchedule".
  */
 export interface BackupSchedule {
@@ -7843,6 +7984,21 @@ selectedPaths: (string[] | null)
 targetPath: (string | null)
 overwrite: ("never" | "ifNewer" | "always")
 dryRun: boolean
+/**
+ * Of the restore of a machine of a hypervisor.
+ */
+machine: ({
+hypervisor: ("hyperv" | "kvm")
+/**
+ * Its name or id in the snapshot; null: the only one.
+ */
+name: (string | null)
+/**
+ * What it is called when it is restored; null: as before.
+ */
+vmName: (string | null)
+generateNewId: boolean
+} | null)
 /**
  * `partial`: some paths could not be restored.
  */
@@ -8356,6 +8512,70 @@ version: string
 deviceId: string
 checkedAt: string
 }
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "FoundMachine".
+ */
+export interface FoundMachine {
+vmId: string
+vmName: string
+orgId: string
+deviceId: string
+hypervisor: ("hyperv" | "kvm")
+generation: (number | null)
+bootMode: (("bios" | "uefi") | null)
+state: ("running" | "off" | "paused" | "saved" | "changing" | "unknown")
+vhdPaths: string[]
+disks: {
+/**
+ * As the hypervisor sees it.
+ */
+path: string
+/**
+ * On the disk of the host.
+ */
+sizeBytes: (number | null)
+/**
+ * A disk of the host itself, which no export contains.
+ */
+isPassthrough: boolean
+}[]
+memoryMb: (number | null)
+processorCount: (number | null)
+/**
+ * Whether the hypervisor tracks changes; null: not known.
+ */
+rctEnabled: (boolean | null)
+/**
+ * Such a machine cannot be exported.
+ */
+hasPassthroughDisks: boolean
+checkpoints: {
+id: string
+name: string
+parentId: (string | null)
+createdAt: (string | null)
+}[]
+lastDiscoveredAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MachineWork".
+ */
+export interface MachineWork {
+/**
+ * On `jobs:subscribe`: that of the backup job or of the command.
+ */
+id: string
+orgId: string
+deviceId: string
+type: ("backup" | "export" | "checkpoint" | "state")
+backupJobId: (string | null)
+commandId: (string | null)
+vmId: (string | null)
+vmName: (string | null)
+status: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

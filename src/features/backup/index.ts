@@ -8,6 +8,8 @@ import { addBackupJobs, type BackgroundParts } from './jobs/background.ts';
 import { databaseRoutes } from './databases/databases.routes.ts';
 import { jobRoutes } from './jobs/job.routes.ts';
 import { addReconciliationJob } from './reconciliation/reconcile-snapshots.ts';
+import { machineRoutes } from './machines/machines.routes.ts';
+import { HYPERV } from './machines/served-hypervisor.ts';
 import { addMaintenanceJobs } from './maintenance/maintenance.jobs.ts';
 import { overviewRoutes } from './overview/overview.routes.ts';
 import { usageRetention } from './overview/retention.ts';
@@ -86,6 +88,7 @@ export const feature = defineFeature({
     verificationRoutes(parts),
     vaultRoutes(parts),
     vssRoutes(parts),
+    machineRoutes(HYPERV, parts),
     overviewRoutes,
     slaRoutes,
   ],
@@ -118,6 +121,7 @@ export const feature = defineFeature({
     ),
     bounded('backup_vaults', CREATED_BY_PEOPLE),
     ...byRules(vaultSyncRetention),
+    bounded('backup_machines', 'a device lists at most a thousand of each hypervisor'),
     bounded('backup_readiness', 'a device has one at most'),
     bounded('backup_sla_configs', CREATED_BY_PEOPLE),
     bounded('backup_snapshots', 'they are what the product is about, and retention removes them'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportedLine, reportedText, text } from '../primitives.ts';
+import { atMost, reportedLine, reportedText, text } from '../primitives.ts';
 import {
   BACKUP_TIMEOUT_SECONDS,
   BackupRepositoryAccess,
@@ -118,7 +118,7 @@ export const MACHINE_COMMANDS = {
   'backup.vm-list': {
     payload: z.object({ hypervisor: HypervisorKind }),
     output: z.object({
-      machines: z.array(Machine).max(MACHINES_MAX),
+      machines: atMost(MACHINES_MAX, Machine),
       truncated: z.boolean().describe(`There are more than ${MACHINES_MAX}.`),
     }),
   },

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { text } from '../../../platform/http/fields.ts';
-import { isStorableText } from '../../../protocol/index.ts';
+import {
+  type HypervisorKind,
+  isStorableText,
+  MachineName,
+  MACHINES_PER_SNAPSHOT,
+} from '../../../protocol/index.ts';
 
 /** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
 
@@ -125,8 +130,27 @@ export type DatabaseSources = z.infer<typeof DatabaseSources>;
 export const betweenOf = ({ engine, between }: Pick<DatabaseSources, 'engine' | 'between'>) =>
   between ?? BETWEEN[engine][0];
 
+/** Guests of a hypervisor on the devices. */
+const machineSources = <K extends HypervisorKind>(kind: K) =>
+  z.strictObject({
+    kind: z.literal(kind),
+    machines: z
+      .union([z.literal('all'), z.array(MachineName).min(1).max(MACHINES_PER_SNAPSHOT)])
+      .optional()
+      .default('all')
+      .describe('Their names or ids, or `all`: those that there are at the time of the backup.'),
+    consistency: z
+      .enum(['application', 'crash'])
+      .optional()
+      .default('application')
+      .describe(
+        '`application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.',
+      ),
+  });
+const HypervSources = machineSources('hyperv').meta({ id: 'HypervSources' });
+
 export const BackupSources = z
-  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources])
+  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources, HypervSources])
   .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];

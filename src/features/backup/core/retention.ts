@@ -18,6 +18,11 @@ export interface HeldSnapshot {
   immutableUntil: Date | null;
   /** It was found in the repository: no job of this server has made it. */
   isFound?: boolean;
+  /**
+   * What it holds, where the snapshots of a repository do not all hold the same, such as the machines of a hypervisor:
+   * those of one thing push out no others.
+   */
+  series?: readonly string[] | undefined;
 }
 
 /** Why a snapshot stays. */
@@ -88,6 +93,33 @@ export function decideRetention(
  * repository, the others stay that would stay without them.
  */
 export function mayGo(
+  snapshots: readonly HeldSnapshot[],
+  policy: Retention,
+  situation: RetentionSituation,
+): ReadonlySet<string> {
+  const going = new Set(snapshots.map(({ id }) => id));
+  for (const members of membersOfSeries(snapshots)) {
+    const outdated = outdatedOf(members, policy, situation);
+    for (const { id } of members) if (!outdated.has(id)) going.delete(id);
+  }
+  return going;
+}
+
+/** The snapshots of each series. Series that the same snapshots hold are decided once. */
+function membersOfSeries(snapshots: readonly HeldSnapshot[]): HeldSnapshot[][] {
+  const bySeries = new Map<string, HeldSnapshot[]>();
+  for (const snapshot of snapshots) {
+    for (const name of new Set(snapshot.series ?? [''])) {
+      const members = bySeries.get(name);
+      if (members === undefined) bySeries.set(name, [snapshot]);
+      else members.push(snapshot);
+    }
+  }
+  const keyOf = (members: readonly HeldSnapshot[]) => members.map(({ id }) => id).join();
+  return [...new Map([...bySeries.values()].map((members) => [keyOf(members), members])).values()];
+}
+
+function outdatedOf(
   snapshots: readonly HeldSnapshot[],
   policy: Retention,
   situation: RetentionSituation,

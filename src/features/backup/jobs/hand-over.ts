@@ -39,7 +39,7 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
     await failJob(tx, job, 'CONFIG_MISSING', 'The configuration of the backup was deleted.');
     return 'failed';
   }
-  const { sources } = config;
+  const sources = job.sources ?? config.sources;
   const work = SOURCE_WORK[sources.kind];
   if (!work.systems(sources).includes(device.osType)) {
     await failJob(tx, job, 'NO_SOURCES', work.refusal(device.osType));

@@ -12,6 +12,7 @@ import { assertManageable, assertOrganizationAccess } from '../../organizations/
 import { assertCanWork } from '../access/device-engine.ts';
 import type { ServerEngine } from '../access/server-engine.ts';
 import { BackupConfig } from '../configs/config.model.ts';
+import type { BackupSources } from '../configs/sources.schema.ts';
 import { answeringFailures } from '../reading/engine-failures.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { SOURCE_WORK } from '../sources/index.ts';
@@ -85,6 +86,7 @@ export async function runBackup(
   deviceId: string,
   { configId, backupType }: RunBackup,
   { hub, jobs }: Omit<JobParts, 'backupEngine'>,
+  sources: BackupSources | null = null,
 ) {
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device === undefined) throw notFound('Device');
@@ -115,6 +117,7 @@ export async function runBackup(
     configId: config.id,
     type: 'manual',
     wantedType: backupType ?? null,
+    sources,
     expiresAt: new Date(Date.now() + MANUAL_WAIT_MS),
     createdBy: ctx.caller.userId,
   });

@@ -3,6 +3,7 @@ import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import { standingAlert } from '../../alerts/index.ts';
 import { BackupConfig } from '../configs/config.model.ts';
 import { mayGo } from '../core/retention.ts';
+import { seriesOf } from '../core/series.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { chainSnapshots } from '../databases/chain-state.ts';
@@ -29,11 +30,12 @@ export async function findOutdated(db: Db, repositoryId: string): Promise<Outdat
       .where('repository_id', repositoryId)
       .whereNull('removed_at');
     const outdated = mayGo(
-      snapshots.map(({ id, jobId, receivedAt, legalHold, immutableUntil }) => ({
+      snapshots.map(({ id, jobId, receivedAt, legalHold, immutableUntil, details }) => ({
         id,
         isFound: jobId === null,
         receivedAt,
         hasLegalHold: legalHold,
+        series: seriesOf(details),
         immutableUntil: latest(immutableUntil, immutableByPolicy(receivedAt, config.retention.immutableDays)),
       })),
       config.retention,
@@ -57,7 +59,8 @@ async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): P
     timeZone: 'UTC',
     isFrozen: await standingAlert(tx, { deviceId, kind: SIZE_DROP }),
   };
-  const outdated = mayGo(copies, { keepLast }, situation);
+  const held = copies.map((copy) => ({ ...copy, series: seriesOf(copy.details) }));
+  const outdated = mayGo(held, { keepLast }, situation);
   const snapshots = await BackupSnapshot.query(tx).where('repository_id', id).whereNull('removed_at');
   return withoutNeeded(snapshots, outdated);
 }

@@ -1,10 +1,24 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { CommandProgress, DatabaseEngine } from '../../../protocol/index.ts';
+import type { CommandProgress, DatabaseEngine, HypervisorKind } from '../../../protocol/index.ts';
+
+interface RestoredMachine {
+  hypervisor: HypervisorKind;
+  name: string | null;
+  vmName: string | null;
+  generateNewId: boolean;
+}
 
 /** What a person wants restored to a device. It follows its command by a trigger of the database. */
 export class BackupRestore extends BaseModel {
   static override tableName = 'backup_restores';
-  static override jsonAttributes = ['selectedPaths', 'progress', 'failed', 'database', 'databaseResult'];
+  static override jsonAttributes = [
+    'selectedPaths',
+    'progress',
+    'failed',
+    'database',
+    'databaseResult',
+    'machine',
+  ];
   declare orgId: string;
   declare deviceId: string;
   declare snapshotId: string | null;
@@ -13,6 +27,8 @@ export class BackupRestore extends BaseModel {
   declare targetPath: string | null;
   declare overwrite: 'never' | 'ifNewer' | 'always';
   declare dryRun: boolean;
+  /** Of the restore of a machine: which one, and what is made of it. */
+  declare machine: RestoredMachine | null;
   declare status: 'pending' | 'running' | 'completed' | 'partial' | 'failed' | 'cancelled';
   /** Of the newest attempt. */
   declare commandId: string;

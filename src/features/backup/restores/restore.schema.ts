@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SnapshotPath } from '../../../engine/index.ts';
-import { CommandProgress, COMMANDS, DatabaseEngine } from '../../../protocol/index.ts';
+import { CommandProgress, COMMANDS, DatabaseEngine, HypervisorKind } from '../../../protocol/index.ts';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { AsOf } from '../snapshots/snapshot.schema.ts';
@@ -87,6 +87,15 @@ export const BackupRestore = z
     targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
     overwrite: Overwrite,
     dryRun: z.boolean(),
+    machine: z
+      .object({
+        hypervisor: HypervisorKind,
+        name: z.string().nullable().describe('Its name or id in the snapshot; null: the only one.'),
+        vmName: z.string().nullable().describe('What it is called when it is restored; null: as before.'),
+        generateNewId: z.boolean(),
+      })
+      .nullable()
+      .describe('Of the restore of a machine of a hypervisor.'),
     status: z.enum(STATUSES).describe('`partial`: some paths could not be restored.'),
     waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null where it has.'),
     expiresAt: Timestamp.describe('A restore that the device has not fetched by then fails.'),

@@ -114,12 +114,15 @@ export async function prepareRerun(
   id: string,
   { backupStore }: RestoreParts,
 ): Promise<RestoreSource> {
-  const { snapshotId, asOf, database } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  const { snapshotId, asOf, database, machine } = await ctx.withTenant((tenant) => findRestore(tenant, id));
   if (database !== null) {
     throw new AppError(
       'conflict',
       'The restore of a database is not run again. Order a new one into an empty folder.',
     );
+  }
+  if (machine !== null) {
+    throw new AppError('conflict', 'The restore of a machine is not run again. Order a new one.');
   }
   if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this restore is gone.');
   return openSource(ctx, { id: snapshotId, ...(asOf === null ? {} : { asOf }) }, backupStore.readers);

@@ -2,12 +2,18 @@ import type { SourceKind } from '../configs/sources.schema.ts';
 import { database } from './database.ts';
 import { files } from './files.ts';
 import { image } from './image.ts';
+import { machines } from './machines.ts';
 import type { SourceWork } from './source-work.ts';
 
 export type { SourceWork } from './source-work.ts';
 
 /** Every kind of sources, by the `kind` of a configuration. */
-export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = { files, image, database };
+export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = {
+  files,
+  image,
+  database,
+  hyperv: machines('hyperv', 'windows'),
+};
 
 const WORK_OF_COMMAND = new Map<string, SourceWork>(
   Object.values(SOURCE_WORK).map((work) => [work.command, work]),

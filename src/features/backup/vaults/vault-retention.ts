@@ -1,4 +1,5 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
+import type { SnapshotDetails } from '../../../protocol/index.ts';
 import { BackupVault } from './vault.model.ts';
 
 /** A copy, with what is known of the snapshot that it is a copy of. */
@@ -8,6 +9,7 @@ export interface HeldCopy {
   receivedAt: Date;
   hasLegalHold: boolean;
   immutableUntil: Date | null;
+  details: SnapshotDetails | null;
 }
 
 /**
@@ -23,7 +25,7 @@ export async function copiesToKeep(
   const { rows } = await tx.raw<{ rows: HeldCopy[] }>(
     `select c.id, c.engine_id as "engineId", coalesce(o.received_at, c.received_at) as "receivedAt",
       c.legal_hold or coalesce(o.legal_hold, false) as "hasLegalHold",
-      greatest(c.immutable_until, o.immutable_until) as "immutableUntil"
+      greatest(c.immutable_until, o.immutable_until) as "immutableUntil", c.details
     from backup_snapshots c left join backup_snapshots o on o.id = c.copy_of
     where c.repository_id = ? and c.removed_at is null`,
     [repositoryId],

@@ -240,7 +240,7 @@ function transactions<C>(
       scope,
       (tx) =>
         work(contextOf({ tx, recordChange, afterCommit: (task) => void afterwards.push(task) }), recorded),
-      { readOnly: row.method === 'get' && row.audit === undefined },
+      { readOnly: row.method === 'get' && row.audit === undefined && row.unaudited === undefined },
     );
     for (const task of afterwards) await task();
     return result;

@@ -4,6 +4,7 @@ import {
   ALWAYS_KEPT_DAYS,
   decideRetention,
   type HeldSnapshot,
+  mayGo,
 } from '../../../../src/features/backup/core/retention.ts';
 import { localTime } from '../../../../src/features/backup/core/local-time.ts';
 import type { Retention } from '../../../../src/features/backup/core/retention.schema.ts';
@@ -146,3 +147,23 @@ function naive(held: readonly HeldSnapshot[], policy: Retention): string[] {
   ];
   return [...new Set(kept)];
 }
+
+describe('the retention of snapshots that do not all hold the same', () => {
+  it('decides for each thing that they hold', () => {
+    const held = [
+      snapshot(10, { series: ['a'] }),
+      snapshot(11, { series: ['a'] }),
+      snapshot(12, { series: ['a'] }),
+      snapshot(20, { series: ['a', 'b'] }),
+      snapshot(30, { series: ['b'] }),
+      snapshot(40, { series: ['b', 'a'] }),
+      snapshot(50, { series: ['c'] }),
+    ];
+    const outdated = (all: readonly HeldSnapshot[]) =>
+      [...mayGo(all, { keepLast: 2 }, { now: NOW, timeZone: 'UTC', isFrozen: false })].sort();
+    expect(outdated(held)).to.deep.equal(['s12', 's40']);
+    expect(outdated(held.map((one) => ({ ...one, series: undefined })))).to.deep.equal(
+      ['s12', 's20', 's30', 's40', 's50'].sort(),
+    );
+  });
+});
