@@ -20,6 +20,7 @@ interface Column {
 /** Values that a column's type alone does not give: they satisfy a check of the table. */
 const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_database_instances: { engine: 'postgresql' },
+  backup_machines: { hypervisor: 'hyperv' },
   partners: { type: 'msp', plan: 'free', status: 'active' },
   organizations: { type: 'customer', status: 'active' },
   users: { status: 'active' },
