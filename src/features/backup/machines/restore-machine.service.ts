@@ -97,8 +97,9 @@ function machinesOf({ details }: BackupSnapshot, kind: ServedHypervisor['kind'])
 /** What the device has said of its snapshot. What is really there, it finds out when it restores. */
 function assertHas(machines: Machines, wanted: string | null): void {
   if (wanted === null) {
-    if (machines.length > 1)
+    if (machines.length > 1) {
       throw invalid('body.machine', `is required: the snapshot has ${machines.length} machines`);
+    }
     return;
   }
   const name = wanted.toLowerCase();
