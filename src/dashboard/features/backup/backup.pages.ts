@@ -60,6 +60,15 @@ const snapshotRoute = createRoute({
   component: lazyRouteComponent(() => import('./snapshots/snapshot-page.tsx'), 'SnapshotPage'),
 });
 
+const databasesRoute = createRoute({
+  getParentRoute,
+  path: '/backup/databases',
+  /** `servers`: the page of their list. */
+  validateSearch: z.object({ device: id, page, servers: page }),
+  staticData: { ...staticData, title: 'Databases' },
+  component: lazyRouteComponent(() => import('./databases/databases-page.tsx'), 'DatabasesPage'),
+});
+
 const restoresRoute = createRoute({
   getParentRoute,
   path: '/backup/restores',
@@ -106,6 +115,7 @@ export const backupPages = [
   jobsRoute,
   snapshotsRoute,
   snapshotRoute,
+  databasesRoute,
   restoresRoute,
   configsRoute,
   verificationsRoute,

@@ -26,6 +26,9 @@ const LIVE_ERRORS = [
   'unavailable',
 ] as const;
 
+/** With `refresh`, the lists are written down. */
+const DISCOVERED = 'keeps what a device has answered; nobody has changed anything';
+
 export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
   name: 'Backups of databases',
   description: 'Database servers on devices: what there is, what can be restored, and to which instant.',
@@ -36,6 +39,7 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of devices',
       access: everyScope('backup:read'),
       transaction: false,
+      unaudited: DISCOVERED,
       query: InstanceQuery,
       response: pageOf(FoundInstance),
       errors: LIVE_ERRORS,
@@ -47,6 +51,7 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of a device',
       access: everyScope('backup:read'),
       transaction: false,
+      unaudited: DISCOVERED,
       params: DeviceParams,
       query: DeviceInstanceQuery,
       response: InstancesOfDevice,

@@ -7,6 +7,7 @@ const PLACES = [
   { to: '/backup', label: 'Overview' },
   { to: '/backup/jobs', label: 'Jobs' },
   { to: '/backup/snapshots', label: 'Snapshots' },
+  { to: '/backup/databases', label: 'Databases' },
   { to: '/backup/restores', label: 'Restores' },
   { to: '/backup/configurations', label: 'Configurations' },
   { to: '/backup/verifications', label: 'Verifications' },

@@ -1,14 +1,10 @@
 import { Table } from '@mantine/core';
 import type { ReactNode } from 'react';
 
+export type Facts = readonly (readonly [name: string, value: ReactNode])[];
+
 /** Facts by name; those that are not known are left out. */
-export function FactTable({
-  label,
-  facts,
-}: {
-  label: string;
-  facts: readonly (readonly [name: string, value: ReactNode])[];
-}) {
+export function FactTable({ label, facts }: { label: string; facts: Facts }) {
   return (
     <Table aria-label={label} verticalSpacing={4} withRowBorders={false}>
       <Table.Tbody>

@@ -1,7 +1,7 @@
 import { Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { apiQuery, useApiChange } from '../../../api/index.ts';
+import { apiQuery, useApiChange, type BackupRestore } from '../../../api/index.ts';
 import { useLiveJobs } from '../../../live/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import {
@@ -14,11 +14,13 @@ import {
   Loaded,
 } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
-import { FactTable } from '../parts/facts.tsx';
+import { ENGINE_NAMES } from '../parts/database-names.ts';
+import { FactTable, type Facts } from '../parts/facts.tsx';
 import { Cause, FailedPaths } from '../parts/faults.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
 
 const REFRESHES = ['GET /backup/restore/{id}', 'GET /backup/restore'] as const;
+const NO_RERUN = 'The restore of a database is not run again. Order a new one into an empty folder.';
 const RULES = { never: 'Kept', ifNewer: 'Replaced where older', always: 'Replaced' };
 
 /** One restore: how far it is, and how it ended. */
@@ -64,7 +66,7 @@ export function RestoreStanding({ id }: { id: string }) {
               {isFailed && (
                 <Action
                   variant="default"
-                  refusal={refusal}
+                  refusal={refusal ?? (restore.database === null ? undefined : NO_RERUN)}
                   loading={rerun.isPending}
                   onClick={() => rerun.mutate({ params: { id } })}
                 >
@@ -97,8 +99,7 @@ export function RestoreStanding({ id }: { id: string }) {
                   'Kept',
                   restore.skippedFiles === null ? undefined : `${formatCount(restore.skippedFiles)} files`,
                 ],
-                ['Existing files', RULES[restore.overwrite]],
-                ['Paths', restore.selectedPaths === null ? 'Everything' : restore.selectedPaths.join(', ')],
+                ...(restore.database === null ? factsOfFiles(restore) : factsOfDatabase(restore.database)),
                 ['Begun', restore.startedAt === null ? undefined : formatTime(new Date(restore.startedAt))],
                 [
                   'Ended',
@@ -111,6 +112,28 @@ export function RestoreStanding({ id }: { id: string }) {
       }}
     </Loaded>
   );
+}
+
+const factsOfFiles = ({ overwrite, selectedPaths }: BackupRestore): Facts => [
+  ['Existing files', RULES[overwrite]],
+  ['Paths', selectedPaths === null ? 'Everything' : selectedPaths.join(', ')],
+];
+
+function factsOfDatabase(database: NonNullable<BackupRestore['database']>): Facts {
+  const { engine, pointInTime, noRecovery, snapshots, result } = database;
+  const recoveredTo = result?.recoveredTo ?? null;
+  return [
+    ['Database', ENGINE_NAMES[engine]],
+    ['To', pointInTime === null ? 'The end of the snapshot' : formatTime(new Date(pointInTime))],
+    ['Snapshots', formatCount(snapshots)],
+    [
+      'Recovery',
+      noRecovery || result?.isRecovered === false
+        ? 'When its server starts with the folder'
+        : 'A part of the restore',
+    ],
+    ['Newest change in it', recoveredTo === null ? undefined : formatTime(new Date(recoveredTo))],
+  ];
 }
 
 function amount({

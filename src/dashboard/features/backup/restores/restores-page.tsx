@@ -1,10 +1,11 @@
 import { Drawer, Group } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { apiQuery } from '../../../api/index.ts';
+import { apiQuery, type BackupRestore } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { Action, Empty, JobStateBadge, Loaded, PagedTable, When } from '../../../ui/index.ts';
+import { Action, Empty, formatTime, JobStateBadge, Loaded, PagedTable, When } from '../../../ui/index.ts';
 import { BackupFrame } from '../parts/backup-frame.tsx';
+import { ENGINE_NAMES } from '../parts/database-names.ts';
 import { DeviceLink, DeviceSelect } from '../parts/device-names.tsx';
 import { RestoreStanding } from './restore-standing.tsx';
 
@@ -56,8 +57,7 @@ export function RestoresPage() {
                 { header: 'State', width: 130, cell: ({ status }) => <JobStateBadge state={status} /> },
                 {
                   header: 'What',
-                  cell: ({ dryRun, selectedPaths }) =>
-                    `${selectedPaths === null ? 'Everything' : selectedPaths.join(', ')}${dryRun ? ' (only tried)' : ''}`,
+                  cell: whatText,
                 },
                 { header: 'Folder', cell: ({ targetPath }) => targetPath ?? 'A new one' },
                 { header: 'Cause', cell: ({ error }) => error?.message ?? '–' },
@@ -88,4 +88,13 @@ export function RestoresPage() {
       </Drawer>
     </BackupFrame>
   );
+}
+
+function whatText({ database, dryRun, selectedPaths }: BackupRestore): string {
+  if (database !== null) {
+    const { engine, pointInTime } = database;
+    return `${ENGINE_NAMES[engine]}${pointInTime === null ? '' : ` as of ${formatTime(new Date(pointInTime))}`}`;
+  }
+  const paths = selectedPaths === null ? 'Everything' : selectedPaths.join(', ');
+  return `${paths}${dryRun ? ' (only tried)' : ''}`;
 }

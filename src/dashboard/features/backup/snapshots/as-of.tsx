@@ -2,15 +2,9 @@ import { Alert, Button, Group, Text, TextInput } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
 import { useState } from 'react';
 import { formatTime } from '../../../ui/index.ts';
+import { fromLocalField, localField } from '../parts/local-time.ts';
 
-const MINUTE_MS = 60_000;
-
-/** The value of a field for date and time, in the time zone of this computer. */
-function fieldOf(asOf: string | undefined): string {
-  if (asOf === undefined) return '';
-  const at = new Date(asOf);
-  return new Date(at.getTime() - at.getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 19);
-}
+const fieldOf = (asOf: string | undefined): string => (asOf === undefined ? '' : localField(new Date(asOf)));
 
 interface AsOfProps {
   asOf: string | undefined;
@@ -25,8 +19,7 @@ function Field({ asOf, onChange }: AsOfProps) {
   const [text, setText] = useState(fieldOf(asOf));
   const enter = () => {
     if (text === fieldOf(asOf)) return;
-    const at = Date.parse(text);
-    onChange(Number.isNaN(at) ? undefined : new Date(at).toISOString());
+    onChange(fromLocalField(text)?.toISOString());
   };
   return (
     <Group gap="xs" wrap="nowrap">

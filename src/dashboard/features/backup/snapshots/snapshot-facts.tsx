@@ -2,6 +2,7 @@ import { Paper, SimpleGrid } from '@mantine/core';
 import type { BackupSnapshot } from '../../../api/index.ts';
 import { formatBytes, formatCount, formatTime } from '../../../ui/index.ts';
 import { FactTable } from '../parts/facts.tsx';
+import { contentText } from './details/content-text.ts';
 
 const time = (at: string | null) => (at === null ? null : formatTime(new Date(at)));
 const count = (files: number | null) => (files === null ? null : formatCount(files));
@@ -9,14 +10,14 @@ const bytes = (size: number | null) => (size === null ? null : formatBytes(size)
 
 /** What is known of a snapshot beside its files. */
 export function SnapshotFacts({ snapshot }: { snapshot: BackupSnapshot }) {
-  const { paths, fileCount, changedFiles } = snapshot;
+  const { details, paths, fileCount, changedFiles } = snapshot;
   return (
     <Paper withBorder p="xs">
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xs">
         <FactTable
           label="What was backed up"
           facts={[
-            ['What', paths.length === 0 ? null : paths.join(', ')],
+            ['What', details === null && paths.length === 0 ? null : contentText(snapshot)],
             ['Begun (device)', time(snapshot.takenAt)],
             ['Held because', snapshot.legalHoldReason],
             ['Immutable until', snapshot.isImmutable ? time(snapshot.immutableUntil) : null],
@@ -27,8 +28,8 @@ export function SnapshotFacts({ snapshot }: { snapshot: BackupSnapshot }) {
           facts={[
             ['Size', bytes(snapshot.sizeBytes)],
             ['Added to the store', bytes(snapshot.addedBytes)],
-            ['Files', count(fileCount)],
-            ['New or changed', count(changedFiles)],
+            ['Files', details === null ? count(fileCount) : null],
+            ['New or changed', details === null ? count(changedFiles) : null],
           ]}
         />
       </SimpleGrid>

@@ -15,6 +15,7 @@ import {
   type Column,
 } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
+import { contentText } from './details/content-text.ts';
 
 /** Snapshots, the newest first. With a device, only its own. */
 export function SnapshotTable({
@@ -81,7 +82,7 @@ export function SnapshotTable({
               },
               { header: 'Age', width: 100, cell: ({ createdAt }) => <When at={createdAt} /> },
               ...(hidesDevice ? [] : [device]),
-              { header: 'What', cell: ({ paths }) => paths.join(', ') },
+              { header: 'What', cell: contentText },
               { header: 'Size', align: 'right', width: 90, cell: ({ sizeBytes }) => bytes(sizeBytes) },
               {
                 header: 'Files',

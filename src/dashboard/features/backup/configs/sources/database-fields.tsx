@@ -1,11 +1,12 @@
 import { Autocomplete, NumberInput, Radio, Select, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery } from '../../../../api/index.ts';
+import { ENGINE_NAMES } from '../../parts/database-names.ts';
 import { BETWEEN, usualBetween, type Between, type Engine, type SourceFieldProps } from './source-form.ts';
 
 const ENGINES: readonly { value: Engine; label: string }[] = [
-  { value: 'postgresql', label: 'PostgreSQL' },
-  { value: 'mariadb', label: 'MariaDB' },
+  { value: 'postgresql', label: ENGINE_NAMES.postgresql },
+  { value: 'mariadb', label: ENGINE_NAMES.mariadb },
 ];
 const BETWEEN_TEXTS: Readonly<Record<Between, { label: string; description: string }>> = {
   log: {

@@ -1,0 +1,161 @@
+import { Checkbox, Radio, Stack, Text, TextInput } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useApiChange } from '../../../api/index.ts';
+import { FormDialog, formatTime } from '../../../ui/index.ts';
+import { DeviceSelect } from '../parts/device-names.tsx';
+import {
+  fromLocalField,
+  localField,
+  secondFrom,
+  secondUpTo,
+  timeZone,
+  withOffset,
+} from '../parts/local-time.ts';
+
+interface Range {
+  from: string;
+  to: string;
+}
+
+export interface DatabaseSource {
+  snapshotId: string;
+  orgId: string;
+  deviceId: string;
+  /** Up to when the snapshot holds everything. */
+  upTo: string | null;
+  /** Every point in time within these can be restored, the earliest first. Without any, only the snapshot. */
+  ranges: readonly Range[];
+}
+
+/** Restores a database server into a folder of a device, and leads to the restore. */
+export function RestoreDatabaseDialog({
+  source: { snapshotId, orgId, deviceId: before, upTo, ranges },
+  asOf,
+  onClose,
+}: {
+  source: DatabaseSource;
+  /** The state of the backup store that is restored from; without it, that of now. */
+  asOf?: string | undefined;
+  onClose: () => void;
+}) {
+  const navigate = useNavigate();
+  const [deviceId, setDevice] = useState<string | undefined>(before);
+  const [isInstant, setInstant] = useState(ranges.length > 0);
+  const [instant, setText] = useState(() => latest(ranges));
+  const [targetPath, setPath] = useState('');
+  const [noRecovery, setNoRecovery] = useState(false);
+  const restore = useApiChange('POST /backup/databases/restore', { refreshes: ['GET /backup/restore'] });
+  const at = isInstant ? fromLocalField(instant) : undefined;
+  const submit = async () => {
+    const { id } = await restore.mutateAsync({
+      body: {
+        snapshotId,
+        ...(deviceId === undefined ? {} : { deviceId }),
+        targetPath: targetPath.trim(),
+        ...(at === undefined ? {} : { pointInTime: withOffset(at) }),
+        noRecovery,
+        ...(asOf === undefined ? {} : { asOf }),
+      },
+    });
+    await navigate({ to: '/backup/restores', search: { restore: id } });
+  };
+  return (
+    <FormDialog
+      title="Restore a database server"
+      size="lg"
+      opened
+      onClose={onClose}
+      submitLabel="Restore"
+      submit={submit}
+    >
+      {(faults) => (
+        <>
+          <DeviceSelect
+            label="To which device"
+            description="The device that was backed up, or another one of its organization."
+            orgId={orgId}
+            value={deviceId}
+            onChange={setDevice}
+            error={faults['deviceId']}
+          />
+          <Radio.Group
+            label="To which state"
+            value={isInstant ? 'instant' : 'end'}
+            onChange={(value) => setInstant(value === 'instant')}
+          >
+            <Stack gap="xs" mt="xs">
+              <Radio
+                value="instant"
+                disabled={ranges.length === 0}
+                label="A point in time"
+                description={
+                  ranges.length === 0
+                    ? 'Logs are needed for that. The page “Databases” shows what can be restored.'
+                    : rangesText(ranges)
+                }
+              />
+              <Radio
+                value="end"
+                label="The end of the snapshot"
+                description={
+                  upTo === null
+                    ? 'All that it holds.'
+                    : `Up to ${formatTime(new Date(upTo))} (${timeZone()}).`
+                }
+              />
+            </Stack>
+          </Radio.Group>
+          {isInstant && (
+            <TextInput
+              type="datetime-local"
+              step={1}
+              required
+              label={`Point in time (${timeZone()})`}
+              description={at === undefined ? 'Date and time.' : `That is ${withOffset(at)}.`}
+              value={instant}
+              onChange={(event) => setText(event.currentTarget.value)}
+              error={faults['pointInTime'] ?? faultOf(at, ranges)}
+            />
+          )}
+          <TextInput
+            label="Folder"
+            required
+            description="An empty folder of the device that belongs to the user of the database. A running server is not touched."
+            placeholder="/srv/restored"
+            value={targetPath}
+            onChange={(event) => setPath(event.currentTarget.value)}
+            error={faults['targetPath']}
+            data-autofocus
+          />
+          <Checkbox
+            label="Without recovery"
+            description="The files are laid ready. They are recovered when a server starts with them."
+            checked={noRecovery}
+            onChange={(event) => setNoRecovery(event.currentTarget.checked)}
+          />
+          <Text size="sm">The page “Restores” shows how it goes on.</Text>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function latest(ranges: readonly Range[]): string {
+  const last = ranges.at(-1);
+  return last === undefined ? '' : localField(secondUpTo(last.to));
+}
+
+const rangesText = (ranges: readonly Range[]): string =>
+  `${ranges
+    .map(({ from, to }) => `From ${formatTime(secondFrom(from))} to ${formatTime(secondUpTo(to))}`)
+    .join('; ')} (${timeZone()}).`;
+
+/** Said before anything is sent. The server judges by itself. */
+function faultOf(at: Date | undefined, ranges: readonly Range[]): string | undefined {
+  if (at === undefined) return undefined;
+  const isIn = ranges.some(
+    ({ from, to }) => Date.parse(from) <= at.getTime() && at.getTime() <= Date.parse(to),
+  );
+  return isIn ? undefined : 'This point in time cannot be restored. Choose one within what is named above.';
+}

@@ -1,0 +1,178 @@
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { BackupSnapshot } from '../../../src/features/backup/snapshots/snapshot.model.ts';
+import { type DatabaseDetails, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../features/backup/snapshot-support.ts';
+import { assertAccessible, useDashboard } from '../../support/browser.ts';
+import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
+import { needsRestic } from '../../support/restic.ts';
+
+/** In the winter, so that Berlin is an hour ahead. */
+const DAY = '2026-01-15';
+const FULL: DatabaseDetails = {
+  kind: 'database',
+  engine: 'postgresql',
+  instance: '/run/postgresql:5432',
+  databases: ['shop', 'crm'],
+  backupType: 'full',
+  version: '15.8',
+  from: '0/100',
+  to: '0/200',
+  branch: '1/1',
+  basedOn: null,
+  recoverableFrom: `${DAY}T09:00:00.500Z`,
+  recoverableTo: `${DAY}T09:00:00.500Z`,
+};
+const LOG: DatabaseDetails = {
+  ...FULL,
+  backupType: 'log',
+  from: '0/200',
+  to: '0/300',
+  recoverableFrom: null,
+  recoverableTo: `${DAY}T11:00:00.000Z`,
+};
+const disk = (name: string, offset: number) => ({
+  name,
+  sizeBytes: 40 * 2 ** 30,
+  offset,
+  sectorBytes: 512,
+});
+const GERMAN = { timezoneId: 'Europe/Berlin', locale: 'en-GB' };
+
+describe('the pages of backups of databases and whole disks', () => {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'muster-databases-'));
+  const dashboard = useDashboard({ backupStore: { reserveBytes: 0 }, env: { DATA_DIR: dataDir } });
+  let device: BackedUpDevice;
+  let image: BackupSnapshot;
+  let agent: FakeDevice;
+
+  before(async function () {
+    this.timeout(120_000);
+    needsRestic(this);
+    device = await buildBackedUpDevice({ ...dashboard.app, dataDir });
+    await device.write({ 'a.txt': 'first' });
+    await device.backUp({ backupType: 'database', details: FULL });
+    await device.backUp({ backupType: 'database', details: LOG });
+    await device.backUp({ backupType: 'database', details: { ...LOG, from: '0/500', to: '0/600' } });
+    image = await device.backUp({
+      backupType: 'system_image',
+      details: {
+        kind: 'image',
+        source: 'disk',
+        machine: 'FRONT-DESK',
+        disks: [disk('sda', 0), disk('sdb', 40 * 2 ** 30)],
+        bootMode: 'uefi',
+        consistency: 'none',
+        memoryBytes: 2 ** 33,
+        processors: 4,
+        system: 'Debian 12',
+      },
+    });
+    agent = await connectDevice(dashboard.app, device.device.token, {
+      capabilities: [...COMMAND_TYPES, SECRETS_CAPABILITY],
+    });
+  });
+  after(async () => {
+    // Where restic is missing, there is none.
+    (agent as FakeDevice | undefined)?.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  it('say what each snapshot is, and offer no files where there are none', async () => {
+    const page = await dashboard.open(`/devices/${device.deviceId}?tab=backup`, { person: device.admin });
+    const rows = page.getByRole('table', { name: 'Snapshots' }).getByRole('row');
+    await rows.filter({ hasText: 'PostgreSQL 15.8: full backup' }).waitFor();
+    await rows.filter({ hasText: '2 disks of FRONT-DESK, 80 GiB' }).getByRole('link').click();
+    const disks = page.getByRole('table', { name: 'Disks' });
+    await disks.getByRole('row', { name: 'sdb 40 GiB' }).waitFor();
+    await page.getByRole('row', { name: 'Starts by UEFI' }).waitFor();
+    await page.getByRole('row', { name: 'Consistency None' }).waitFor();
+    expect(new URL(page.url()).pathname).to.equal(`/backup/snapshots/${image.id}`);
+    const restore = page.getByRole('button', { name: 'Restore …' });
+    expect(await restore.getAttribute('aria-disabled')).to.equal('true');
+    expect(await restore.getAttribute('aria-description')).to.include('Whole disks');
+    expect(await page.getByRole('table', { name: 'Files and folders' }).count()).to.equal(0);
+    await assertAccessible(page);
+
+    await page.goBack();
+    await rows.filter({ hasText: 'PostgreSQL 15.8: full backup' }).getByRole('link').click();
+    await page.getByRole('row', { name: 'Databases shop, crm' }).waitFor();
+    await page.getByRole('button', { name: 'Restore …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Restore a database server' });
+    expect(await dialog.getByRole('radio', { name: 'A point in time' }).isDisabled()).to.equal(true);
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'All that can be restored of it' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Databases' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('device')).to.equal(device.deviceId);
+  });
+
+  it('find the servers of one device at a time', async () => {
+    const page = await dashboard.open('/backup/databases', { person: device.admin });
+    await page.getByText('Choose a device above, and look for those that it runs.').waitFor();
+    const look = page.getByRole('button', { name: 'Look for databases' });
+    expect(await look.getAttribute('aria-description')).to.include('Choose a device first');
+    await page.goto(`/backup/databases?device=${device.deviceId}`);
+    await page.getByText('The device has named none.').waitFor();
+    await assertAccessible(page);
+    await look.click();
+    const frame = await agent.nextCommand();
+    expect(frame.type).to.equal('backup.databases');
+    const server = { engine: 'mariadb', version: '10.11', port: 3306, dataFolder: null };
+    await agent.succeed(frame, {
+      instances: [
+        {
+          ...server,
+          instance: '/run/mysqld/mysqld.sock',
+          databases: [{ name: 'wiki', sizeBytes: 1000 }],
+          problems: [{ code: 'TOOL_MISSING', message: 'The program mariadb-backup is missing.' }],
+        },
+      ],
+    });
+    const row = page.getByRole('row').filter({ hasText: 'MariaDB 10.11' });
+    await row.getByText('wiki').waitFor();
+    await row.getByText('The program mariadb-backup is missing.').waitFor();
+    await assertAccessible(page);
+  });
+
+  it('restore a point in time of the own time zone, and lead to the restore', async () => {
+    const page = await dashboard.open('/backup/databases', { person: device.admin, ...GERMAN });
+    await page.getByText('Any point in time from 15 Jan 2026, 10:00:00 to 15 Jan 2026, 12:00:00').waitFor();
+    await page.getByText('What it continues is not there: logs before it are missing.').waitFor();
+    await page.getByText('2 snapshots').click();
+    await page.getByRole('table', { name: 'Snapshots of the chain' }).getByText('Full backup').waitFor();
+    await assertAccessible(page);
+
+    await page.getByRole('button', { name: 'Restore to a point in time …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Restore a database server' });
+    const instant = dialog.getByLabel('Point in time (Europe/Berlin)');
+    expect(await instant.inputValue()).to.match(/^2026-01-15T12:00/);
+    await instant.fill(`${DAY}T12:00:01`);
+    await dialog.getByText('This point in time cannot be restored.').waitFor();
+    await instant.fill(`${DAY}T10:30:00`);
+    await dialog.getByText('This point in time cannot be restored.').waitFor({ state: 'detached' });
+    await dialog.getByText(`That is ${DAY}T10:30:00+01:00.`).waitFor();
+    await dialog.getByRole('textbox', { name: 'Folder' }).fill('/srv/restored');
+    await dialog.getByRole('checkbox', { name: 'Without recovery' }).check();
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+
+    const frame = await agent.nextCommand();
+    expect(frame.type).to.equal('backup.database-restore');
+    expect(frame.payload).to.deep.include({
+      targetPath: '/srv/restored',
+      pointInTime: `${DAY}T09:30:00.000Z`,
+      noRecovery: true,
+    });
+    const drawer = page.getByRole('dialog', { name: 'Restore' });
+    await drawer.getByRole('row', { name: 'To 15 Jan 2026, 10:30:00' }).waitFor();
+    await drawer.getByRole('row', { name: 'Recovery When its server starts with the folder' }).waitFor();
+    await assertAccessible(page);
+    await agent.fail(frame, 'TARGET_NOT_EMPTY', 'The folder is not empty.');
+    await drawer.getByText('The folder is not empty.').waitFor();
+    const again = drawer.getByRole('button', { name: 'Run it again' });
+    expect(await again.getAttribute('aria-description')).to.include('is not run again');
+  });
+});
