@@ -95,6 +95,23 @@ describe('the dialog of a backup configuration', () => {
     });
   });
 
+  it('makes one of virtual machines', async () => {
+    const page = await open();
+    const form = await newConfiguration(page, 'Hosts');
+    await form.getByRole('radio', { name: 'Machines of Hyper-V' }).check();
+    await form.getByRole('radio', { name: 'Those that are named' }).check();
+    await form.getByRole('textbox', { name: 'Machines' }).fill('Mail\n\nFiles');
+    await form.getByRole('radio', { name: 'As after a power cut' }).check();
+    await assertAccessible(page);
+    await form.getByRole('button', { name: 'Make the configuration' }).click();
+    await rowOf(page, 'Hosts').getByText('Machines of Hyper-V').waitFor();
+    expect(await sources('Hosts')).to.deep.equal({
+      kind: 'hyperv',
+      machines: ['Mail', 'Files'],
+      consistency: 'crash',
+    });
+  });
+
   it('keeps what it does not show, also where another kind was looked at meanwhile', async () => {
     const kept = { kind: 'files', paths: { linux: ['/srv'] }, excludes: ['*.tmp'], oneFileSystem: true };
     await tenant.createConfig({ name: 'Papers', sources: kept, retention: { retentionDays: 30 } });

@@ -69,6 +69,14 @@ const databasesRoute = createRoute({
   component: lazyRouteComponent(() => import('./databases/databases-page.tsx'), 'DatabasesPage'),
 });
 
+const machinesRoute = createRoute({
+  getParentRoute,
+  path: '/backup/machines',
+  validateSearch: z.object({ device: id, page }),
+  staticData: { ...staticData, title: 'Machines' },
+  component: lazyRouteComponent(() => import('./machines/machines-page.tsx'), 'MachinesPage'),
+});
+
 const restoresRoute = createRoute({
   getParentRoute,
   path: '/backup/restores',
@@ -116,6 +124,7 @@ export const backupPages = [
   snapshotsRoute,
   snapshotRoute,
   databasesRoute,
+  machinesRoute,
   restoresRoute,
   configsRoute,
   verificationsRoute,

@@ -8,6 +8,7 @@ const PLACES = [
   { to: '/backup/jobs', label: 'Jobs' },
   { to: '/backup/snapshots', label: 'Snapshots' },
   { to: '/backup/databases', label: 'Databases' },
+  { to: '/backup/machines', label: 'Machines' },
   { to: '/backup/restores', label: 'Restores' },
   { to: '/backup/configurations', label: 'Configurations' },
   { to: '/backup/verifications', label: 'Verifications' },

@@ -99,7 +99,7 @@ export function RestoreStanding({ id }: { id: string }) {
                   'Kept',
                   restore.skippedFiles === null ? undefined : `${formatCount(restore.skippedFiles)} files`,
                 ],
-                ...(restore.database === null ? factsOfFiles(restore) : factsOfDatabase(restore.database)),
+                ...factsOf(restore),
                 ['Begun', restore.startedAt === null ? undefined : formatTime(new Date(restore.startedAt))],
                 [
                   'Ended',
@@ -112,6 +112,18 @@ export function RestoreStanding({ id }: { id: string }) {
       }}
     </Loaded>
   );
+}
+
+function factsOf(restore: BackupRestore): Facts {
+  const { database, machine } = restore;
+  if (database !== null) return factsOfDatabase(database);
+  return machine === null
+    ? factsOfFiles(restore)
+    : [
+        ['Machine', machine.name ?? 'The only one of the snapshot'],
+        ['Called then', machine.vmName ?? 'As before'],
+        ['Id', machine.generateNewId ? 'A new one' : 'As before'],
+      ];
 }
 
 const factsOfFiles = ({ overwrite, selectedPaths }: BackupRestore): Facts => [

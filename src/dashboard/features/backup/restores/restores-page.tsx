@@ -90,7 +90,8 @@ export function RestoresPage() {
   );
 }
 
-function whatText({ database, dryRun, selectedPaths }: BackupRestore): string {
+function whatText({ database, machine, dryRun, selectedPaths }: BackupRestore): string {
+  if (machine !== null) return `Machine ${machine.vmName ?? machine.name ?? ''}`.trim();
   if (database !== null) {
     const { engine, pointInTime } = database;
     return `${ENGINE_NAMES[engine]}${pointInTime === null ? '' : ` as of ${formatTime(new Date(pointInTime))}`}`;

@@ -6,8 +6,9 @@ import { apiQuery, type BackupSnapshot } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, Loaded } from '../../../ui/index.ts';
 import { RestoreDatabaseDialog } from '../restores/restore-database-dialog.tsx';
+import { RestoreMachineDialog } from '../restores/restore-machine-dialog.tsx';
 import { SnapshotContent } from './details/content.tsx';
-import type { Details } from './details/content-text.ts';
+import { type Details, hypervisorName } from './details/content-text.ts';
 import { SnapshotFiles } from './snapshot-files.tsx';
 import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
 
@@ -36,15 +37,21 @@ const NO_FILES: Readonly<Record<Details['kind'], string>> = {
   image: 'Whole disks are no folder that can be downloaded here.',
   machines: 'The disks of machines are no folder that can be downloaded here.',
 };
-const NO_RESTORE: Readonly<Partial<Record<Details['kind'], string>>> = {
-  image: 'Whole disks cannot be restored from the dashboard yet.',
-  machines: 'Machines cannot be restored from the dashboard yet.',
-};
+
+/** Why a snapshot of a kind cannot be restored from here. */
+function noRestore(details: Details, asOf: string | undefined): string | undefined {
+  if (details.kind === 'image') return 'Whole disks cannot be restored from the dashboard yet.';
+  if (details.kind === 'database') return undefined;
+  if (details.hypervisor !== 'hyperv') {
+    return `Machines of ${hypervisorName(details)} cannot be restored from the dashboard yet.`;
+  }
+  return asOf === undefined ? undefined : 'Machines are restored from the backup store as it is now.';
+}
 
 function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; details: Details }) {
   const [isOpen, { open, close }] = useDisclosure(false);
   const { search, removal } = useSnapshotSearch(snapshot);
-  const refusal = useRefusal('recovery:execute') ?? NO_RESTORE[details.kind] ?? removal;
+  const refusal = useRefusal('recovery:execute') ?? noRestore(details, search.asOf) ?? removal;
   return (
     <SnapshotFrame
       snapshot={snapshot}
@@ -77,6 +84,9 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
           asOf={search.asOf}
           onClose={close}
         />
+      )}
+      {isOpen && details.kind === 'machines' && (
+        <RestoreMachineDialog snapshot={snapshot} machines={details.machines} onClose={close} />
       )}
     </SnapshotFrame>
   );

@@ -3,6 +3,7 @@ import type { FC } from 'react';
 import { DatabaseFields } from './database-fields.tsx';
 import { DiskFields } from './disk-fields.tsx';
 import { FileFields } from './file-fields.tsx';
+import { MachineFields } from './machine-fields.tsx';
 import type { SourceFieldProps, Sources } from './source-form.ts';
 import { KIND_NAMES } from './source-kinds.ts';
 
@@ -23,6 +24,11 @@ const KINDS: readonly Kind[] = [
     value: 'database',
     description: 'The server of a database, as its own programs back it up. Of devices with Linux.',
     Fields: DatabaseFields,
+  },
+  {
+    value: 'hyperv',
+    description: 'Virtual machines with their disks. Of devices that are hosts of Hyper-V.',
+    Fields: MachineFields,
   },
 ];
 

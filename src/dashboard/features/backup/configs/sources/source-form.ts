@@ -33,6 +33,10 @@ export interface SourceForm {
   instance: string;
   fullEveryDays: number | undefined;
   between: Between;
+  /** All that a host has, or those that are named. */
+  machines: 'all' | 'named';
+  machineNames: string;
+  consistency: SourcesOf<'hyperv'>['consistency'];
 }
 
 /** What the fields of each kind are given. */
@@ -51,7 +55,7 @@ const lines = (texts: unknown): string => Texts.parse(texts).join('\n');
 /** The fields for sources that are there, or for those of a new configuration. */
 export function sourceFormOf(before: Sources | undefined): SourceForm {
   const [files, image] = [ofKind(before, 'files'), ofKind(before, 'image')];
-  const database = ofKind(before, 'database');
+  const [database, hyperv] = [ofKind(before, 'database'), ofKind(before, 'hyperv')];
   const engine = database?.engine ?? 'postgresql';
   const paths = files?.paths ?? {
     linux: ['/home', '/etc'],
@@ -71,6 +75,9 @@ export function sourceFormOf(before: Sources | undefined): SourceForm {
     instance: database?.instance ?? '',
     fullEveryDays: database?.fullEveryDays ?? FULL_EVERY_DAYS,
     between: database?.between ?? usualBetween(engine),
+    machines: Array.isArray(hyperv?.machines) ? 'named' : 'all',
+    machineNames: Array.isArray(hyperv?.machines) ? lines(hyperv.machines) : '',
+    consistency: hyperv?.consistency ?? 'application',
   };
 }
 
@@ -102,6 +109,12 @@ const TO_SOURCES: { [K in Sources['kind']]?: (form: SourceForm, before: Sources 
       between,
     };
   },
+  hyperv: ({ machines, machineNames, consistency }, before) => ({
+    ...ofKind(before, 'hyperv'),
+    kind: 'hyperv',
+    machines: machines === 'all' ? 'all' : (linesOf(machineNames) ?? []),
+    consistency,
+  }),
 };
 
 /** A kind that the dialog cannot show stays as it is. */

@@ -5,4 +5,5 @@ export const KIND_NAMES: { readonly [K in Sources['kind']]?: string } = {
   files: 'Files',
   image: 'Whole disks',
   database: 'Databases',
+  hyperv: 'Machines of Hyper-V',
 };

@@ -1,0 +1,150 @@
+import { Drawer, Group, Stack, Text } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useApiChange, type FoundMachine } from '../../../api/index.ts';
+import { useRefusal } from '../../../session/index.ts';
+import {
+  Action,
+  ConfirmAction,
+  Failure,
+  formatBytes,
+  formatCount,
+  PagedTable,
+  StateBadge,
+  When,
+} from '../../../ui/index.ts';
+import { DeviceLink } from '../parts/device-names.tsx';
+import { FactTable } from '../parts/facts.tsx';
+import { Checkpoints } from './checkpoints.tsx';
+import { ACTIONS, type MachineAction, stateRefusal, STATES } from './machine-texts.ts';
+
+const MIB = 2 ** 20;
+
+/** One machine: what it is, and what can be done with it. */
+export function MachineDrawer({
+  machine,
+  onClose,
+}: {
+  machine: FoundMachine | undefined;
+  onClose: () => void;
+}) {
+  return (
+    <Drawer
+      opened={machine !== undefined}
+      onClose={onClose}
+      position="right"
+      size="lg"
+      title={machine === undefined ? '' : `Machine ${machine.vmName}`}
+    >
+      {machine !== undefined && <Machine key={machine.vmId} machine={machine} />}
+    </Drawer>
+  );
+}
+
+function Machine({ machine }: { machine: FoundMachine }) {
+  const { deviceId, state, generation, memoryMb, processorCount, disks, lastDiscoveredAt } = machine;
+  return (
+    <Stack gap="sm">
+      <StateActions machine={machine} />
+      <FactTable
+        label="About the machine"
+        facts={[
+          ['State', <StateBadge key="state" {...STATES[state]} />],
+          ['Listed', <When key="listed" at={lastDiscoveredAt} />],
+          ['Device', <DeviceLink key="device" id={deviceId} />],
+          ['Generation', generation],
+          ['Memory', memoryMb === null ? null : formatBytes(memoryMb * MIB)],
+          ['Processors', processorCount === null ? null : formatCount(processorCount)],
+        ]}
+      />
+      <PagedTable
+        label="Disks of the machine"
+        // A device may name several disks alike.
+        rows={disks.map((disk, place) => ({ ...disk, key: `${place}` }))}
+        keyOf={({ key }) => key}
+        columns={[
+          {
+            header: 'Disk',
+            isName: true,
+            cell: ({ path }) => (
+              <span style={{ overflowWrap: 'anywhere' }}>{path === '' ? 'Without a name' : path}</span>
+            ),
+          },
+          {
+            header: 'On the host',
+            align: 'right',
+            width: 140,
+            cell: ({ sizeBytes, isPassthrough }) =>
+              isPassthrough ? 'A disk of the host' : sizeBytes === null ? '–' : formatBytes(sizeBytes),
+          },
+        ]}
+      />
+      <Checkpoints machine={machine} />
+    </Stack>
+  );
+}
+
+function StateActions({ machine }: { machine: FoundMachine }) {
+  const { deviceId, vmId, vmName, state, hasPassthroughDisks } = machine;
+  const navigate = useNavigate();
+  const execute = useRefusal('backup:execute');
+  const change = useApiChange('POST /backup/hyperv/vm-state');
+  const backup = useApiChange('POST /backup/hyperv/backup', { refreshes: ['GET /backup/jobs'] });
+  const order = (action: MachineAction) => change.mutateAsync({ body: { deviceId, vmId, state: action } });
+  const button = { size: 'compact-sm', variant: 'default' } as const;
+  return (
+    <Stack gap="xs">
+      <Group gap="xs">
+        <Action
+          size="compact-sm"
+          refusal={
+            execute ??
+            (hasPassthroughDisks ? 'It has a disk of the host itself, which no backup contains.' : undefined)
+          }
+          loading={backup.isPending}
+          onClick={() =>
+            backup.mutate(
+              { body: { deviceId, vmId } },
+              {
+                onSuccess: ({ backupJobId }) =>
+                  void navigate({ to: '/backup/jobs', search: { job: backupJobId ?? undefined } }),
+              },
+            )
+          }
+        >
+          Back up now
+        </Action>
+        {ACTIONS.map(({ action, label, from, question }) =>
+          question === undefined ? (
+            <Action
+              key={action}
+              {...button}
+              refusal={execute ?? stateRefusal(state, from)}
+              onClick={() => change.mutate({ body: { deviceId, vmId, state: action } })}
+            >
+              {label}
+            </Action>
+          ) : (
+            <ConfirmAction
+              key={action}
+              {...button}
+              refusal={execute ?? stateRefusal(state, from)}
+              title={`${label}: ${vmName}`}
+              question={question}
+              confirm={label}
+              run={() => order(action)}
+            >
+              {label} …
+            </ConfirmAction>
+          ),
+        )}
+      </Group>
+      {change.isSuccess && (
+        <Text size="sm" role="status">
+          The device was asked to do it. Look for machines again to see how they are then.
+        </Text>
+      )}
+      {change.error !== null && <Failure error={change.error} />}
+      {backup.error !== null && <Failure error={backup.error} />}
+    </Stack>
+  );
+}
