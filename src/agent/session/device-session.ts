@@ -22,6 +22,8 @@ import { machineRebooter } from '../capabilities/power/reboot.ts';
 import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
 import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
 import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
+import { sqlServerHandlers, sqlServerQueries } from '../capabilities/sql-server/handlers.ts';
+import { sqlcmd } from '../capabilities/sql-server/sqlcmd.ts';
 import { shadowCopyHandlers } from '../capabilities/shadow-copies/handlers.ts';
 import { updateHandlers } from '../capabilities/update/handlers.ts';
 import { openUpdates } from '../capabilities/update/updates.ts';
@@ -43,6 +45,7 @@ import { StatusFile } from '../core/state/status-file.ts';
 import type { DiagnosticLog } from '../os/diagnostics/diagnostic-log.ts';
 import { osType } from '../os/machine/os-type.ts';
 import { openNetwork } from '../os/network/open-network.ts';
+import { findProgram } from '../os/processes/find-program.ts';
 import { systemProgram } from '../os/processes/system-program.ts';
 import type { WatchdogLink } from '../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../core/version.ts';
@@ -138,11 +141,16 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   });
   await engineWatch.start();
 
+  const isWindows = osType() === 'windows';
+  const sqlServer = {
+    run: sqlcmd({ find: () => findProgram(['sqlcmd']), folder: backupFolder }),
+    registry: systemProgram('reg'),
+  };
   const vss = { vssadmin: systemProgram('vssadmin'), whoami: systemProgram('whoami') };
   const queries = new LiveRunner(
     {
       ...eventLogHandlers(reader),
-      ...(osType() === 'windows' ? shadowCopyHandlers(vss) : {}),
+      ...(isWindows ? { ...shadowCopyHandlers(vss), ...sqlServerQueries(sqlServer) } : {}),
       ...machineQueries(hypervisors),
       ...machineRestores.live,
     },
@@ -170,6 +178,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...backups,
       ...imageHandlers(backupParts),
       ...machines,
+      ...(isWindows ? sqlServerHandlers(sqlServer) : {}),
       ...machineRestores.durable,
     },
     clock,

@@ -5391,6 +5391,111 @@ state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 response: MachineWork
 }
 /**
+ * List the instances of SQL Server of all devices
+ */
+"GET /backup/mssql/instances": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. It needs `deviceId`.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+pagination: Pagination
+}
+}
+/**
+ * List the instances of SQL Server of a device
+ */
+"GET /backup/mssql/instances/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. One that has never been asked is asked in any case.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+}
+}
+/**
+ * Read what can be restored of a database of SQL Server
+ */
+"GET /backup/mssql/chains": {
+query: {
+deviceId: string
+instance: string
+database: string
+}
+response: SqlChains
+}
+/**
+ * Back up a database of SQL Server into a file
+ */
+"POST /backup/mssql/backup": {
+body: {
+deviceId: string
+instance: string
+database: string
+backupType: ("full" | "differential" | "log")
+/**
+ * A full backup which the differential ones of others ignore.
+ */
+copyOnly?: boolean
+/**
+ * A folder as the service of SQL Server sees it, which writes there with its own account. The file gets a new name.
+ */
+outputPath: string
+}
+response: SqlWork
+}
+/**
+ * Restore a database of SQL Server from a file
+ */
+"POST /backup/mssql/restore": {
+body: {
+deviceId: string
+instance: string
+/**
+ * A file as the service of SQL Server sees it.
+ */
+backupFile: string
+/**
+ * Of a full backup a new name: no database is replaced.
+ */
+targetDatabase: string
+/**
+ * `differential` and `log` go on with a database that was restored with `noRecovery`.
+ */
+backupType?: ("full" | "differential" | "log")
+/**
+ * True where more backups follow.
+ */
+noRecovery?: boolean
+/**
+ * Of a log: until when, by the clock of the machine.
+ */
+stopAt?: string
+}
+response: SqlWork
+}
+/**
  * Read the sums of backups
  */
 "GET /backup/dashboard": {
@@ -8575,6 +8680,97 @@ backupJobId: (string | null)
 commandId: (string | null)
 vmId: (string | null)
 vmName: (string | null)
+status: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SqlChains".
+ */
+export interface SqlChains {
+data: {
+deviceId: string
+instance: string
+database: string
+recoveryModel: string
+chains: {
+full: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * By the clock of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}
+differentials: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * By the clock of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}[]
+logs: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * By the clock of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}[]
+/**
+ * A log is missing, and later ones are there.
+ */
+hasGap: boolean
+recoverableTo: string
+isOurs: boolean
+}[]
+warnings: {
+code: ("FOREIGN_FULL" | "LOG_GAP" | "DAMAGED" | "NO_FULL")
+message: string
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SqlWork".
+ */
+export interface SqlWork {
+/**
+ * Of the command, and on `jobs:subscribe`.
+ */
+id: string
+orgId: string
+deviceId: string
+type: ("backup" | "restore")
+instance: string
+database: string
 status: string
 }
 /**

@@ -26,6 +26,7 @@ import { keyRoutes } from './keys/key.routes.ts';
 import { type ReadingParts, readingRoutes } from './reading/reading.routes.ts';
 import { restoreRoutes } from './restores/restore.routes.ts';
 import { restoreRetention } from './restores/retention.ts';
+import { sqlServerRoutes } from './sql-server/sql-server.routes.ts';
 import { snapshotRoutes } from './snapshots/snapshot.routes.ts';
 import type { ServerEngine } from './access/server-engine.ts';
 import { vaultSyncRetention } from './vaults/retention.ts';
@@ -89,6 +90,7 @@ export const feature = defineFeature({
     vaultRoutes(parts),
     vssRoutes(parts),
     machineRoutes(HYPERV, parts),
+    sqlServerRoutes(parts),
     overviewRoutes,
     slaRoutes,
   ],

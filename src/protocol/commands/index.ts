@@ -8,6 +8,7 @@ import { MACHINE_COMMANDS } from './machines.ts';
 import { POWER_COMMANDS } from './power.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 import { SHADOW_COPY_COMMANDS } from './shadow-copies.ts';
+import { SQL_SERVER_COMMANDS } from './sql-server.ts';
 import type { CommandShape, CommandTable } from './shape.ts';
 import { UPDATE_COMMANDS } from './updates.ts';
 import { VM_RESTORE_COMMANDS } from './vms/vm-restores.ts';
@@ -21,6 +22,7 @@ export * from './outcome.ts';
 export * from './scripts.ts';
 export * from './secrets.ts';
 export * from './shadow-copies.ts';
+export * from './sql-server.ts';
 export * from './backups/snapshot-details.ts';
 export * from './vms/vm-restores.ts';
 
@@ -34,6 +36,7 @@ export const COMMANDS = {
   ...BACKUP_COMMANDS,
   ...SHADOW_COPY_COMMANDS,
   ...MACHINE_COMMANDS,
+  ...SQL_SERVER_COMMANDS,
   ...VM_RESTORE_COMMANDS,
   ...DATABASE_COMMANDS,
 } as const satisfies CommandTable;
