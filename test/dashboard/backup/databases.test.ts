@@ -109,6 +109,53 @@ describe('the pages of backups of databases and whole disks', () => {
     expect(new URL(page.url()).searchParams.get('device')).to.equal(device.deviceId);
   });
 
+  it('restore a machine of a snapshot, under another name', async () => {
+    const machine = {
+      generation: 2,
+      bootMode: 'uefi' as const,
+      memoryBytes: 2 ** 31,
+      processors: 2,
+      consistency: 'crash' as const,
+      bytes: 2 ** 30,
+    };
+    const snapshot = await device.backUp({
+      backupType: 'application',
+      details: {
+        kind: 'machines',
+        hypervisor: 'hyperv',
+        machines: [
+          { ...machine, id: 'a-1', name: 'Mail' },
+          { ...machine, id: 'a-2', name: 'Files' },
+        ],
+      },
+    });
+    const page = await dashboard.open(`/backup/snapshots/${snapshot.id}`, { person: device.admin });
+    await page
+      .getByRole('table', { name: 'Machines' })
+      .getByRole('row', { name: /^Mail UEFI/ })
+      .waitFor();
+    await page.getByRole('button', { name: 'Restore …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Restore a machine' });
+    await dialog.getByRole('combobox', { name: 'Machine' }).click();
+    await page.getByRole('option', { name: 'Files' }).click();
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('Files again');
+    await assertAccessible(page);
+    const asked = page.waitForRequest(
+      (request) => request.method() === 'POST' && /hyperv/.test(request.url()),
+    );
+    dashboard.allow(/status of 4\d\d/);
+    await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+    expect((await asked).postDataJSON()).to.deep.equal({
+      snapshotId: snapshot.id,
+      deviceId: device.deviceId,
+      machine: 'a-2',
+      vmName: 'Files again',
+      generateNewId: true,
+    });
+    // The device of the test has no Hyper-V: the refusal stays beside what was typed.
+    await dialog.getByRole('alert').waitFor();
+  });
+
   it('find the servers of one device at a time', async () => {
     const page = await dashboard.open('/backup/databases', { person: device.admin });
     await page.getByText('Choose a device above, and look for those that it runs.').waitFor();
