@@ -240,6 +240,7 @@ describe('bad input', function () {
       targets: {},
       details: {},
       selectedPaths: ['/home'],
+      network: { type: 'none' },
       restoreType: 'selective',
       material: Buffer.alloc(32, 7).toString('base64'),
       instance: 'MSSQLSERVER',

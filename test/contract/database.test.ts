@@ -46,6 +46,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_store_credentials: { role: 'device', as_of: null },
   backup_jobs: { type: 'manual' },
   backup_restores: { overwrite: 'never' },
+  backup_vm_restores: { kind: 'as_vm', hypervisor: 'kvm', operation: 'restore' },
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
   backup_vault_syncs: { reason: 'manual' },
   backup_snapshots: { engine_id: 'a'.repeat(64) },

@@ -61,6 +61,10 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
   backup_restores: ({ deviceId, orgId }) => `insert into backup_restores
       (id, org_id, device_id, overwrite, status, command_id, expires_at, finished_at)
     values ($id, '${orgId}', '${deviceId}', 'never', 'completed', $id, $at, $at)`,
+  backup_vm_restores: ({ deviceId, orgId }) => `insert into backup_vm_restores
+      (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, holds_snapshot, status, command_id, expires_at,
+        finished_at)
+    values ($id, '${orgId}', '${deviceId}', 'as_vm', 'kvm', 'A', '{}', 'restore', false, 'completed', $id, $at, $at)`,
   backup_vault_syncs: ({ deviceId, orgId }) => `with source as (
       insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id),
     copy as (

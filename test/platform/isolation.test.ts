@@ -409,6 +409,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/rotation/rotate-repository.ts': 3,
   'features/backup/rotation/rotation.jobs.ts': 2,
   'features/backup/verification/integrity.ts': 1,
+  'features/backup/vm-restores/refresh.ts': 2,
   'features/backup/verification/test-restore.ts': 2,
   'features/backup/verification/verification.jobs.ts': 5,
   'features/backup/sla/breaches.ts': 1,
@@ -523,7 +524,9 @@ describe('the way across tenants', () => {
         { name: 'follow_database_restore', public: false },
         { name: 'follow_restore_advance', public: false },
         { name: 'follow_restore_command', public: false },
+        { name: 'follow_use_of_snapshot', public: false },
         { name: 'follow_vault_command', public: false },
+        { name: 'follow_vm_restore_command', public: false },
         { name: 'lock_device_caps', public: false },
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },

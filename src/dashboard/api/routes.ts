@@ -4726,6 +4726,196 @@ asOf?: string
 response: null
 }
 /**
+ * Restore a snapshot of a machine as a virtual machine
+ */
+"POST /backup/restore/as-vm": {
+body: {
+/**
+ * A snapshot of a whole machine.
+ */
+snapshotId: string
+/**
+ * The host, which is a device of the same organization. Default: the device that was backed up.
+ */
+targetDeviceId?: string
+vmName: string
+/**
+ * Default: a network of its own, from which it reaches nothing, because its original may still run.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated?: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards?: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+/**
+ * A folder of the host for its disks. Default: one of the agent.
+ */
+targetPath?: string
+hypervisor: ("hyperv" | "kvm")
+/**
+ * Default: those of the machine that was backed up.
+ */
+vmSpecs?: {
+memoryMb?: number
+cpuCount?: number
+/**
+ * The first disk grows to this size.
+ */
+diskSizeGb?: number
+}
+/**
+ * What the caller expects. Another one than that of the machine is refused, because it would not start.
+ */
+bootMode?: ("bios" | "uefi")
+/**
+ * Of the disks.
+ */
+format?: ("qcow2" | "raw")
+start?: boolean
+}
+response: VmRestore
+}
+/**
+ * Estimate what a virtual machine of a snapshot needs
+ */
+"POST /backup/restore/as-vm/estimate": {
+body: {
+snapshotId: string
+}
+response: VmEstimate
+}
+/**
+ * Start a virtual machine straight from a snapshot
+ */
+"POST /backup/restore/instant-boot": {
+body: {
+/**
+ * A snapshot of a whole machine.
+ */
+snapshotId: string
+/**
+ * The host, which is a device of the same organization. Default: the device that was backed up.
+ */
+targetDeviceId?: string
+vmName: string
+/**
+ * Default: a network of its own, from which it reaches nothing, because its original may still run.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated?: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards?: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+/**
+ * A folder of the host for its disks. Default: one of the agent.
+ */
+targetPath?: string
+hypervisor?: "kvm"
+/**
+ * Default: those of the machine that was backed up.
+ */
+vmSpecs?: {
+memoryMb?: number
+cpuCount?: number
+}
+}
+response: VmRestore
+}
+/**
+ * List virtual machines that run from snapshots, the newest first
+ */
+"GET /backup/restore/instant-boot/active": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+}
+response: {
+data: VmRestore[]
+pagination: Pagination
+}
+}
+/**
+ * Make an instant boot permanent
+ */
+"POST /backup/restore/instant-boot/{id}/migrate": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Discard an instant boot, with everything that it has written
+ */
+"POST /backup/restore/instant-boot/{id}/discard": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Start an instant boot again
+ */
+"POST /backup/restore/instant-boot/{id}/start": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Read a virtual machine of a snapshot
+ */
+"GET /backup/restore/vm/{id}": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Cancel what is done to a virtual machine of a snapshot
+ */
+"POST /backup/restore/vm/{id}/cancel": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
  * List restores, the newest first
  */
 "GET /backup/restore": {
@@ -8024,9 +8214,9 @@ immutableUntil: (string | null)
  */
 immutabilityEnforcement: ("application" | "none")
 /**
- * Why no retention removes it now.
+ * Why no retention removes it now. `in_use`: a virtual machine runs from it.
  */
-retentionBlockedReason: (("legal_hold" | "immutable") | null)
+retentionBlockedReason: (("legal_hold" | "in_use" | "immutable") | null)
 /**
  * Since when it is no longer in the repository. Until the trash of the store is emptied it can be read with `asOf`.
  */
@@ -8067,6 +8257,164 @@ type: ("file" | "directory" | "symlink" | "other")
 sizeBytes: number
 modifiedAt: (string | null)
 } | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "VmRestore".
+ */
+export interface VmRestore {
+id: string
+orgId: string
+kind: ("as_vm" | "instant_boot")
+/**
+ * `running` to `unknown`: what the machine of an instant boot does. `faulty`: its disk cannot be read or written, and it waits; start it again when the reason is gone. `completed`: it needs its snapshot no more.
+ */
+status: ("pending" | "restoring" | "booting" | "running" | "paused" | "faulty" | "stopped" | "unknown" | "migrating" | "discarding" | "completed" | "discarded" | "failed" | "cancelled")
+snapshotId: (string | null)
+hypervisor: ("hyperv" | "kvm")
+vmName: string
+/**
+ * What the machine does, as its host reported at `stateAt`.
+ */
+vmState: (("running" | "paused" | "faulty" | "stopped" | "unknown") | null)
+stateAt: (string | null)
+/**
+ * The host.
+ */
+deviceId: string
+hostDeviceId: string
+hostDeviceName: string
+vmSpecs: {
+memoryMb: number
+cpuCount: number
+diskSizeGb: (number | null)
+}
+network: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+/**
+ * Percent of what is copied or restored.
+ */
+syncProgress: (number | null)
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, where the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * A socket on the host that speaks VNC.
+ */
+console: (string | null)
+/**
+ * Ports of the machine, and where they are on the loopback address of the host.
+ */
+forwards: {
+hostPort: number
+guestPort: number
+}[]
+/**
+ * Where its disks are on the host.
+ */
+folder: (string | null)
+accelerator: (string | null)
+warnings: string[]
+/**
+ * Of the newest command.
+ */
+error: ({
+code: string
+message: string
+} | null)
+/**
+ * The command that the device has been given last.
+ */
+commandId: string
+/**
+ * What the device has not fetched by then fails.
+ */
+expiresAt: string
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "VmEstimate".
+ */
+export interface VmEstimate {
+memoryMb: number
+cpuCount: number
+/**
+ * Of all disks.
+ */
+diskSizeGb: number
+platform: (("linux" | "windows") | null)
+osVersion: (string | null)
+/**
+ * Null: not known, and started as `bios`.
+ */
+bootMode: (("bios" | "uefi") | null)
+disks: {
+name: string
+sizeBytes: number
+}[]
+consistency: string
+/**
+ * What the snapshot contains, as it was reported.
+ */
+storedBytes: (number | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -27,6 +27,9 @@ import { type ReadingParts, readingRoutes } from './reading/reading.routes.ts';
 import { restoreRoutes } from './restores/restore.routes.ts';
 import { restoreRetention } from './restores/retention.ts';
 import { sqlServerRoutes } from './sql-server/sql-server.routes.ts';
+import { addVmRefreshJob } from './vm-restores/refresh.ts';
+import { vmRestoreRetention } from './vm-restores/retention.ts';
+import { vmRestoreRoutes } from './vm-restores/vm-restore.routes.ts';
 import { snapshotRoutes } from './snapshots/snapshot.routes.ts';
 import type { ServerEngine } from './access/server-engine.ts';
 import { vaultSyncRetention } from './vaults/retention.ts';
@@ -84,6 +87,7 @@ export const feature = defineFeature({
     recoveryKitRoutes(parts),
     snapshotRoutes,
     readingRoutes(parts),
+    vmRestoreRoutes(parts),
     restoreRoutes(parts),
     databaseRoutes(parts),
     verificationRoutes(parts),
@@ -106,6 +110,7 @@ export const feature = defineFeature({
     addRotationJobs(parts.jobs, serverParts);
     addVerificationJobs(parts.jobs, serverParts);
     addVaultJobs(serverParts);
+    addVmRefreshJob(serverParts);
     addWatchJobs(parts.jobs, { ...parts.backupStore, db: parts.db });
   },
   tables: [
@@ -115,7 +120,12 @@ export const feature = defineFeature({
     cascade('backup_schedule_slots', 'backup_configs'),
     bounded('backup_repositories', 'a device has one for each of its backup configurations'),
     cascade('backup_objects', 'backup_repositories'),
-    ...byRules([expiredRows('backup_store_credentials', 'id', 30), ...jobRetention, ...restoreRetention]),
+    ...byRules([
+      expiredRows('backup_store_credentials', 'id', 30),
+      ...jobRetention,
+      ...restoreRetention,
+      ...vmRestoreRetention,
+    ]),
     ...byRules([...verificationRetention, ...usageRetention, ...slaRetention]),
     bounded(
       'backup_database_instances',

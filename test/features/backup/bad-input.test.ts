@@ -20,6 +20,7 @@ const TABLES = [
   'backup_snapshots',
   'backup_restores',
   'backup_database_instances',
+  'backup_vm_restores',
   'backup_verifications',
   'backup_vaults',
   'backup_vault_syncs',
@@ -78,12 +79,51 @@ describe('bad input to the routes of backups', function () {
         expires_at: new Date(Date.now() + 86_400_000),
       }),
     );
-    return { tenant, name, configId, localConfigId, deviceId, vaultId, snapshotId, jobId, slaId, restoreId };
+    const vmId = newId();
+    await inSystem(app, (tx) =>
+      tx('backup_vm_restores').insert({
+        id: vmId,
+        org_id: tenant.orgId,
+        device_id: deviceId,
+        snapshot_id: snapshotId,
+        kind: 'instant_boot',
+        hypervisor: 'kvm',
+        vm_name: name,
+        spec: {
+          memoryMb: 512,
+          cpuCount: 1,
+          diskSizeGb: null,
+          format: 'qcow2',
+          start: true,
+          network: { type: 'none' },
+          targetPath: null,
+        },
+        status: 'active',
+        is_operating: false,
+        operation: 'boot',
+        holds_snapshot: true,
+        command_id: newId(),
+        expires_at: new Date(Date.now() + 86_400_000),
+      }),
+    );
+    return {
+      tenant,
+      name,
+      configId,
+      localConfigId,
+      deviceId,
+      vaultId,
+      snapshotId,
+      jobId,
+      slaId,
+      restoreId,
+      vmId,
+    };
   }
 
   /** Each route, with an id of the other tenant wherever it takes one. */
   function withForeignIds(): Call[] {
-    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId } = foreign;
+    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId, vmId } = foreign;
     const { orgId, keyId } = theirs;
     const mine = own.tenant.newConfig;
     const local = { provider: 'local', details: { path: '/mnt/other' } };
@@ -162,6 +202,17 @@ describe('bad input to the routes of backups', function () {
       ['GET', `/backup/databases/chains?deviceId=${own.deviceId}&configId=${configId}`],
       ['POST', '/backup/databases/restore', { snapshotId, targetPath: '/srv/db' }],
       ['POST', '/backup/databases/restore', { snapshotId, deviceId: own.deviceId, targetPath: '/srv/db' }],
+      ['POST', '/backup/restore/as-vm', { snapshotId, hypervisor: 'kvm', vmName: 'a' }],
+      ['POST', '/backup/restore/as-vm/estimate', { snapshotId }],
+      ['POST', '/backup/restore/instant-boot', { snapshotId, vmName: 'a' }],
+      ['POST', '/backup/restore/instant-boot', { snapshotId, targetDeviceId: own.deviceId, vmName: 'a' }],
+      ['GET', `/backup/restore/instant-boot/active?orgId=${orgId}`],
+      ['GET', `/backup/restore/instant-boot/active?deviceId=${deviceId}`],
+      ['POST', `/backup/restore/instant-boot/${vmId}/migrate`, {}],
+      ['POST', `/backup/restore/instant-boot/${vmId}/discard`, {}],
+      ['POST', `/backup/restore/instant-boot/${vmId}/start`, {}],
+      ['GET', `/backup/restore/vm/${vmId}`],
+      ['POST', `/backup/restore/vm/${vmId}/cancel`],
       ['POST', '/backup/verify', { deviceId, verificationType: 'integrity' }],
       ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'test_restore', snapshotId }],
       ['POST', '/backup/verify', { deviceId: own.deviceId, verificationType: 'integrity', configId }],
@@ -330,6 +381,22 @@ describe('bad input to the routes of backups', function () {
       'query.deviceId',
       /one device/,
     ],
+    ...['a\nb', ' ', 'x'.repeat(201), 'a\u2028b'].map((vmName): [string, () => Call, string, RegExp] => [
+      `machine ${JSON.stringify(vmName.slice(0, 20))}`,
+      () => ['POST', '/backup/restore/instant-boot', { snapshotId: own.snapshotId, vmName }],
+      'body.vmName',
+      /one line|200/,
+    ]),
+    ...['br0,model=x', '-x', '../br0', 'x'.repeat(16)].map((bridge): [string, () => Call, string, RegExp] => [
+      `bridge ${bridge}`,
+      () => [
+        'POST',
+        '/backup/restore/instant-boot',
+        { snapshotId: own.snapshotId, vmName: 'a', network: { type: 'bridge', bridge } },
+      ],
+      'body.network.bridge',
+      /name of a network interface/,
+    ]),
     [
       'a destination is tested by nobody',
       () => ['POST', `/backup/configs/${own.localConfigId}/test`, {}],

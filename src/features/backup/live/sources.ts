@@ -27,6 +27,17 @@ const RESTORE: WorkSource = {
     from backup_restores w`,
 };
 
+/** Machines of snapshots. One that runs from its snapshot is work that has not ended. */
+const VM_RESTORE: WorkSource = {
+  kind: 'vm_restore',
+  permission: 'recovery:read',
+  rows: `select w.id, w.org_id, w.device_id, w.command_id,
+      case w.status when 'working' then 'running' when 'active' then 'running' when 'discarded' then 'cancelled'
+        else w.status end as state, ${progressOf('(case when w.is_operating then w.progress end)')},
+      w.error_message as message, null::timestamptz as stalled_since, w.created_at, w.updated_at, w.finished_at
+    from backup_vm_restores w`,
+};
+
 /** A test restore is done by a device, which reports how far it is. */
 const VERIFICATION: WorkSource = {
   kind: 'verification',
@@ -65,4 +76,11 @@ const KEY_ROTATION: WorkSource = {
 };
 
 /** All kinds, as dashboards are shown them. A new kind is a row here, and triggers that announce its changes. */
-export const WORK_SOURCES: readonly WorkSource[] = [BACKUP, RESTORE, VERIFICATION, VAULT_SYNC, KEY_ROTATION];
+export const WORK_SOURCES: readonly WorkSource[] = [
+  BACKUP,
+  RESTORE,
+  VM_RESTORE,
+  VERIFICATION,
+  VAULT_SYNC,
+  KEY_ROTATION,
+];

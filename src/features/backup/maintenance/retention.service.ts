@@ -30,11 +30,11 @@ export async function findOutdated(db: Db, repositoryId: string): Promise<Outdat
       .where('repository_id', repositoryId)
       .whereNull('removed_at');
     const outdated = mayGo(
-      snapshots.map(({ id, jobId, receivedAt, legalHold, immutableUntil, details }) => ({
+      snapshots.map(({ id, jobId, receivedAt, legalHold, inUse, immutableUntil, details }) => ({
         id,
         isFound: jobId === null,
         receivedAt,
-        hasLegalHold: legalHold,
+        hasLegalHold: legalHold || inUse,
         series: seriesOf(details),
         immutableUntil: latest(immutableUntil, immutableByPolicy(receivedAt, config.retention.immutableDays)),
       })),
@@ -74,7 +74,7 @@ function withoutNeeded(snapshots: readonly BackupSnapshot[], outdated: ReadonlyS
 
 /**
  * Takes the snapshots out of the index, and notes that their data has to be pruned. A hold that a person has set since
- * the decision wins.
+ * the decision wins, and so does a machine that was started from one.
  * @returns how many go
  */
 export async function markRemoved(
@@ -91,6 +91,7 @@ export async function markRemoved(
       )
       .whereNull('removed_at')
       .where('legal_hold', false)
+      .where('in_use', false)
       .whereRaw('coalesce(immutable_until <= now(), true)')
       .patch({ removedAt: now, removedBecause: 'retention' });
     if (removed > 0) {
@@ -120,9 +121,9 @@ export async function findProtected(
       .whereNull('removed_at');
     const now = new Date();
     return snapshots
-      .filter(({ legalHold, immutableUntil, receivedAt }) => {
+      .filter(({ legalHold, inUse, immutableUntil, receivedAt }) => {
         const until = latest(immutableUntil, immutableByPolicy(receivedAt, config?.retention.immutableDays));
-        return legalHold || (until !== null && until > now);
+        return legalHold || inUse || (until !== null && until > now);
       })
       .map(({ engineId }) => engineId);
   });

@@ -75,7 +75,7 @@ export async function holdTrashOfHeld(tx: Tx, repositoryIds: string[]): Promise<
       select from backup_snapshots s join backup_objects o
         on o.repository_id = s.repository_id and o.type = 'snapshots' and o.name = s.engine_id::text
       where s.repository_id = r.id and s.removed_at is not null and o.trashed_at is not null
-        and (s.legal_hold or s.immutable_until > now()))
+        and (s.legal_hold or s.in_use or s.immutable_until > now()))
     returning r.id`,
     [repositoryIds],
   );

@@ -42,6 +42,8 @@ export class BackupSnapshot extends BaseModel {
   declare isPartial: boolean;
   declare legalHold: boolean;
   declare legalHoldReason: string | null;
+  /** A virtual machine reads it while it runs. A trigger of the database keeps this. */
+  declare inUse: boolean;
   declare immutableUntil: Date | null;
   declare removedAt: Date | null;
   declare removedBecause: string | null;

@@ -39,9 +39,9 @@ export const BackupSnapshot = z
         '`application`: the server refuses to remove it; stored data cannot be removed by the device. `none`: the device or the account of the bucket can remove the data.',
       ),
     retentionBlockedReason: z
-      .enum(['legal_hold', 'immutable'])
+      .enum(['legal_hold', 'in_use', 'immutable'])
       .nullable()
-      .describe('Why no retention removes it now.'),
+      .describe('Why no retention removes it now. `in_use`: a virtual machine runs from it.'),
     removedAt: Timestamp.nullable().describe(
       'Since when it is no longer in the repository. Until the trash of the store is emptied it can be read with `asOf`.',
     ),

@@ -137,11 +137,15 @@ function shownSnapshot({ receivedAt, ...snapshot }: FoundSnapshot) {
     changedFiles: numberOf(snapshot.changedFiles),
     isImmutable,
     immutabilityEnforcement: snapshot.provider === 'server' ? ('application' as const) : ('none' as const),
-    retentionBlockedReason: blockedReason(snapshot.legalHold, isImmutable),
+    retentionBlockedReason: blockedReason(snapshot, isImmutable),
   };
 }
 
-function blockedReason(isHeld: boolean, isImmutable: boolean): 'legal_hold' | 'immutable' | null {
-  if (isHeld) return 'legal_hold';
-  return isImmutable ? 'immutable' : null;
+function blockedReason(
+  { legalHold, inUse }: Pick<BackupSnapshot, 'legalHold' | 'inUse'>,
+  isImmutable: boolean,
+) {
+  if (legalHold) return 'legal_hold' as const;
+  if (inUse) return 'in_use' as const;
+  return isImmutable ? ('immutable' as const) : null;
 }

@@ -27,9 +27,13 @@ export async function deleteVault(
     BackupSnapshot.query(tx).where('repository_id', vault.repositoryId).whereNull('removed_at');
   const count = await copies().resultSize();
   if (!keepSnapshots) {
-    const held = await copies().whereRaw('(legal_hold or immutable_until > now())').resultSize();
+    const held = await copies().whereRaw('(legal_hold or in_use or immutable_until > now())').resultSize();
     if (held > 0) {
-      throw new AppError('conflict', 'Copies in this vault are on hold or immutable.', { details: { held } });
+      throw new AppError(
+        'conflict',
+        'Copies in this vault are on hold, immutable, or in use by a virtual machine.',
+        { details: { held } },
+      );
     }
   }
   const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();

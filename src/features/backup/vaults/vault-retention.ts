@@ -24,7 +24,7 @@ export async function copiesToKeep(
   if (vault === undefined) return undefined;
   const { rows } = await tx.raw<{ rows: HeldCopy[] }>(
     `select c.id, c.engine_id as "engineId", coalesce(o.received_at, c.received_at) as "receivedAt",
-      c.legal_hold or coalesce(o.legal_hold, false) as "hasLegalHold",
+      c.legal_hold or c.in_use or coalesce(o.legal_hold, false) as "hasLegalHold",
       greatest(c.immutable_until, o.immutable_until) as "immutableUntil", c.details
     from backup_snapshots c left join backup_snapshots o on o.id = c.copy_of
     where c.repository_id = ? and c.removed_at is null`,

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { BootMode, CommandProgress, HypervisorKind, VmNetwork, VmState } from '../../../protocol/index.ts';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+
+const VmName = text(200).refine(
+  (name) => name.trim() !== '' && !/[\p{Cc}\u2028\u2029]/u.test(name),
+  'must be one line without control characters',
+);
+
+const MemoryMb = z.number().int().min(512).max(4_194_304);
+const CpuCount = z.number().int().min(1).max(255);
+
+const VmSpecs = z.strictObject({ memoryMb: MemoryMb.optional(), cpuCount: CpuCount.optional() });
+const DEFAULTS = 'Default: those of the machine that was backed up.';
+
+const wanted = {
+  snapshotId: Id.describe('A snapshot of a whole machine.'),
+  targetDeviceId: Id.optional().describe(
+    'The host, which is a device of the same organization. Default: the device that was backed up.',
+  ),
+  vmName: VmName,
+  network: VmNetwork.optional().describe(
+    'Default: a network of its own, from which it reaches nothing, because its original may still run.',
+  ),
+  targetPath: text(4000)
+    .optional()
+    .describe('A folder of the host for its disks. Default: one of the agent.'),
+};
+
+export const NewVmRestore = z.strictObject({
+  ...wanted,
+  hypervisor: HypervisorKind,
+  vmSpecs: VmSpecs.extend({
+    diskSizeGb: z.number().int().min(1).max(65_536).optional().describe('The first disk grows to this size.'),
+  })
+    .optional()
+    .describe(DEFAULTS),
+  bootMode: BootMode.optional().describe(
+    'What the caller expects. Another one than that of the machine is refused, because it would not start.',
+  ),
+  format: z.enum(['qcow2', 'raw']).default('qcow2').describe('Of the disks.'),
+  start: z.boolean().default(true),
+});
+export type NewVmRestore = z.infer<typeof NewVmRestore>;
+
+export const NewInstantBoot = z.strictObject({
+  ...wanted,
+  hypervisor: z.literal('kvm').default('kvm'),
+  vmSpecs: VmSpecs.optional().describe(DEFAULTS),
+});
+export type NewInstantBoot = z.infer<typeof NewInstantBoot>;
+
+export const EstimateQuery = z.strictObject({ snapshotId: Id });
+
+export const VmEstimate = z
+  .object({
+    memoryMb: z.number().int(),
+    cpuCount: z.number().int(),
+    diskSizeGb: z.number().int().describe('Of all disks.'),
+    platform: z.enum(['linux', 'windows']).nullable(),
+    osVersion: z.string().nullable(),
+    bootMode: BootMode.nullable().describe('Null: not known, and started as `bios`.'),
+    disks: z.array(z.object({ name: z.string(), sizeBytes: z.number().int() })),
+    consistency: z.string(),
+    storedBytes: z.number().int().nullable().describe('What the snapshot contains, as it was reported.'),
+  })
+  .meta({ id: 'VmEstimate' });
+
+/** What a machine is made with: decided once, so that it is started again as it was. */
+export const VmSpec = z.object({
+  memoryMb: z.number().int(),
+  cpuCount: z.number().int(),
+  diskSizeGb: z.number().int().nullable(),
+  format: z.enum(['qcow2', 'raw']),
+  start: z.boolean(),
+  network: VmNetwork,
+  targetPath: z.string().nullable(),
+});
+export type VmSpec = z.infer<typeof VmSpec>;
+
+/** What its host has reported; of an older agent, parts may be missing. */
+export const VmFacts = z.object({
+  folder: z.string().optional(),
+  console: z.string().nullable().optional(),
+  forwards: z.array(z.object({ hostPort: z.number().int(), guestPort: z.number().int() })).optional(),
+  accelerator: z.string().optional(),
+  warnings: z.array(z.string()).optional(),
+  disks: z.array(z.object({ name: z.string(), sizeBytes: z.number(), storedBytes: z.number() })).optional(),
+});
+
+export const VM_RESTORE_STATUSES = [
+  'pending',
+  'restoring',
+  'booting',
+  'running',
+  'paused',
+  'faulty',
+  'stopped',
+  'unknown',
+  'migrating',
+  'discarding',
+  'completed',
+  'discarded',
+  'failed',
+  'cancelled',
+] as const;
+
+export const VmRestore = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    kind: z.enum(['as_vm', 'instant_boot']),
+    status: z
+      .enum(VM_RESTORE_STATUSES)
+      .describe(
+        '`running` to `unknown`: what the machine of an instant boot does. `faulty`: its disk cannot be read or written, and it waits; start it again when the reason is gone. `completed`: it needs its snapshot no more.',
+      ),
+    snapshotId: z.uuid().nullable(),
+    hypervisor: HypervisorKind,
+    vmName: z.string(),
+    vmState: VmState.nullable().describe('What the machine does, as its host reported at `stateAt`.'),
+    stateAt: Timestamp.nullable(),
+    deviceId: z.uuid().describe('The host.'),
+    hostDeviceId: z.uuid(),
+    hostDeviceName: z.string(),
+    vmSpecs: VmSpec.pick({ memoryMb: true, cpuCount: true, diskSizeGb: true }),
+    network: VmNetwork,
+    syncProgress: z.number().nullable().describe('Percent of what is copied or restored.'),
+    progress: CommandProgress.omit({ id: true, seq: true }).nullable(),
+    console: z.string().nullable().describe('A socket on the host that speaks VNC.'),
+    forwards: z
+      .array(z.object({ hostPort: z.number().int(), guestPort: z.number().int() }))
+      .describe('Ports of the machine, and where they are on the loopback address of the host.'),
+    folder: z.string().nullable().describe('Where its disks are on the host.'),
+    accelerator: z.string().nullable(),
+    warnings: z.array(z.string()),
+    error: z.object({ code: z.string(), message: z.string() }).nullable().describe('Of the newest command.'),
+    commandId: z.uuid().describe('The command that the device has been given last.'),
+    expiresAt: Timestamp.describe('What the device has not fetched by then fails.'),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    startedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'VmRestore' });
+
+export const ActiveQuery = PageQuery.extend({ orgId: Id.optional(), deviceId: Id.optional() });
+export type ActiveQuery = z.infer<typeof ActiveQuery>;

@@ -1,0 +1,336 @@
+import type { DeviceHub } from '../../../hub/index.ts';
+import type { Context, DetachedContext } from '../../../platform/context.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { toPage } from '../../../platform/http/pagination.ts';
+import { newId } from '../../../platform/ids.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import {
+  BACKUP_TIMEOUT_SECONDS,
+  type BootMode,
+  type DurableCommandType,
+  type HypervisorKind,
+  VmNetwork,
+} from '../../../protocol/index.ts';
+import { addCommands, cancelCommand } from '../../commands/index.ts';
+import { commandTargets, type CommandTarget } from '../../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { assertCanWork } from '../access/device-engine.ts';
+import type { RepositoryReaders } from '../reading/repository-readers.ts';
+import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from '../restores/restore-access.ts';
+import { brokenRule } from '../restores/target-path.ts';
+import { extendCredential } from '../store/records/credentials.ts';
+import { findSnapshot } from '../snapshots/snapshot.service.ts';
+import { estimateOf, imageOf, specsOf } from './estimate.ts';
+import { shownAll } from './shown.ts';
+import { VmRestore } from './vm-restore.model.ts';
+import type { ActiveQuery, NewInstantBoot, NewVmRestore, VmSpec } from './vm-restore.schema.ts';
+
+export interface VmRestoreParts {
+  hub: DeviceHub;
+  secrets: Sealer;
+  backupStore: { readers: RepositoryReaders };
+}
+
+/** Each keeps a snapshot from being removed, and takes memory of its host. */
+const OPEN_MAX = 20;
+/** A machine reads its snapshot for as long as it is not migrated. The time is put off while it does. */
+export const HOLD_MS = 7 * 24 * 3_600_000;
+
+const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
+  VmRestore.query(tx).whereRaw(inTenant(caller, 'backup_vm_restores.org_id'));
+
+export async function estimateVm(ctx: Context, snapshotId: string) {
+  return estimateOf(await findSnapshot(ctx, snapshotId));
+}
+
+/** Before the transaction, because it reads from the store. */
+export async function prepareVm(
+  ctx: DetachedContext,
+  snapshotId: string,
+  { backupStore }: VmRestoreParts,
+): Promise<RestoreSource> {
+  await ctx.withTenant(async (tenant) => imageOf(await findSnapshot(tenant, snapshotId)));
+  return openSource(ctx, { id: snapshotId }, backupStore.readers);
+}
+
+export function createVmRestore(
+  ctx: Context,
+  body: NewVmRestore,
+  source: RestoreSource,
+  parts: VmRestoreParts,
+) {
+  assertBootMode(source, body.bootMode);
+  const { vmSpecs = {}, format, start } = body;
+  const spec = { ...specOf(body, source), diskSizeGb: vmSpecs.diskSizeGb ?? null, format, start };
+  return create(ctx, { ...body, kind: 'as_vm', spec }, source, parts);
+}
+
+export const createInstantBoot = (
+  ctx: Context,
+  body: NewInstantBoot,
+  source: RestoreSource,
+  parts: VmRestoreParts,
+) => create(ctx, { ...body, kind: 'instant_boot', spec: specOf(body, source) }, source, parts);
+
+function specOf(
+  { vmSpecs = {}, network, targetPath }: Pick<NewInstantBoot, 'vmSpecs' | 'network' | 'targetPath'>,
+  source: RestoreSource,
+): VmSpec {
+  const { memoryMb, cpuCount } = specsOf(imageOf(source.snapshot));
+  return {
+    memoryMb: vmSpecs.memoryMb ?? memoryMb,
+    cpuCount: vmSpecs.cpuCount ?? cpuCount,
+    diskSizeGb: null,
+    format: 'qcow2',
+    start: true,
+    network: network ?? VmNetwork.parse({ type: 'user' }),
+    targetPath: targetPath ?? null,
+  };
+}
+
+/** A system that starts in one way does not start in the other, so this is refused before anything is copied. */
+function assertBootMode({ snapshot }: RestoreSource, wanted: BootMode | undefined): void {
+  const { bootMode } = imageOf(snapshot);
+  if (wanted === undefined || bootMode === null || wanted === bootMode) return;
+  throw invalid('body.bootMode', `must be ${bootMode}, by which the machine starts`);
+}
+
+interface Wanted {
+  kind: VmRestore['kind'];
+  hypervisor: HypervisorKind;
+  targetDeviceId?: string | undefined;
+  vmName: string;
+  spec: VmSpec;
+}
+
+async function create(
+  ctx: Context,
+  { kind, hypervisor, targetDeviceId, vmName, spec }: Wanted,
+  source: RestoreSource,
+  parts: VmRestoreParts,
+) {
+  const { snapshot } = source;
+  if (hypervisor !== 'kvm') {
+    throw new AppError('capability_missing', 'Snapshots become machines of KVM only, on devices with Linux.');
+  }
+  const device = await findHost(ctx, targetDeviceId ?? snapshot.deviceId, snapshot.orgId);
+  const type = kind === 'as_vm' ? 'backup.vm-from-image' : 'backup.vm-instant-boot';
+  assertCanWork(parts.hub, device, { type, what: 'start virtual machines' });
+  const rule = spec.targetPath === null ? undefined : brokenRule(device.osType, spec.targetPath);
+  if (rule !== undefined) throw invalid('body.targetPath', rule);
+  await assertFewOpen(ctx, device.id);
+  const wanted = { id: newId(), vmName, spec, kind };
+  const sent = await sendStart(ctx, wanted, { source, device }, parts);
+  const restore = await VmRestore.query(ctx.tx).insertAndFetch({
+    ...wanted,
+    ...sent,
+    orgId: device.orgId,
+    deviceId: device.id,
+    snapshotId: snapshot.id,
+    hypervisor,
+    operation: kind === 'as_vm' ? 'restore' : 'boot',
+    holdsSnapshot: kind === 'instant_boot',
+    createdBy: ctx.caller.userId,
+  });
+  return shownOne(ctx, restore);
+}
+
+/** What was backed up on devices of one customer never reaches a device of another one. */
+async function findHost(ctx: Context, deviceId: string, orgId: string): Promise<CommandTarget> {
+  const [device] = await commandTargets(ctx, [deviceId]);
+  if (device?.orgId !== orgId) {
+    throw invalid('body.targetDeviceId', 'must be a device of the organization of the snapshot');
+  }
+  await assertManageable(ctx, orgId);
+  return device;
+}
+
+async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
+  const open = await VmRestore.query(tx).where('device_id', deviceId).whereNull('finished_at').resultSize();
+  if (open >= OPEN_MAX) {
+    throw new AppError('conflict', `${OPEN_MAX} machines of snapshots on this device are not finished.`);
+  }
+}
+
+type Started = Pick<VmRestore, 'id' | 'vmName' | 'spec' | 'kind'>;
+
+/** Gives the host the work, with what opens the repository. */
+async function sendStart(
+  ctx: Context,
+  { id, vmName, spec, kind }: Started,
+  { source, device }: { source: RestoreSource; device: CommandTarget },
+  parts: VmRestoreParts,
+) {
+  const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
+  const { memoryMb, cpuCount, diskSizeGb, format, start, network, targetPath } = spec;
+  const payload = {
+    restoreId: id,
+    repository,
+    snapshotId: source.snapshot.engineId,
+    image: imageOf(source.snapshot),
+    vmName,
+    memoryMb,
+    cpuCount,
+    network,
+    ...omitUndefined({ targetPath: targetPath ?? undefined }),
+  };
+  const secrets = { values, sealer: parts.secrets };
+  if (kind === 'as_vm') {
+    const timeoutSeconds = BACKUP_TIMEOUT_SECONDS;
+    const more = { ...omitUndefined({ diskSizeGb: diskSizeGb ?? undefined }), format, start, timeoutSeconds };
+    const command = { type: 'backup.vm-from-image' as const, payload: { ...payload, ...more } };
+    return {
+      ...(await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS, secrets }, parts)),
+      credentialId,
+    };
+  }
+  await extendCredential(ctx.tx, credentialId, new Date(Date.now() + HOLD_MS));
+  const command = { type: 'backup.vm-instant-boot' as const, payload };
+  return {
+    ...(await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS, secrets }, parts)),
+    credentialId,
+  };
+}
+
+async function send(
+  ctx: Context,
+  device: CommandTarget,
+  command: Parameters<typeof addCommands>[2],
+  { hub }: Pick<VmRestoreParts, 'hub'>,
+) {
+  const [added] = await addCommands(ctx, [device], command, hub);
+  if (added === undefined) throw new Error('no command was created');
+  return { commandId: added.id, expiresAt: new Date(Date.now() + command.ttlSeconds * 1000) };
+}
+
+/** Those whose machine may be there, the newest first. */
+export async function listActive(ctx: Context, query: ActiveQuery) {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  const { results, total } = await accessible(ctx)
+    .where({ kind: 'instant_boot', ...omitUndefined({ org_id: query.orgId, device_id: query.deviceId }) })
+    .whereNull('finished_at')
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .page(query.page - 1, query.limit);
+  return toPage(query, { results: await shownAll(ctx.tx, results), total });
+}
+
+async function find(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<VmRestore> {
+  const restore = await accessible(ctx).findById(id);
+  if (restore === undefined) throw notFound('Virtual machine');
+  return restore;
+}
+
+export const readVmRestore = async (ctx: Context, id: string) => shownOne(ctx, await find(ctx, id));
+
+async function shownOne(ctx: Pick<Context, 'tx'>, restore: VmRestore) {
+  const [one] = await shownAll(ctx.tx, [restore]);
+  if (one === undefined) throw new Error('one restore is shown as one');
+  return one;
+}
+
+/** Locked, because two people may decide at the same time. */
+async function findToChange(ctx: Context, id: string): Promise<VmRestore> {
+  const { orgId } = await find(ctx, id);
+  await assertManageable(ctx, orgId);
+  const restore = await VmRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
+  if (restore.finishedAt !== null) {
+    throw new AppError('conflict', `This has already ended: ${restore.status}.`);
+  }
+  return restore;
+}
+
+/** Ends what has not produced a machine yet, or the copy of one that runs. */
+export async function cancelVmRestore(ctx: Context, id: string, hub: DeviceHub) {
+  const restore = await findToChange(ctx, id);
+  if (!restore.isOperating || restore.operation === 'discard') {
+    throw new AppError(
+      'conflict',
+      'Nothing is being done that could be cancelled. Discard the machine instead.',
+    );
+  }
+  await cancelCommand(ctx, restore.commandId, hub);
+  return readVmRestore(ctx, id);
+}
+
+const COPY_TTL_SECONDS = 3600;
+
+/** Makes the machine of an instant boot one of its own, while it runs. */
+export async function migrateBoot(ctx: Context, id: string, parts: VmRestoreParts) {
+  const restore = await findToChange(ctx, id);
+  assertIdle(restore);
+  const device = await hostOf(ctx, restore, parts.hub, 'backup.vm-migrate');
+  const timeoutSeconds = BACKUP_TIMEOUT_SECONDS;
+  const command = { type: 'backup.vm-migrate' as const, payload: { restoreId: id, timeoutSeconds } };
+  const sent = await send(ctx, device, { ...command, ttlSeconds: COPY_TTL_SECONDS }, parts);
+  return operate(ctx, restore, { ...sent, operation: 'migrate' });
+}
+
+/** Ends a machine and removes what it has written. A host that is away does that when it returns. */
+export async function discardBoot(ctx: Context, id: string, parts: VmRestoreParts) {
+  const restore = await findToChange(ctx, id);
+  if (restore.kind !== 'instant_boot') {
+    throw new AppError('conflict', 'Only an instant boot can be discarded.');
+  }
+  if (restore.status === 'pending') {
+    await cancelCommand(ctx, restore.commandId, parts.hub);
+    return readVmRestore(ctx, id);
+  }
+  if (restore.isOperating && restore.operation !== 'migrate') assertIdle(restore);
+  const device = await hostOf(ctx, restore, parts.hub, 'backup.vm-discard');
+  const command = { type: 'backup.vm-discard' as const, payload: { restoreId: id } };
+  const sent = await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS }, parts);
+  return operate(ctx, restore, { ...sent, operation: 'discard' });
+}
+
+export async function prepareStart(
+  ctx: DetachedContext,
+  id: string,
+  parts: VmRestoreParts,
+): Promise<RestoreSource> {
+  const { snapshotId } = await ctx.withTenant((tenant) => find(tenant, id));
+  if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this machine is gone.');
+  return prepareVm(ctx, snapshotId, parts);
+}
+
+/** Starts a machine again that has stopped or lost its snapshot. It has everything that it has written. */
+export async function startBoot(ctx: Context, id: string, source: RestoreSource, parts: VmRestoreParts) {
+  const restore = await findToChange(ctx, id);
+  assertIdle(restore);
+  const device = await hostOf(ctx, restore, parts.hub, 'backup.vm-instant-boot');
+  const sent = await sendStart(ctx, restore, { source, device }, parts);
+  return operate(ctx, restore, { ...sent, operation: 'boot' });
+}
+
+function assertIdle({ kind, status, isOperating, operation }: VmRestore): void {
+  if (kind !== 'instant_boot') throw new AppError('conflict', 'This is not an instant boot.');
+  if (isOperating || status !== 'active') {
+    throw new AppError('conflict', `The host is still at work: ${operation}.`);
+  }
+}
+
+async function hostOf(
+  ctx: Context,
+  { deviceId, orgId }: VmRestore,
+  hub: DeviceHub,
+  type: DurableCommandType,
+): Promise<CommandTarget> {
+  const device = await findHost(ctx, deviceId, orgId);
+  assertCanWork(hub, device, { type, what: 'start virtual machines' });
+  return device;
+}
+
+async function operate(ctx: Context, restore: VmRestore, change: Partial<VmRestore>) {
+  const again = await restore.$query(ctx.tx).patchAndFetch({
+    ...change,
+    isOperating: true,
+    progress: null,
+    errorCode: null,
+    errorMessage: null,
+  });
+  return shownOne(ctx, again);
+}
