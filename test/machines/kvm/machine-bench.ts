@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -156,8 +156,12 @@ export async function openMachineBench() {
     mounts: async () => (await mountPoints()).filter((point) => point.startsWith(folder)),
     engines: () =>
       findByCommand((words) => words.at(-1)?.startsWith(path.join(dataDir, 'backup/mounts')) === true),
-    machines: () =>
-      findByCommand((words) => words.includes('-pidfile') && words[0]?.includes('qemu') === true),
+    /** The processes of machines that belong to this bench. */
+    machines: async () => {
+      const all = await findByCommand((words) => words.includes('-pidfile'));
+      const folders = await Promise.all(all.map(({ pid }) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
+      return all.filter((_each, index) => folders[index]?.startsWith(folder) === true);
+    },
     async close(): Promise<void> {
       agent.kill('SIGKILL');
       for (const each of await findByCommand((words) => words.some((word) => word.includes(folder)))) {
