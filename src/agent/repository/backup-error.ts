@@ -4,7 +4,7 @@ import { AgentError } from '../core/agent-error.ts';
 import { hasCode } from '../os/files/private-file.ts';
 
 /** Why a restore cannot write to its target, beside the codes of the engine. */
-export type TargetCode = 'TARGET_UNSAFE' | 'TARGET_NOT_WRITABLE' | 'TARGET_FULL';
+export type TargetCode = 'TARGET_NOT_EMPTY' | 'TARGET_UNSAFE' | 'TARGET_NOT_WRITABLE' | 'TARGET_FULL';
 
 export const targetError = (code: TargetCode, message: string) => new AgentError(code, message);
 

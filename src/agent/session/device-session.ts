@@ -3,6 +3,7 @@ import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { openBackups } from '../capabilities/backup/handlers.ts';
 import { openMachineRestores } from '../capabilities/machine-restores/machine-handlers.ts';
+import { openDatabases } from '../capabilities/databases/handlers.ts';
 import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
 import { LocalEngine } from '../repository/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
@@ -131,6 +132,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const engine = new LocalEngine({ folder: backupFolder, warn });
   const backupParts = { engine, server, network, dataDir, folder: backupFolder, warn };
   const backups = await openBackups(backupParts);
+  const databases = await openDatabases(backupParts);
   const hypervisors = await findHypervisors();
   const machines = await openMachines(backupParts, hypervisors);
   const machineRestores = await openMachineRestores(backupParts);
@@ -153,6 +155,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...(isWindows ? { ...shadowCopyHandlers(vss), ...sqlServerQueries(sqlServer) } : {}),
       ...machineQueries(hypervisors),
       ...machineRestores.live,
+      ...databases.live,
     },
     clock,
   );
@@ -180,6 +183,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...machines,
       ...(isWindows ? sqlServerHandlers(sqlServer) : {}),
       ...machineRestores.durable,
+      ...databases.durable,
     },
     clock,
     warn,

@@ -6,6 +6,7 @@ import {
   readdir,
   realpath,
   rename,
+  rm,
   rmdir,
   unlink,
   type FileHandle,
@@ -99,6 +100,30 @@ export class OpenFolder {
     await this.#handle.chmod(mode);
   }
 
+  /** Changes whom the folder itself belongs to. */
+  async setOwner(uid: number, gid: number): Promise<void> {
+    await this.#handle.chown(uid, gid);
+  }
+
+  /** Creates a file, which is private at first. Refuses a name that is there. */
+  async newFile(name: EntryName): Promise<FileHandle> {
+    return this.#open(
+      name,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    );
+  }
+
+  /** Opens a file that is there for writing at its end. */
+  async appendTo(name: EntryName): Promise<FileHandle> {
+    return this.#open(name, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW);
+  }
+
+  /** Removes what has this name, with everything below it. */
+  async removeAll(name: EntryName): Promise<void> {
+    await rm(this.#at(name), { recursive: true, force: true, maxRetries: 3 });
+  }
+
   /** Opens a regular file for reading. Refuses pipes, devices, and files that another user may have linked here. */
   async file(name: string): Promise<FileHandle> {
     const handle = await this.#open(name, FILE_FLAGS);
@@ -121,8 +146,8 @@ export class OpenFolder {
     await this.#handle.close();
   }
 
-  async #open(name: EntryName, flags: number): Promise<FileHandle> {
-    const handle = await open(this.#at(name), flags);
+  async #open(name: EntryName, flags: number, mode?: number): Promise<FileHandle> {
+    const handle = await open(this.#at(name), flags, mode);
     if (isRaceFree) return handle;
     try {
       const where = path.join(this.path, name.toString());

@@ -40,6 +40,9 @@ export async function restoreDatabase(
   const path = await planned(ctx, source, pointInTime);
   const [full] = path;
   if (full === undefined) throw new Error('a plan has a full backup');
+  if (noRecovery && full.details.engine === 'mariadb') {
+    throw new AppError('conflict', 'A backup of MariaDB is made ready in any case: leave noRecovery out.');
+  }
   const id = newId();
   const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
   const [command] = await addCommands(

@@ -1,0 +1,123 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { dump } from '../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import { openPrivateFolder } from '../../os/files/private-folder.ts';
+import type { BackupParts } from '../../repository/backup-parts.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { type RepositoryWork, withRepository } from '../../repository/repository-work.ts';
+import { assertRoom } from '../../repository/room.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
+import { databaseError } from './database-error.ts';
+import { EmptyTarget } from './empty-target.ts';
+import type { DatabasePort, OpenRestore } from './engine-port.ts';
+import type { KnownProcesses } from './known-processes.ts';
+import { portFor } from './run-database-backup.ts';
+
+type Payload = CommandPayload<'backup.database-restore'>;
+type Output = CommandOutput<'backup.database-restore'>;
+
+interface Work extends RepositoryWork {
+  payload: Payload;
+  opened: OpenRestore;
+  context: DurableContext<'backup.database-restore'>;
+}
+
+/** A server has some thousand files, whatever its size. */
+const FILES = 4000;
+
+/** Restores a database server into an empty folder, where it is recovered. A restore that fails leaves the folder empty. */
+export const runDatabaseRestore = (
+  parts: BackupParts,
+  ports: readonly DatabasePort[],
+  processes: KnownProcesses,
+) => ({
+  stopMs: STOP_MS,
+  run: (payload: Payload, context: DurableContext<'backup.database-restore'>): Promise<Output> =>
+    withRepository(parts, { payload, context }, async (use) => {
+      const startedAt = performance.now();
+      const { signal } = use.options;
+      const port = portFor(ports, payload.engine);
+      if (port.openRestore === undefined) {
+        throw databaseError(
+          'DATABASE_UNSUPPORTED',
+          `Databases of ${payload.engine} are not restored this way.`,
+        );
+      }
+      const spool = await openPrivateFolder(path.join(parts.folder, 'spool', payload.restoreId));
+      try {
+        const record = (pid: number) => processes.record(pid);
+        const opened = await port.openRestore({ ...payload, signal, spool, record, warn: parts.warn });
+        const target = await EmptyTarget.open(payload.targetPath, parts.dataDir);
+        try {
+          const database = await restoreInto(target, { ...use, payload, opened, context });
+          return {
+            status: 'completed',
+            targetPath: target.path,
+            filesRestored: target.files,
+            bytesRestored: target.bytes,
+            filesSkipped: 0,
+            seconds: (performance.now() - startedAt) / 1000,
+            failed: { count: 0, paths: [] },
+            database,
+          };
+        } finally {
+          await target.close();
+        }
+      } finally {
+        await rm(spool, { recursive: true, force: true, maxRetries: 3 });
+      }
+    }),
+});
+
+async function restoreInto(target: EmptyTarget, work: Work): Promise<Output['database']> {
+  const { payload, opened, context } = work;
+  const total = payload.parts.reduce((sum, { sizeBytes }) => sum + (sizeBytes ?? 0), 0);
+  await assertRoom(target.path, { files: FILES, bytes: total });
+  try {
+    if (opened.isWrittenByUser !== true) await target.take();
+    for (const [index, part] of payload.parts.entries()) {
+      const file = `/${opened.fileNameOf(part)}`;
+      const content = dump(
+        work.engine,
+        work.repository,
+        { snapshotId: part.snapshotId, path: file },
+        work.options,
+      );
+      const report = () => {
+        const done = target.bytes;
+        const percent = total === 0 ? 0 : Math.min(99, Math.floor((1000 * done) / total) / 10);
+        const message = `Snapshot ${index + 1} of ${payload.parts.length}`;
+        context.progress({ phase: 'restoring', done, total: Math.max(total, done), percent, message });
+      };
+      report();
+      await opened.write(part, reported(content, report), target);
+    }
+    await opened.beforeHandOver?.(target);
+    if (opened.isWrittenByUser !== true) await target.handOver();
+    context.progress({ phase: 'recovering', done: target.bytes, total: Math.max(total, target.bytes) });
+    return await opened.recover(target);
+  } catch (error) {
+    await target.empty();
+    work.options.signal.throwIfAborted();
+    throw error;
+  }
+}
+
+const REPORT_BYTES = 8 * 1024 * 1024;
+
+async function* reported(
+  content: AsyncIterable<unknown>,
+  report: () => void,
+): AsyncGenerator<Uint8Array, void> {
+  let since = 0;
+  for await (const bytes of content) {
+    if (!(bytes instanceof Uint8Array)) continue;
+    yield bytes;
+    since += bytes.byteLength;
+    if (since < REPORT_BYTES) continue;
+    since = 0;
+    report();
+  }
+}
