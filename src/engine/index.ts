@@ -31,6 +31,7 @@ export {
   type PartitionTable as MachinePartitionTable,
 } from './machine/description.ts';
 export {
+  type DiskPlace,
   layoutOf,
   MACHINE_FILE,
   MACHINE_PATH,

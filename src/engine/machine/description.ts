@@ -64,6 +64,7 @@ export const MachineDisk = z.object({
   serial: Word.nullable(),
   partitionTable: PartitionTable.nullable(),
   volumes: z.array(MachineVolume).max(256),
+  contentBytes: Bytes.optional().describe('What is not known to be empty. Absent: the whole disk.'),
 });
 export type MachineDisk = z.infer<typeof MachineDisk>;
 

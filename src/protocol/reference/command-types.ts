@@ -201,6 +201,29 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
       database: { isRecovered: true, recoveredTo: '2026-11-21T22:40:58.113Z', position: '0/4A3F210' },
     },
   },
+  'backup.restore-image': {
+    summary: 'Writes a disk of an image to a file or a disk, and reads it back.',
+    payload: {
+      restoreId: PURPOSE_ID,
+      repository: REPOSITORY,
+      snapshotId: SNAPSHOT_ID,
+      disk: 'sda',
+      targetPath: '/srv/machines/web-01.raw',
+      overwrite: 'never',
+      grow: false,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      status: 'completed',
+      targetPath: '/srv/machines/web-01.raw',
+      filesRestored: 1,
+      bytesRestored: 34_359_738_368,
+      filesSkipped: 0,
+      seconds: 301.5,
+      failed: { count: 0, paths: [] },
+      sha256: SNAPSHOT_ID,
+    },
+  },
   'backup.verify': {
     summary: 'Restores a sample of files, reports their checksums and removes them again.',
     payload: {

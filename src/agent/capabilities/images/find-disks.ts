@@ -95,7 +95,7 @@ export async function chooseDisks(
   return withDifferentNames(chosen);
 }
 
-async function listDisks(run: typeof runSystemProgram): Promise<(FoundDisk & { isFixed: boolean })[]> {
+export async function listDisks(run = runSystemProgram): Promise<(FoundDisk & { isFixed: boolean })[]> {
   const output = await run('lsblk', ['--json', '--bytes', '--output', COLUMNS]);
   return parseDisks(output);
 }

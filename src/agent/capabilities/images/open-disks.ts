@@ -43,10 +43,12 @@ export async function openDisk(disk: FoundDisk, signal: AbortSignal): Promise<Op
       empty.push(...free);
     }
     const record = await read(0, 440);
+    const holes = apart(empty);
+    const contentBytes = holes.reduce((left, { start, end }) => left - (end - start), sizeBytes);
     return {
-      description: { name, sizeBytes, sectorBytes, model, serial, partitionTable, volumes },
+      description: { name, sizeBytes, sectorBytes, model, serial, partitionTable, volumes, contentBytes },
       hasBootCode: record.some((byte) => byte !== 0),
-      content: () => readDisk({ read, sizeBytes, empty: apart(empty) }),
+      content: () => readDisk({ read, sizeBytes, empty: holes }),
       async confirm() {
         if (before !== undefined && (await stateOf(path)) !== before) {
           throw new EngineError('SOURCE_UNREADABLE', {

@@ -126,7 +126,11 @@ export class OpenFolder {
 
   /** Opens a regular file for reading. Refuses pipes, devices, and files that another user may have linked here. */
   async file(name: string): Promise<FileHandle> {
-    const handle = await this.#open(name, FILE_FLAGS);
+    return this.#regular(name, FILE_FLAGS);
+  }
+
+  async #regular(name: string, flags: number): Promise<FileHandle> {
+    const handle = await this.#open(name, flags);
     try {
       const file = await handle.stat();
       if (!file.isFile()) throw new Error(`${path.join(this.path, name)} is not a regular file.`);
@@ -140,6 +144,13 @@ export class OpenFolder {
       await handle.close();
       throw error;
     }
+  }
+
+  /** Opens a regular file for reading and writing; a new one is private. Refuses what `file` refuses. */
+  async fileToWrite(name: string, { mustBeNew }: { mustBeNew: boolean }): Promise<FileHandle> {
+    const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    if (mustBeNew) return this.#open(name, flags | constants.O_CREAT | constants.O_EXCL, 0o600);
+    return this.#regular(name, flags);
   }
 
   async close(): Promise<void> {

@@ -92,6 +92,32 @@ export const BACKUP_COMMANDS = {
         .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
     }),
   },
+  'backup.restore-image': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: z.object({
+      restoreId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      snapshotId: EngineId,
+      disk: text(100)
+        .optional()
+        .describe('The name of a disk of the image. The only one where it is left out.'),
+      targetPath: text(4096).describe('A file, which is made sparse, or a whole disk.'),
+      overwrite: z.enum(['never', 'always']),
+      grow: z.boolean().describe('The last partition reaches the end of a larger target.'),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: z.object({
+      status: z.enum(['completed', 'partial']).describe('`partial`: a check of the written disk has failed.'),
+      targetPath: reportedText(4096, 0),
+      filesRestored: Count,
+      bytesRestored: Count,
+      filesSkipped: Count,
+      seconds: z.number().nonnegative(),
+      failed: NamedPaths.describe('The checks that have failed.'),
+      sha256: EngineId.describe('Of the disk as it was read back from the target.'),
+    }),
+  },
   'backup.verify': {
     lane: 'bulk',
     isOfServer: true,

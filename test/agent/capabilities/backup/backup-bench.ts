@@ -19,6 +19,7 @@ type BackupCommand =
   | 'backup.run'
   | 'backup.image'
   | 'backup.restore'
+  | 'backup.restore-image'
   | 'backup.verify'
   | 'backup.test-destination';
 type Payload<T extends BackupCommand> = Partial<z.input<(typeof BACKUP_COMMANDS)[T]['payload']>>;
@@ -71,6 +72,14 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
       targetPath: at('target'),
       overwrite: 'always',
       dryRun: false,
+      timeoutSeconds: 60,
+    }),
+    'backup.restore-image': () => ({
+      restoreId: randomUUID(),
+      repository: access,
+      targetPath: at('restored', 'disk.raw'),
+      overwrite: 'never',
+      grow: false,
       timeoutSeconds: 60,
     }),
     'backup.verify': () => ({ verificationId: randomUUID(), repository: access, timeoutSeconds: 60 }),

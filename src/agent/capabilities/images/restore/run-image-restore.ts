@@ -1,0 +1,75 @@
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { folderSource, type ObjectSource, type Repository } from '../../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
+import { AgentError } from '../../../core/agent-error.ts';
+import type { Network } from '../../../os/network/network.ts';
+import type { BackupParts } from '../../../repository/backup-parts.ts';
+import { STOP_MS } from '../../../repository/local-engine.ts';
+import { withRepository } from '../../../repository/repository-work.ts';
+import { restSource } from '../../../repository/rest-source.ts';
+import type { DurableContext } from '../../../work/durable-handler.ts';
+import { openImage } from './open-image.ts';
+import { diskOf, restoreDisk } from './restore-disk.ts';
+
+type Output = CommandOutput<'backup.restore-image'>;
+
+/** Writes one disk of an image to a file or a disk of this machine. Run again, it goes on where it was interrupted. */
+export const runImageRestore = (parts: BackupParts) => ({
+  stopMs: STOP_MS,
+  run: (
+    payload: CommandPayload<'backup.restore-image'>,
+    context: DurableContext<'backup.restore-image'>,
+  ): Promise<Output> =>
+    withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+      const { restoreId, snapshotId, targetPath, overwrite, grow } = payload;
+      const { signal } = options;
+      const startedAt = performance.now();
+      const source = sourceOf(repository, parts.network, signal);
+      const restic = { engine, options };
+      const image = await openImage({ repository, source, snapshotId, signal, restic });
+      const { disk, target, bytes, checks, sha256 } = await restoreDisk({
+        image,
+        snapshotId,
+        disk: diskOf(image, payload.disk),
+        target: targetPath,
+        mayOverwrite: overwrite === 'always',
+        keepsSize: false,
+        grow,
+        journalFile: path.join(parts.folder, 'images', `${restoreId}.journal`),
+        forbidden: parts.dataDir,
+        signal,
+        onProgress: (phase, done, total) =>
+          context.progress({
+            phase,
+            done,
+            total,
+            percent: total === 0 ? 100 : Math.floor((1000 * done) / total) / 10,
+          }),
+      });
+      const failed = checks.filter(({ ok }) => !ok);
+      return {
+        status: failed.length === 0 ? 'completed' : 'partial',
+        targetPath: target,
+        filesRestored: 1,
+        bytesRestored: bytes,
+        filesSkipped: 0,
+        seconds: (performance.now() - startedAt) / 1000,
+        failed: {
+          count: failed.length,
+          paths: failed.map(({ name, message = '' }) => ({ path: `${disk}: ${name}`, message })),
+        },
+        sha256,
+      };
+    }),
+});
+
+export function sourceOf({ destination }: Repository, network: Network, signal: AbortSignal): ObjectSource {
+  if (destination.type === 'local') return folderSource(destination.path);
+  if (destination.type === 's3') {
+    throw new AgentError('DESTINATION_DENIED', 'Images in a bucket are restored with restic and tar.');
+  }
+  const { url, user = '', password = '' } = destination;
+  const slash = url.endsWith('/') ? url : `${url}/`;
+  return restSource({ network, url: new URL(slash), user, password, signal });
+}
