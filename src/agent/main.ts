@@ -3,6 +3,7 @@ import { addDoctor } from './cli/doctor/doctor.ts';
 import { addEnroll } from './cli/enroll.ts';
 import { addEventLog } from './cli/event-log.ts';
 import { addLogs } from './cli/logs.ts';
+import { addRecover } from './cli/recover.ts';
 import { addRotateToken } from './cli/rotate-token.ts';
 import { addRun } from './cli/run.ts';
 import { addService } from './cli/service.ts';
@@ -31,6 +32,7 @@ addLogs(program);
 addService(program);
 addDoctor(program);
 addUnenroll(program);
+addRecover(program);
 addSimulate(program);
 
 // No `await` at the top level: the program is also bundled as CommonJS, which has none.

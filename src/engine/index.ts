@@ -25,6 +25,7 @@ export {
   type RepositoryReader,
 } from './reader/open-repository.ts';
 export {
+  DiskName,
   MachineDescription,
   type MachineDisk,
   type MachineVolume,
@@ -38,7 +39,7 @@ export {
   type MachineLayout,
   writeMachine,
 } from './machine/layout.ts';
-export { openMachine, type OpenedMachine } from './machine/read-machine.ts';
+export { openMachine, openMachineIn } from './machine/read-machine.ts';
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';

@@ -14,6 +14,7 @@ import {
   SignInTrail,
   signInLimits,
 } from '../features/auth/index.ts';
+import { recoveryLimits } from '../features/backup/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
@@ -73,6 +74,7 @@ export async function createServices(
     trail,
     limits,
     enrollLimits: enrollLimits(rateLimits),
+    recoveryLimits: recoveryLimits(rateLimits),
     invitationLimits: invitationLimits(rateLimits),
     secondFactor,
     ending,

@@ -3,6 +3,21 @@ import { MachineDescription } from './description.ts';
 import { DESCRIPTION_MAX, DESCRIPTION_MEMBER, diskMember, type DiskPlace } from './layout.ts';
 import { BLOCK, decodeHeader, paddingOf } from './tar-block.ts';
 
+/** What `openContent` gives of a file. */
+interface Content {
+  length: number;
+  read(range: { first: number; last: number }): AsyncIterable<Buffer>;
+}
+
+/** The same for a file in a repository. */
+export const openMachineIn = (content: Content): Promise<OpenedMachine> =>
+  openMachine(async (offset, length) => {
+    const parts: Buffer[] = [];
+    const last = Math.min(content.length, offset + length) - 1;
+    if (offset <= last) for await (const part of content.read({ first: offset, last })) parts.push(part);
+    return Buffer.concat(parts);
+  });
+
 /** Reads bytes of the file of a machine. Fewer than asked for: the file has ended. */
 export type ReadAt = (offset: number, length: number) => Promise<Uint8Array>;
 

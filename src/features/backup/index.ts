@@ -2,6 +2,8 @@ import type { Db } from '../../platform/db/pool.ts';
 import { bounded, byRules, cascade, expiredRows } from '../../platform/db/retention/retention-rule.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
+import { bareMetalRoutes } from './bare-metal/bare-metal.routes.ts';
+import { recoveryRetention } from './bare-metal/retention.ts';
 import { configActionRoutes } from './config-actions/action.routes.ts';
 import { configRoutes } from './configs/config.routes.ts';
 import { addBackupJobs, type BackgroundParts } from './jobs/background.ts';
@@ -42,6 +44,7 @@ import { addUpkeepJobs, ReconcileAtStart } from './store/upkeep/upkeep.ts';
 
 export { SEALED_CONFIG_SECRET } from './configs/config.model.ts';
 export { backupConfigsUseFilters } from './configs/targets.ts';
+export { recoveryLimits } from './bare-metal/recovery-limits.ts';
 export { addsJobAtEnd } from './jobs/background.ts';
 export { ReturnedDevices } from './jobs/returned-devices.ts';
 export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
@@ -78,7 +81,8 @@ export const feature = defineFeature({
       Parameters<typeof configActionRoutes>[0] &
       ReadingParts &
       Parameters<typeof restoreRoutes>[0] &
-      Parameters<typeof vaultRoutes>[0],
+      Parameters<typeof vaultRoutes>[0] &
+      Parameters<typeof bareMetalRoutes>[0],
   ) => [
     configRoutes(parts),
     configActionRoutes(parts),
@@ -92,6 +96,7 @@ export const feature = defineFeature({
     databaseRoutes(parts),
     verificationRoutes(parts),
     vaultRoutes(parts),
+    bareMetalRoutes(parts),
     vssRoutes(parts),
     machineRoutes(HYPERV, parts),
     sqlServerRoutes(parts),
@@ -133,6 +138,7 @@ export const feature = defineFeature({
     ),
     bounded('backup_vaults', CREATED_BY_PEOPLE),
     ...byRules(vaultSyncRetention),
+    ...byRules(recoveryRetention),
     bounded('backup_machines', 'a device lists at most a thousand of each hypervisor'),
     bounded('backup_readiness', 'a device has one at most'),
     bounded('backup_sla_configs', CREATED_BY_PEOPLE),

@@ -15,6 +15,8 @@ export const TOKEN_PREFIX = {
   enrollmentKey: 'menr_',
   apiKey: 'mstr_',
   backupStore: 'mbak_',
+  recovery: 'mrec_',
+  recoverySession: 'mrcs_',
 } as const;
 export type TokenKind = keyof typeof TOKEN_PREFIX;
 

@@ -201,7 +201,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
       database: { isRecovered: true, recoveredTo: '2026-11-21T22:40:58.113Z', position: '0/4A3F210' },
     },
   },
-  'backup.restore-image': {
+  'backup.image-restore': {
     summary: 'Writes a disk of an image to a file or a disk, and reads it back.',
     payload: {
       restoreId: PURPOSE_ID,

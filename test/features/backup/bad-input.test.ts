@@ -10,6 +10,9 @@ import { buildVaultDevice } from './vaults/vault-support.ts';
 
 type Call = readonly [method: string, path: string, body?: unknown];
 
+/** Of a machine that has nothing but a token. */
+const BY_TOKEN = ['authenticate', 'progress', 'complete'];
+
 const ROUTES = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
 /** Below which rows of a tenant are looked for that have changed. */
 const TABLES = [
@@ -21,6 +24,7 @@ const TABLES = [
   'backup_restores',
   'backup_database_instances',
   'backup_vm_restores',
+  'backup_recovery_tokens',
   'backup_verifications',
   'backup_vaults',
   'backup_vault_syncs',
@@ -106,7 +110,20 @@ describe('bad input to the routes of backups', function () {
         expires_at: new Date(Date.now() + 86_400_000),
       }),
     );
+    const recoveryId = newId();
+    await inSystem(app, (tx) =>
+      tx('backup_recovery_tokens').insert({
+        id: recoveryId,
+        org_id: tenant.orgId,
+        device_id: deviceId,
+        snapshot_id: snapshotId,
+        restore_type: 'bare_metal',
+        token_hash: recoveryId,
+        expires_at: new Date(Date.now() + 86_400_000),
+      }),
+    );
     return {
+      recoveryId,
       tenant,
       name,
       configId,
@@ -123,7 +140,8 @@ describe('bad input to the routes of backups', function () {
 
   /** Each route, with an id of the other tenant wherever it takes one. */
   function withForeignIds(): Call[] {
-    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId, vmId } = foreign;
+    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId, recoveryId, vmId } =
+      foreign;
     const { orgId, keyId } = theirs;
     const mine = own.tenant.newConfig;
     const local = { provider: 'local', details: { path: '/mnt/other' } };
@@ -188,7 +206,9 @@ describe('bad input to the routes of backups', function () {
       ['GET', `/backup/snapshots/${own.snapshotId}/diff?against=${snapshotId}`],
       ['POST', `/backup/snapshots/${snapshotId}/legal-hold`, { hold: true, reason: 'Mine' }],
       ['POST', `/backup/snapshots/${snapshotId}/immutability`, { until }],
+      ['GET', `/backup/snapshots/${snapshotId}/machine`],
       ['POST', '/backup/restore', { snapshotId }],
+      ['POST', '/backup/restore', { snapshotId, restoreType: 'image', targetPath: '/srv/disk.raw' }],
       ['POST', '/backup/restore', { snapshotId, deviceId: own.deviceId }],
       ['GET', `/backup/restore/${restoreId}`],
       ['POST', `/backup/restore/${restoreId}/cancel`],
@@ -230,6 +250,12 @@ describe('bad input to the routes of backups', function () {
       ['POST', `/backup/vault/${vaultId}/sync`, {}],
       ['POST', `/backup/vault/${own.vaultId}/sync`, { snapshotId }],
       ['POST', `/backup/vault/${vaultId}/cancel`],
+      ['POST', '/backup/bmr/token', { snapshotId }],
+      ['GET', `/backup/bmr/token?orgId=${orgId}`],
+      ['GET', `/backup/bmr/token?deviceId=${deviceId}`],
+      ['GET', `/backup/bmr/token/${recoveryId}`],
+      ['DELETE', `/backup/bmr/token/${recoveryId}`],
+      ...BY_TOKEN.map((what): Call => ['POST', `/backup/bmr/${what}`, { token: recoveryId }]),
       ['POST', '/backup/sla/configs', { ...sla, orgId }],
       ['PATCH', `/backup/sla/configs/${foreign.slaId}`, { name: 'Taken over' }],
       ['PATCH', `/backup/sla/configs/${own.slaId}`, { targetDevices: [deviceId] }],

@@ -6,5 +6,5 @@ import { runImageBackup } from './run-image-backup.ts';
 /** The commands of images of whole disks. Nothing reads whole disks on other systems than Linux yet. */
 export const imageHandlers = (parts: BackupParts): DurableHandlers =>
   process.platform === 'linux'
-    ? { 'backup.image': runImageBackup(parts), 'backup.restore-image': runImageRestore(parts) }
+    ? { 'backup.image': runImageBackup(parts), 'backup.image-restore': runImageRestore(parts) }
     : {};

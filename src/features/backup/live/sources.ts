@@ -75,6 +75,26 @@ const KEY_ROTATION: WorkSource = {
     where w.version > 1`,
 };
 
+/** Of a machine that has begun; a token that nobody has used is no work. */
+const RECOVERY: WorkSource = {
+  kind: 'recovery',
+  permission: 'recovery:read',
+  rows: `select w.id, w.org_id, w.device_id, null::uuid as command_id,
+      case when w.status = 'authenticated' and w.result is null then 'running'
+        when w.status = 'revoked' then 'cancelled' when w.result ->> 'status' = 'failed' then 'failed'
+        else 'completed' end as state,
+      w.progress ->> 'phase' as phase,
+      case when (w.progress ->> 'total')::bigint > 0
+        then trunc(100.0 * (w.progress ->> 'done')::bigint / (w.progress ->> 'total')::bigint, 1)::real end as percent,
+      (w.progress ->> 'done')::bigint as done, (w.progress ->> 'total')::bigint as total,
+      (w.progress ->> 'rate')::bigint as rate, (w.progress ->> 'etaSeconds')::bigint as eta_seconds,
+      null::bigint as files_done, null::bigint as files_total, w.progress ->> 'disk' as path,
+      w.result -> 'error' ->> 'message' as message, null::timestamptz as stalled_since, w.created_at, w.updated_at,
+      case when w.finished_at is null and w.session_expires_at < now() then w.session_expires_at
+        else w.finished_at end as finished_at
+    from backup_recovery_tokens w where w.authenticated_at is not null`,
+};
+
 /** All kinds, as dashboards are shown them. A new kind is a row here, and triggers that announce its changes. */
 export const WORK_SOURCES: readonly WorkSource[] = [
   BACKUP,
@@ -83,4 +103,5 @@ export const WORK_SOURCES: readonly WorkSource[] = [
   VERIFICATION,
   VAULT_SYNC,
   KEY_ROTATION,
+  RECOVERY,
 ];

@@ -11,11 +11,13 @@ import {
   BrowseQuery,
   DiffQuery,
   DownloadQuery,
+  MachineQuery,
   SearchQuery,
   SnapshotDiff,
   SnapshotFolder,
   SnapshotMatches,
 } from './reading.schema.ts';
+import { readMachine, SnapshotMachine } from './machine.service.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
 import { SnapshotWalks } from './walks.ts';
 
@@ -75,6 +77,21 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         errors: [...ENGINE_ERRORS, 'rate_limited'],
         handler: ({ ctx, params, query, signal }) =>
           compareSnapshots(ctx, { ...query, ...params }, { readers, walks }, signal),
+      }),
+      route({
+        method: 'get',
+        path: '/backup/snapshots/:id/machine',
+        summary: 'Read the description of the machine in an image',
+        description:
+          'As the device wrote it: its disks with their partitions, how it starts, and what it is made of. 404 for a snapshot that is no image; 409 where its data is not on this server.',
+        access: everyScope('backup:read'),
+        transaction: false,
+        params: IdParams,
+        query: MachineQuery,
+        response: SnapshotMachine,
+        errors: ENGINE_ERRORS,
+        handler: ({ ctx, params, query, signal }) =>
+          readMachine(ctx, { ...query, ...params }, readers, signal),
       }),
       route({
         method: 'get',

@@ -43,6 +43,8 @@ export const SnapshotMatches = z.object({
     .describe('False: there were more matches or entries than one request looks at. Search in a folder.'),
 });
 
+export const MachineQuery = z.object({ asOf: AsOf });
+
 export const DownloadQuery = z.object({ path: Path.default('/'), asOf: AsOf });
 export type DownloadQuery = z.infer<typeof DownloadQuery>;
 

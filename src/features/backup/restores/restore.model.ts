@@ -13,6 +13,7 @@ export class BackupRestore extends BaseModel {
   static override tableName = 'backup_restores';
   static override jsonAttributes = [
     'selectedPaths',
+    'image',
     'progress',
     'failed',
     'database',
@@ -24,6 +25,8 @@ export class BackupRestore extends BaseModel {
   declare snapshotId: string | null;
   declare asOf: Date | null;
   declare selectedPaths: string[] | null;
+  /** Of a disk out of an image; null for files. */
+  declare image: { disk?: string | undefined; grow: boolean } | null;
   declare targetPath: string | null;
   declare overwrite: 'never' | 'ifNewer' | 'always';
   declare dryRun: boolean;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SnapshotPath } from '../../../engine/index.ts';
+import { DiskName, SnapshotPath } from '../../../engine/index.ts';
 import { CommandProgress, COMMANDS, DatabaseEngine, HypervisorKind } from '../../../protocol/index.ts';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
@@ -10,7 +10,7 @@ const STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cance
 const ALIASES: Readonly<Record<string, string>> = { queued: 'pending', canceled: 'cancelled' };
 
 const Overwrite = z.enum(['never', 'ifNewer', 'always']);
-const RestoreType = z.enum(['full', 'selective']);
+const RestoreType = z.enum(['full', 'selective', 'image']);
 
 const PATHS_MAX = 1000;
 /** The engine of the device is given all of them on one command line. */
@@ -37,12 +37,33 @@ export const NewRestore = z
       .optional()
       .meta({ type: 'array', items: { type: 'string' } })
       .describe('Files and folders, by their paths in the snapshot. Default: everything.'),
-    restoreType: RestoreType.optional().describe('`selective` needs paths, and `full` takes none.'),
+    restoreType: RestoreType.optional().describe(
+      '`selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.',
+    ),
+    disk: DiskName.optional().describe('Of an image: the disk to restore. Default: the only one.'),
+    grow: z
+      .boolean()
+      .optional()
+      .describe('Of an image: the last partition reaches the end of a larger disk. Default: no.'),
     overwrite: Overwrite.default('never').describe('What happens to files that are there already.'),
     dryRun: z.boolean().default(false).describe('Nothing is written. The result counts what would be.'),
     asOf: AsOf,
   })
-  .superRefine(({ restoreType, selectedPaths }, context) => {
+  .superRefine(({ restoreType, disk, grow, targetPath, overwrite, dryRun, selectedPaths }, context) => {
+    const refuse = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    if (restoreType === 'image') {
+      if (targetPath === undefined) refuse('targetPath', 'must name a file or a disk');
+      if (overwrite === 'ifNewer') refuse('overwrite', 'must be never or always for a disk');
+      if (targetPath?.startsWith('/dev/') === true && overwrite !== 'always') {
+        refuse('overwrite', 'must be always for a disk, whose content is lost');
+      }
+      if (dryRun) refuse('dryRun', 'is not possible for a disk');
+      if (selectedPaths !== undefined) refuse('selectedPaths', 'cannot be taken out of a disk');
+      return;
+    }
+    if (disk !== undefined) refuse('disk', 'belongs to restoreType image');
+    if (grow !== undefined) refuse('grow', 'belongs to restoreType image');
     if (restoreType === undefined || (restoreType === 'selective') === (selectedPaths !== undefined)) return;
     context.addIssue({
       code: 'custom',
@@ -83,6 +104,7 @@ export const BackupRestore = z
     snapshotId: z.uuid().nullable(),
     asOf: Timestamp.nullable(),
     restoreType: RestoreType,
+    disk: z.string().nullable().describe('Of an image: the disk that was named.'),
     selectedPaths: z.array(z.string()).nullable(),
     targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
     overwrite: Overwrite,

@@ -6,7 +6,11 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../../protocol/index.ts';
+import {
+  BACKUP_TIMEOUT_SECONDS,
+  type CommandPayload,
+  type DurableCommandType,
+} from '../../../protocol/index.ts';
 import { addCommands, cancelCommand } from '../../commands/index.ts';
 import { commandTargets, type CommandTarget } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
@@ -39,12 +43,17 @@ export const prepareRestore = (
 /** A device that is offline begins when it returns. */
 export async function createRestore(
   ctx: Context,
-  { deviceId, targetPath, selectedPaths, overwrite, dryRun }: NewRestore,
+  { deviceId, targetPath, selectedPaths, overwrite, dryRun, restoreType, disk, grow = false }: NewRestore,
   source: RestoreSource,
   parts: RestoreParts,
 ) {
   const { snapshot, asOf } = source;
-  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, filesTo(parts));
+  const image = restoreType === 'image' ? { ...omitUndefined({ disk }), grow } : null;
+  if (image !== null && snapshot.backupType !== 'system_image') {
+    throw invalid('body.restoreType', 'must not be image: the snapshot is none');
+  }
+  const work = workOf({ image }, parts);
+  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, work);
   const rule = targetPath === undefined ? undefined : brokenRule(device.osType, targetPath);
   if (rule !== undefined) throw invalid('body.targetPath', rule);
   await assertFewOpen(ctx, device.id);
@@ -55,6 +64,7 @@ export async function createRestore(
     snapshotId: snapshot.id,
     asOf,
     selectedPaths: selectedPaths ?? null,
+    image,
     targetPath: targetPath ?? null,
     overwrite,
     dryRun,
@@ -134,7 +144,8 @@ export async function rerunRestore(ctx: Context, id: string, source: RestoreSour
   const restore = await BackupRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
   if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
   if (restore.status === 'completed') throw hasEnded(restore);
-  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, filesTo(parts));
+  const work = workOf(restore, parts);
+  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, work);
   await assertFewOpen(ctx, device.id);
   const sent = await send(ctx, restore, { source, device }, parts);
   const again = await restore.$query(ctx.tx).patchAndFetch({
@@ -155,8 +166,11 @@ export async function rerunRestore(ctx: Context, id: string, source: RestoreSour
 const hasEnded = ({ status }: BackupRestore) =>
   new AppError('conflict', `The restore has already ended: ${status}.`);
 
-const filesTo = ({ hub }: RestoreParts) =>
-  ({ hub, type: 'backup.restore', what: 'restore backups' }) as const;
+/** What a device has to be able to do. */
+const workOf = ({ image }: Pick<BackupRestore, 'image'>, { hub }: Pick<RestoreParts, 'hub'>) =>
+  image === null
+    ? ({ hub, type: 'backup.restore', what: 'restore backups' } as const)
+    : ({ hub, type: 'backup.image-restore', what: 'restore images of disks' } as const);
 
 /** What was backed up on devices of one customer never reaches a device of another one. */
 export async function findTarget(
@@ -184,46 +198,62 @@ export async function assertFewOpen({ tx }: Context, deviceId: string): Promise<
   }
 }
 
-type Wanted = Pick<BackupRestore, 'id' | 'selectedPaths' | 'targetPath' | 'overwrite' | 'dryRun'>;
+type Wanted = Pick<BackupRestore, 'id' | 'selectedPaths' | 'image' | 'targetPath' | 'overwrite' | 'dryRun'>;
 
 /** Gives the device the work, as a command of the ledger. */
 async function send(
   ctx: Context,
-  { id, selectedPaths, targetPath, overwrite, dryRun }: Wanted,
+  wanted: Wanted,
   { source, device }: { source: RestoreSource; device: CommandTarget },
   { hub, secrets: sealer }: RestoreParts,
 ) {
-  const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
-  const [command] = await addCommands(
-    ctx,
-    [device],
-    {
-      type: 'backup.restore',
-      payload: {
-        restoreId: id,
-        repository,
-        snapshotId: source.snapshot.engineId,
-        ...(selectedPaths === null ? {} : { selectedPaths }),
-        ...(targetPath === null ? {} : { targetPath }),
-        overwrite,
-        dryRun,
-        timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
-      },
-      ttlSeconds: TTL_SECONDS,
-      secrets: { values, sealer },
-    },
-    hub,
-  );
+  const { repository, values, credentialId } = await accessForDevice(ctx, source, wanted.id);
+  const shared = {
+    restoreId: wanted.id,
+    repository,
+    snapshotId: source.snapshot.engineId,
+    timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+  };
+  const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer } };
+  const [command] = await addCommands(ctx, [device], { ...orderOf(wanted, shared), ...limits }, hub);
   if (command === undefined) throw new Error('no command was created');
   return { commandId: command.id, credentialId, expiresAt: new Date(Date.now() + TTL_SECONDS * 1000) };
 }
 
+type SharedOrder = Pick<
+  CommandPayload<'backup.restore'>,
+  'restoreId' | 'repository' | 'snapshotId' | 'timeoutSeconds'
+>;
+
+function orderOf({ selectedPaths, image, targetPath, overwrite, dryRun }: Wanted, shared: SharedOrder) {
+  if (image !== null && targetPath !== null) {
+    const payload = {
+      ...shared,
+      ...omitUndefined({ disk: image.disk }),
+      targetPath,
+      overwrite: overwrite === 'always' ? ('always' as const) : ('never' as const),
+      grow: image.grow,
+    };
+    return { type: 'backup.image-restore' as const, payload };
+  }
+  const payload = {
+    ...shared,
+    ...(selectedPaths === null ? {} : { selectedPaths }),
+    ...(targetPath === null ? {} : { targetPath }),
+    overwrite,
+    dryRun,
+  };
+  return { type: 'backup.restore' as const, payload };
+}
+
 export function shownRestore(restore: BackupRestore, hub: DeviceHub) {
-  const { errorCode, errorMessage, restoredBytes, failedCount, failed, finishedAt, ...shown } = restore;
+  const { errorCode, errorMessage, restoredBytes, failedCount, failed, finishedAt, image, ...shown } =
+    restore;
   const { database, databaseResult } = shown;
   return {
     ...shown,
-    restoreType: shown.selectedPaths === null ? ('full' as const) : ('selective' as const),
+    restoreType: restoreTypeOf(restore),
+    disk: image?.disk ?? null,
     waitingFor: shown.status === 'pending' ? waitingFor(hub.live(shown.deviceId)) : null,
     restoredSize: restoredBytes,
     failed: { count: failedCount, paths: failed },
@@ -234,6 +264,11 @@ export function shownRestore(restore: BackupRestore, hub: DeviceHub) {
         : { ...database, result: RestoredDatabase.safeParse(databaseResult).data ?? null },
     completedAt: finishedAt,
   };
+}
+
+function restoreTypeOf({ image, selectedPaths }: BackupRestore): 'image' | 'full' | 'selective' {
+  if (image !== null) return 'image';
+  return selectedPaths === null ? 'full' : 'selective';
 }
 
 const waitingFor = (live: ReturnType<DeviceHub['live']>): 'device' | 'turn' =>

@@ -92,7 +92,7 @@ export const BACKUP_COMMANDS = {
         .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
     }),
   },
-  'backup.restore-image': {
+  'backup.image-restore': {
     lane: 'bulk',
     isOfServer: true,
     payload: z.object({

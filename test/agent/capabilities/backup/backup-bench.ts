@@ -19,7 +19,7 @@ type BackupCommand =
   | 'backup.run'
   | 'backup.image'
   | 'backup.restore'
-  | 'backup.restore-image'
+  | 'backup.image-restore'
   | 'backup.verify'
   | 'backup.test-destination';
 type Payload<T extends BackupCommand> = Partial<z.input<(typeof BACKUP_COMMANDS)[T]['payload']>>;
@@ -74,7 +74,7 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
       dryRun: false,
       timeoutSeconds: 60,
     }),
-    'backup.restore-image': () => ({
+    'backup.image-restore': () => ({
       restoreId: randomUUID(),
       repository: access,
       targetPath: at('restored', 'disk.raw'),

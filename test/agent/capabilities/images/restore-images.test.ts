@@ -79,7 +79,7 @@ describe('restores of images', function () {
   };
 
   it('are equal byte by byte, sparse, and read back', async () => {
-    const id = await bench.send('backup.restore-image', { snapshotId });
+    const id = await bench.send('backup.image-restore', { snapshotId });
     const { output, error } = await bench.ended(id);
     expect(error).to.equal(undefined);
     expect(output).to.deep.include({ status: 'completed', sha256: expected, bytesRestored: 64 * MIB });
@@ -92,27 +92,27 @@ describe('restores of images', function () {
 
   it('replace nothing without being asked to, and follow no link', async () => {
     await writeFile(target, 'precious');
-    expect(await bench.failure('backup.restore-image', { snapshotId })).to.include({
+    expect(await bench.failure('backup.image-restore', { snapshotId })).to.include({
       code: 'TARGET_NOT_EMPTY',
     });
     expect(await readFile(target, 'utf8')).to.equal('precious');
-    await bench.run('backup.restore-image', { snapshotId, overwrite: 'always' });
+    await bench.run('backup.image-restore', { snapshotId, overwrite: 'always' });
     expect(await hashOf(target)).to.equal(expected);
 
     await rm(target);
     await writeFile(bench.at('outside'), 'precious');
     await symlink(bench.at('outside'), target);
-    const failure = await bench.failure('backup.restore-image', { snapshotId, overwrite: 'always' });
+    const failure = await bench.failure('backup.image-restore', { snapshotId, overwrite: 'always' });
     expect(failure).to.include({ code: 'TARGET_UNSAFE' });
     expect(await readFile(bench.at('outside'), 'utf8')).to.equal('precious');
   });
 
   it('name what the image does not have', async () => {
-    const failure = await bench.failure('backup.restore-image', { snapshotId, disk: 'sdz' });
+    const failure = await bench.failure('backup.image-restore', { snapshotId, disk: 'sdz' });
     expect(failure).to.include({ code: 'DISK_MISSING', message: 'The image has no disk sdz. It has: disk.' });
     await writeFile(bench.at('letter'), 'Dear Ada');
     const { snapshotId: files } = await bench.run('backup.run', { paths: [bench.at('letter')] });
-    expect(await bench.failure('backup.restore-image', { snapshotId: files! })).to.include({
+    expect(await bench.failure('backup.image-restore', { snapshotId: files! })).to.include({
       code: 'PATH_MISSING',
       message: 'The snapshot is no image of a machine.',
     });

@@ -6,7 +6,7 @@ import {
   MACHINE_PATH,
   type MachineDescription,
   type ObjectSource,
-  openMachine,
+  openMachineIn,
   openRepository,
   type Repository,
 } from '../../../../engine/index.ts';
@@ -49,12 +49,7 @@ export async function openImage(place: ImagePlace): Promise<OpenedImage> {
     throw new EngineError('REPOSITORY_DAMAGED', { detail: `${MACHINE_PATH} is no file that can be read.` });
   }
   const { content } = opened;
-  const { description, disks } = await openMachine(async (offset, length) => {
-    const parts: Buffer[] = [];
-    const last = Math.min(content.length, offset + length) - 1;
-    if (offset <= last) for await (const part of content.read({ first: offset, last })) parts.push(part);
-    return Buffer.concat(parts);
-  });
+  const { description, disks } = await openMachineIn(content);
   return {
     description,
     disks,

@@ -12,14 +12,14 @@ import type { DurableContext } from '../../../work/durable-handler.ts';
 import { openImage } from './open-image.ts';
 import { diskOf, restoreDisk } from './restore-disk.ts';
 
-type Output = CommandOutput<'backup.restore-image'>;
+type Output = CommandOutput<'backup.image-restore'>;
 
 /** Writes one disk of an image to a file or a disk of this machine. Run again, it goes on where it was interrupted. */
 export const runImageRestore = (parts: BackupParts) => ({
   stopMs: STOP_MS,
   run: (
-    payload: CommandPayload<'backup.restore-image'>,
-    context: DurableContext<'backup.restore-image'>,
+    payload: CommandPayload<'backup.image-restore'>,
+    context: DurableContext<'backup.image-restore'>,
   ): Promise<Output> =>
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
       const { restoreId, snapshotId, targetPath, overwrite, grow } = payload;
