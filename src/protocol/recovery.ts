@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { EngineId } from './commands/backup-parts.ts';
-import { BootMode, ImageDetails } from './commands/snapshot-details.ts';
+import { BootMode, EngineId, ImageDetails } from './commands/index.ts';
 import { reportedLine, reportedText, text } from './primitives.ts';
 
 /** What a machine without an identity and its server say to each other while it is recovered (docs/decisions/bare-metal.md). */

@@ -98,10 +98,11 @@ export const openUntil = ({ sessionExpiresAt, expiresAt }: RecoveryToken): Date 
   sessionExpiresAt ?? expiresAt;
 
 function shown(token: RecoveryToken) {
-  const { status, result, finishedAt } = token;
+  const { tokenHash: _token, sessionHash: _session, credentialId: _credential, ...rest } = token;
+  const { status, result, finishedAt } = rest;
   const isExpired = finishedAt === null && openUntil(token) <= new Date();
   return {
-    ...token,
+    ...rest,
     status: isExpired ? ('expired' as const) : status,
     sessionStatus:
       result?.status ?? (status === 'authenticated' ? ('running' as const) : ('pending' as const)),

@@ -3,6 +3,7 @@ import { mkdir, open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { recover } from '../../../../src/agent/capabilities/images/recovery/recover.ts';
+import type { DiskPlace } from '../../../../src/engine/index.ts';
 import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';
 import { startAgent } from '../../../support/agent-program.ts';
@@ -81,7 +82,7 @@ describe('the image of a machine', function () {
     expect(snapshot.details.disks[0]).to.include({ name: 'disk', sizeBytes: 64 * MIB });
     const machine = await read(`/backup/snapshots/${snapshotId}/machine`);
     expect(machine.places).to.deep.equal(
-      snapshot.details.disks.map(({ sectorBytes: _, ...place }: { sectorBytes: number }) => place),
+      snapshot.details.disks.map(({ name, sizeBytes, offset }: DiskPlace) => ({ name, sizeBytes, offset })),
     );
     expect(machine.disks[0].volumes[0]).to.include({ type: 'ext', content: 'allocated' });
   });

@@ -93,7 +93,7 @@ describe('recovery tokens', function () {
         ),
       (found) => found.length >= 3,
     );
-    expect(actions.sort()).to.deep.equal([
+    expect(actions).to.have.members([
       'backup.bmr.authenticate',
       'backup.bmr.complete',
       'backup.bmr.token.create',
@@ -129,7 +129,7 @@ describe('recovery tokens', function () {
   it('begin one recovery where many begin at once', async () => {
     const { token } = await create();
     const answers = await Promise.all(Array.from({ length: 6 }, () => start(token)));
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 401, 401, 401, 401, 401]);
+    expect(answers.map(({ status }) => status)).to.have.members([200, 401, 401, 401, 401, 401]);
   });
 
   it('are refused once they have expired or were revoked, also in the middle', async () => {

@@ -4,7 +4,13 @@ import {
   type RecoveryProgress,
   type RecoveryResult,
 } from '../../../../protocol/index.ts';
-import { EXIT, post, type ServerAccess, ServerCallError } from '../../../core/server/server-call.ts';
+import {
+  EXIT,
+  post,
+  type ServerAccess,
+  type ServerAnswer,
+  ServerCallError,
+} from '../../../core/server/server-call.ts';
 
 /** What a machine that is recovered says to its server. It has nothing but its token. */
 export class RecoveryServer {
@@ -36,8 +42,7 @@ export class RecoveryServer {
       },
       signal: this.#signal,
     });
-    if (answer.status !== 200)
-      throw new ServerCallError(EXIT.refused, answer.refusal ?? 'The server refuses.');
+    if (answer.status !== 200) throw refused(answer);
     const access = RecoveryAccess.safeParse(answer.body);
     if (!access.success) throw new ServerCallError(EXIT.refused, 'The server has answered something else.');
     this.#session = access.data.session ?? this.#session;
@@ -55,14 +60,16 @@ export class RecoveryServer {
   /** Also where the recovery was interrupted. Throws where the server has not taken it. */
   async end(result: RecoveryResult): Promise<void> {
     const answer = await post(this.#access, '/backup/bmr/complete', { body: this.#body({ result }) });
-    if (answer.status !== 200)
-      throw new ServerCallError(EXIT.refused, answer.refusal ?? 'The server refuses.');
+    if (answer.status !== 200) throw refused(answer);
   }
 
   #body(about: object) {
     return { token: this.#token, session: this.#session ?? '', ...about };
   }
 }
+
+const refused = ({ refusal = 'The server refuses.' }: Pick<ServerAnswer, 'refusal'>) =>
+  new ServerCallError(EXIT.refused, refusal);
 
 interface RecoverySecrets {
   token: string;

@@ -93,8 +93,8 @@ async function writePieces({ target, isSparse }: DiskCopy, bytes: Uint8Array, at
   if (!isSparse) return writeAll(target, bytes, at);
   for (let from = 0; from < bytes.byteLength; from += PIECE) {
     const piece = bytes.subarray(from, Math.min(bytes.byteLength, from + PIECE));
-    if (Buffer.compare(piece, ZEROS.subarray(0, piece.byteLength)) !== 0)
-      await writeAll(target, piece, at + from);
+    const isZero = Buffer.compare(piece, ZEROS.subarray(0, piece.byteLength)) === 0;
+    if (!isZero) await writeAll(target, piece, at + from);
   }
 }
 

@@ -62,8 +62,8 @@ export class CopyJournal {
 function hashesOf(text: string, identity: CopyIdentity): string[] {
   const [first, ...lines] = text.split('\n');
   const found = CopyIdentity.safeParse(parsed(first ?? ''));
-  if (!found.success || JSON.stringify(found.data) !== JSON.stringify(CopyIdentity.parse(identity)))
-    return [];
+  const expected = JSON.stringify(CopyIdentity.parse(identity));
+  if (!found.success || JSON.stringify(found.data) !== expected) return [];
   const hashes: string[] = [];
   for (const line of lines) {
     const entry = Line.safeParse(parsed(line));

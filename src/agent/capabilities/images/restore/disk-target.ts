@@ -120,8 +120,7 @@ async function assertEmpty(handle: FileHandle, target: string): Promise<void> {
 
 function refused(error: unknown): never {
   if (hasCode(error, 'EBUSY')) throw targetError('TARGET_UNSAFE', 'The target is in use.');
-  if (isWriteRefused(error))
-    throw targetError('TARGET_NOT_WRITABLE', 'The agent may not write to the target.');
+  if (isWriteRefused(error)) throw targetError('TARGET_NOT_WRITABLE', 'The target cannot be written to.');
   if (hasCode(error, 'ELOOP')) throw targetError('TARGET_UNSAFE', 'The target is a link.');
   throw error;
 }
