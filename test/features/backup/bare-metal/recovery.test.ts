@@ -172,7 +172,7 @@ describe('the image of a machine', function () {
       (error: { code?: string; message: string }) => error,
     );
 
-  it('goes on after an interruption, with the same token and without what is there already', async () => {
+  it('goes on after an interruption, with the same token and without copying anything twice', async () => {
     const { id, token } = await newToken();
     const interrupted = new AbortController();
     const failure = await failureOf(

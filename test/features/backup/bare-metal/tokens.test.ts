@@ -100,7 +100,7 @@ describe('recovery tokens', function () {
     ]);
   });
 
-  it('are refused a second time, whoever has them', async () => {
+  it('are refused a second time, to everybody else', async () => {
     const { token } = await create();
     const { session } = (await start(token)).body;
     await refused(start(token), /Another machine has begun/);
