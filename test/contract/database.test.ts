@@ -47,6 +47,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_jobs: { type: 'manual' },
   backup_restores: { overwrite: 'never' },
   backup_vm_restores: { kind: 'as_vm', hypervisor: 'kvm', operation: 'restore' },
+  backup_recovery_tokens: { restore_type: 'bare_metal' },
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
   backup_vault_syncs: { reason: 'manual' },
   backup_snapshots: { engine_id: 'a'.repeat(64) },

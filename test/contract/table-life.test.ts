@@ -65,6 +65,14 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, holds_snapshot, status, command_id, expires_at,
         finished_at)
     values ($id, '${orgId}', '${deviceId}', 'as_vm', 'kvm', 'A', '{}', 'restore', false, 'completed', $id, $at, $at)`,
+  backup_recovery_tokens: ({ deviceId, orgId }) => `with repository as (
+      insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id),
+    snapshot as (
+      insert into backup_snapshots (id, org_id, device_id, repository_id, engine_id, received_at)
+      select $id, '${orgId}', '${deviceId}', id, replace($id::text, '-', '') || replace($id::text, '-', ''), $at
+      from repository returning id)
+    insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at, created_at)
+    select $id, '${orgId}', '${deviceId}', id, 'bare_metal', $id::text, $at, $at from snapshot`,
   backup_vault_syncs: ({ deviceId, orgId }) => `with source as (
       insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id),
     copy as (

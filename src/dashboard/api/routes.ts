@@ -4707,6 +4707,21 @@ pagination: Pagination
 }
 }
 /**
+ * Read the description of the machine in an image
+ */
+"GET /backup/snapshots/{id}/machine": {
+params: {
+id: string
+}
+query: {
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: string
+}
+response: SnapshotMachine
+}
+/**
  * Download a file or a folder of a backup snapshot
  */
 "GET /backup/snapshots/{id}/download": {
@@ -4968,9 +4983,17 @@ targetPath?: string
  */
 selectedPaths?: string[]
 /**
- * `selective` needs paths, and `full` takes none.
+ * `selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.
  */
-restoreType?: ("full" | "selective")
+restoreType?: ("full" | "selective" | "image")
+/**
+ * Of an image: the disk to restore. Default: the only one.
+ */
+disk?: string
+/**
+ * Of an image: the last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
 /**
  * What happens to files that are there already.
  */
@@ -5444,6 +5467,207 @@ params: {
 id: string
 }
 response: BackupVaultSync
+}
+/**
+ * List recovery tokens, the newest first
+ */
+"GET /backup/bmr/token": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+snapshotId?: string
+}
+response: {
+data: RecoveryToken[]
+pagination: Pagination
+}
+}
+/**
+ * Create a token that restores one image
+ */
+"POST /backup/bmr/token": {
+body: {
+/**
+ * An image of whole disks.
+ */
+snapshotId: string
+expiresInHours?: number
+/**
+ * `selective`: the disks of `targetConfig`. The others: every disk that it does not leave out.
+ */
+restoreType?: ("full" | "selective" | "bare_metal")
+targetConfig?: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+}
+response: CreatedRecoveryToken
+}
+/**
+ * Read a recovery token, and how far its recovery is
+ */
+"GET /backup/bmr/token/{id}": {
+params: {
+id: string
+}
+response: RecoveryToken
+}
+/**
+ * Revoke a recovery token
+ */
+"DELETE /backup/bmr/token/{id}": {
+params: {
+id: string
+}
+response: RecoveryToken
+}
+/**
+ * Begin a recovery with its token, or go on with it
+ */
+"POST /backup/bmr/authenticate": {
+body: {
+token: string
+/**
+ * Of an earlier start with this token, which this one goes on with.
+ */
+session?: string
+machine: {
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+}
+}
+response: {
+recoveryId: string
+/**
+ * What this recovery goes on with; answered at its first start only.
+ */
+session?: string
+sessionExpiresAt: string
+snapshotId: string
+machineName: string
+details: ({
+kind: "image"
+/**
+ * The disks of the device itself, or those of a guest on it.
+ */
+source: ("disk" | "kvm" | "hyperv")
+/**
+ * The name of the machine whose disks these are.
+ */
+machine: string
+disks: {
+name: string
+sizeBytes: number
+/**
+ * Of its first byte in the only file of the snapshot.
+ */
+offset: number
+sectorBytes: number
+}[]
+/**
+ * Null: not known, or the disks start in both ways.
+ */
+bootMode: (("bios" | "uefi") | null)
+/**
+ * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
+ */
+consistency: ("application" | "filesystem" | "crash" | "none")
+memoryBytes: (number | null)
+processors: (number | null)
+/**
+ * The operating system and its version.
+ */
+system: (string | null)
+} | null)
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+repository: {
+path: string
+user: string
+secret: string
+password: string
+keyHint?: string
+}
+}
+}
+/**
+ * Report how far a recovery is
+ */
+"POST /backup/bmr/progress": {
+body: {
+token: string
+session: string
+progress: {
+phase: string
+disk?: string
+done: number
+total: number
+rate?: number
+etaSeconds?: number
+}
+}
+response: {
+success: true
+}
+}
+/**
+ * Report how a recovery has ended
+ */
+"POST /backup/bmr/complete": {
+body: {
+token: string
+session: string
+result: {
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * Everything was read back, and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: string
+}[]
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+}
+}
+response: {
+success: true
+}
 }
 /**
  * Read the state of the shadow copy writers of a device
@@ -8260,6 +8484,86 @@ modifiedAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SnapshotMachine".
+ */
+export interface SnapshotMachine {
+format: "muster-machine"
+version: 1
+/**
+ * The disks of the device itself, or those of a guest on it.
+ */
+source: ("disk" | "kvm" | "hyperv")
+machine: string
+system: (string | null)
+takenAt: string
+bootMode: (("bios" | "uefi") | null)
+/**
+ * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
+ */
+consistency: ("application" | "filesystem" | "crash" | "none")
+memoryBytes: (number | null)
+processors: (number | null)
+hardware: ({
+vendor: (string | null)
+product: (string | null)
+serial: (string | null)
+board: (string | null)
+} | null)
+fstab: (string | null)
+disks: {
+name: string
+sizeBytes: number
+sectorBytes: number
+model: (string | null)
+serial: (string | null)
+partitionTable: ({
+label: ("gpt" | "dos")
+id: string
+unit: "sectors"
+firstlba?: number
+lastlba?: number
+sectorsize: number
+partitions: {
+number: number
+start: number
+size: number
+type: string
+uuid?: string
+name?: string
+bootable?: boolean
+}[]
+} | null)
+volumes: {
+/**
+ * Null: the whole disk, without partitions.
+ */
+partition: (number | null)
+offset: number
+sizeBytes: number
+type: ("ext" | "xfs" | "btrfs" | "vfat" | "ntfs" | "swap" | "lvm" | "luks" | "unknown")
+uuid: (string | null)
+label: (string | null)
+/**
+ * `allocated`: free blocks are zeros. `header`: only the head; the rest is zeros.
+ */
+content: ("whole" | "allocated" | "header")
+}[]
+/**
+ * What is not known to be empty. Absent: the whole disk.
+ */
+contentBytes?: number
+}[]
+/**
+ * Where each disk stands in the only file of the snapshot, /machine.tar.
+ */
+places: {
+name: string
+sizeBytes: number
+offset: number
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "VmRestore".
  */
 export interface VmRestore {
@@ -8429,7 +8733,11 @@ orgId: string
 deviceId: string
 snapshotId: (string | null)
 asOf: (string | null)
-restoreType: ("full" | "selective")
+restoreType: ("full" | "selective" | "image")
+/**
+ * Of an image: the disk that was named.
+ */
+disk: (string | null)
 selectedPaths: (string[] | null)
 /**
  * Null until the device has named the folder that it made.
@@ -8928,6 +9236,170 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryToken".
+ */
+export interface RecoveryToken {
+id: string
+orgId: string
+/**
+ * The device that was backed up.
+ */
+deviceId: string
+snapshotId: string
+restoreType: ("full" | "selective" | "bare_metal")
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+/**
+ * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
+ */
+status: ("active" | "authenticated" | "used" | "expired" | "revoked")
+sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
+expiresAt: string
+authenticatedAt: (string | null)
+completedAt: (string | null)
+/**
+ * How often the recovery was started, also again after interruptions.
+ */
+authentications: number
+/**
+ * The machine that is recovered, as it describes itself.
+ */
+machine: ({
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+} | null)
+progress: ({
+phase: string
+disk?: string
+done: number
+total: number
+rate?: number
+etaSeconds?: number
+} | null)
+result: ({
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * Everything was read back, and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: string
+}[]
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CreatedRecoveryToken".
+ */
+export interface CreatedRecoveryToken {
+id: string
+orgId: string
+/**
+ * The device that was backed up.
+ */
+deviceId: string
+snapshotId: string
+restoreType: ("full" | "selective" | "bare_metal")
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+/**
+ * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
+ */
+status: ("active" | "authenticated" | "used" | "expired" | "revoked")
+sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
+expiresAt: string
+authenticatedAt: (string | null)
+completedAt: (string | null)
+/**
+ * How often the recovery was started, also again after interruptions.
+ */
+authentications: number
+/**
+ * The machine that is recovered, as it describes itself.
+ */
+machine: ({
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+} | null)
+progress: ({
+phase: string
+disk?: string
+done: number
+total: number
+rate?: number
+etaSeconds?: number
+} | null)
+result: ({
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * Everything was read back, and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: string
+}[]
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+/**
+ * Shown this once. It opens every byte of the snapshot.
+ */
+token: string
+/**
+ * For the rescue system. It asks for the token on its standard input.
+ */
+command: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -140,8 +140,17 @@ describe('bad input to the routes of backups', function () {
 
   /** Each route, with an id of the other tenant wherever it takes one. */
   function withForeignIds(): Call[] {
-    const { tenant: theirs, configId, deviceId, vaultId, snapshotId, jobId, restoreId, recoveryId, vmId } =
-      foreign;
+    const {
+      tenant: theirs,
+      configId,
+      deviceId,
+      vaultId,
+      snapshotId,
+      jobId,
+      restoreId,
+      recoveryId,
+      vmId,
+    } = foreign;
     const { orgId, keyId } = theirs;
     const mine = own.tenant.newConfig;
     const local = { provider: 'local', details: { path: '/mnt/other' } };
