@@ -391,6 +391,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/jobs/returned-devices.ts': 1,
   'features/backup/jobs/scheduler.ts': 1,
   'features/backup/access/repository-passwords.ts': 1,
+  'features/backup/bare-metal/recovery.service.ts': 3,
   'features/backup/vault-syncs/prepare-vault.ts': 2,
   'features/backup/vault-syncs/settle.ts': 3,
   'features/backup/vault-syncs/vault.jobs.ts': 5,
