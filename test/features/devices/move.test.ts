@@ -211,6 +211,16 @@ describe('a device that is moved', () => {
       `insert into backup_readiness (org_id, device_id, score, risks, calculated_at) values (?, ?, 50, '[]', now())`,
       `insert into backup_sla_events (id, org_id, device_id, event_type)
       values (gen_random_uuid(), ?, ?, 'rpo_breach')`,
+      `insert into backup_database_instances (id, org_id, device_id, engine, instance, facts, last_discovered_at)
+      values (gen_random_uuid(), ?, ?, 'postgresql', '5432', '{}', now())`,
+      `insert into backup_machines (id, org_id, device_id, hypervisor, machine_id, name, facts, last_discovered_at)
+      values (gen_random_uuid(), ?, ?, 'hyperv', gen_random_uuid(), 'Guest', '{}', now())`,
+      `insert into backup_vm_restores (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, command_id,
+        holds_snapshot, expires_at)
+      values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
+      `insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at)
+      select gen_random_uuid(), org_id, device_id, id, 'bare_metal', repeat('0', 64), now()
+      from backup_snapshots where org_id = ? and device_id = ?`,
     ]) {
       await sql(text, [tenant.orgId, device.deviceId]);
     }

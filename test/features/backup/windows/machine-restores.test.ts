@@ -109,6 +109,7 @@ describe('restores of machines', function () {
   });
 
   it('are not run again', async () => {
+    await connect();
     const { body } = await restore({ machine: idOf(1) });
     await device.send('POST', `/backup/restore/${body.id}/cancel`);
     const again = await device.send('POST', `/backup/restore/${body.id}/rerun`, {});

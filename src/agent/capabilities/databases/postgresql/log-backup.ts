@@ -1,4 +1,4 @@
-import { constants, createReadStream } from 'node:fs';
+import { constants } from 'node:fs';
 import { chown, chmod, open, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { databaseError } from '../database-error.ts';
@@ -174,7 +174,9 @@ async function receive(
 
 async function* contentOf(files: readonly string[]): AsyncGenerator<Uint8Array, void> {
   for (const file of files) {
-    for await (const bytes of createReadStream(file, { highWaterMark: 1024 * 1024 })) {
+    // The folder belongs to the user of the database, who could lead us to a file of somebody else by a link.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    for await (const bytes of handle.createReadStream({ highWaterMark: 1024 * 1024 })) {
       if (bytes instanceof Uint8Array) yield bytes;
     }
   }
