@@ -29,7 +29,7 @@ export const mysqlUser = () => ({
 });
 
 export async function startTestMariadb(test: Context): Promise<TestMariadb> {
-  skipWithout(test, isThere(), 'mariadb-server, mariadb-backup, and root', false);
+  skipWithout(test, isThere(), 'mariadb-server, mariadb-backup, and root');
   const user = mysqlUser();
   const folder = await mkdtemp(path.join(tmpdir(), "muster-db'"));
   await chown(folder, user.uid, user.gid);
