@@ -3,7 +3,7 @@ import { readOwnerUrl } from './src/config.ts';
 import {
   prepareMigrations,
   SqlMigrationSource,
-  TRANSACTION_EACH,
+  KNEX_SETTINGS,
 } from './src/platform/db/migrations/migrations.ts';
 import { openSession } from './src/platform/db/pool.ts';
 
@@ -21,6 +21,6 @@ export default async (): Promise<Knex.Config> => {
   return {
     client: 'pg',
     connection: ownerUrl,
-    migrations: { ...TRANSACTION_EACH, migrationSource: new SqlMigrationSource() },
+    migrations: { ...KNEX_SETTINGS, migrationSource: new SqlMigrationSource() },
   };
 };

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Values } from './config/area.ts';
 import { auditArchiveArea } from './config/audit-archive.ts';
 import { backupStoreArea } from './config/backup-store.ts';
+import { cloudBackupArea } from './config/cloud-backup.ts';
 import { databaseArea } from './config/database.ts';
 import { networkArea } from './config/network.ts';
 import { peopleArea } from './config/people.ts';
@@ -23,6 +24,7 @@ const AREAS = [
   networkArea,
   releasesArea,
   backupStoreArea,
+  cloudBackupArea,
 ] as const;
 
 const Environment = z.object({
@@ -34,6 +36,7 @@ const Environment = z.object({
   ...networkArea.variables,
   ...releasesArea.variables,
   ...backupStoreArea.variables,
+  ...cloudBackupArea.variables,
 });
 
 const settings = (env: z.output<typeof Environment>) => ({
@@ -45,6 +48,7 @@ const settings = (env: z.output<typeof Environment>) => ({
   ...networkArea.settings(env),
   ...releasesArea.settings(env),
   ...backupStoreArea.settings(env),
+  ...cloudBackupArea.settings(env),
 });
 
 export type Config = ReturnType<typeof settings>;

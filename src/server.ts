@@ -51,6 +51,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       dashboard: options.dashboard,
       routeParts: {
         ...services,
+        db: database.pool,
         hub,
         secrets,
         txtRecords,

@@ -39,7 +39,7 @@ export {
   type MachineLayout,
   writeMachine,
 } from './machine/layout.ts';
-export { openMachine, openMachineIn } from './machine/read-machine.ts';
+export { type OpenedMachine, openMachine, openMachineIn } from './machine/read-machine.ts';
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';

@@ -1,6 +1,6 @@
 /**
  * The pages of the dashboard that the server leads to, in mails and redirects. Nobody has to be signed in for them,
- * apart from the profile. `search/settings-pages.ts` has those that the search finds.
+ * apart from the last two. `search/settings-pages.ts` has those that the search finds.
  */
 export const DASHBOARD_PAGES = {
   signIn: '/login',
@@ -9,4 +9,6 @@ export const DASHBOARD_PAGES = {
   acceptInvitation: '/accept-invite',
   verifyEmail: '/verify-email',
   profile: '/profile',
+  /** Where the browser comes back to after a consent to the backup of Microsoft 365. */
+  cloudBackup: '/backup',
 } as const;

@@ -6,6 +6,7 @@ import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
 import { backupConfigsUseFilters, feature as backup } from './backup/index.ts';
+import { feature as cloudBackup } from './cloud-backup/index.ts';
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
@@ -53,6 +54,7 @@ export const FEATURES = [
   diagnosticLogs,
   alerts,
   backup,
+  cloudBackup,
   logRetention,
   audit,
 ] as const;

@@ -4,6 +4,7 @@ export const ERROR_STATUS = {
   unauthenticated: 401,
   ip_not_allowed_at_sign_in: 401,
   proxy_trust_required: 400,
+  provider_unsupported: 400,
   ip_not_allowed: 403,
   forbidden: 403,
   mfa_required: 403,
@@ -12,6 +13,7 @@ export const ERROR_STATUS = {
   sso_required: 403,
   registration_disabled: 403,
   limit_reached: 403,
+
   not_found: 404,
   conflict: 409,
   sso_not_proven: 409,

@@ -53,6 +53,12 @@ export async function openInfrastructure(
     log,
     ...testing,
   };
+  const cloud = {
+    addresses: { allowedInternal: config.cloudBackup.allowedPrivate, denied: config.outbound.denied },
+    longestUrl: 16_384,
+    log,
+    ...testing,
+  };
   const httpServer = createHttpServer();
   const proxyTrust: ProxyTrust = {
     proxies: config.trustedProxies.length === 0 ? undefined : addressList(config.trustedProxies),
@@ -83,6 +89,13 @@ export async function openInfrastructure(
     githubFiles: new GuardedFetch({
       ...github,
       limits: { headersMs: 30_000, pieceMs: 60_000, totalMs: 1_800_000 },
+    }),
+    /** Reaches Microsoft Graph. Its links carry long tokens. */
+    cloudFetch: new GuardedFetch({ ...cloud, limits: { headersMs: 60_000, totalMs: 120_000 } }),
+    /** Sends and receives files there. */
+    cloudFiles: new GuardedFetch({
+      ...cloud,
+      limits: { headersMs: 60_000, pieceMs: 60_000, totalMs: 6 * 3_600_000 },
     }),
     txtRecords: createTxtLookup({ nameServers: outbound?.nameServers }),
     expensive,

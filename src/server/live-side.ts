@@ -4,6 +4,7 @@ import {
   LONG_WORK_CHANNEL,
   ReturnedDevices,
 } from '../features/backup/index.ts';
+import { CLOUD_WORK } from '../features/cloud-backup/index.ts';
 import { createCommandLedger } from '../features/commands/index.ts';
 import { CachedAgentCredentials, createDeviceStore } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
@@ -89,7 +90,7 @@ export async function createLiveSide(
     onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
     fleet: createFleetStore({ db, expensive }),
     credentials,
-    longWork: createLongWork(db),
+    longWork: createLongWork(db, [CLOUD_WORK]),
     ledger: createCommandLedger({
       db,
       nodeId,

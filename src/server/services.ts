@@ -24,6 +24,7 @@ import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import { createAgentReleases } from './agent-releases.ts';
+import { createCloudBackup } from './cloud-backup.ts';
 import { createBackupEngine, createBackupStore } from './backup-store.ts';
 import type { ServerOptions } from './options.ts';
 import { createSingleSignOn } from './single-sign-on.ts';
@@ -81,6 +82,7 @@ export async function createServices(
     passwordPolicy,
     breakGlassGuard,
     ...createSingleSignOn(infrastructure),
+    ...createCloudBackup(infrastructure),
     ...(await createAgentReleases(infrastructure)),
     backupStore: await createBackupStore(infrastructure, options),
     backupEngine: createBackupEngine(config),

@@ -272,6 +272,7 @@ describe('bad input', function () {
     if (type === 'object') {
       return Object.fromEntries(required.map((key) => [key, sample(key, properties[key] ?? {})]));
     }
+    if (format === 'email') return 'ada@example.com';
     if (format === 'uuid') return newId();
     return format === 'date-time' ? '2026-01-01T00:00:00Z' : 'Valid text';
   }
@@ -289,6 +290,11 @@ describe('bad input', function () {
     // A machine is named by its name or its id, an export has no configuration, and a new checkpoint no id.
     if ('vmName' in body && 'vmId' in body) {
       for (const other of ['vmId', 'configId', 'checkpointId']) delete body[other];
+    }
+    // Either all users or those that are named, and retention of its own.
+    if ('allUsers' in body) {
+      delete body['allUsers'];
+      body['retention'] = { keepDays: 7 };
     }
     // Of logs only.
     if (body['backupType'] === 'full') delete body['stopAt'];

@@ -172,6 +172,22 @@ describe('changes in the audit trail', function () {
       const { deviceId } = await buildDevice(app, tenant.orgId);
       return renaming('/backup/vault', { deviceId, configId, provider: 's3', details: S3_DETAILS });
     },
+    'PATCH /c2c/configs/:id': async () => {
+      const encryptionKeyId = await make('/backup/encryption/keys', {
+        orgId: tenant.orgId,
+        name: 'Cloud key',
+      });
+      const connectionId = await make('/c2c/connections', {
+        orgId: tenant.orgId,
+        provider: 'microsoft_365',
+        displayName: 'Directory',
+        tenantId: tenant.siteId,
+        clientId: tenant.siteId,
+        clientSecret: 'hunter1',
+      });
+      const kinds = { backupScope: ['mail'], allUsers: true };
+      return renaming('/c2c/configs', { connectionId, encryptionKeyId, ...kinds });
+    },
     'PATCH /backup/configs/:id': async () => {
       const encryptionKeyId = await make('/backup/encryption/keys', { orgId: tenant.orgId, name: 'Key' });
       const sources = { paths: { linux: ['/home'] } };

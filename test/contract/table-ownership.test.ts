@@ -19,8 +19,9 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   audit: ['users'],
   auth: ['users', 'system_users', 'partner_users', 'organization_users'],
   // Schedules go by the time zone of a device's site, and their targets follow the members of groups. What a device reports
-  // about a test restore is in its command, which one statement reads for dashboards with the verification.
-  backup: ['sites', 'device_group_members', 'commands'],
+  // about a test restore is in its command, which one statement reads for dashboards with the verification. Quotas count
+  // what cloud backups have stored.
+  backup: ['sites', 'device_group_members', 'commands', 'c2c_stores'],
   // A condition becomes one SQL predicate over everything that a device is known by.
   conditions: ['device_group_members', 'device_software', 'software_titles'],
   // A device's page lists its groups, and a move checks which groups the device leaves.

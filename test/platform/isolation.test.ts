@@ -429,6 +429,11 @@ const ACROSS_TENANTS: Record<string, number> = {
   // Wherever maintenance is over; organization by organization where that fails.
   'features/devices/management/maintenance-end.ts': 2,
   'features/enrollment/enroll.service.ts': 1,
+  // Runs and clean-ups of every organization; a callback is found by its state alone.
+  'features/cloud-backup/connections/consent.service.ts': 3,
+  'features/cloud-backup/content/clean-up.job.ts': 3,
+  'features/cloud-backup/work/schedule.job.ts': 1,
+  'features/cloud-backup/work/work.job.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
   'features/groups/dynamic-group-sync.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.

@@ -153,6 +153,16 @@ describe('migrations', () => {
       expect(await apply(directory)).to.deep.equal([]);
     });
 
+    it('let an earlier release start on the schema of a later one, and that one go on', async () => {
+      await writeFile(file('9001_later.sql'), 'alter table sites add column later text');
+      await apply(directory);
+      expect(await apply()).to.deep.equal([]);
+      await startAndClose({ AUTO_MIGRATE: 'true' });
+      await startAndClose({ AUTO_MIGRATE: 'false' });
+      await writeFile(file('9002_even_later.sql'), 'alter table sites add column even_later text');
+      expect(await apply(directory)).to.deep.equal(['9002_even_later.sql']);
+    });
+
     it('stop before anything new is applied when an older file was edited', async () => {
       const [first] = await released();
       await writeFile(file(first!), 'select 1');

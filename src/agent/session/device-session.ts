@@ -133,7 +133,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const backupParts = { engine, server, network, dataDir, folder: backupFolder, warn };
   const backups = await openBackups(backupParts);
   const databases = await openDatabases(backupParts);
-  const hypervisors = await findHypervisors();
+  const hypervisors = await findHypervisors(warn);
   const machines = await openMachines(backupParts, hypervisors);
   const machineRestores = await openMachineRestores(backupParts);
 

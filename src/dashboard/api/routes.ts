@@ -4,7 +4,7 @@
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
-export type BackupSources = (FileSources | ImageSources | DatabaseSources | HypervSources)
+export type BackupSources = (FileSources | ImageSources | DatabaseSources | HypervSources | KvmSources)
 
 export interface Api {
 /**
@@ -5805,6 +5805,132 @@ state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 response: MachineWork
 }
 /**
+ * List the machines of KVM on all devices
+ */
+"GET /backup/kvm/vms": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+/**
+ * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+pagination: Pagination
+}
+}
+/**
+ * List the machines of KVM on a device
+ */
+"GET /backup/kvm/vms/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+/**
+ * True: the device is asked first, for at most 30 seconds.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+}
+}
+/**
+ * Back up a machine of KVM now
+ */
+"POST /backup/kvm/backup": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+consistencyType?: ("application" | "crash")
+/**
+ * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
+ */
+exportPath?: string
+/**
+ * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
+ */
+configId?: string
+}
+response: MachineWork
+}
+/**
+ * Restore a machine of a snapshot into KVM
+ */
+"POST /backup/kvm/restore": {
+body: {
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: string
+/**
+ * Its name or id in the snapshot. Default: the only one there.
+ */
+machine?: string
+/**
+ * What it is called then. Default: as before.
+ */
+vmName?: string
+/**
+ * False fails where the machine is still there.
+ */
+generateNewId?: boolean
+/**
+ * A folder of the device. Default: where the hypervisor keeps new machines.
+ */
+targetPath?: string
+}
+response: BackupRestore
+}
+/**
+ * Make, delete or apply a checkpoint of a machine of KVM
+ */
+"POST /backup/kvm/checkpoint": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+action: ("create" | "delete" | "apply")
+checkpointName?: string
+checkpointId?: string
+}
+response: MachineWork
+}
+/**
+ * Start, stop, pause, resume or save a machine of KVM
+ */
+"POST /backup/kvm/vm-state": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: string
+vmId?: string
+state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
+}
+response: MachineWork
+}
+/**
  * List the instances of SQL Server of all devices
  */
 "GET /backup/mssql/instances": {
@@ -6089,6 +6215,374 @@ response: {
 data: BackupSlaEvent[]
 pagination: Pagination
 }
+}
+/**
+ * Check if this server has an app of its own at Microsoft
+ */
+"GET /c2c/m365/config": {
+response: {
+platformAppAvailable: boolean
+}
+}
+/**
+ * Begin to connect a directory with the app of this server
+ */
+"GET /c2c/m365/consent-url": {
+query: {
+orgId: string
+displayName?: string
+}
+response: {
+url: string
+}
+}
+/**
+ * Finish to connect a directory, when the browser returns from Microsoft
+ */
+"GET /c2c/m365/callback": {
+response: null
+}
+/**
+ * List cloud connections by name
+ */
+"GET /c2c/connections": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+}
+response: {
+data: CloudConnection[]
+pagination: Pagination
+}
+}
+/**
+ * Create a cloud connection with an app of the organization
+ */
+"POST /c2c/connections": {
+body: ({
+orgId: string
+provider: "microsoft_365"
+/**
+ * The app of this server is connected by GET /c2c/m365/consent-url only, which proves the directory.
+ */
+authMethod?: "manual"
+displayName: string
+tenantId: string
+clientId: string
+/**
+ * It is stored sealed, and never returned.
+ */
+clientSecret: string
+} | {
+orgId: string
+provider: "google_workspace"
+})
+response: CloudConnection
+}
+/**
+ * Read a cloud connection
+ */
+"GET /c2c/connections/{id}": {
+params: {
+id: string
+}
+response: CloudConnection
+}
+/**
+ * Delete a cloud connection that no configuration uses
+ */
+"DELETE /c2c/connections/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Test a cloud connection
+ */
+"POST /c2c/connections/{id}/test": {
+params: {
+id: string
+}
+response: {
+id: string
+status: ("success" | "failed")
+checks: {
+name: string
+ok: boolean
+code?: string
+message?: string
+}[]
+checkedAt: string
+}
+}
+/**
+ * List cloud backup configurations by name
+ */
+"GET /c2c/configs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+connectionId?: string
+}
+response: {
+data: CloudBackupConfig[]
+pagination: Pagination
+}
+}
+/**
+ * Create a cloud backup configuration
+ */
+"POST /c2c/configs": {
+body: {
+connectionId: string
+/**
+ * A backup encryption key of the organization. It cannot be changed.
+ */
+encryptionKeyId: string
+name: string
+backupScope: ("mail" | "calendar" | "contacts" | "onedrive")[]
+/**
+ * Every user of the directory, also those who come later.
+ */
+allUsers?: boolean
+/**
+ * Addresses of users.
+ */
+targetUsers?: string[]
+/**
+ * Without one, runs begin by hand only. Default time zone: UTC.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * Without any, everything is kept. The newest content of an item that exists is always kept.
+ */
+retention?: {
+/**
+ * Days after which items that were deleted, and contents that were replaced, are removed.
+ */
+keepDays?: number
+/**
+ * Newest contents of an item that are kept.
+ */
+keepVersions?: number
+}
+/**
+ * Default true.
+ */
+enabled?: boolean
+}
+response: CloudBackupConfig
+}
+/**
+ * Read a cloud backup configuration
+ */
+"GET /c2c/configs/{id}": {
+params: {
+id: string
+}
+response: CloudBackupConfig
+}
+/**
+ * Change a cloud backup configuration
+ */
+"PATCH /c2c/configs/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+backupScope?: ("mail" | "calendar" | "contacts" | "onedrive")[]
+/**
+ * Every user of the directory, also those who come later.
+ */
+allUsers?: boolean
+/**
+ * Addresses of users.
+ */
+targetUsers?: string[]
+/**
+ * Without one, runs begin by hand only. Default time zone: UTC.
+ */
+schedule?: (BackupSchedule | null)
+/**
+ * Without any, everything is kept. The newest content of an item that exists is always kept.
+ */
+retention?: {
+/**
+ * Days after which items that were deleted, and contents that were replaced, are removed.
+ */
+keepDays?: number
+/**
+ * Newest contents of an item that are kept.
+ */
+keepVersions?: number
+}
+/**
+ * Default true.
+ */
+enabled?: boolean
+}
+response: CloudBackupConfig
+}
+/**
+ * Delete a cloud backup configuration with all its items
+ */
+"DELETE /c2c/configs/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Begin a cloud backup
+ */
+"POST /c2c/configs/{id}/run": {
+params: {
+id: string
+}
+response: CloudBackupJob
+}
+/**
+ * List cloud backup jobs, the newest first
+ */
+"GET /c2c/jobs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+configId?: string
+type?: ("backup" | "restore")
+status?: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+}
+response: {
+data: CloudBackupJob[]
+pagination: Pagination
+}
+}
+/**
+ * Read a cloud backup job with its outcomes
+ */
+"GET /c2c/jobs/{id}": {
+params: {
+id: string
+}
+response: CloudBackupJobDetails
+}
+/**
+ * Cancel a cloud backup job
+ */
+"POST /c2c/jobs/{id}/cancel": {
+params: {
+id: string
+}
+response: CloudBackupJob
+}
+/**
+ * List cloud backup items
+ */
+"GET /c2c/items": {
+query: {
+orgId?: string
+configId?: string
+userEmail?: string
+itemType?: ("mail" | "calendar" | "contacts" | "onedrive")
+/**
+ * Part of the subject or the name, in any case.
+ */
+search?: string
+isDeleted?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * `nextAfter` of the page before.
+ */
+after?: string
+}
+response: {
+data: CloudBackupItem[]
+/**
+ * For the next page; null: this is the last one.
+ */
+nextAfter: (string | null)
+}
+}
+/**
+ * Read a cloud backup item
+ */
+"GET /c2c/items/{id}": {
+params: {
+id: string
+}
+response: CloudBackupItem
+}
+/**
+ * Download a cloud backup item
+ */
+"GET /c2c/items/{id}/content": {
+params: {
+id: string
+}
+response: null
+}
+/**
+ * Download cloud backup items as an archive
+ */
+"POST /c2c/items/export": {
+body: {
+itemIds: string[]
+}
+response: null
+}
+/**
+ * Restore cloud backup items
+ */
+"POST /c2c/items/restore": {
+body: {
+/**
+ * Of one configuration. Their newest contents are restored.
+ */
+itemIds: string[]
+/**
+ * Another connection of the organization. Default: that of the configuration.
+ */
+targetConnectionId?: string
+/**
+ * Default: the user of each item.
+ */
+targetUser?: string
+/**
+ * The folder, calendar or folder of contacts that takes the items; it is made where it is missing. Default: Restored by Muster. Nothing that exists is overwritten.
+ */
+targetFolder?: string
+}
+response: CloudBackupJob
 }
 /**
  * Read the retention of logs, commands and alerts
@@ -8029,6 +8523,21 @@ consistency: ("application" | "crash")
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "KvmSources".
+ */
+export interface KvmSources {
+kind: "kvm"
+/**
+ * Their names or ids, or `all`: those that there are at the time of the backup.
+ */
+machines: ("all" | string[])
+/**
+ * `application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.
+ */
+consistency: ("application" | "crash")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSchedule".
  */
 export interface BackupSchedule {
@@ -9821,6 +10330,226 @@ detectedAt: string
  * null: it lasts.
  */
 resolvedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudConnection".
+ */
+export interface CloudConnection {
+id: string
+orgId: string
+provider: "microsoft_365"
+/**
+ * `manual`: an app of the organization. `platform_app`: the app of this server.
+ */
+authMethod: ("manual" | "platform_app")
+displayName: string
+/**
+ * The directory at Microsoft.
+ */
+tenantId: string
+/**
+ * The first characters of the id of the app.
+ */
+clientId: (string | null)
+/**
+ * `failing`: Microsoft has refused the app last time.
+ */
+status: ("active" | "failing")
+error: ({
+code: string
+message: string
+} | null)
+/**
+ * When a run has ended that brought something.
+ */
+lastSyncAt: (string | null)
+/**
+ * Microsoft has asked this server to wait until then.
+ */
+throttledUntil: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudBackupConfig".
+ */
+export interface CloudBackupConfig {
+id: string
+orgId: string
+connectionId: string
+name: string
+encryptionKeyId: string
+backupScope: ("mail" | "calendar" | "contacts" | "onedrive")[]
+allUsers: boolean
+targetUsers: string[]
+schedule: (BackupSchedule | null)
+/**
+ * Without any, everything is kept. The newest content of an item that exists is always kept.
+ */
+retention: {
+/**
+ * Days after which items that were deleted, and contents that were replaced, are removed.
+ */
+keepDays?: number
+/**
+ * Newest contents of an item that are kept.
+ */
+keepVersions?: number
+}
+enabled: boolean
+nextRunAt: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudBackupJob".
+ */
+export interface CloudBackupJob {
+id: string
+orgId: string
+configId: string
+type: ("backup" | "restore")
+trigger: ("manual" | "schedule")
+/**
+ * `partial`: something was not had; the outcomes say what. The next run tries it again.
+ */
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+phase: (string | null)
+/**
+ * Of a restore: where to. Without a user, each item comes back to its own.
+ */
+target: ({
+connectionId: string
+user: (string | null)
+folder: string
+} | null)
+itemsProcessed: number
+itemsNew: number
+itemsUpdated: number
+itemsDeleted: number
+itemsFailed: number
+bytesTransferred: number
+error: ({
+code: string
+message: string
+} | null)
+cancelRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudBackupJobDetails".
+ */
+export interface CloudBackupJobDetails {
+id: string
+orgId: string
+configId: string
+type: ("backup" | "restore")
+trigger: ("manual" | "schedule")
+/**
+ * `partial`: something was not had; the outcomes say what. The next run tries it again.
+ */
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+phase: (string | null)
+/**
+ * Of a restore: where to. Without a user, each item comes back to its own.
+ */
+target: ({
+connectionId: string
+user: (string | null)
+folder: string
+} | null)
+itemsProcessed: number
+itemsNew: number
+itemsUpdated: number
+itemsDeleted: number
+itemsFailed: number
+bytesTransferred: number
+error: ({
+code: string
+message: string
+} | null)
+cancelRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+/**
+ * Of a backup: what became of each kind of each user; at most 4000, those with errors first.
+ */
+outcomes: {
+userEmail: string
+kind: ("mail" | "calendar" | "contacts" | "onedrive")
+/**
+ * `skipped`: the user has no such mailbox or drive.
+ */
+status: ("pending" | "running" | "completed" | "partial" | "skipped" | "failed")
+itemsNew: number
+itemsUpdated: number
+itemsDeleted: number
+itemsFailed: number
+bytesTransferred: number
+error: ({
+code: string
+message: string
+} | null)
+}[]
+/**
+ * Of a restore: what became of each item.
+ */
+items: {
+itemId: string
+/**
+ * `present`: an earlier restore has brought this content to the place already.
+ */
+status: ("pending" | "restored" | "present" | "failed")
+error: ({
+code: string
+message: string
+} | null)
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudBackupItem".
+ */
+export interface CloudBackupItem {
+id: string
+orgId: string
+configId: string
+itemType: ("mail" | "calendar" | "contacts" | "onedrive")
+/**
+ * The id at Microsoft.
+ */
+externalId: string
+userEmail: string
+subjectOrName: string
+parentPath: string
+/**
+ * Of the newest content; null: it could not be fetched yet.
+ */
+sizeBytes: (number | null)
+itemDate: (string | null)
+/**
+ * It was deleted at Microsoft. It can still be restored.
+ */
+isDeleted: boolean
+deletedAt: (string | null)
+/**
+ * Why the newest content could not be fetched. The next run tries again.
+ */
+errorCode: (string | null)
+metadata: {
+[k: string]: unknown
+}
+createdAt: string
+updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -11,7 +11,7 @@ import { databaseRoutes } from './databases/databases.routes.ts';
 import { jobRoutes } from './jobs/job.routes.ts';
 import { addReconciliationJob } from './reconciliation/reconcile-snapshots.ts';
 import { machineRoutes } from './machines/machines.routes.ts';
-import { HYPERV } from './machines/served-hypervisor.ts';
+import { HYPERV, KVM } from './machines/served-hypervisor.ts';
 import { addMaintenanceJobs } from './maintenance/maintenance.jobs.ts';
 import { overviewRoutes } from './overview/overview.routes.ts';
 import { usageRetention } from './overview/retention.ts';
@@ -48,7 +48,12 @@ export { recoveryLimits } from './bare-metal/recovery-limits.ts';
 export { addsJobAtEnd } from './jobs/background.ts';
 export { ReturnedDevices } from './jobs/returned-devices.ts';
 export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
-export { makeEncryptionKey } from './keys/key.service.ts';
+export type { WorkSource } from './live/work-source.ts';
+export { BackupSchedule } from './core/schedule.schema.ts';
+export { isEverDue, nextSlot } from './core/schedule.ts';
+export { makeEncryptionKey, readKey, readKeyMaterial } from './keys/key.service.ts';
+export type { StoreQuota } from './store/records/quota.ts';
+export type { ObjectStorage } from './store/storage/storage.ts';
 export { SEALED_VAULT_SECRET } from './vaults/vault.model.ts';
 export { SEALED_KEY_MATERIAL } from './keys/key.model.ts';
 export { RepositoryReaders } from './reading/repository-readers.ts';
@@ -99,6 +104,7 @@ export const feature = defineFeature({
     bareMetalRoutes(parts),
     vssRoutes(parts),
     machineRoutes(HYPERV, parts),
+    machineRoutes(KVM, parts),
     sqlServerRoutes(parts),
     overviewRoutes,
     slaRoutes,

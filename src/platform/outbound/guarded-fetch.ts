@@ -14,6 +14,8 @@ export interface GuardedFetchOptions {
   addresses: AddressRules;
   log: Logger;
   limits?: Partial<TimeLimits>;
+  /** Characters of a URL; 2,048 when absent. */
+  longestUrl?: number;
   /** For tests, whose servers and name servers are local. */
   testing?: { allowHttp?: boolean; ca?: string; nameServers?: readonly string[] };
 }
@@ -143,7 +145,7 @@ export class GuardedFetch {
     deadline: Deadline,
     visited: URL[],
   ): Promise<IncomingMessage> {
-    let url = targetUrl(text, undefined, this.#options.testing);
+    let url = this.#targetUrl(text);
     let headers = request.headers ?? {};
     for (let redirects = 0; ; redirects++) {
       visited.push(url);
@@ -167,7 +169,7 @@ export class GuardedFetch {
     const deadline = new Deadline(this.#limits, undefined);
     let url: URL | undefined;
     try {
-      url = targetUrl(text, undefined, this.#options.testing);
+      url = this.#targetUrl(text);
       deadline.connecting();
       await this.#addressesOf(url, deadline.signal);
     } catch (error) {
@@ -240,8 +242,16 @@ export class GuardedFetch {
     return kept;
   }
 
+  #targetUrl(text: string, base?: URL): URL {
+    const { longestUrl, testing } = this.#options;
+    return targetUrl(text, base, {
+      ...testing,
+      ...(longestUrl === undefined ? {} : { longest: longestUrl }),
+    });
+  }
+
   #redirected(location: string, from: URL): URL {
-    const url = targetUrl(location, from, this.#options.testing);
+    const url = this.#targetUrl(location, from);
     if (from.protocol === 'https:' && url.protocol !== 'https:') throw new OutboundError('redirected');
     return url;
   }

@@ -15,10 +15,10 @@ const BAD_PORTS = new Set([
 export function targetUrl(
   text: string,
   base?: URL,
-  { allowHttp = false }: { allowHttp?: boolean } = {},
+  { allowHttp = false, longest = LONGEST_URL }: { allowHttp?: boolean; longest?: number } = {},
 ): URL {
   const url = URL.canParse(text, base?.href) ? new URL(text, base?.href) : undefined;
-  if (url === undefined || url.href.length > LONGEST_URL) throw new OutboundError('url_refused');
+  if (url === undefined || url.href.length > longest) throw new OutboundError('url_refused');
   const isScheme = url.protocol === 'https:' || (allowHttp && url.protocol === 'http:');
   const hasCredentials = url.username !== '' || url.password !== '';
   if (!isScheme || hasCredentials || url.hostname === '' || !isPort(url.port)) {

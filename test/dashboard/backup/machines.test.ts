@@ -85,4 +85,29 @@ describe('the page of virtual machines', () => {
     expect(applied).to.deep.include({ type: 'backup.vm-checkpoint' });
     expect(applied.payload).to.deep.include({ action: 'apply' });
   });
+
+  it('asks the hosts of another hypervisor where that is chosen', async () => {
+    const kvm = await buildDevice(dashboard.app, tenant.orgId);
+    const capabilities = [...COMMAND_TYPES, SECRETS_CAPABILITY, hypervisorCapability('kvm')];
+    await inSystem(dashboard.app, (tx) =>
+      tx('devices').where({ id: kvm.deviceId }).update({ os_type: 'linux', capabilities }),
+    );
+    const host = await connectDevice(dashboard.app, kvm.token, { capabilities });
+    try {
+      const page = await dashboard.open(`/backup/machines?device=${kvm.deviceId}`, { person: tenant.admin });
+      await page.getByText('KVM', { exact: true }).click();
+      await page.getByRole('button', { name: 'Look for machines' }).click();
+      const asked = await host.nextCommand();
+      expect(asked.payload).to.deep.equal({ hypervisor: 'kvm' });
+      await host.succeed(asked, { machines: [{ ...LISTED, name: 'web' }], truncated: false });
+      await page.getByRole('row').filter({ hasText: 'web' }).getByRole('button', { name: 'Open' }).click();
+      const drawer = page.getByRole('dialog', { name: 'Machine web' });
+      await drawer.getByRole('row', { name: 'Hypervisor KVM' }).waitFor();
+      await assertAccessible(page);
+      await drawer.getByRole('button', { name: 'Pause' }).click();
+      expect((await host.nextCommand()).payload).to.include({ hypervisor: 'kvm', state: 'pause' });
+    } finally {
+      host.close();
+    }
+  });
 });

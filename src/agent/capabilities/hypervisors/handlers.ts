@@ -28,6 +28,7 @@ export const machineQueries = (hypervisors: Hypervisors): LiveHandlers =>
 /** Removes what an earlier agent has left, and returns the commands for machines. */
 export async function openMachines(parts: BackupParts, hypervisors: Hypervisors): Promise<DurableHandlers> {
   if (hypervisors.isEmpty) return {};
+  hypervisors.recover();
   await clearExports(parts);
   return {
     'backup.vm-checkpoint': async (payload, { signal }) =>

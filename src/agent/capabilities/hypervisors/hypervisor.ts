@@ -21,7 +21,7 @@ export interface Hypervisor {
 
   /**
    * Writes everything that the machine consists of into the folder, which exists and is empty. A machine that runs goes on
-   * running. Aborted or failed, it leaves nothing behind but files in that folder.
+   * running. Aborted or failed, it leaves nothing behind but files in that folder; killed, what `recover` finds.
    */
   exportTo(machineId: string, target: ExportTarget, signal: AbortSignal): Promise<Exported>;
 
@@ -31,6 +31,9 @@ export interface Hypervisor {
     wanted: WantedMachine,
     signal: AbortSignal,
   ): Promise<{ machineId: string; vmName: string }>;
+
+  /** Undoes in the background what an agent that was killed has left in the machines. */
+  recover(): void;
 
   /** Where the hypervisor keeps the files of new machines. */
   defaultFolder(signal: AbortSignal): Promise<string>;

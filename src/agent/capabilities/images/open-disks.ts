@@ -5,10 +5,10 @@ import { streamLines } from '../../os/processes/child-process.ts';
 import { findProgram } from '../../os/processes/find-program.ts';
 import { hasCode } from '../../os/files/private-file.ts';
 import type { FoundDisk } from './find-disks.ts';
-import { type Extent, parseFreeBlocks } from './partitions/free-blocks.ts';
-import { readFrom } from './partitions/read-at.ts';
-import { describeTable, describeVolumes } from './partitions/volumes.ts';
-import { readDisk } from './read-disk.ts';
+import { type Extent, parseFreeBlocks } from '../../os/partitions/free-blocks.ts';
+import { readFrom } from '../../os/partitions/read-at.ts';
+import { describeTable, describeVolumes } from '../../os/partitions/volumes.ts';
+import { readDisk } from '../../os/partitions/read-disk.ts';
 
 /** Disks that are held open, with what is known of their content. */
 

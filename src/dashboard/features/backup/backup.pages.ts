@@ -72,7 +72,11 @@ const databasesRoute = createRoute({
 const machinesRoute = createRoute({
   getParentRoute,
   path: '/backup/machines',
-  validateSearch: z.object({ device: id, page }),
+  validateSearch: z.object({
+    device: id,
+    hypervisor: z.enum(['hyperv', 'kvm']).optional().catch(undefined),
+    page,
+  }),
   staticData: { ...staticData, title: 'Machines' },
   component: lazyRouteComponent(() => import('./machines/machines-page.tsx'), 'MachinesPage'),
 });

@@ -10,6 +10,19 @@ import type { CommandOutput, CommandType } from '../../../protocol/index.ts';
 import { findDevice } from '../../devices/index.ts';
 import { assertManageable } from '../../organizations/index.ts';
 
+/** The errors of a route that asks a device while the caller waits. */
+export const LIVE_ERRORS = [
+  'device_offline',
+  'capability_missing',
+  'device_busy',
+  'device_error',
+  'device_timeout',
+  'unavailable',
+] as const;
+
+/** Why a route that reads what devices have, and keeps it with `refresh`, is not audited. */
+export const KEEPS_WHAT_WAS_FOUND = 'keeps what a device has answered; nobody has changed anything';
+
 /** Asks a device while the caller waits, without a database connection. Throws the failure as the caller is shown it. */
 export async function askDevice<T extends CommandType>(
   ctx: DetachedContext,

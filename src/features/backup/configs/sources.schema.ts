@@ -148,9 +148,10 @@ const machineSources = <K extends HypervisorKind>(kind: K) =>
       ),
   });
 const HypervSources = machineSources('hyperv').meta({ id: 'HypervSources' });
+const KvmSources = machineSources('kvm').meta({ id: 'KvmSources' });
 
 export const BackupSources = z
-  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources, HypervSources])
+  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources, HypervSources, KvmSources])
   .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];

@@ -1,6 +1,7 @@
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
 import { BackupRestore } from '../restores/restore.schema.ts';
 import type { RestoreParts } from '../restores/restore.service.ts';
 import { listChains } from './chain.service.ts';
@@ -17,18 +18,6 @@ import {
 import { instancesOfDevice, listInstances } from './instance.service.ts';
 import { prepareDatabaseRestore, restoreDatabase } from './restore-database.ts';
 
-const LIVE_ERRORS = [
-  'device_offline',
-  'capability_missing',
-  'device_busy',
-  'device_error',
-  'device_timeout',
-  'unavailable',
-] as const;
-
-/** With `refresh`, the lists are written down. */
-const DISCOVERED = 'keeps what a device has answered; nobody has changed anything';
-
 export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
   name: 'Backups of databases',
   description: 'Database servers on devices: what there is, what can be restored, and to which instant.',
@@ -39,7 +28,7 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of devices',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: DISCOVERED,
+      unaudited: KEEPS_WHAT_WAS_FOUND,
       query: InstanceQuery,
       response: pageOf(FoundInstance),
       errors: LIVE_ERRORS,
@@ -51,7 +40,7 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of a device',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: DISCOVERED,
+      unaudited: KEEPS_WHAT_WAS_FOUND,
       params: DeviceParams,
       query: DeviceInstanceQuery,
       response: InstancesOfDevice,

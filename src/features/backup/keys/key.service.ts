@@ -5,9 +5,10 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { sealedVersion } from './key-material.ts';
+import { passwordOf, sealedVersion } from './key-material.ts';
 import { EncryptionKey, EncryptionKeyVersion } from './key.model.ts';
 import type { KeyQuery, NewEncryptionKey } from './key.schema.ts';
 
@@ -17,6 +18,20 @@ const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   EncryptionKey.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'backup_encryption_keys.org_id'));
 
 type ShownKey = EncryptionKey & { fingerprint: string; keyType: 'aes_256' };
+
+/** The material of a version of a key, the newest one where none is named. */
+export async function readKeyMaterial(
+  tx: Tx,
+  { keyId, version }: { keyId: string; version?: number },
+  sealer: Sealer,
+): Promise<{ version: number; material: Buffer }> {
+  const found = await EncryptionKeyVersion.query(tx)
+    .where(omitUndefined({ key_id: keyId, version }))
+    .orderBy('version', 'desc')
+    .first();
+  if (found === undefined) throw new Error('an encryption key has no such version');
+  return { version: found.version, material: Buffer.from(passwordOf(sealer, found), 'base64') };
+}
 
 export async function listKeys(ctx: Context, query: KeyQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);

@@ -15,10 +15,12 @@ const SHOWN_MAX = 200;
 const READ_AGAIN_MAX = 5000;
 
 /** Backups, restores and what else takes long, for the dashboards (docs/decisions/job-feed.md). */
-export function createLongWork(db: Db): LongWork {
+/** @param others  kinds of work of other features */
+export function createLongWork(db: Db, others: readonly WorkSource[]): LongWork {
+  const all = [...WORK_SOURCES, ...others];
   return {
     async read({ kind, ids }) {
-      const source = WORK_SOURCES.find((each) => each.kind === kind);
+      const source = all.find((each) => each.kind === kind);
       // A server of another release may know more kinds.
       if (source === undefined) return [];
       return withSystem(db, 'read work that has changed, for dashboards', async (tx) =>
@@ -27,8 +29,8 @@ export function createLongWork(db: Db): LongWork {
     },
 
     async since(at) {
-      const all: JobChange[] = [];
-      for (const source of WORK_SOURCES) {
+      const missed: JobChange[] = [];
+      for (const source of all) {
         const rows = await withSystem(db, 'read work that may have changed, for dashboards', (tx) =>
           rowsOf(
             tx,
@@ -37,13 +39,13 @@ export function createLongWork(db: Db): LongWork {
             [at, READ_AGAIN_MAX],
           ),
         );
-        all.push(...changes(source, rows));
+        missed.push(...changes(source, rows));
       }
-      return all;
+      return missed;
     },
 
     async shown(caller, { orgId = null, deviceId = null, jobId = null }) {
-      const sources = WORK_SOURCES.filter(({ permission }) => holds(caller.permissions, permission));
+      const sources = all.filter(({ permission }) => holds(caller.permissions, permission));
       if (sources.length === 0) return [];
       return withTenant(
         db,

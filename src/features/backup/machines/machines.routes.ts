@@ -1,6 +1,7 @@
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
 import { DeviceParams } from '../jobs/job.schema.ts';
 import type { JobParts } from '../jobs/job.service.ts';
 import { BackupRestore } from '../restores/restore.schema.ts';
@@ -26,18 +27,6 @@ import {
 import { prepareMachineRestore, restoreMachine } from './restore-machine.service.ts';
 import type { ServedHypervisor } from './served-hypervisor.ts';
 
-const LIVE_ERRORS = [
-  'device_offline',
-  'capability_missing',
-  'device_busy',
-  'device_error',
-  'device_timeout',
-  'unavailable',
-] as const;
-
-/** With `refresh`, the lists are written down. */
-const DISCOVERED = 'keeps what a device has answered; nobody has changed anything';
-
 const about = ({ orgId, deviceId, vmId, vmName, type }: MachineWork) => ({
   orgId,
   resourceId: deviceId,
@@ -57,7 +46,7 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         summary: `List the machines of ${name} on all devices`,
         access: everyScope('backup:read'),
         transaction: false,
-        unaudited: DISCOVERED,
+        unaudited: KEEPS_WHAT_WAS_FOUND,
         query: MachineQuery,
         response: pageOf(FoundMachine),
         errors: ['unavailable'],
@@ -69,7 +58,7 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         summary: `List the machines of ${name} on a device`,
         access: everyScope('backup:read'),
         transaction: false,
-        unaudited: DISCOVERED,
+        unaudited: KEEPS_WHAT_WAS_FOUND,
         params: DeviceParams,
         query: DeviceMachineQuery,
         response: MachinesOfDevice,

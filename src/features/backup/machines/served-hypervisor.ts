@@ -12,3 +12,4 @@ export interface ServedHypervisor {
 }
 
 export const HYPERV: ServedHypervisor = { kind: 'hyperv', prefix: 'hyperv', name: 'Hyper-V' };
+export const KVM: ServedHypervisor = { kind: 'kvm', prefix: 'kvm', name: 'KVM' };

@@ -74,7 +74,7 @@ function withoutNeeded(snapshots: readonly BackupSnapshot[], outdated: ReadonlyS
 
 /**
  * Takes the snapshots out of the index, and notes that their data has to be pruned. A hold that a person has set since
- * the decision wins, and so does a machine that was started from one.
+ * the decision wins, and so does a machine that was started from one; both keep what the held snapshot needs as well.
  * @returns how many go
  */
 export async function markRemoved(
@@ -82,17 +82,25 @@ export async function markRemoved(
   repositoryId: string,
   outdated: readonly Outdated[],
 ): Promise<number> {
+  if (outdated.length === 0) return 0;
   return withSystem(db, 'remove snapshots that retention does not keep', async (tx) => {
+    // A hold locks the snapshot that it is put on: it comes before this, or finds the snapshot removed.
+    const snapshots = await BackupSnapshot.query(tx)
+      .where('repository_id', repositoryId)
+      .whereNull('removed_at')
+      .orderBy('id')
+      .forNoKeyUpdate();
+    const decided = new Set(outdated.map(({ id }) => id));
     const now = new Date();
+    const going = withoutNeeded(
+      snapshots,
+      new Set(snapshots.filter((each) => decided.has(each.id) && !isHeld(each, now)).map(({ id }) => id)),
+    );
     const removed = await BackupSnapshot.query(tx)
       .whereIn(
         'id',
-        outdated.map(({ id }) => id),
+        going.map(({ id }) => id),
       )
-      .whereNull('removed_at')
-      .where('legal_hold', false)
-      .where('in_use', false)
-      .whereRaw('coalesce(immutable_until <= now(), true)')
       .patch({ removedAt: now, removedBecause: 'retention' });
     if (removed > 0) {
       await BackupRepository.query(tx)
@@ -104,7 +112,7 @@ export async function markRemoved(
   });
 }
 
-/** Those of these snapshots that nothing may remove: by their own hold, or by the policy of their configuration. */
+/** Those of these snapshots that nothing may remove: by a hold or the policy, their own or of one that needs them. */
 export async function findProtected(
   db: Db,
   repositoryId: string,
@@ -117,16 +125,30 @@ export async function findProtected(
       repository.configId === null ? undefined : await BackupConfig.query(tx).findById(repository.configId);
     const snapshots = await BackupSnapshot.query(tx)
       .where('repository_id', repositoryId)
-      .whereIn('engine_id', [...engineIds])
       .whereNull('removed_at');
     const now = new Date();
+    const held = snapshots.filter((each) => isHeld(each, now, config?.retention.immutableDays));
+    const kept = withWhatTheyNeed(new Set(held.map(({ id }) => id)), chainSnapshots(snapshots));
+    const asked = new Set(engineIds);
     return snapshots
-      .filter(({ legalHold, inUse, immutableUntil, receivedAt }) => {
-        const until = latest(immutableUntil, immutableByPolicy(receivedAt, config?.retention.immutableDays));
-        return legalHold || inUse || (until !== null && until > now);
-      })
+      .filter(({ id, engineId }) => asked.has(engineId) && kept.has(id))
       .map(({ engineId }) => engineId);
   });
+}
+
+/** @param immutableDays  of the policy of its configuration */
+function isHeld(
+  {
+    legalHold,
+    inUse,
+    immutableUntil,
+    receivedAt,
+  }: Pick<BackupSnapshot, 'legalHold' | 'inUse' | 'immutableUntil' | 'receivedAt'>,
+  now: Date,
+  immutableDays?: number,
+): boolean {
+  const until = latest(immutableUntil, immutableByPolicy(receivedAt, immutableDays));
+  return legalHold || inUse || (until !== null && until > now);
 }
 
 /** What a prune of the repository has to remove, with what an earlier run did not come to; `undefined`: none is due. */

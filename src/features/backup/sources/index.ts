@@ -13,8 +13,10 @@ export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = {
   image,
   database,
   hyperv: machines('hyperv', 'windows'),
+  kvm: machines('kvm', 'linux'),
 };
 
+// Kinds with the same command, such as the hypervisors, are alike in what is asked of them by their command.
 const WORK_OF_COMMAND = new Map<string, SourceWork>(
   Object.values(SOURCE_WORK).map((work) => [work.command, work]),
 );

@@ -2,6 +2,7 @@ import type { DeviceHub } from '../../../hub/index.ts';
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
 import {
   DeviceInstanceQuery,
   DeviceParams,
@@ -13,16 +14,6 @@ import { instancesOfDevice, listInstances } from '../databases/instance.service.
 import { NewSqlBackup, NewSqlRestore, SqlChainQuery, SqlChains, SqlWork } from './sql-server.schema.ts';
 import { backUpDatabase, readChains, restoreDatabaseFile } from './sql-server.service.ts';
 
-const LIVE_ERRORS = [
-  'device_offline',
-  'capability_missing',
-  'device_busy',
-  'device_error',
-  'device_timeout',
-  'unavailable',
-] as const;
-/** With `refresh`, the lists are written down. */
-const DISCOVERED = 'keeps what a device has answered; nobody has changed anything';
 const ENGINE = 'mssql';
 
 const about = ({ orgId, deviceId, id, type, instance, database }: SqlWork) => ({
@@ -41,7 +32,7 @@ export const sqlServerRoutes = (parts: { hub: DeviceHub }): RouteGroup => ({
       summary: 'List the instances of SQL Server of all devices',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: DISCOVERED,
+      unaudited: KEEPS_WHAT_WAS_FOUND,
       query: InstanceQuery,
       response: pageOf(FoundInstance),
       errors: LIVE_ERRORS,
@@ -53,7 +44,7 @@ export const sqlServerRoutes = (parts: { hub: DeviceHub }): RouteGroup => ({
       summary: 'List the instances of SQL Server of a device',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: DISCOVERED,
+      unaudited: KEEPS_WHAT_WAS_FOUND,
       params: DeviceParams,
       query: DeviceInstanceQuery,
       response: InstancesOfDevice,

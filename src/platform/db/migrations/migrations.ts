@@ -32,10 +32,11 @@ export class EditedMigrationError extends Error {
 export const MIGRATIONS_DIR = path.join(PROJECT_ROOT, 'migrations');
 
 /**
- * What Knex has to know beside the source: each file has a transaction of its own, or none. In one transaction for all,
- * the locks of the first would be held until the last is through.
+ * What Knex has to know beside the source. Each file has a transaction of its own, or none: in one transaction for all,
+ * the locks of the first would be held until the last is through. And Knex would refuse a database that a later release
+ * has migrated, on which this one runs as well; `prepareMigrations` checks what is in order.
  */
-export const TRANSACTION_EACH = { disableTransactions: true } as const;
+export const KNEX_SETTINGS = { disableTransactions: true, disableMigrationsListValidation: true } as const;
 
 /** Knex's port for migrations, over SQL files. Forward only: rolling back is starting the earlier release. */
 export class SqlMigrationSource implements Knex.MigrationSource<SqlMigration> {
@@ -134,11 +135,53 @@ async function takeMigrationLock(session: Knex): Promise<void> {
   }
 }
 
+/** What the database and the files of this program have of each other's migrations. */
+interface MigrationState {
+  /** To be applied to the database. */
+  pending: string[];
+  /** Changed or removed after they were applied. */
+  edited: string[];
+  /** Applied by a later release, on whose schema this one runs as well. */
+  newer: string[];
+}
+
+const APPLIED = 'muster_migration_checksums';
+
+function compare(applied: readonly AppliedMigration[], files: readonly SqlMigration[]): MigrationState {
+  const current = new Map(files.map(({ name, sha256 }) => [name, sha256]));
+  const last = files.at(-1)?.name ?? '';
+  const names = new Set(applied.map(({ name }) => name));
+  const isNewer = (name: string) => !current.has(name) && name > last;
+  return {
+    pending: files.map(({ name }) => name).filter((name) => !names.has(name)),
+    edited: applied
+      .filter(({ name, sha256 }) => !isNewer(name) && current.get(name) !== sha256)
+      .map(({ name }) => name)
+      .sort(),
+    newer: [...names].filter(isNewer).sort(),
+  };
+}
+
+interface AppliedMigration {
+  name: string;
+  sha256: string;
+}
+
+/** In their order; none in a database that nobody has migrated. */
+async function appliedMigrations(db: Knex): Promise<AppliedMigration[]> {
+  const { rows } = await db.raw(`select to_regclass('${APPLIED}') is not null as present`);
+  if (rows[0]?.present !== true) return [];
+  return db<AppliedMigration>(APPLIED).select('name', 'sha256').orderBy('name');
+}
+
+/** With the rights of any role of ours. */
+async function migrationState(db: Knex, directory = MIGRATIONS_DIR): Promise<MigrationState> {
+  return compare(await appliedMigrations(db), await readMigrations(directory));
+}
+
 async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<void> {
-  const applied = await session<{ name: string; sha256: string }>('muster_migration_checksums').select();
-  const current = new Map(files.map((file) => [file.name, file.sha256]));
-  const edited = applied.filter((row) => current.get(row.name) !== row.sha256).map((row) => row.name);
-  if (edited.length > 0) throw new EditedMigrationError(edited.sort());
+  const { edited } = compare(await appliedMigrations(session), files);
+  if (edited.length > 0) throw new EditedMigrationError(edited);
 }
 
 /**
@@ -153,7 +196,7 @@ export async function migrate(
 ): Promise<string[]> {
   await prepareMigrations(lockSession, directory);
   const [, applied] = (await owner.migrate.latest({
-    ...TRANSACTION_EACH,
+    ...KNEX_SETTINGS,
     migrationSource: new SqlMigrationSource(directory, patience),
   })) as [number, SqlMigration[] | string[]];
   return applied.map((migration) => (typeof migration === 'string' ? migration : migration.name));
@@ -161,10 +204,7 @@ export async function migrate(
 
 /** What a server may know with the rights of the serving role: pending files, after a check that none was edited. */
 export async function pendingMigrations(db: Knex, directory = MIGRATIONS_DIR): Promise<string[]> {
-  const files = await readMigrations(directory);
-  const { rows } = await db.raw(`select to_regclass('muster_migration_checksums') is not null as present`);
-  if (rows[0]?.present !== true) return files.map((file) => file.name);
-  await assertUnedited(db, files);
-  const applied = new Set(await db('muster_migration_checksums').pluck('name'));
-  return files.map((file) => file.name).filter((name) => !applied.has(name));
+  const { pending, edited } = await migrationState(db, directory);
+  if (edited.length > 0) throw new EditedMigrationError(edited);
+  return pending;
 }

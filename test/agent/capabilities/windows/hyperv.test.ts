@@ -162,7 +162,7 @@ describe('agent: Hyper-V', function () {
   });
 
   it('is no capability of other systems', async () => {
-    const found = await findHypervisors('linux');
+    const found = await findHypervisors(() => {}, 'linux');
     expect(found.capabilities.filter((name) => name.includes('hyperv'))).to.deep.equal([]);
   });
 });

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { findOutdated } from '../../../../src/features/backup/maintenance/retention.service.ts';
+import {
+  findOutdated,
+  findProtected,
+  markRemoved,
+} from '../../../../src/features/backup/maintenance/retention.service.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
@@ -68,6 +72,18 @@ describe('databases of devices', function () {
     const goes = outdated.map(({ engineId }) => engineId);
     expect(goes).to.have.members([old, oldLog]);
     expect(goes).not.to.include.members([full, first, last]);
+
+    // A hold on the log, set since the decision, keeps the full backup that the log needs.
+    await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ engine_id: oldLog }).update({ legal_hold: true }),
+    );
+    const { pool } = app.server.database;
+    expect(await findProtected(pool, device.sourceId, [old, first])).to.deep.equal([old]);
+    expect(await markRemoved(pool, device.sourceId, outdated)).to.equal(0);
+    await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ engine_id: oldLog }).update({ legal_hold: false }),
+    );
+    expect(await markRemoved(pool, device.sourceId, outdated)).to.equal(2);
   });
 
   it('are listed as the device lists them, and kept until it lists them no more', async () => {

@@ -102,6 +102,9 @@ export class HyperV implements Hypervisor {
     return { machineId: machineId.data, vmName: printable(name, 256) };
   }
 
+  /** Its exports leave nothing in the machines. */
+  recover(): void {}
+
   async defaultFolder(signal: AbortSignal): Promise<string> {
     const { folder } = await this.#run(scripts.DEFAULT_FOLDER, {}, { signal, timeoutMs: LOOK_MS });
     return folder;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { AgentError } from '../../../core/agent-error.ts';
-import { readFrom } from '../partitions/read-at.ts';
+import { readFrom } from '../../../os/partitions/read-at.ts';
 import type { CopyJournal } from './copy-journal.ts';
 
 /** Writes a disk to its target, and proves by reading it back that it is there. */

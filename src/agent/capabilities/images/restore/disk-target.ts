@@ -7,7 +7,7 @@ import { isWriteRefused, targetError } from '../../../repository/backup-error.ts
 import { assertRoom } from '../../../repository/room.ts';
 import { checkTargetPath, openTarget } from '../../../repository/target-folder.ts';
 import { listDisks } from '../find-disks.ts';
-import { readFrom } from '../partitions/read-at.ts';
+import { readFrom } from '../../../os/partitions/read-at.ts';
 
 /** Where a disk is written to: a new file, a file that stands for a disk, or a disk of this machine. */
 

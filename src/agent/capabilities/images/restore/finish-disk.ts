@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises';
 import type { MachineDescription, MachineDisk } from '../../../../engine/index.ts';
 import { readOutput } from '../../../os/processes/child-process.ts';
 import { findProgram } from '../../../os/processes/find-program.ts';
-import { findGpt, moveGpt, type MovedTable } from '../partitions/gpt.ts';
-import { readFrom } from '../partitions/read-at.ts';
-import { describeTable, describeVolumes } from '../partitions/volumes.ts';
+import { findGpt, moveGpt, type MovedTable } from '../../../os/partitions/gpt.ts';
+import { readFrom } from '../../../os/partitions/read-at.ts';
+import { describeTable, describeVolumes } from '../../../os/partitions/volumes.ts';
 
 /** What has to be done on a disk after its content is there, and what shows that a machine can start from it. */
 

@@ -7,10 +7,10 @@ import { Action, ConfirmAction, FormDialog, PagedTable, When } from '../../../ui
 
 /** States to which a machine can go back. */
 export function Checkpoints({ machine }: { machine: FoundMachine }) {
-  const { deviceId, vmId, vmName, checkpoints } = machine;
+  const { deviceId, vmId, vmName, hypervisor, checkpoints } = machine;
   const [isOpen, { open, close }] = useDisclosure(false);
   const execute = useRefusal('backup:execute');
-  const change = useApiChange('POST /backup/hyperv/checkpoint');
+  const change = useApiChange(`POST /backup/${hypervisor}/checkpoint`);
   const order = (action: 'delete' | 'apply', checkpointId: string) =>
     change.mutateAsync({ body: { deviceId, vmId, action, checkpointId } });
   const button = { size: 'compact-xs', variant: 'subtle', refusal: execute } as const;
@@ -82,14 +82,14 @@ const timeOf = (text: string | null): string | null =>
   text === null || Number.isNaN(Date.parse(text)) ? null : text;
 
 function NewCheckpoint({
-  machine: { deviceId, vmId, vmName },
+  machine: { deviceId, vmId, vmName, hypervisor },
   onClose,
 }: {
   machine: FoundMachine;
   onClose: () => void;
 }) {
   const [name, setName] = useState('');
-  const make = useApiChange('POST /backup/hyperv/checkpoint');
+  const make = useApiChange(`POST /backup/${hypervisor}/checkpoint`);
   const given = name.trim();
   return (
     <FormDialog

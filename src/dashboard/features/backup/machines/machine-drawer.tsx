@@ -14,6 +14,7 @@ import {
 } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { FactTable } from '../parts/facts.tsx';
+import { HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
 import { Checkpoints } from './checkpoints.tsx';
 import { ACTIONS, type MachineAction, stateRefusal, STATES } from './machine-texts.ts';
 
@@ -41,7 +42,8 @@ export function MachineDrawer({
 }
 
 function Machine({ machine }: { machine: FoundMachine }) {
-  const { deviceId, state, generation, memoryMb, processorCount, disks, lastDiscoveredAt } = machine;
+  const { deviceId, hypervisor, state, generation, memoryMb, processorCount, disks, lastDiscoveredAt } =
+    machine;
   return (
     <Stack gap="sm">
       <StateActions machine={machine} />
@@ -50,6 +52,7 @@ function Machine({ machine }: { machine: FoundMachine }) {
         facts={[
           ['State', <StateBadge key="state" {...STATES[state]} />],
           ['Listed', <When key="listed" at={lastDiscoveredAt} />],
+          ['Hypervisor', HYPERVISOR_NAMES[hypervisor]],
           ['Device', <DeviceLink key="device" id={deviceId} />],
           ['Generation', generation],
           ['Memory', memoryMb === null ? null : formatBytes(memoryMb * MIB)],
@@ -84,11 +87,11 @@ function Machine({ machine }: { machine: FoundMachine }) {
 }
 
 function StateActions({ machine }: { machine: FoundMachine }) {
-  const { deviceId, vmId, vmName, state, hasPassthroughDisks } = machine;
+  const { deviceId, vmId, vmName, hypervisor, state, hasPassthroughDisks } = machine;
   const navigate = useNavigate();
   const execute = useRefusal('backup:execute');
-  const change = useApiChange('POST /backup/hyperv/vm-state');
-  const backup = useApiChange('POST /backup/hyperv/backup', { refreshes: ['GET /backup/jobs'] });
+  const change = useApiChange(`POST /backup/${hypervisor}/vm-state`);
+  const backup = useApiChange(`POST /backup/${hypervisor}/backup`, { refreshes: ['GET /backup/jobs'] });
   const order = (action: MachineAction) => change.mutateAsync({ body: { deviceId, vmId, state: action } });
   const button = { size: 'compact-sm', variant: 'default' } as const;
   return (

@@ -1,4 +1,4 @@
-import { Group } from '@mantine/core';
+import { Group, SegmentedControl } from '@mantine/core';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -19,43 +19,59 @@ import {
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { DeviceLink, DeviceSelect } from '../parts/device-names.tsx';
 import { MachineDrawer } from './machine-drawer.tsx';
+import { type Hypervisor, HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
 import { STATES } from './machine-texts.ts';
 
 const route = getRouteApi('/signed-in/backup/machines');
-const LIST = 'GET /backup/hyperv/vms';
 
 const keyOf = ({ deviceId, vmId }: FoundMachine): string => `${deviceId} ${vmId}`;
 
-/** The virtual machines of Hyper-V on devices, as those have last listed them. */
+/** The virtual machines of one hypervisor on devices, as those have last listed them. */
 export function MachinesPage() {
-  const { device, page = 1 } = route.useSearch();
+  const { device, hypervisor = 'hyperv', page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const { orgId } = scopeQuery(useScope());
   const [opened, setOpened] = useState<string>();
   const machines = useQuery({
-    ...apiQuery(LIST, { query: { orgId, deviceId: device, page: String(page) } }),
+    ...apiQuery(`GET /backup/${hypervisor}/vms`, { query: { orgId, deviceId: device, page: String(page) } }),
     placeholderData: keepPreviousData,
   });
   const shown = machines.data?.data.find((machine) => keyOf(machine) === opened);
   return (
     <BackupFrame
       title="Machines"
-      description="Virtual machines of Hyper-V, as their hosts have last listed them."
-      actions={<LookAgain deviceId={device} />}
+      description="Virtual machines of Hyper-V and KVM, as their hosts have last listed them."
+      actions={<LookAgain deviceId={device} hypervisor={hypervisor} />}
     >
       <Group>
+        <SegmentedControl
+          aria-label="Hypervisor"
+          data={Object.entries(HYPERVISOR_NAMES).map(([value, label]) => ({ value, label }))}
+          value={hypervisor}
+          onChange={(next) =>
+            void navigate({
+              search: { device, hypervisor: next === 'kvm' ? next : undefined },
+              replace: true,
+            })
+          }
+        />
         <DeviceSelect
           label="Any device"
           hidesLabel
           value={device}
-          onChange={(next) => void navigate({ search: { device: next }, replace: true })}
+          onChange={(next) =>
+            void navigate({
+              search: (before) => ({ ...before, device: next, page: undefined }),
+              replace: true,
+            })
+          }
         />
       </Group>
       <Loaded query={machines} what="Reading machines">
         {({ data, pagination }) =>
           data.length === 0 ? (
             <Empty title="No machines are known">
-              Connect the host of Hyper-V as a device, and look for its machines.
+              Connect the host of {HYPERVISOR_NAMES[hypervisor]} as a device, and look for its machines.
             </Empty>
           ) : (
             <PagedTable
@@ -96,17 +112,18 @@ export function MachinesPage() {
 }
 
 /** Asks the chosen device, or those that were asked longest ago. */
-function LookAgain({ deviceId }: { deviceId: string | undefined }) {
+function LookAgain({ deviceId, hypervisor }: { deviceId: string | undefined; hypervisor: Hypervisor }) {
+  const list = `GET /backup/${hypervisor}/vms` as const;
   const queries = useQueryClient();
   const { orgId } = scopeQuery(useScope());
   const refusal = useRefusal('backup:read');
   const look = useMutation({
     mutationFn: async (asked: string | undefined) => {
       const query = { refresh: 'true' } as const;
-      if (asked === undefined) await call(LIST, { query: { ...query, orgId } });
-      else await call('GET /backup/hyperv/vms/{deviceId}', { params: { deviceId: asked }, query });
+      if (asked === undefined) await call(list, { query: { ...query, orgId } });
+      else await call(`GET /backup/${hypervisor}/vms/{deviceId}`, { params: { deviceId: asked }, query });
     },
-    onSuccess: () => queries.invalidateQueries({ queryKey: [LIST] }),
+    onSuccess: () => queries.invalidateQueries({ queryKey: [list] }),
   });
   return (
     <>

@@ -4,14 +4,17 @@ import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { DeviceSelect } from '../parts/device-names.tsx';
+import { type Hypervisor, HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
 
-/** Restores one machine of a snapshot into Hyper-V, and leads to the restore. */
+/** Restores one machine of a snapshot into its hypervisor, and leads to the restore. */
 export function RestoreMachineDialog({
   snapshot,
+  hypervisor,
   machines,
   onClose,
 }: {
   snapshot: BackupSnapshot;
+  hypervisor: Hypervisor;
   machines: readonly { id: string; name: string }[];
   onClose: () => void;
 }) {
@@ -21,7 +24,7 @@ export function RestoreMachineDialog({
   const [vmName, setName] = useState('');
   const [targetPath, setPath] = useState('');
   const [generateNewId, setNewId] = useState(true);
-  const restore = useApiChange('POST /backup/hyperv/restore', { refreshes: ['GET /backup/restore'] });
+  const restore = useApiChange(`POST /backup/${hypervisor}/restore`, { refreshes: ['GET /backup/restore'] });
   const submit = async () => {
     const { id } = await restore.mutateAsync({
       body: {
@@ -72,7 +75,7 @@ export function RestoreMachineDialog({
           />
           <TextInput
             label="Folder"
-            description="A folder of the host. Empty: where Hyper-V keeps new machines."
+            description={`A folder of the host. Empty: where ${HYPERVISOR_NAMES[hypervisor]} keeps new machines.`}
             value={targetPath}
             onChange={(event) => setPath(event.currentTarget.value)}
             error={faults['targetPath']}

@@ -8,7 +8,7 @@ import { Action, Loaded } from '../../../ui/index.ts';
 import { RestoreDatabaseDialog } from '../restores/restore-database-dialog.tsx';
 import { RestoreMachineDialog } from '../restores/restore-machine-dialog.tsx';
 import { SnapshotContent } from './details/content.tsx';
-import { type Details, hypervisorName } from './details/content-text.ts';
+import type { Details } from './details/content-text.ts';
 import { SnapshotFiles } from './snapshot-files.tsx';
 import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
 
@@ -42,9 +42,6 @@ const NO_FILES: Readonly<Record<Details['kind'], string>> = {
 function noRestore(details: Details, asOf: string | undefined): string | undefined {
   if (details.kind === 'image') return 'Whole disks cannot be restored from the dashboard yet.';
   if (details.kind === 'database') return undefined;
-  if (details.hypervisor !== 'hyperv') {
-    return `Machines of ${hypervisorName(details)} cannot be restored from the dashboard yet.`;
-  }
   return asOf === undefined ? undefined : 'Machines are restored from the backup store as it is now.';
 }
 
@@ -86,7 +83,12 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
         />
       )}
       {isOpen && details.kind === 'machines' && (
-        <RestoreMachineDialog snapshot={snapshot} machines={details.machines} onClose={close} />
+        <RestoreMachineDialog
+          snapshot={snapshot}
+          hypervisor={details.hypervisor}
+          machines={details.machines}
+          onClose={close}
+        />
       )}
     </SnapshotFrame>
   );

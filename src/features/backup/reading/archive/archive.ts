@@ -1,6 +1,6 @@
 import type { FolderItem, LeftOutQuery, OpenedFolder } from '../../../../engine/index.ts';
 import { instantOf } from '../shown-entry.ts';
-import { TAR_END, type TarEntry, tarHeader, tarPadding } from './tar.ts';
+import { TAR_END, type TarEntry, tarHeader, tarPadding } from '../../../../platform/http/files/tar.ts';
 
 /**
  * A folder of a snapshot as a tar archive. A snapshot can have been written by an attacker, and programs that unpack

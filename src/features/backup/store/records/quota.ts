@@ -33,12 +33,17 @@ const KEPT_MAX = 10_000;
 
 const OF_ORGANIZATION: Statement = {
   name: 'backup-store-usage-of-organization',
-  text: 'select coalesce(sum(stored_bytes), 0) as bytes from backup_repositories where org_id = $1',
+  text: `select coalesce(sum(stored_bytes), 0)
+      + coalesce((select s.stored_bytes from c2c_stores s where s.org_id = $1), 0) as bytes
+    from backup_repositories where org_id = $1`,
 };
 const OF_PARTNER: Statement = {
   name: 'backup-store-usage-of-partner',
-  text: `select coalesce(sum(r.stored_bytes), 0) as bytes from backup_repositories r
-    join organizations o on o.id = r.org_id where o.partner_id = $1`,
+  text: `select coalesce(sum(stored.bytes), 0) as bytes from organizations o
+    cross join lateral (
+      select r.stored_bytes as bytes from backup_repositories r where r.org_id = o.id
+      union all select s.stored_bytes from c2c_stores s where s.org_id = o.id) stored
+    where o.partner_id = $1`,
 };
 
 /**

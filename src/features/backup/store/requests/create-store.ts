@@ -15,6 +15,8 @@ const IDLE_MS = 60_000;
 
 export interface BackupStore {
   storage: ObjectStorage;
+  /** What all uploads of this server count in together. */
+  shares: StoreQuota;
   service: RawService;
 }
 
@@ -48,14 +50,16 @@ export function createStore({
     'state',
     () => transfers.state,
   );
+  const shares = new StoreQuota(db, quota);
   const count = (direction: 'received' | 'sent') => (type: ObjectType, size: number) =>
     bytes.inc({ direction, type }, size);
   return {
     storage,
+    shares,
     service: storeService({
       db,
       storage,
-      quota: new StoreQuota(db, quota),
+      quota: shares,
       transfers,
       memoryLocks: new MemoryLocks(),
       failures: rateLimits.limiter('backup-store-failure', FAILURES),

@@ -1,7 +1,7 @@
 import { Radio, Stack, Textarea } from '@mantine/core';
 import type { SourceFieldProps } from './source-form.ts';
 
-/** Machines of Hyper-V. */
+/** Machines of a hypervisor. */
 export function MachineFields({ form, set, faultOf }: SourceFieldProps) {
   return (
     <>

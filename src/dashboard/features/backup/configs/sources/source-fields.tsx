@@ -30,6 +30,11 @@ const KINDS: readonly Kind[] = [
     description: 'Virtual machines with their disks. Of devices that are hosts of Hyper-V.',
     Fields: MachineFields,
   },
+  {
+    value: 'kvm',
+    description: 'Virtual machines with their disks. Of devices with Linux that are hosts of libvirt.',
+    Fields: MachineFields,
+  },
 ];
 
 /** What is backed up. The fields of a kind that is not chosen keep what was typed. */

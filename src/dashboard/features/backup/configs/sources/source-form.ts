@@ -55,7 +55,8 @@ const lines = (texts: unknown): string => Texts.parse(texts).join('\n');
 /** The fields for sources that are there, or for those of a new configuration. */
 export function sourceFormOf(before: Sources | undefined): SourceForm {
   const [files, image] = [ofKind(before, 'files'), ofKind(before, 'image')];
-  const [database, hyperv] = [ofKind(before, 'database'), ofKind(before, 'hyperv')];
+  const database = ofKind(before, 'database');
+  const guests = ofKind(before, 'hyperv') ?? ofKind(before, 'kvm');
   const engine = database?.engine ?? 'postgresql';
   const paths = files?.paths ?? {
     linux: ['/home', '/etc'],
@@ -75,9 +76,9 @@ export function sourceFormOf(before: Sources | undefined): SourceForm {
     instance: database?.instance ?? '',
     fullEveryDays: database?.fullEveryDays ?? FULL_EVERY_DAYS,
     between: database?.between ?? usualBetween(engine),
-    machines: Array.isArray(hyperv?.machines) ? 'named' : 'all',
-    machineNames: Array.isArray(hyperv?.machines) ? lines(hyperv.machines) : '',
-    consistency: hyperv?.consistency ?? 'application',
+    machines: Array.isArray(guests?.machines) ? 'named' : 'all',
+    machineNames: Array.isArray(guests?.machines) ? lines(guests.machines) : '',
+    consistency: guests?.consistency ?? 'application',
   };
 }
 
@@ -109,13 +110,14 @@ const TO_SOURCES: { [K in Sources['kind']]?: (form: SourceForm, before: Sources 
       between,
     };
   },
-  hyperv: ({ machines, machineNames, consistency }, before) => ({
-    ...ofKind(before, 'hyperv'),
-    kind: 'hyperv',
-    machines: machines === 'all' ? 'all' : (linesOf(machineNames) ?? []),
-    consistency,
-  }),
+  hyperv: (form, before) => ({ ...ofKind(before, 'hyperv'), kind: 'hyperv', ...guestsOf(form) }),
+  kvm: (form, before) => ({ ...ofKind(before, 'kvm'), kind: 'kvm', ...guestsOf(form) }),
 };
+
+const guestsOf = ({ machines, machineNames, consistency }: SourceForm) => ({
+  machines: machines === 'all' ? ('all' as const) : (linesOf(machineNames) ?? []),
+  consistency,
+});
 
 /** A kind that the dialog cannot show stays as it is. */
 export function sourcesOf(form: SourceForm, before: Sources | undefined): Sources {

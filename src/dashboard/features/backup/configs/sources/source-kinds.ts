@@ -6,4 +6,5 @@ export const KIND_NAMES: { readonly [K in Sources['kind']]?: string } = {
   image: 'Whole disks',
   database: 'Databases',
   hyperv: 'Machines of Hyper-V',
+  kvm: 'Machines of KVM',
 };

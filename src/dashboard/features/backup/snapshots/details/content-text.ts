@@ -1,17 +1,10 @@
 import type { BackupSnapshot } from '../../../../api/index.ts';
 import { formatBytes, formatCounted } from '../../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES, ENGINE_NAMES } from '../../parts/database-names.ts';
+import { HYPERVISOR_NAMES } from '../../parts/hypervisor-names.ts';
 
 export type Details = NonNullable<BackupSnapshot['details']>;
 export type DetailsOf<K extends Details['kind']> = Extract<Details, { kind: K }>;
-
-const HYPERVISORS: Readonly<Record<DetailsOf<'machines'>['hypervisor'], string>> = {
-  hyperv: 'Hyper-V',
-  kvm: 'KVM',
-};
-
-/** "Hyper-V" */
-export const hypervisorName = ({ hypervisor }: DetailsOf<'machines'>): string => HYPERVISORS[hypervisor];
 
 /** What a snapshot holds, in a line: its paths, or what it is where it is more than files. */
 export function contentText({ details, paths }: Pick<BackupSnapshot, 'details' | 'paths'>): string {
@@ -25,5 +18,5 @@ export function contentText({ details, paths }: Pick<BackupSnapshot, 'details' |
     return `${formatCounted(details.disks.length, 'disk')} of ${details.machine}, ${formatBytes(bytes)}`;
   }
   const { machines } = details;
-  return `${formatCounted(machines.length, 'machine')} of ${hypervisorName(details)}: ${machines.map(({ name }) => name).join(', ')}`;
+  return `${formatCounted(machines.length, 'machine')} of ${HYPERVISOR_NAMES[details.hypervisor]}: ${machines.map(({ name }) => name).join(', ')}`;
 }

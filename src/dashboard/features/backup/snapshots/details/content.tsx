@@ -5,7 +5,8 @@ import { formatBytes, formatTime, PagedTable, Panel } from '../../../../ui/index
 import { BACKUP_TYPE_NAMES, databasesText, ENGINE_NAMES } from '../../parts/database-names.ts';
 import { FactTable } from '../../parts/facts.tsx';
 import { bootModeText, ConsistencyBadge } from './consistency.tsx';
-import { type Details, type DetailsOf, hypervisorName } from './content-text.ts';
+import { HYPERVISOR_NAMES } from '../../parts/hypervisor-names.ts';
+import type { Details, DetailsOf } from './content-text.ts';
 
 const bytes = (size: number | null) => (size === null ? null : formatBytes(size));
 const time = (at: string | null) => (at === null ? 'Not known' : formatTime(new Date(at)));
@@ -92,7 +93,7 @@ function DiskContent({ details }: { details: DetailsOf<'image'> }) {
 
 function MachineContent({ details }: { details: DetailsOf<'machines'> }) {
   return (
-    <Panel title={`Machines of ${hypervisorName(details)}`}>
+    <Panel title={`Machines of ${HYPERVISOR_NAMES[details.hypervisor]}`}>
       <PagedTable
         label="Machines"
         rows={details.machines}

@@ -1,5 +1,5 @@
-import type { Extent } from './partitions/free-blocks.ts';
-import type { ReadAt } from './partitions/read-at.ts';
+import type { Extent } from './free-blocks.ts';
+import type { ReadAt } from './read-at.ts';
 
 /** The bytes of a disk in order, with zeros in place of what holds nothing. */
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { MachinePartitionTable } from '../../../../engine/index.ts';
+import type { MachinePartitionTable } from '../../../engine/index.ts';
 import type { ReadAt } from './read-at.ts';
 
 /** The partition table of UEFI (GPT). Numbers are in sectors. */

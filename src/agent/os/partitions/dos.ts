@@ -1,4 +1,4 @@
-import type { MachinePartitionTable } from '../../../../engine/index.ts';
+import type { MachinePartitionTable } from '../../../engine/index.ts';
 import type { ReadAt } from './read-at.ts';
 
 /** The partition table of PCs before UEFI (MBR). Numbers are in sectors. */

@@ -1,4 +1,4 @@
-import type { MachineDisk, MachinePartitionTable, MachineVolume } from '../../../../engine/index.ts';
+import type { MachineDisk, MachinePartitionTable, MachineVolume } from '../../../engine/index.ts';
 import { describeDos } from './dos.ts';
 import { describeGpt, findGpt } from './gpt.ts';
 import type { ReadAt } from './read-at.ts';

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
+import { auditSubject } from '../../../platform/http/audit.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { CloudConfig, CloudConfigPatch, CloudConfigQuery, NewCloudConfig } from './config.schema.ts';
+import {
+  createCloudConfig,
+  deleteCloudConfig,
+  findCloudConfig,
+  listCloudConfigs,
+  updateCloudConfig,
+} from './config.service.ts';
+
+export const cloudConfigRoutes: RouteGroup = {
+  name: 'Cloud backup configurations',
+  description: 'What of which cloud users is backed up, when, and for how long it is kept.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/c2c/configs',
+      summary: 'List cloud backup configurations by name',
+      access: everyScope('backup:read'),
+      query: CloudConfigQuery,
+      response: pageOf(CloudConfig),
+      handler: ({ ctx, query }) => listCloudConfigs(ctx, query),
+    }),
+    route({
+      method: 'post',
+      path: '/c2c/configs',
+      summary: 'Create a cloud backup configuration',
+      access: everyScope('backup:write'),
+      body: NewCloudConfig,
+      response: CloudConfig,
+      status: 201,
+      errors: ['conflict', 'limit_reached'],
+      handler: ({ ctx, body }) => createCloudConfig(ctx, body),
+      audit: { action: 'c2c.config.create', resource: 'c2c_config', note: auditSubject },
+    }),
+    route({
+      method: 'get',
+      path: '/c2c/configs/:id',
+      summary: 'Read a cloud backup configuration',
+      access: everyScope('backup:read'),
+      params: IdParams,
+      response: CloudConfig,
+      handler: ({ ctx, params }) => findCloudConfig(ctx, params.id),
+    }),
+    route({
+      method: 'patch',
+      path: '/c2c/configs/:id',
+      summary: 'Change a cloud backup configuration',
+      description: 'Each field replaces the stored one as a whole.',
+      access: everyScope('backup:write'),
+      params: IdParams,
+      body: CloudConfigPatch,
+      response: CloudConfig,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => updateCloudConfig(ctx, params.id, body),
+      audit: {
+        action: 'c2c.config.update',
+        resource: 'c2c_config',
+        note: (config) => ({ ...auditSubject(config), details: { changedFields: config.changedFields } }),
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/c2c/configs/:id',
+      summary: 'Delete a cloud backup configuration with all its items',
+      access: { ...peopleOfEveryScope('backup:delete'), mfa: true },
+      params: IdParams,
+      response: z.object({ success: z.literal(true) }),
+      handler: ({ ctx, params }) => deleteCloudConfig(ctx, params.id),
+      audit: {
+        action: 'c2c.config.delete',
+        resource: 'c2c_config',
+        note: ({ config }) => auditSubject(config),
+      },
+    }),
+  ],
+};

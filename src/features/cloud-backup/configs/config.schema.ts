@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { BackupSchedule, isEverDue } from '../../backup/index.ts';
+import { KindName } from '../kinds/kind.ts';
+
+const Schedule = BackupSchedule.refine(isEverDue, {
+  path: ['time'],
+  message: 'must name a minute that lies within the window in some hour',
+});
+
+export const CloudRetention = z
+  .strictObject({
+    keepDays: z
+      .number()
+      .int()
+      .min(1)
+      .max(3650)
+      .optional()
+      .describe('Days after which items that were deleted, and contents that were replaced, are removed.'),
+    keepVersions: z
+      .number()
+      .int()
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('Newest contents of an item that are kept.'),
+  })
+  .describe('Without any, everything is kept. The newest content of an item that exists is always kept.');
+export type CloudRetention = z.infer<typeof CloudRetention>;
+
+const Users = z
+  .array(z.email().max(320).toLowerCase())
+  .max(1000)
+  .transform((list) => [...new Set(list)]);
+
+const changeable = {
+  name: text(200),
+  backupScope: z
+    .array(KindName)
+    .min(1)
+    .max(4)
+    .transform((list) => [...new Set(list)]),
+  allUsers: z.boolean().optional().describe('Every user of the directory, also those who come later.'),
+  targetUsers: Users.optional().describe('Addresses of users.'),
+  schedule: Schedule.nullable()
+    .optional()
+    .describe('Without one, runs begin by hand only. Default time zone: UTC.'),
+  retention: CloudRetention.optional(),
+  enabled: z.boolean().optional().describe('Default true.'),
+};
+
+export const NewCloudConfig = z
+  .strictObject({
+    connectionId: Id,
+    encryptionKeyId: Id.describe('A backup encryption key of the organization. It cannot be changed.'),
+    ...changeable,
+  })
+  .refine(({ allUsers, targetUsers }) => (allUsers === true) !== (targetUsers ?? []).length > 0, {
+    path: ['targetUsers'],
+    message: 'must name users, unless allUsers is true',
+  });
+export type NewCloudConfig = z.infer<typeof NewCloudConfig>;
+
+export const CloudConfigPatch = z.strictObject(changeable).partial();
+export type CloudConfigPatch = z.infer<typeof CloudConfigPatch>;
+
+export const CloudConfigQuery = PageQuery.extend({ orgId: Id.optional(), connectionId: Id.optional() });
+export type CloudConfigQuery = z.infer<typeof CloudConfigQuery>;
+
+export const CloudConfig = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    connectionId: z.uuid(),
+    name: z.string(),
+    encryptionKeyId: z.uuid(),
+    backupScope: z.array(KindName),
+    allUsers: z.boolean(),
+    targetUsers: z.array(z.string()),
+    schedule: BackupSchedule.nullable(),
+    retention: CloudRetention,
+    enabled: z.boolean(),
+    nextRunAt: Timestamp.nullable(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'CloudBackupConfig' });

@@ -1,0 +1,70 @@
+import { everyScope } from '../../../platform/http/access.ts';
+import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { ContentParts } from '../content/content.ts';
+import { ItemExports } from './export.service.ts';
+import { CloudItem, ItemExport, ItemPage, ItemQuery } from './item.schema.ts';
+import { findItem, listItems, shownItem } from './item.service.ts';
+
+const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
+
+export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
+  const exports = new ItemExports(parts);
+  return {
+    name: 'Cloud backup items',
+    description: 'Messages, events, contacts and files that were backed up.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/c2c/items',
+        summary: 'List cloud backup items',
+        description: 'In the order in which they were found. Pages follow by `after`.',
+        access: everyScope('backup:read'),
+        cost: 'expensive',
+        query: ItemQuery,
+        response: ItemPage,
+        handler: ({ ctx, query }) => listItems(ctx, query),
+      }),
+      route({
+        method: 'get',
+        path: '/c2c/items/:id',
+        summary: 'Read a cloud backup item',
+        access: everyScope('backup:read'),
+        params: IdParams,
+        response: CloudItem,
+        handler: async ({ ctx, params }) => shownItem(await findItem(ctx, params.id)),
+      }),
+      route({
+        method: 'get',
+        path: '/c2c/items/:id/content',
+        summary: 'Download a cloud backup item',
+        description: 'A message as .eml, an event as .ics, a contact as .vcf, a file as it was.',
+        access: everyScope('recovery:execute'),
+        params: IdParams,
+        response: NoBody,
+        media: ['application/octet-stream'],
+        errors: ['conflict', 'rate_limited'],
+        prepare: ({ ctx, params, signal, closed }) => exports.one(ctx, params.id, { signal, closed }),
+        handler: ({ prepared }) => prepared,
+        audit: { action: 'c2c.item.export', resource: 'c2c_item', note: noteOf },
+      }),
+      route({
+        method: 'post',
+        path: '/c2c/items/export',
+        summary: 'Download cloud backup items as an archive',
+        description: 'A tar archive of up to 1000 items of one configuration.',
+        access: everyScope('recovery:execute'),
+        bodyLimit: 100_000,
+        body: ItemExport,
+        response: NoBody,
+        media: ['application/x-tar'],
+        errors: ['conflict', 'rate_limited'],
+        prepare: ({ ctx, body, signal, closed }) => exports.many(ctx, body.itemIds, { signal, closed }),
+        handler: ({ prepared }) => prepared,
+        audit: { action: 'c2c.item.export', resource: 'c2c_config', note: noteOf },
+      }),
+    ],
+  };
+};

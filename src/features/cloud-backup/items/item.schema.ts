@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { KindName } from '../kinds/kind.ts';
+
+const Bytes = z.preprocess(
+  (value) => (value === null ? null : Number(value)),
+  z.number().int().nonnegative().nullable(),
+);
+
+export const CloudItem = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    configId: z.uuid(),
+    itemType: KindName,
+    externalId: z.string().describe('The id at Microsoft.'),
+    userEmail: z.string(),
+    subjectOrName: z.string(),
+    parentPath: z.string(),
+    sizeBytes: Bytes.describe('Of the newest content; null: it could not be fetched yet.'),
+    itemDate: Timestamp.nullable(),
+    isDeleted: z.boolean().describe('It was deleted at Microsoft. It can still be restored.'),
+    deletedAt: Timestamp.nullable(),
+    errorCode: z
+      .string()
+      .nullable()
+      .describe('Why the newest content could not be fetched. The next run tries again.'),
+    metadata: z.record(z.string(), z.unknown()),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'CloudBackupItem' });
+
+export const ItemQuery = z.object({
+  orgId: Id.optional(),
+  configId: Id.optional(),
+  userEmail: text(320).toLowerCase().optional(),
+  itemType: KindName.optional(),
+  search: text(200).optional().describe('Part of the subject or the name, in any case.'),
+  isDeleted: z.stringbool().optional(),
+  limit: PageQuery.shape.limit,
+  after: Id.optional().describe('`nextAfter` of the page before.'),
+});
+export type ItemQuery = z.infer<typeof ItemQuery>;
+
+export const ItemPage = z.object({
+  data: z.array(CloudItem),
+  nextAfter: z.uuid().nullable().describe('For the next page; null: this is the last one.'),
+});
+
+export const ItemExport = z.strictObject({ itemIds: z.array(Id).min(1).max(1000) });
+export type ItemExport = z.infer<typeof ItemExport>;

@@ -1,0 +1,73 @@
+import type { Context } from '../../../platform/context.ts';
+import { containing } from '../../../platform/db/like-pattern.ts';
+import { inTenant } from '../../../platform/db/tenant-filter.ts';
+import { invalid, notFound } from '../../../platform/errors.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import { assertOrganizationAccess } from '../../organizations/index.ts';
+import { CloudItem } from './item.model.ts';
+import type { ItemQuery } from './item.schema.ts';
+
+/** Items of configurations that are being removed are hidden with them. */
+export const accessibleItems = (ctx: Pick<Context, 'tx' | 'caller'>) =>
+  CloudItem.query(ctx.tx)
+    .whereRaw(inTenant(ctx.caller, 'c2c_items.org_id'))
+    .whereRaw(
+      'not exists (select from c2c_configs c where c.id = c2c_items.config_id and c.removing_since is not null)',
+    );
+
+export async function listItems(ctx: Context, query: ItemQuery) {
+  const { orgId, configId, userEmail, itemType, search, isDeleted, limit, after } = query;
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
+  const items = accessibleItems(ctx)
+    .where(omitUndefined({ org_id: orgId, config_id: configId, user_email: userEmail, kind: itemType }))
+    .orderBy('id')
+    .limit(limit + 1);
+  if (search !== undefined) void items.where('name', 'ilike', containing(search));
+  if (isDeleted === true) void items.whereNotNull('deleted_at');
+  if (isDeleted === false) void items.whereNull('deleted_at');
+  if (after !== undefined) void items.where('id', '>', after);
+  const found = await items;
+  const page = found.slice(0, limit);
+  return { data: page.map(shownItem), nextAfter: found.length > limit ? (page.at(-1)?.id ?? null) : null };
+}
+
+export async function findItem(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<CloudItem> {
+  const item = await accessibleItems(ctx).findById(id);
+  if (item === undefined) throw notFound('Cloud backup item');
+  return item;
+}
+
+/** What an export or a restore needs of an item whose content is stored. */
+export type StoredItem = Pick<
+  CloudItem,
+  'id' | 'orgId' | 'configId' | 'kind' | 'name' | 'userEmail' | 'sizeBytes' | 'itemDate'
+> & { versionId: string };
+
+export function asStored(item: CloudItem): StoredItem | undefined {
+  const { id, orgId, configId, kind, name, userEmail, sizeBytes, itemDate, versionId } = item;
+  if (versionId === null) return undefined;
+  return { id, orgId, configId, kind, name, userEmail, sizeBytes, itemDate, versionId };
+}
+
+/** All of them, of one organization and with a content. */
+export async function findStoredItems(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  itemIds: readonly string[],
+): Promise<{ orgId: string; configId: string; items: StoredItem[] }> {
+  const wanted = [...new Set(itemIds)];
+  const items = (await accessibleItems(ctx).findByIds(wanted).orderBy('id')).flatMap(
+    (item) => asStored(item) ?? [],
+  );
+  const [first] = items;
+  if (first === undefined || items.length < wanted.length) {
+    throw notFound('Cloud backup item, or its content,');
+  }
+  if (items.some(({ configId }) => configId !== first.configId)) {
+    throw invalid('body.itemIds', 'must name items of one configuration');
+  }
+  return { orgId: first.orgId, configId: first.configId, items };
+}
+
+export function shownItem({ kind, name, deletedAt, ...item }: CloudItem) {
+  return { ...item, itemType: kind, subjectOrName: name, isDeleted: deletedAt !== null, deletedAt };
+}

@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import { EventContent } from '../kinds/calendar.ts';
+
+/** Contacts and events in the forms that other programs read: vCard 3.0 (RFC 2426) and iCalendar (RFC 5545). */
+
+const words = z.string().nullish().catch(null);
+const Contact = z.object({
+  displayName: words,
+  givenName: words,
+  surname: words,
+  companyName: words,
+  jobTitle: words,
+  personalNotes: words,
+  mobilePhone: words,
+  businessPhones: z.array(z.string()).catch([]),
+  homePhones: z.array(z.string()).catch([]),
+  emailAddresses: z.array(z.object({ address: words })).catch([]),
+});
+
+export function vCardOf(content: Buffer): Buffer {
+  const contact = Contact.parse(JSON.parse(content.toString()));
+  const address = contact.emailAddresses[0]?.address ?? '';
+  return lines([
+    'BEGIN:VCARD',
+    'VERSION:3.0',
+    `FN:${escaped(contact.displayName ?? address)}`,
+    `N:${escaped(contact.surname)};${escaped(contact.givenName)};;;`,
+    ...optional('ORG', contact.companyName),
+    ...optional('TITLE', contact.jobTitle),
+    ...contact.emailAddresses.flatMap(({ address: one }) => optional('EMAIL;TYPE=INTERNET', one)),
+    ...optional('TEL;TYPE=CELL', contact.mobilePhone),
+    ...contact.businessPhones.flatMap((phone) => optional('TEL;TYPE=WORK', phone)),
+    ...contact.homePhones.flatMap((phone) => optional('TEL;TYPE=HOME', phone)),
+    ...optional('NOTE', contact.personalNotes),
+    'END:VCARD',
+  ]);
+}
+
+const When = z.object({ dateTime: words, timeZone: words }).nullish().catch(null);
+const Pattern = z.object({
+  type: words,
+  interval: z.number().nullish().catch(null),
+  daysOfWeek: z.array(z.string()).catch([]),
+  dayOfMonth: z.number().nullish().catch(null),
+  month: z.number().nullish().catch(null),
+  index: words,
+});
+const Range = z.object({
+  type: words,
+  endDate: words,
+  numberOfOccurrences: z.number().nullish().catch(null),
+});
+const Event = z.object({
+  iCalUId: words,
+  id: words,
+  subject: words,
+  bodyPreview: words,
+  isAllDay: z.boolean().nullish().catch(null),
+  start: When,
+  end: When,
+  location: z.object({ displayName: words }).nullish().catch(null),
+  organizer: z
+    .object({ emailAddress: z.object({ address: words }) })
+    .nullish()
+    .catch(null),
+  attendees: z.array(z.object({ emailAddress: z.object({ address: words }) })).catch([]),
+  lastModifiedDateTime: words,
+  originalStart: words,
+  recurrence: z.object({ pattern: Pattern, range: Range }).nullish().catch(null),
+});
+type Event = z.infer<typeof Event>;
+
+export function iCalendarOf(content: Buffer): Buffer {
+  const { event, exceptions } = EventContent.parse(JSON.parse(content.toString()));
+  const master = Event.parse(event);
+  return lines([
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    'PRODID:-//Muster//Cloud backup//EN',
+    ...component(master, undefined),
+    ...exceptions.flatMap((one) => component(Event.parse(one), master)),
+    'END:VCALENDAR',
+  ]);
+}
+
+/** @param master  of the series that the event is an exception of */
+function component(event: Event, master: Event | undefined): string[] {
+  const rule = master === undefined ? ruleOf(event) : undefined;
+  return [
+    'BEGIN:VEVENT',
+    `UID:${escaped((master ?? event).iCalUId ?? event.id)}`,
+    `DTSTAMP:${compact(event.lastModifiedDateTime ?? '1970-01-01T00:00:00')}Z`,
+    ...moment('DTSTART', event.start, event.isAllDay === true),
+    ...moment('DTEND', event.end, event.isAllDay === true),
+    ...(master === undefined || typeof event.originalStart !== 'string'
+      ? []
+      : [`RECURRENCE-ID:${compact(event.originalStart)}Z`]),
+    ...(rule === undefined ? [] : [`RRULE:${rule}`]),
+    ...optional('SUMMARY', event.subject),
+    ...optional('LOCATION', event.location?.displayName),
+    ...optional('DESCRIPTION', event.bodyPreview),
+    ...optional('X-ORGANIZER', event.organizer?.emailAddress.address),
+    ...event.attendees.flatMap(({ emailAddress: { address } }) =>
+      /^[\w.+-]+@[\w.-]+$/.test(address ?? '') ? [`ATTENDEE:mailto:${address}`] : [],
+    ),
+    'END:VEVENT',
+  ];
+}
+
+const FREQUENCIES: Readonly<Record<string, string>> = {
+  daily: 'DAILY',
+  weekly: 'WEEKLY',
+  absoluteMonthly: 'MONTHLY',
+  relativeMonthly: 'MONTHLY',
+  absoluteYearly: 'YEARLY',
+  relativeYearly: 'YEARLY',
+};
+const INDEXES: Readonly<Record<string, string>> = {
+  first: '1',
+  second: '2',
+  third: '3',
+  fourth: '4',
+  last: '-1',
+};
+
+function ruleOf({ recurrence }: Event): string | undefined {
+  const frequency = FREQUENCIES[recurrence?.pattern.type ?? ''];
+  if (recurrence === null || recurrence === undefined || frequency === undefined) return undefined;
+  const { pattern, range } = recurrence;
+  const isRelative = pattern.type?.startsWith('relative') === true;
+  const index = isRelative ? (INDEXES[pattern.index ?? ''] ?? '') : '';
+  const days = pattern.daysOfWeek
+    .map((day) => `${index}${day.slice(0, 2).toUpperCase()}`)
+    .filter((day) => /^-?\d?[A-Z]{2}$/.test(day));
+  return [
+    `FREQ=${frequency}`,
+    `INTERVAL=${pattern.interval ?? 1}`,
+    ...(days.length === 0 ? [] : [`BYDAY=${days.join(',')}`]),
+    ...(pattern.type?.startsWith('absolute') === true && (pattern.dayOfMonth ?? 0) > 0
+      ? [`BYMONTHDAY=${pattern.dayOfMonth}`]
+      : []),
+    ...(frequency === 'YEARLY' && (pattern.month ?? 0) > 0 ? [`BYMONTH=${pattern.month}`] : []),
+    ...(range.type === 'numbered' ? [`COUNT=${range.numberOfOccurrences ?? 1}`] : []),
+    ...(range.type === 'endDate' && /^\d{4}-\d\d-\d\d$/.test(range.endDate ?? '')
+      ? [`UNTIL=${compact(range.endDate)}`]
+      : []),
+  ].join(';');
+}
+
+function moment(name: string, when: z.infer<typeof When>, isAllDay: boolean): string[] {
+  const at = compact(when?.dateTime);
+  if (at === '') return [];
+  if (isAllDay) return [`${name};VALUE=DATE:${at.slice(0, 8)}`];
+  return [`${name}:${at}${when?.timeZone === 'UTC' ? 'Z' : ''}`];
+}
+
+/** `2026-11-23T10:00:00.0000000` as `20261123T100000`. */
+const compact = (text: string | null | undefined): string =>
+  (/^[\d:T-]{10,19}/.exec(text ?? '')?.[0] ?? '').replace(/[:-]/g, '');
+
+const optional = (name: string, value: string | null | undefined): string[] =>
+  value === null || value === undefined || value === '' ? [] : [`${name}:${escaped(value)}`];
+
+const escaped = (text: string | null | undefined): string =>
+  (text ?? '')
+    .replace(/[\\;,]/g, String.raw`\$&`)
+    .replace(/\r?\n|\r/g, String.raw`\n`)
+    .replace(/\p{Cc}/gu, ' ');
+
+/** No line has more than 75 bytes; it goes on behind a space. */
+const lines = (all: readonly string[]): Buffer =>
+  Buffer.from(all.map((line) => `${folded(line)}\r\n`).join(''));
+
+function folded(line: string): string {
+  let text = '';
+  let bytes = 0;
+  for (const letter of line) {
+    const size = Buffer.byteLength(letter);
+    if (bytes + size > 73) {
+      text += '\r\n ';
+      bytes = 1;
+    }
+    text += letter;
+    bytes += size;
+  }
+  return text;
+}

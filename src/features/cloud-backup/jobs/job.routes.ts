@@ -1,0 +1,67 @@
+import { everyScope } from '../../../platform/http/access.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import { CloudJob, CloudJobDetails, CloudJobQuery } from './job.schema.ts';
+import { cancelJob, listJobs, readJob, startRun } from './job.service.ts';
+
+export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
+  name: 'Cloud backup jobs',
+  description: 'Runs of cloud backups, and restores.',
+  routes: [
+    route({
+      method: 'post',
+      path: '/c2c/configs/:id/run',
+      summary: 'Begin a cloud backup',
+      description:
+        'One run of a configuration at a time: where one has not ended, 409 with its id in `details.jobId`.',
+      access: everyScope('backup:execute'),
+      params: IdParams,
+      response: CloudJob,
+      status: 201,
+      idempotent: true,
+      errors: ['conflict'],
+      handler: ({ ctx, params }) => startRun(ctx, params.id, jobs),
+      audit: {
+        action: 'c2c.run',
+        resource: 'c2c_job',
+        note: ({ id, orgId, configId }) => ({ orgId, resourceId: id, details: { configId } }),
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/c2c/jobs',
+      summary: 'List cloud backup jobs, the newest first',
+      access: everyScope('backup:read'),
+      query: CloudJobQuery,
+      response: pageOf(CloudJob),
+      handler: ({ ctx, query }) => listJobs(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/c2c/jobs/:id',
+      summary: 'Read a cloud backup job with its outcomes',
+      access: everyScope('backup:read'),
+      params: IdParams,
+      response: CloudJobDetails,
+      handler: ({ ctx, params }) => readJob(ctx, params.id),
+    }),
+    route({
+      method: 'post',
+      path: '/c2c/jobs/:id/cancel',
+      summary: 'Cancel a cloud backup job',
+      description: 'What was backed up or restored by then stays.',
+      access: everyScope('backup:execute'),
+      params: IdParams,
+      response: CloudJob,
+      errors: ['conflict'],
+      handler: ({ ctx, params }) => cancelJob(ctx, params.id),
+      audit: {
+        action: 'c2c.job.cancel',
+        resource: 'c2c_job',
+        note: ({ id, orgId, type }) => ({ orgId, resourceId: id, details: { type } }),
+      },
+    }),
+  ],
+});

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import type { Db } from '../../../platform/db/pool.ts';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import { defineJob } from '../../../platform/jobs/definition.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import { isManageableSql } from '../../organizations/index.ts';
+import { CloudConfig } from '../configs/config.model.ts';
+import { nextRunOf } from '../configs/config.service.ts';
+import { addRun } from '../jobs/job.service.ts';
+
+const BEGIN_DUE = defineJob({
+  name: 'c2c.begin-due',
+  input: z.object({}),
+  result: z.object({}),
+  inCluster: 1,
+});
+const AT_ONCE = 100;
+
+/** Begins the runs of schedules. A run that has not ended when the next one is due goes on in its place. */
+export function scheduleRuns({ jobs, db }: { jobs: Jobs; db: Db }): void {
+  jobs.handle(BEGIN_DUE, async () => {
+    await withSystem(db, 'begin the cloud backups that are due', async (tx) => {
+      const due = await CloudConfig.query(tx)
+        .where('next_run_at', '<=', new Date())
+        .whereNull('removing_since')
+        .whereRaw(`org_id in (select o.id from organizations o where ${isManageableSql('o')})`)
+        .orderBy('next_run_at')
+        .limit(AT_ONCE)
+        .forUpdate()
+        .skipLocked();
+      for (const config of due) {
+        await addRun(tx, config, jobs, { trigger: 'schedule', createdBy: null });
+        await config.$query(tx).patch({ nextRunAt: nextRunOf(config) });
+      }
+    });
+    return {};
+  });
+  jobs.schedule(BEGIN_DUE, { cron: '* * * * *', timeZone: 'UTC' }, {});
+}
