@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import axe from 'axe-core';
+import type axe from 'axe-core';
 import {
   type Browser,
   type BrowserContext,
@@ -45,8 +45,13 @@ export type OpenOptions = BrowserContextOptions & {
   isKept?: boolean;
 };
 
-/** Places of Chromium, the first that exists is used. */
-const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+/** Places of Chromium, the first that exists is used. The one without windows takes a third less processor time. */
+const PROGRAMS = [
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+];
 const ROOT = path.join(import.meta.dirname, '../..');
 /** Where a test that fails leaves a picture of its page. */
 const PICTURES = path.join(ROOT, 'dist/failed-tests');
@@ -229,6 +234,8 @@ const ABOUT_COLOURS = {
   rules: { 'color-contrast-enhanced': { enabled: false } },
 };
 
+const axeProgram = () => readFileSync(path.join(ROOT, 'node_modules/axe-core/axe.min.js'), 'utf8');
+
 /** axe finds no serious and no critical fault in the page as it stands, in light and in dark colours. */
 export async function assertAccessible(
   page: Page,
@@ -245,7 +252,7 @@ export async function assertAccessible(
       await frame();
       await frame();
     })()`);
-    if ((await page.evaluate<string>('typeof axe')) === 'undefined') await page.evaluate(axe.source);
+    if ((await page.evaluate<string>('typeof axe')) === 'undefined') await page.evaluate(axeProgram());
     const place = JSON.stringify({ exclude: except.map((selector) => [selector]) });
     const settings = JSON.stringify({
       resultTypes: ['violations'],

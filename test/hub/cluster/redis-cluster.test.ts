@@ -393,7 +393,11 @@ describe('three servers on one Redis', function () {
     }
     expect(agent.socket.connected).to.equal(true);
     expect(agent.notices).to.deep.equal([]);
-    expect((await readPresence(west)).state).to.equal('connected');
+    await eventually(
+      () => readPresence(west),
+      ({ state }) => state === 'connected',
+      SOON_MS,
+    );
     expect((await agent.heartbeat()).ok).to.equal(true);
   });
 
