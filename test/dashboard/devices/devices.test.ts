@@ -206,6 +206,17 @@ describe('the pages of devices', () => {
     await page.getByRole('tab', { name: 'Audit', exact: true, selected: true }).waitFor();
   });
 
+  it('have tabs through which the arrow keys lead without opening each of them', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    const keys = new Keyboard(page);
+    await keys.to(page.getByRole('tab', { name: 'Summary', selected: true }));
+    await keys.press('ArrowLeft');
+    await keys.hasFocus(page.getByRole('tab', { name: 'Event log (live)' }));
+    await page.getByRole('tab', { name: 'Summary', selected: true }).waitFor();
+    await keys.press('ArrowRight', 'ArrowRight', 'Enter');
+    await page.getByRole('tab', { name: 'Software', selected: true }).waitFor();
+  });
+
   it('take a device out of service, and put it back from the list of such devices', async () => {
     const gone = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'OLD-PRINTER', osType: 'linux' });
     // Devices out of service are not read one by one.

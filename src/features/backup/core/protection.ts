@@ -16,10 +16,17 @@ export const SnapshotFigures = z.object({
 });
 export type SnapshotFigures = z.infer<typeof SnapshotFigures>;
 
+/** How the backups of databases in a repository hang together. */
+export interface ChainEnds {
+  /** When the newest snapshot arrived that a restore can use; `null`: none can be restored. */
+  restorableAt: Date | null;
+  /** Why the newest snapshot of a server of databases cannot be restored; `null`: it can be. */
+  brokenBecause: string | null;
+}
+
 const Proof = z.object({ status: z.enum(['passed', 'failed', 'partial']), at: Moment });
 
-/** One repository of the device, and the configuration that it belongs to. */
-export const Protection = z.object({
+const StoredProtection = z.object({
   repositoryId: z.uuid(),
   configId: z.uuid(),
   configName: z.string(),
@@ -42,8 +49,23 @@ export const Protection = z.object({
   integrity: Proof.nullable(),
   testRestore: Proof.nullable(),
   keyRotatesSince: Moment.nullable(),
+  /** Its snapshots are of databases, and may need each other. */
+  hasDatabases: z.boolean(),
 });
-export type Protection = z.infer<typeof Protection>;
+
+/** One repository of the device, and the configuration that it belongs to. */
+export interface Protection extends z.infer<typeof StoredProtection> {
+  /** Of those that have databases, `null` for all others. */
+  chainEnds: ChainEnds | null;
+}
+const Protection = StoredProtection.transform((stored): Protection => ({ ...stored, chainEnds: null }));
+
+/** When the newest snapshot arrived that a restore can use: one of a database may need others that are gone. */
+export const newestRestorable = ({
+  snapshots,
+  chainEnds,
+}: Pick<Protection, 'snapshots' | 'chainEnds'>): Date | undefined =>
+  chainEnds === null ? snapshots[0]?.receivedAt : (chainEnds.restorableAt ?? undefined);
 
 export const DeviceFacts = z.object({
   deviceId: z.uuid(),
@@ -73,17 +95,21 @@ export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency
 /** Since when a scheduled backup is missing, by the server's clock; `undefined` where none is. */
 export function missedSince(protection: Protection, now: Date): Date | undefined {
   const allowed = expectedWithinMinutes(protection);
-  const last = protection.snapshots[0]?.receivedAt ?? protection.since;
+  const last = newestRestorable(protection) ?? protection.since;
   const reference = last > protection.since ? last : protection.since;
   if (allowed === undefined || minutesSince(reference, now) <= allowed) return undefined;
   return new Date(reference.getTime() + allowed * MINUTE_MS);
 }
 
-/** The age of the oldest of the newest snapshots: the data of the worst-protected configuration. `null`: one has none. */
+/**
+ * The age of the data of the worst-protected configuration: of its newest snapshot that can be restored. `null`: one has
+ * none.
+ */
 export function worstAgeMinutes({ protections }: Pick<DeviceFacts, 'protections'>, now: Date): number | null {
-  const ages = protections.map(({ snapshots: [newest] }) =>
-    newest === undefined ? Infinity : minutesSince(newest.receivedAt, now),
-  );
+  const ages = protections.map((protection) => {
+    const newest = newestRestorable(protection);
+    return newest === undefined ? Infinity : minutesSince(newest, now);
+  });
   const worst = ages.length === 0 ? Infinity : Math.max(...ages);
   return Number.isFinite(worst) ? worst : null;
 }

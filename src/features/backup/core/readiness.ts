@@ -3,6 +3,7 @@ import {
   estimatedRtoMinutes,
   expectedWithinMinutes,
   minutesSince,
+  newestRestorable,
   type Protection,
   worstAgeMinutes,
 } from './protection.ts';
@@ -75,6 +76,11 @@ export const RISKS = {
     severity: 'high',
     message: 'The destination of the backups was full, unreachable or refused the last backup.',
   },
+  chain_broken: {
+    points: 50,
+    severity: 'critical',
+    message: 'The newest backup of a database cannot be restored: one that it needs is missing.',
+  },
   key: { points: 40, severity: 'critical', message: 'The encryption key does not open the repository.' },
   key_rotating: {
     points: 5,
@@ -95,7 +101,8 @@ const DEFAULT_WITHIN = 2 * DAY_MINUTES;
 /**
  * How surely the device can be restored: 100, less the points of each risk that applies (`RISKS`), and at least 0. What
  * was never proven counts as a risk, so that only a device whose backups were verified reaches 100.
- * - RPO: minutes since the newest snapshot, of the configuration where that is oldest: what would be lost now.
+ * - RPO: minutes since the newest snapshot that can be restored, of the configuration where that is oldest: what would be
+ *   lost now. A log of a database can be restored only where everything is there that it continues.
  * - RTO: see `estimatedRtoMinutes`.
  *
  * How old the newest snapshot may be says the strictest SLA of the device, else the schedule of the configuration with its
@@ -129,15 +136,16 @@ export function readinessOf(facts: DeviceFacts, { now }: { now: Date }): Readine
 }
 
 function* risksOf(protection: Protection, now: Date, rpoTarget: number | null): Generator<Risk['code']> {
-  const [newest] = protection.snapshots;
+  const newest = newestRestorable(protection);
   if (newest === undefined) yield 'no_backup';
   else {
     const within = rpoTarget ?? expectedWithinMinutes(protection) ?? DEFAULT_WITHIN;
-    const age = minutesSince(newest.receivedAt, now);
+    const age = minutesSince(newest, now);
     if (age > 2 * within) yield 'backup_overdue';
     else if (age > within) yield 'backup_stale';
-    if (newest.isPartial) yield 'partial';
+    if (protection.snapshots[0]?.isPartial === true) yield 'partial';
   }
+  if (protection.chainEnds?.brokenBecause != null) yield 'chain_broken';
   if (findAnomaly(protection.snapshots) !== undefined) yield 'size_drop';
   yield* proofs(protection, now);
   const { lastJob, failuresOfWeek, keyRotatesSince } = protection;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { DeviceFacts } from '../core/protection.ts';
+import { addChainEnds } from '../databases/chain-ends.ts';
 
 /** Which devices: those named, or a page of all that are backed up and that the transaction sees. */
 export type FactsOf = { deviceIds: readonly string[] } | { after: string; limit: number };
@@ -44,7 +45,9 @@ const PROTECTIONS = `(
     'integrity', ${PROOF('integrity')},
     'testRestore', ${PROOF('test_restore')},
     'keyRotatesSince', (select ${ms('k.rotated_at')} from backup_encryption_keys k
-      where k.id = r.encryption_key_id and k.status = 'rotating')
+      where k.id = r.encryption_key_id and k.status = 'rotating'),
+    'hasDatabases', exists (select from backup_snapshots s where s.repository_id = r.id and s.removed_at is null
+      and s.backup_type = 'database')
   ) order by c.name, c.id), '[]')
   from backup_repositories r join backup_configs c on c.id = r.config_id
   where r.org_id = d.org_id and r.device_id = d.id)`;
@@ -94,5 +97,7 @@ export async function readDeviceFacts(tx: Tx, wanted: FactsOf): Promise<DeviceFa
     from devices d where ${which} order by d.id ${limit}`,
     bindings,
   );
-  return Rows.parse(rows);
+  const devices = Rows.parse(rows);
+  await addChainEnds(tx, devices);
+  return devices;
 }

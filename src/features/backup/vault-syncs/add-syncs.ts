@@ -1,5 +1,6 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { newId } from '../../../platform/ids.ts';
+import { VAULT_SYNC_SNAPSHOTS_MAX } from '../../../protocol/index.ts';
 import { IS_BEHIND } from '../vaults/lag.ts';
 import type { VaultSync } from '../vaults/vault.model.ts';
 
@@ -25,18 +26,25 @@ const ADD = (reason: 'backup' | 'schedule') => `
   insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, expires_at)
   select new_row_id(), v.org_id, v.device_id, v.id, '${reason}', ${EXPIRY} from backup_vaults v`;
 
-const AFTER_BACKUP = `v.is_active and v.sync_after_backup and ${IS_BEHIND}`;
-
 /** After a backup into a repository. A vault whose sync is in flight gets another one with its end. */
 export async function addSyncsAfterBackup(tx: Tx, repositoryId: string): Promise<void> {
-  await tx.raw(`${ADD('backup')} where v.source_repository_id = ? and ${AFTER_BACKUP} ${ONCE}`, [
-    repositoryId,
-  ]);
+  await tx.raw(
+    `${ADD('backup')} where v.source_repository_id = ? and v.is_active and v.sync_after_backup
+      and ${IS_BEHIND} ${ONCE}`,
+    [repositoryId],
+  );
 }
 
-/** For what was backed up while a sync of the vault was in flight. */
-export async function addFollowingSync(tx: Tx, vaultId: string): Promise<void> {
-  await tx.raw(`${ADD('backup')} where v.id = ? and ${AFTER_BACKUP} ${ONCE}`, [vaultId]);
+/** For what was backed up while a sync was in flight, and for what was more than one sync takes. */
+export async function addFollowingSync(
+  tx: Tx,
+  { vaultId, wanted }: Pick<VaultSync, 'vaultId' | 'wanted'>,
+): Promise<void> {
+  const wasFull = wanted.length >= VAULT_SYNC_SNAPSHOTS_MAX;
+  await tx.raw(
+    `${ADD('backup')} where v.id = ? and v.is_active and (v.sync_after_backup or ?) and ${IS_BEHIND} ${ONCE}`,
+    [vaultId, wasFull],
+  );
 }
 
 /** Those of vaults whose time has come. */

@@ -115,7 +115,7 @@ async function seenIn(
 }
 
 async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promise<void> {
-  const { vault, command, output } = ended;
+  const { command, output } = ended;
   const sync = await VaultSync.query(tx).findById(ended.sync.id).forUpdate().throwIfNotFound();
   if (seen instanceof EngineError) {
     await failSync(tx, sync, { code: `SERVER_${seen.code}`, message: `On the server: ${seen.message}` });
@@ -146,5 +146,5 @@ async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promis
     finishedAt: sync.finishedAt ?? new Date(),
   });
   // A backup that has ended meanwhile found this sync in flight.
-  await addFollowingSync(tx, vault.id);
+  await addFollowingSync(tx, sync);
 }

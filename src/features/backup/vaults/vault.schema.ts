@@ -35,7 +35,9 @@ const changeable = {
     .min(1)
     .max(100)
     .optional()
-    .describe('So many of the newest snapshots are copied. Default 3.'),
+    .describe(
+      'So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.',
+    ),
   maxLagHours: z
     .number()
     .int()

@@ -1,5 +1,5 @@
 import type { NewAlert, StandingCause } from '../../alerts/index.ts';
-import { FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
+import { BROKEN_CHAIN, FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
 import { findAnomaly, hasRecovered } from '../core/anomaly.ts';
 import { type DeviceFacts, missedSince } from '../core/protection.ts';
 import { z } from 'zod';
@@ -107,5 +107,23 @@ export function verificationAlert(facts: DeviceFacts): NewAlert | undefined {
     title: `${facts.deviceName}: a backup did not pass its verification`,
     message: failed.map(({ configName }) => `${configName}: errors were found.`).join('\n'),
     details: { configIds: failed.map(({ configId }) => configId) },
+  };
+}
+
+/** What the newest backup of a database needs is not there any more. The next full backup ends this. */
+export function chainAlert(facts: DeviceFacts): NewAlert | undefined {
+  const broken = facts.protections.filter(({ chainEnds }) => chainEnds?.brokenBecause != null);
+  if (broken.length === 0) return undefined;
+  return {
+    ...about(facts),
+    kind: BROKEN_CHAIN,
+    severity: 'critical',
+    title: `${facts.deviceName}: the newest backup of a database cannot be restored`,
+    message: broken
+      .map(
+        ({ configName, chainEnds }) => `${configName}: ${chainEnds?.brokenBecause ?? ''} Make a full backup.`,
+      )
+      .join('\n'),
+    details: { configIds: broken.map(({ configId }) => configId) },
   };
 }

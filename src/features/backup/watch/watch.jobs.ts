@@ -4,14 +4,21 @@ import { withSystem } from '../../../platform/db/transaction.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { followCauses, type NewAlert, standingCauses } from '../../alerts/index.ts';
-import { FAILED, MISSED, SIZE_DROP, VAULT_BEHIND, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
+import {
+  BROKEN_CHAIN,
+  FAILED,
+  MISSED,
+  SIZE_DROP,
+  VAULT_BEHIND,
+  VERIFICATION_FAILED,
+} from '../core/alert-kinds.ts';
 import { readDeviceFacts } from '../overview/device-facts.ts';
 import { storeReadiness } from '../overview/readiness.service.ts';
 import { followBreaches } from '../sla/breaches.ts';
 import { watchDestinationRoom } from './destination-room.ts';
 import { watchStalled } from './stalled.ts';
 import { vaultAlerts } from '../vaults/vault-alerts.ts';
-import { anomalyAlert, failedAlert, missedAlert, verificationAlert } from './alerts.ts';
+import { anomalyAlert, chainAlert, failedAlert, missedAlert, verificationAlert } from './alerts.ts';
 
 const Nothing = z.object({});
 const WATCH = defineJob({ name: 'backup.watch', input: Nothing, attempts: 1, inCluster: 1 });
@@ -47,6 +54,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
     [MISSED]: [],
     [SIZE_DROP]: [],
     [VERIFICATION_FAILED]: [],
+    [BROKEN_CHAIN]: [],
   };
   for (let after = NONE; !signal.aborted; ) {
     const now = new Date();
@@ -61,6 +69,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
         missedAlert(facts, now),
         anomalyAlert(facts, open.get(facts.deviceId)),
         verificationAlert(facts),
+        chainAlert(facts),
       ];
       for (const alert of found) if (alert !== undefined) wanted[alert.kind]?.push(alert);
     }
@@ -92,6 +101,7 @@ const ENDED: Readonly<Record<string, string>> = {
   [MISSED]: 'A backup has arrived, or none is expected any more.',
   [SIZE_DROP]: 'The backup has its former size again, or a user has accepted the change.',
   [VERIFICATION_FAILED]: 'A verification has passed.',
+  [BROKEN_CHAIN]: 'The newest backups of the databases can be restored again.',
 };
 
 /** What every organization has stored at the end of the day. Repeated, it replaces what it wrote. */

@@ -36,6 +36,8 @@ const protection = (more: Partial<Protection> = {}): Protection => ({
   integrity: { status: 'passed', at: ago(3) },
   testRestore: { status: 'passed', at: ago(10) },
   keyRotatesSince: null,
+  hasDatabases: false,
+  chainEnds: null,
   ...more,
 });
 const device = (...protections: Protection[]): DeviceFacts => ({
@@ -56,6 +58,20 @@ const withSla = (facts: DeviceFacts, targets: Partial<DeviceFacts['slaTargets']>
 const codes = (facts: DeviceFacts) => readinessOf(facts, { now }).risks.map(({ code }) => code);
 
 describe('readiness', () => {
+  it('counts from the newest snapshot that can be restored, where a database needs others that are gone', () => {
+    const ends = (daysAgo: number | null, brokenBecause: string | null) =>
+      protection({
+        hasDatabases: true,
+        chainEnds: { restorableAt: daysAgo === null ? null : ago(daysAgo), brokenBecause },
+      });
+    expect(codes(device(ends(0.5, null)))).to.deep.equal([]);
+    const broken = device(ends(4, 'A log is missing.'));
+    expect(codes(broken)).to.deep.equal(['backup_overdue', 'chain_broken']);
+    expect(readinessOf(broken, { now }).rpoMinutes).to.equal(4 * 1440);
+    expect(codes(device(ends(null, 'A log is missing.')))).to.include('no_backup');
+    expect(missedSince(ends(4, 'A log is missing.'), now)).to.deep.equal(ago(2.5));
+  });
+
   it('is whole only where backups are fresh and were verified in both ways', () => {
     expect(readinessOf(device(protection()), { now })).to.deep.equal({
       score: 100,

@@ -6,6 +6,7 @@ import {
   positionOf,
   withWhatTheyNeed,
 } from '../../../../src/features/backup/databases/chains.ts';
+import { chainEndsOf } from '../../../../src/features/backup/databases/chain-ends.ts';
 import { decideType } from '../../../../src/features/backup/databases/decide-type.ts';
 import { chainsOf, planInstant, planSnapshot } from '../../../../src/features/backup/databases/restorable.ts';
 import { DatabaseDetails } from '../../../../src/protocol/index.ts';
@@ -55,6 +56,18 @@ describe('chains of backups of databases', () => {
     expect(chains[0]!.ranges).to.deep.equal([{ from: at(1), to: at(4) }]);
     expect(broken).to.deep.equal([]);
     expect(pathOf(planSnapshot(chain, 'b'))).to.deep.equal(['f', 'a', 'b']);
+  });
+
+  it('tell what the newest of each server of databases is worth, and not what old chains were', () => {
+    expect(chainEndsOf(chain)).to.deep.equal({ restorableAt: at(4), brokenBecause: null });
+    const torn = [full('f', 1), log('a', 1, 2), log('c', 3, 4)];
+    const ends = chainEndsOf(torn);
+    expect(ends.restorableAt).to.deep.equal(at(2));
+    expect(ends.brokenBecause).to.match(/logs before it are missing/);
+    expect(chainEndsOf([...torn, full('g', 5)])).to.deep.equal({ restorableAt: at(5), brokenBecause: null });
+    const beside = [full('h', 9, { instance: '/run/b' }), ...torn];
+    expect(chainEndsOf(beside).brokenBecause).to.match(/logs before it are missing/);
+    expect(chainEndsOf([])).to.deep.equal({ restorableAt: null, brokenBecause: null });
   });
 
   it('end where a log is missing, and go on with the next full backup', () => {

@@ -4,6 +4,7 @@ import {
   findProtected,
   markRemoved,
 } from '../../../../src/features/backup/maintenance/retention.service.ts';
+import { watchBackups } from '../../../../src/features/backup/watch/watch.jobs.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
@@ -84,6 +85,27 @@ describe('databases of devices', function () {
       tx('backup_snapshots').where({ engine_id: oldLog }).update({ legal_hold: false }),
     );
     expect(await markRemoved(pool, device.sourceId, outdated)).to.equal(2);
+  });
+
+  it('raise an alert while the newest backup cannot be restored, which the next full backup ends', async () => {
+    const watch = async () => {
+      await watchBackups(app.server.database.jobPool, new AbortController().signal);
+      const { body } = await tenant.send('GET', `/alerts?deviceId=${device.deviceId}&status=active`);
+      return body.data
+        .map(({ kind }: { kind: string }) => kind)
+        .filter((kind: string) => kind === 'backup_chain_broken');
+    };
+    const score = async () => {
+      const { body } = await tenant.send('GET', `/backup/recovery-readiness?deviceId=${device.deviceId}`);
+      return body.data.devices[0].riskFactors.map(({ code }: { code: string }) => code);
+    };
+    expect(await watch()).to.deep.equal([]);
+    await add(3, 'log', 4);
+    expect(await watch()).to.deep.equal(['backup_chain_broken']);
+    expect(await score()).to.include('chain_broken');
+    await add(2, 'full');
+    expect(await watch()).to.deep.equal([]);
+    expect(await score()).not.to.include('chain_broken');
   });
 
   it('are listed as the device lists them, and kept until it lists them no more', async () => {

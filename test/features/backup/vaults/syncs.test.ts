@@ -193,6 +193,31 @@ describe('the sync of a vault', function () {
     expect(payloadOf(frame).snapshotIds).to.deep.equal([wanted]);
   });
 
+  it('copies with the log of a database everything that it needs, the full backup first', async () => {
+    const ofDatabase = (hoursAgo: number, backupType: 'full' | 'log') =>
+      vault.addSnapshot(hoursAgo, {
+        backup_type: 'database',
+        details: JSON.stringify({ kind: 'database', engine: 'postgresql', instance: '/run/a', backupType }),
+      });
+    await ofDatabase(300, 'full');
+    await ofDatabase(299, 'log');
+    const full = await ofDatabase(200, 'full');
+    const logs: string[] = [];
+    for (let hoursAgo = 150; hoursAgo > 0; hoursAgo -= 1) logs.push(await ofDatabase(hoursAgo, 'log'));
+    await connect();
+    await started();
+    const first = await device!.nextCommand();
+    expect(payloadOf(first).snapshotIds).to.deep.equal([full, ...logs.slice(0, 99)]);
+    await device!.succeed(first, copiesOf(first));
+    const second = await device!.nextCommand();
+    expect(payloadOf(second).snapshotIds.slice(0, 51)).to.deep.equal(logs.slice(99));
+    await device!.succeed(second, copiesOf(second));
+    await eventually(
+      () => vault.status(),
+      ({ state, syncs }) => state === 'current' && syncs.length === 2,
+    );
+  });
+
   it('raises an alert when the vault is behind for too long, and ends it when it is not', async () => {
     const db = app.server.database.jobPool;
     const alerts = () =>

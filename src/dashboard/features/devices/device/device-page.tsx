@@ -138,6 +138,8 @@ function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) 
           if (next !== undefined) open(next);
         }}
         keepMounted={false}
+        // The arrow keys only move the focus: a tab reads from the server, and the event log is another page.
+        activateTabWithKeyboard={false}
       >
         <Tabs.List aria-label={`What is known about ${name}`}>
           <Tabs.Tab value={LOG_VIEWER}>Event log (live)</Tabs.Tab>
