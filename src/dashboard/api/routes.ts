@@ -5239,7 +5239,7 @@ syncAfterBackup?: boolean
  */
 schedule?: (BackupSchedule | null)
 /**
- * So many of the newest snapshots are copied. Default 3.
+ * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
 retentionCount?: number
 /**
@@ -5280,7 +5280,7 @@ syncAfterBackup?: boolean
  */
 schedule?: (BackupSchedule | null)
 /**
- * So many of the newest snapshots are copied. Default 3.
+ * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
 retentionCount?: number
 /**
@@ -5332,7 +5332,7 @@ syncAfterBackup?: boolean
  */
 schedule?: (BackupSchedule | null)
 /**
- * So many of the newest snapshots are copied. Default 3.
+ * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
 retentionCount?: number
 /**
@@ -5386,7 +5386,7 @@ syncAfterBackup?: boolean
  */
 schedule?: (BackupSchedule | null)
 /**
- * So many of the newest snapshots are copied. Default 3.
+ * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
 retentionCount?: number
 /**

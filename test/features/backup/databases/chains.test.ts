@@ -58,7 +58,7 @@ describe('chains of backups of databases', () => {
     expect(pathOf(planSnapshot(chain, 'b'))).to.deep.equal(['f', 'a', 'b']);
   });
 
-  it('tell what the newest of each server of databases is worth, and not what old chains were', () => {
+  it('say what the newest of each server of databases is worth, and not what old chains were', () => {
     expect(chainEndsOf(chain)).to.deep.equal({ restorableAt: at(4), brokenBecause: null });
     const torn = [full('f', 1), log('a', 1, 2), log('c', 3, 4)];
     const ends = chainEndsOf(torn);
