@@ -3071,6 +3071,14 @@ response: Filter
 body: {
 conditions: ConditionGroup
 limit?: number
+/**
+ * Only devices of this organization. Default: of all that the caller can access.
+ */
+orgId?: string
+/**
+ * Only devices of this site.
+ */
+siteId?: string
 }
 response: {
 data: {
@@ -3430,6 +3438,10 @@ id: string
 orgId: string
 deviceId: string
 type: string
+/**
+ * Of the script that it runs; null where it runs none, or the script is gone.
+ */
+scriptName: (string | null)
 status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
 /**
  * The reason for the status, where it is not obvious.
@@ -4495,6 +4507,7 @@ limit?: string
 orgId?: string
 deviceId?: string
 configId?: string
+backupType?: ("file" | "system_image" | "database" | "application")
 /**
  * The copies in this vault. Without it, no copy of a vault is listed.
  */
@@ -4911,6 +4924,31 @@ params: {
 id: string
 }
 response: VmRestore
+}
+/**
+ * List virtual machines of snapshots, the newest first
+ */
+"GET /backup/restore/vm": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+/**
+ * The host.
+ */
+deviceId?: string
+kind?: ("as_vm" | "instant_boot")
+}
+response: {
+data: VmRestore[]
+pagination: Pagination
+}
 }
 /**
  * Read a virtual machine of a snapshot
@@ -8114,6 +8152,10 @@ id: string
 orgId: string
 deviceId: string
 type: string
+/**
+ * Of the script that it runs; null where it runs none, or the script is gone.
+ */
+scriptName: (string | null)
 status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
 /**
  * The reason for the status, where it is not obvious.

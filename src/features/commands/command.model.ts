@@ -43,9 +43,10 @@ export class Command extends BaseModel {
   declare executionId: string | null;
   declare scriptId: string | null;
   declare transitions?: CommandTransition[];
-  /** No columns of the table: selected from the relations where a command is read to be shown. */
+  /** No columns of the table: selected where a command is read to be shown. */
   declare partnerId: string;
   declare isConnected: boolean;
+  declare scriptName: string | null;
 
   static override relationMappings: RelationMappings = {
     transitions: {

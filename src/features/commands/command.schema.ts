@@ -18,6 +18,10 @@ export const Command = z
     orgId: z.uuid(),
     deviceId: z.uuid(),
     type: z.string(),
+    scriptName: z
+      .string()
+      .nullable()
+      .describe('Of the script that it runs; null where it runs none, or the script is gone.'),
     status: CommandStatus,
     reason: z.string().nullable().describe('The reason for the status, where it is not obvious.'),
     waitsForDevice: z.boolean().describe('Whether the command is queued for a device that is offline.'),

@@ -30,17 +30,33 @@ const visibleCommands = (ctx: Context) =>
     .joinRelated('organization')
     .leftJoinRelated('presence')
     .whereRaw(inTenant(ctx.caller, 'commands.org_id'))
-    .select('commands.*', 'organization.partner_id', raw(IS_CONNECTED));
+    .select('commands.*', 'organization.partner_id', raw(IS_CONNECTED), raw(SCRIPT_NAME));
 
 const IS_CONNECTED = `presence.state is not distinct from 'connected' as is_connected`;
+/** The row policy hides scripts that the caller may not see. */
+const SCRIPT_NAME = `(select s.name from scripts s where s.id = commands.script_id) as script_name`;
 
 function toCommand(command: Command, hub: DeviceHub): CommandAnswer {
-  const { id, orgId, deviceId, type, status, reason, createdBy, attempt, progress, output, error } = command;
+  const {
+    id,
+    orgId,
+    deviceId,
+    type,
+    scriptName,
+    status,
+    reason,
+    createdBy,
+    attempt,
+    progress,
+    output,
+    error,
+  } = command;
   return {
     id,
     orgId,
     deviceId,
     type,
+    scriptName,
     status,
     reason,
     waitsForDevice: status === 'queued' && !(hub.live(deviceId)?.isConnected ?? command.isConnected),

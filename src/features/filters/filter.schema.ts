@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../protocol/index.ts';
-import { text, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
+import { Id, text, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
 import { conditionFaults } from '../conditions/index.ts';
 
 const GROUP = {
@@ -104,7 +104,12 @@ const DEFAULT_LIMIT = 10;
 export const PreviewRequest = z.strictObject({
   conditions: Conditions,
   limit: limit.default(DEFAULT_LIMIT),
+  orgId: Id.optional().describe(
+    'Only devices of this organization. Default: of all that the caller can access.',
+  ),
+  siteId: Id.optional().describe('Only devices of this site.'),
 });
+export type PreviewRequest = z.infer<typeof PreviewRequest>;
 export const PreviewQuery = z.object({
   limit: wholeNumber(DEFAULT_LIMIT, 1, 100).meta({ type: 'string', description: '1 to 100; default 10.' }),
 });

@@ -10,21 +10,26 @@ import {
   visibleDevices,
   whereMatching,
 } from '../conditions/index.ts';
-import { EXPLAINED_MAX, type ExplainRequest, type PreviewedDevice } from './filter.schema.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import {
+  EXPLAINED_MAX,
+  type ExplainRequest,
+  type PreviewedDevice,
+  type PreviewRequest,
+} from './filter.schema.ts';
 import { checkedConditions, conditionsOf, readFilter } from './stored-conditions.ts';
 
-export async function previewConditions(
-  ctx: Context,
-  { conditions, limit }: { conditions?: unknown; limit: number },
-) {
+export async function previewConditions(ctx: Context, { conditions, ...sample }: PreviewRequest) {
   assertMaySeeDevices(ctx);
-  return preview(ctx, await checkedConditions(ctx, conditions, 'body.conditions'), limit);
+  if (sample.orgId !== undefined) await assertOrganizationAccess(ctx, sample.orgId);
+  return preview(ctx, await checkedConditions(ctx, conditions, 'body.conditions'), sample);
 }
 
 export async function previewFilter(ctx: Context, id: string, limit: number) {
   assertMaySeeDevices(ctx);
   const filter = await readFilter(ctx, id);
-  return { ...(await preview(ctx, await conditionsOf(ctx, id), limit)), filter };
+  return { ...(await preview(ctx, await conditionsOf(ctx, id), { limit })), filter };
 }
 
 /** Permission to read filters does not include permission to see the devices they find. */
@@ -34,11 +39,19 @@ function assertMaySeeDevices({ caller }: Context): void {
   }
 }
 
-/** Covers all organizations of the caller, in one statement so that the count and the devices are consistent. */
-async function preview({ caller, tx }: Context, conditions: Conditions, limit: number) {
+type Sample = Pick<PreviewRequest, 'limit' | 'orgId' | 'siteId'>;
+
+/**
+ * Covers all organizations of the caller unless one is named, in one statement so that the count and the devices are
+ * consistent.
+ */
+async function preview({ caller, tx }: Context, conditions: Conditions, { limit, orgId, siteId }: Sample) {
   const now = Date.now();
+  const within = omitUndefined({ 'd.org_id': orgId, 'd.site_id': siteId });
   const matching = whereMatching(
-    visibleDevices(tx, caller).select('d.id', tx.raw(`${nameOrder('d.hostname')} as by_name`)),
+    visibleDevices(tx, caller)
+      .where(within)
+      .select('d.id', tx.raw(`${nameOrder('d.hostname')} as by_name`)),
     conditions,
     { caller, now },
   );

@@ -80,6 +80,10 @@ describe('saved filters find devices', () => {
     const entries = await trailOf('filter.preview', null);
     expect(entries).to.have.length(3);
     expect(entries[0]).to.deep.include({ details: { conditions: 1, totalCount: 3 } });
+    const within = (place: object) => send('POST', '/filters/preview', { conditions: LINUX, ...place });
+    expect((await within({ orgId: ground.tenant.orgId })).body.data.totalCount).to.equal(2);
+    expect((await within({ siteId: newId() })).body.data.totalCount).to.equal(0);
+    expect((await within({ orgId: ground.stranger.orgId })).status).to.equal(403);
   });
 
   it('in a preview of a saved filter, with a limit in the address', async () => {

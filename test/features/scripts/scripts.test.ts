@@ -114,6 +114,7 @@ describe('scripts', () => {
       device.deviceId,
       elsewhere.deviceId,
     ]);
+    expect(commands[0].scriptName).to.equal(script.name);
     expect(
       refused.map(({ deviceId, code }: { deviceId: string; code: string }) => [deviceId, code]),
     ).to.deep.equal([
@@ -134,7 +135,11 @@ describe('scripts', () => {
     });
     await agent.succeed(frame, { exitCode: 3, stdout: '', stderr: 'no', truncated: false });
     const command = (await call('GET', `/commands/${frame.id}`)).body;
-    expect([command.status, command.output.exitCode]).to.deep.equal(['succeeded', 3]);
+    expect([command.status, command.output.exitCode, command.scriptName]).to.deep.equal([
+      'succeeded',
+      3,
+      null,
+    ]);
     agent.close();
     await app.server.auditSealer.flush();
     const trail = await owner(

@@ -4,6 +4,8 @@ import { PageQuery } from '../../../platform/http/pagination.ts';
 import { SnapshotDetails } from '../../../protocol/index.ts';
 import { Provider } from '../configs/config.schema.ts';
 
+const BackupType = z.enum(['file', 'system_image', 'database', 'application']);
+
 export const BackupSnapshot = z
   .object({
     id: z.uuid(),
@@ -15,7 +17,7 @@ export const BackupSnapshot = z
     repositoryId: z.uuid(),
     engineId: z.string().describe('The id of the snapshot in its restic repository.'),
     provider: Provider.describe('Where its data is.'),
-    backupType: z.enum(['file', 'system_image', 'database', 'application']),
+    backupType: BackupType,
     createdAt: Timestamp.describe('When the store received it.'),
     takenAt: Timestamp.nullable().describe('When it was made, by the clock of the device.'),
     paths: z.array(z.string()).describe('What was backed up, as the device writes it.'),
@@ -59,6 +61,7 @@ export const SnapshotQuery = PageQuery.extend({
   orgId: Id.optional(),
   deviceId: Id.optional(),
   configId: Id.optional(),
+  backupType: BackupType.optional(),
   vaultId: Id.optional().describe('The copies in this vault. Without it, no copy of a vault is listed.'),
   from: instantOrDay().optional().describe('Received at this time or later.'),
   to: instantOrDay('end').optional().describe('Received at this time or earlier.'),

@@ -32,6 +32,7 @@ export async function listSnapshots(ctx: Context, query: SnapshotQuery) {
         'backup_snapshots.org_id': query.orgId,
         'backup_snapshots.device_id': query.deviceId,
         'backup_snapshots.config_id': query.configId,
+        'backup_snapshots.backup_type': query.backupType,
       }),
     )
     .orderBy([

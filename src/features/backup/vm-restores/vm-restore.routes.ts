@@ -9,6 +9,7 @@ import {
   NewVmRestore,
   VmEstimate,
   VmRestore,
+  VmRestoreQuery,
 } from './vm-restore.schema.ts';
 import {
   cancelVmRestore,
@@ -17,6 +18,7 @@ import {
   discardBoot,
   estimateVm,
   listActive,
+  listVmRestores,
   migrateBoot,
   prepareStart,
   prepareVm,
@@ -133,6 +135,16 @@ export const vmRestoreRoutes = (parts: VmRestoreParts): RouteGroup => ({
       prepare: ({ ctx, params }) => prepareStart(ctx, params.id, parts),
       handler: ({ ctx, params, prepared }) => startBoot(ctx, params.id, prepared, parts),
       audit: audited('backup.restore.instant_boot.start'),
+    }),
+    route({
+      method: 'get',
+      path: '/backup/restore/vm',
+      summary: 'List virtual machines of snapshots, the newest first',
+      description: 'Also those that have ended, for as long as they are kept.',
+      access: read,
+      query: VmRestoreQuery,
+      response: pageOf(VmRestore),
+      handler: ({ ctx, query }) => listVmRestores(ctx, query),
     }),
     route({
       method: 'get',

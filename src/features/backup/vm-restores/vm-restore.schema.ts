@@ -89,6 +89,8 @@ export const VmFacts = z.object({
   disks: z.array(z.object({ name: z.string(), sizeBytes: z.number(), storedBytes: z.number() })).optional(),
 });
 
+const VmRestoreKind = z.enum(['as_vm', 'instant_boot']);
+
 export const VM_RESTORE_STATUSES = [
   'pending',
   'restoring',
@@ -110,7 +112,7 @@ export const VmRestore = z
   .object({
     id: z.uuid(),
     orgId: z.uuid(),
-    kind: z.enum(['as_vm', 'instant_boot']),
+    kind: VmRestoreKind,
     status: z
       .enum(VM_RESTORE_STATUSES)
       .describe(
@@ -148,3 +150,9 @@ export const VmRestore = z
 
 export const ActiveQuery = PageQuery.extend({ orgId: Id.optional(), deviceId: Id.optional() });
 export type ActiveQuery = z.infer<typeof ActiveQuery>;
+
+export const VmRestoreQuery = ActiveQuery.extend({
+  deviceId: Id.optional().describe('The host.'),
+  kind: VmRestoreKind.optional(),
+});
+export type VmRestoreQuery = z.infer<typeof VmRestoreQuery>;

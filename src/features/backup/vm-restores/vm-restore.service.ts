@@ -25,7 +25,13 @@ import { findSnapshot } from '../snapshots/snapshot.service.ts';
 import { estimateOf, imageOf, specsOf } from './estimate.ts';
 import { shownAll } from './shown.ts';
 import { VmRestore } from './vm-restore.model.ts';
-import type { ActiveQuery, NewInstantBoot, NewVmRestore, VmSpec } from './vm-restore.schema.ts';
+import type {
+  ActiveQuery,
+  NewInstantBoot,
+  NewVmRestore,
+  VmRestoreQuery,
+  VmSpec,
+} from './vm-restore.schema.ts';
 
 export interface VmRestoreParts {
   hub: DeviceHub;
@@ -205,12 +211,20 @@ async function send(
   return { commandId: added.id, expiresAt: new Date(Date.now() + command.ttlSeconds * 1000) };
 }
 
-/** Those whose machine may be there, the newest first. */
-export async function listActive(ctx: Context, query: ActiveQuery) {
+/** Instant boots whose machine may be there. */
+export const listActive = (ctx: Context, query: ActiveQuery) =>
+  list(ctx, { ...query, kind: 'instant_boot' }, (all) => all.whereNull('finished_at'));
+
+/** All of them, also those that have ended. */
+export const listVmRestores = (ctx: Context, query: VmRestoreQuery) => list(ctx, query, (all) => all);
+
+type Restores = ReturnType<typeof accessible>;
+
+/** The newest first. */
+async function list(ctx: Context, query: VmRestoreQuery, narrow: (all: Restores) => Restores) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const { results, total } = await accessible(ctx)
-    .where({ kind: 'instant_boot', ...omitUndefined({ org_id: query.orgId, device_id: query.deviceId }) })
-    .whereNull('finished_at')
+  const { results, total } = await narrow(accessible(ctx))
+    .where(omitUndefined({ kind: query.kind, org_id: query.orgId, device_id: query.deviceId }))
     .orderBy([
       { column: 'created_at', order: 'desc' },
       { column: 'id', order: 'desc' },

@@ -186,6 +186,10 @@ describe('virtual machines of snapshots', function () {
     await host.succeed(copy, { copiedBytes: 3, seconds: 1 });
     expect(await reached(id, 'completed')).to.include({ syncProgress: 100, vmState: 'running' });
     expect(await active()).to.deep.equal([]);
+    const listed = async (query: string) =>
+      (await device.send('GET', `/backup/restore/vm${query}`)).body.data;
+    expect(await listed(`?kind=instant_boot&deviceId=${device.deviceId}`)).to.deep.equal([await read(id)]);
+    expect(await listed('?kind=as_vm')).to.deep.equal([]);
     expect(await readKeys(frame)).to.equal(401);
     expect(await storedText(app, ['commands', 'backup_vm_restores'])).not.to.contain(device.password);
   });
