@@ -1,2 +1,2 @@
 export { publicRoute, rootRoute, signedInRoute } from './parents.ts';
-export { scopeQuery, useScope } from './scope.ts';
+export { scopeQuery, useScope, type Scope } from './scope.ts';

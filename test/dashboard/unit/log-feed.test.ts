@@ -263,8 +263,35 @@ describe('the feed of the event log viewer', () => {
       feed.pause();
       tail.send(3);
       tail.end('offline');
-      expect(feed.state.tail).to.include({ state: 'off', ended: 'The device is not connected.' });
+      expect(feed.state.tail.state).to.equal('off');
+      expect(feed.state.tail.ended).to.contain('The device is not connected.');
       expect(shown()).to.deep.equal([3, 2, 1]);
+    });
+
+    it('goes on as it was when a lost connection is back, and only where nobody has ended it', async () => {
+      const stands = (wanted: string) =>
+        eventually(
+          () => feed.state.tail.state,
+          (state) => state === wanted,
+        );
+      const lost = await following();
+      feed.pause();
+      lost.call.listeners.end([]);
+      expect(feed.state.tail.ended).to.contain('followed again');
+      hub.refusal = new Error('There is no connection.');
+      feed.followAgain();
+      await stands('off');
+      hub.refusal = undefined;
+      feed.followAgain();
+      await stands('paused');
+      expect(hub.last('query').call.query.message).to.include({ startTime: '2026-01-31T08:00:02.000Z' });
+      hub.last('tail').end('offline');
+      feed.start(TARGET, {});
+      await stands('following');
+
+      hub.last('tail').end('timed_out');
+      feed.followAgain();
+      expect(feed.state.tail.state).to.equal('off');
     });
 
     it('is cancelled on the device when the page closes', async () => {

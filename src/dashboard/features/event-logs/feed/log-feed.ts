@@ -47,6 +47,8 @@ export class LogFeed {
   #tail = 0;
   #cancelQuery: (() => void) | undefined;
   #cancelTail: (() => void) | undefined;
+  /** How a tail stood that a lost connection has ended: it is taken up again when that is back. */
+  #lost: 'following' | 'paused' | undefined;
 
   constructor(ask: AskLogs, now: () => number = Date.now) {
     this.#ask = ask;
@@ -64,7 +66,7 @@ export class LogFeed {
 
   /** Reads the newest entries. A tail continues with the new conditions. */
   start(target: LogTarget, conditions: DeviceConditions, limit = PAGE): void {
-    const wasTailing = this.#state.tail.state !== 'off';
+    const wasTailing = this.#state.tail.state !== 'off' || this.#lost !== undefined;
     this.close();
     this.#target = target;
     this.#conditions = conditions;
@@ -91,8 +93,14 @@ export class LogFeed {
     this.#cancelled = setTimeout(() => this.#endQuery('cancelled', []), CANCEL_MS);
   }
 
+  /** Follows a log again whose tail was ended by a lost connection, and by nobody. */
+  followAgain(): void {
+    const lost = this.#lost;
+    if (lost !== undefined) this.follow(lost);
+  }
+
   /** Follows new entries, from those that were written while nobody followed. */
-  follow(): void {
+  follow(as: 'following' | 'paused' = 'following'): void {
     const target = this.#target;
     const deviceId = target?.deviceIds[0];
     if (target === undefined || deviceId === undefined || this.#state.tail.state !== 'off') return;
@@ -112,7 +120,8 @@ export class LogFeed {
       (cancel) => {
         if (tail !== this.#tail) return cancel();
         this.#cancelTail = cancel;
-        if (this.#state.tail.state === 'starting') this.#set({ tail: { ...NO_TAIL, state: 'following' } });
+        this.#lost = undefined;
+        if (this.#state.tail.state === 'starting') this.#set({ tail: { ...NO_TAIL, state: as } });
         this.#catchUp();
       },
       (error: unknown) => {
@@ -136,6 +145,7 @@ export class LogFeed {
   }
 
   unfollow(): void {
+    this.#lost = undefined;
     this.#flush();
     this.#tail++;
     this.#cancelTail?.();
@@ -255,10 +265,12 @@ export class LogFeed {
 
   #endTail(outcomes: readonly QueryOutcome[]): void {
     const [outcome] = outcomes;
+    const lost = this.#state.tail.state === 'paused' ? 'paused' : 'following';
     this.unfollow();
+    if (outcome === undefined || outcome.outcome === 'offline') this.#lost = lost;
     const ended =
       outcome === undefined
-        ? 'The connection to the server was lost.'
+        ? 'The connection to the server was lost. They are followed again when it is back.'
         : (outcome.message ?? TAIL_ENDS[outcome.outcome]);
     this.#set({ tail: { ...NO_TAIL, ended } });
   }
@@ -311,7 +323,7 @@ export class LogFeed {
 const TAIL_ENDS: Record<QueryOutcome['outcome'], string> = {
   answered: 'The device stopped following the log.',
   no_match: 'The device stopped following the log.',
-  offline: 'The device is not connected.',
+  offline: 'The device is not connected. They are followed again when it is back.',
   timed_out: 'A log is followed for an hour at most.',
   error: 'The device could not follow the log.',
   cancelled: 'The server ended it.',

@@ -1,5 +1,5 @@
-import { useEffect, useState, useSyncExternalStore } from 'react';
-import { queryEventLogs } from '../../../live/index.ts';
+import { useCallback, useEffect, useState, useSyncExternalStore } from 'react';
+import { queryEventLogs, useReturnOfConnection } from '../../../live/index.ts';
 import type { FeedState } from './feed-state.ts';
 import { LogFeed } from './log-feed.ts';
 
@@ -7,5 +7,6 @@ import { LogFeed } from './log-feed.ts';
 export function useLogFeed(): { feed: LogFeed; state: FeedState } {
   const [feed] = useState(() => new LogFeed(queryEventLogs));
   useEffect(() => () => feed.close(), [feed]);
+  useReturnOfConnection(useCallback(() => feed.followAgain(), [feed]));
   return { feed, state: useSyncExternalStore(feed.watch, () => feed.state) };
 }

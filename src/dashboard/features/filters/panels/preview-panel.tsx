@@ -4,6 +4,8 @@ import { IconRefresh } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ApiError, call } from '../../../api/index.ts';
+import { useNames } from '../../../directory/index.ts';
+import { scopeQuery, useScope, type Scope } from '../../../routing/index.ts';
 import { useMe, useRefusal } from '../../../session/index.ts';
 import { DeviceStatusBadge, Failure, formatCount, PagedTable, When } from '../../../ui/index.ts';
 import { isComplete, type Conditions } from '../builder/conditions.ts';
@@ -15,13 +17,18 @@ const SAMPLE = 10;
 /** How many devices match, and some of them, as the conditions are now. */
 export function PreviewPanel({ conditions }: { conditions: Conditions }) {
   const mayRead = useRefusal('devices:read');
-  const { scope } = useMe();
+  const scope = useScope();
+  const within = scopeQuery(scope);
   const [asked] = useDebouncedValue(JSON.stringify(conditions), WAIT_MS);
   const isReady = isComplete(conditions);
   const preview = useQuery({
-    queryKey: ['POST /filters/preview', asked],
+    queryKey: ['POST /filters/preview', asked, within],
     queryFn: ({ signal }) =>
-      call('POST /filters/preview', { body: { conditions: toApi(conditions), limit: SAMPLE } }, { signal }),
+      call(
+        'POST /filters/preview',
+        { body: { conditions: toApi(conditions), limit: SAMPLE, ...within } },
+        { signal },
+      ),
     // Asked once the conditions have rested: until then, `asked` names older ones.
     enabled: mayRead === undefined && isReady && asked === JSON.stringify(conditions),
     placeholderData: keepPreviousData,
@@ -61,7 +68,7 @@ export function PreviewPanel({ conditions }: { conditions: Conditions }) {
             <Text fw={600} size="lg" component="output" aria-live="polite">
               {found.totalCount === 1 ? '1 device' : `${formatCount(found.totalCount)} devices`}
             </Text>
-            {scope !== 'organization' && <Text size="xs">In all organizations that you can see.</Text>}
+            <Counted scope={scope} />
             {found.totalCount === 0 ? (
               <Text size="sm">No device matches. Ask below which condition removes most.</Text>
             ) : (
@@ -99,6 +106,19 @@ export function PreviewPanel({ conditions }: { conditions: Conditions }) {
         )}
       </Stack>
     </Card>
+  );
+}
+
+/** Where the devices are counted: as the scope in the header says. */
+function Counted({ scope: { orgId, siteId } }: { scope: Scope }) {
+  const me = useMe();
+  const names = useNames();
+  if (siteId !== undefined) return <Text size="xs">At the site {names.site(siteId)}.</Text>;
+  if (me.scope === 'organization') return null;
+  return (
+    <Text size="xs">
+      {orgId === undefined ? 'In all organizations that you can see.' : `In ${names.organization(orgId)}.`}
+    </Text>
   );
 }
 

@@ -58,7 +58,7 @@ function CommandDetails({ id, device }: { id: string; device: Device }) {
             <Group justify="space-between">
               <Group gap="xs">
                 <Title order={2} size="h4">
-                  {commandName(command.type)}
+                  {commandName(command)}
                 </Title>
                 <JobStateBadge state={isOver ? command.status : (state ?? command.status)} />
               </Group>

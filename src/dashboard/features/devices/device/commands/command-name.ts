@@ -7,4 +7,11 @@ const NAMES: Record<string, string> = {
   'agent.set-auto-update': 'Set automatic updates',
 };
 
-export const commandName = (type: string): string => NAMES[type] ?? formatWord(type);
+interface Named {
+  type: string;
+  scriptName: string | null;
+}
+
+/** What a command does; of a script that is still there, its name. */
+export const commandName = ({ type, scriptName }: Named): string =>
+  scriptName === null ? (NAMES[type] ?? formatWord(type)) : `Script: ${scriptName}`;

@@ -150,9 +150,9 @@ const columns = ({
   {
     header: 'Command',
     isName: true,
-    cell: ({ id, type }) => (
+    cell: ({ id, ...command }) => (
       <Anchor component="button" inherit onClick={() => open(id)}>
-        {commandName(type)}
+        {commandName(command)}
       </Anchor>
     ),
   },
