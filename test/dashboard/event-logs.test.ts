@@ -28,6 +28,7 @@ const entryOf = (recordId: number): LogEntry => ({
 /** A device with a log of 120 entries, of which every tenth is an error of the disk. It never ends a query for "slow". */
 class LoggingDevice {
   readonly queries: Record<string, unknown>[] = [];
+  tails = 0;
   readonly #agent: FakeDevice;
   #tail: Frame | undefined;
   #sent = 0;
@@ -72,6 +73,7 @@ class LoggingDevice {
       await this.#agent.succeed(frame, { logs });
     } else if (frame.type === 'eventlogs.tail') {
       this.#tail = frame;
+      this.tails++;
       this.#sent = 0;
     } else {
       this.queries.push(payload);
@@ -189,8 +191,15 @@ describe('the event log in a browser', () => {
     );
   });
 
-  it('follows new entries, and stands still while somebody reads', async () => {
+  it('follows new entries, stands still while somebody reads, and goes on after a lost connection', async () => {
     const page = await openLog();
+    await message(page, 'A bad block at 0x120.').waitFor();
+    let lose = async () => {};
+    await page.routeWebSocket(/hub/, (socket) => {
+      socket.connectToServer();
+      lose = () => socket.close();
+    });
+    await page.reload();
     await message(page, 'A bad block at 0x120.').waitFor();
     await page.keyboard.press('t');
     await page.getByRole('button', { name: 'Following: pause' }).waitFor();
@@ -202,6 +211,15 @@ describe('the event log in a browser', () => {
     await log.write(122, 123);
     await page.getByRole('button', { name: '2 new: show' }).click();
     await message(page, 'Accepted key 123.').waitFor();
+    const { tails } = log;
+    await lose();
+    await eventually(
+      () => log.tails,
+      (count) => count > tails,
+    );
+    await log.write(124);
+    await message(page, 'Accepted key 124.').waitFor();
+    await page.getByRole('button', { name: 'Following: pause' }).waitFor();
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keys of the event log' }).waitFor();
   });

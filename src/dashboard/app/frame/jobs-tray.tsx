@@ -16,7 +16,8 @@ import type { JobUpdate } from '../../../protocol/index.ts';
 import { apiQuery } from '../../api/index.ts';
 import { isFinal, useLiveJobs } from '../../live/index.ts';
 import { useScope } from '../../routing/index.ts';
-import { Empty, formatWord, JobStateBadge, When } from '../../ui/index.ts';
+import { Empty, JobStateBadge, When } from '../../ui/index.ts';
+import { jobKind } from './job-kinds.ts';
 
 const SHOWN = 50;
 
@@ -55,12 +56,19 @@ export function JobsTray() {
 }
 
 function Job({ job }: { job: JobUpdate }) {
+  const { name, page } = jobKind(job.kind);
   return (
     <Stack gap={2}>
       <Group justify="space-between" wrap="nowrap">
-        <Text size="sm" fw={500}>
-          {formatWord(job.kind)}
-        </Text>
+        {page === undefined ? (
+          <Text size="sm" fw={500}>
+            {name}
+          </Text>
+        ) : (
+          <Anchor size="sm" fw={500} renderRoot={(props) => <Link {...props} {...page(job.id)} />}>
+            {name}
+          </Anchor>
+        )}
         <JobStateBadge state={job.state} />
       </Group>
       {!isFinal(job) && (

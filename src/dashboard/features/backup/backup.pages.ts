@@ -84,9 +84,34 @@ const machinesRoute = createRoute({
 const restoresRoute = createRoute({
   getParentRoute,
   path: '/backup/restores',
-  validateSearch: z.object({ device: id, restore: id, page }),
+  /** `machine`: the opened virtual machine, of the view of those. */
+  validateSearch: z.object({
+    device: id,
+    restore: id,
+    view: z.literal('machines').optional().catch(undefined),
+    machine: id,
+    page,
+  }),
   staticData: { title: 'Restores', permission: 'recovery:read' },
   component: lazyRouteComponent(() => import('./restores/restores-page.tsx'), 'RestoresPage'),
+});
+
+const bootsRoute = createRoute({
+  getParentRoute,
+  path: '/backup/instant-boots',
+  /** `device`: the host. */
+  validateSearch: z.object({ device: id, boot: id, page }),
+  staticData: { title: 'Instant boots', permission: 'recovery:read' },
+  component: lazyRouteComponent(() => import('./vm-restores/boots-page.tsx'), 'BootsPage'),
+});
+
+const bareMetalRoute = createRoute({
+  getParentRoute,
+  path: '/backup/bare-metal',
+  /** `recovery`: the opened token, by its id. */
+  validateSearch: z.object({ device: id, recovery: id, page }),
+  staticData: { title: 'Bare-metal recovery', permission: 'recovery:read' },
+  component: lazyRouteComponent(() => import('./bare-metal/tokens-page.tsx'), 'TokensPage'),
 });
 
 const configsRoute = createRoute({
@@ -130,6 +155,8 @@ export const backupPages = [
   databasesRoute,
   machinesRoute,
   restoresRoute,
+  bootsRoute,
+  bareMetalRoute,
   configsRoute,
   verificationsRoute,
   slasRoute,

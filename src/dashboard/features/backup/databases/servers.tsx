@@ -1,11 +1,13 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { apiQuery, call, type BackupDatabaseInstance } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, Empty, Failure, Loaded, PagedTable, Panel, StateBadge, When } from '../../../ui/index.ts';
 import { databasesText, ENGINE_NAMES } from '../parts/database-names.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
+import { SqlDrawer } from '../sql-server/sql-drawer.tsx';
 
 const LIST = 'GET /backup/databases/instances';
 
@@ -20,6 +22,7 @@ export function Servers({
   onPage: (page: number) => void;
 }) {
   const { orgId } = scopeQuery(useScope());
+  const [opened, setOpened] = useState<BackupDatabaseInstance>();
   const servers = useQuery({
     ...apiQuery(LIST, { query: { orgId, deviceId, page: String(page) } }),
     placeholderData: keepPreviousData,
@@ -50,11 +53,22 @@ export function Servers({
                 },
                 { header: 'State', cell: (server) => <Problems server={server} /> },
                 { header: 'Found', width: 110, cell: (server) => <When at={server.lastDiscoveredAt} /> },
+                {
+                  header: 'Actions',
+                  width: 100,
+                  cell: (server) =>
+                    server.engine === 'mssql' ? (
+                      <Action size="compact-xs" variant="subtle" onClick={() => setOpened(server)}>
+                        Backups
+                      </Action>
+                    ) : null,
+                },
               ]}
             />
           )
         }
       </Loaded>
+      <SqlDrawer instance={opened} onClose={() => setOpened(undefined)} />
     </Panel>
   );
 }

@@ -11,12 +11,21 @@ import { FactTable } from '../parts/facts.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
 import { SnapshotTable } from '../snapshots/snapshot-table.tsx';
 import { RunBackup } from './run-backup.tsx';
+import { ShadowCopies } from './shadow-copies.tsx';
 
 const REFRESH_MS = 15_000;
 const KINDS: readonly string[] = ['backup', 'restore', 'verification'];
 
 /** Whether a device is protected, and what there is to restore. */
-export function DeviceBackup({ deviceId, orgId }: { deviceId: string; orgId: string }) {
+export function DeviceBackup({
+  deviceId,
+  orgId,
+  isWindows,
+}: {
+  deviceId: string;
+  orgId: string;
+  isWindows: boolean;
+}) {
   const [page, setPage] = useState(1);
   const [job, setJob] = useState<string>();
   const status = useQuery({
@@ -95,6 +104,7 @@ export function DeviceBackup({ deviceId, orgId }: { deviceId: string; orgId: str
         </Anchor>
       </Group>
       <SnapshotTable deviceId={deviceId} page={page} onPage={setPage} hidesDevice />
+      {isWindows && <ShadowCopies deviceId={deviceId} />}
       <JobDrawer id={job} onClose={() => setJob(undefined)} />
     </Stack>
   );

@@ -6,13 +6,20 @@ import { useRefusal } from '../../../session/index.ts';
 import { Action, ConfirmAction, FormDialog, PagedTable, When } from '../../../ui/index.ts';
 
 /** States to which a machine can go back. */
-export function Checkpoints({ machine }: { machine: FoundMachine }) {
+export function Checkpoints({
+  machine,
+  onOrder,
+}: {
+  machine: FoundMachine;
+  /** Gets the command that the host was sent. */
+  onOrder: (id: string) => void;
+}) {
   const { deviceId, vmId, vmName, hypervisor, checkpoints } = machine;
   const [isOpen, { open, close }] = useDisclosure(false);
   const execute = useRefusal('backup:execute');
   const change = useApiChange(`POST /backup/${hypervisor}/checkpoint`);
-  const order = (action: 'delete' | 'apply', checkpointId: string) =>
-    change.mutateAsync({ body: { deviceId, vmId, action, checkpointId } });
+  const order = async (action: 'delete' | 'apply', checkpointId: string) =>
+    onOrder((await change.mutateAsync({ body: { deviceId, vmId, action, checkpointId } })).id);
   const button = { size: 'compact-xs', variant: 'subtle', refusal: execute } as const;
   return (
     <Stack gap="xs">
@@ -67,12 +74,7 @@ export function Checkpoints({ machine }: { machine: FoundMachine }) {
           ]}
         />
       )}
-      {change.isSuccess && (
-        <Text size="sm" role="status">
-          The device was asked to do it. Look for machines again to see its checkpoints then.
-        </Text>
-      )}
-      {isOpen && <NewCheckpoint machine={machine} onClose={close} />}
+      {isOpen && <NewCheckpoint machine={machine} onOrder={onOrder} onClose={close} />}
     </Stack>
   );
 }
@@ -83,9 +85,11 @@ const timeOf = (text: string | null): string | null =>
 
 function NewCheckpoint({
   machine: { deviceId, vmId, vmName, hypervisor },
+  onOrder,
   onClose,
 }: {
   machine: FoundMachine;
+  onOrder: (id: string) => void;
   onClose: () => void;
 }) {
   const [name, setName] = useState('');
@@ -97,11 +101,12 @@ function NewCheckpoint({
       opened
       onClose={onClose}
       submitLabel="Make the checkpoint"
-      submit={() =>
-        make.mutateAsync({
+      submit={async () => {
+        const { id } = await make.mutateAsync({
           body: { deviceId, vmId, action: 'create', ...(given === '' ? {} : { checkpointName: given }) },
-        })
-      }
+        });
+        onOrder(id);
+      }}
     >
       {(faults) => (
         <>

@@ -1,6 +1,9 @@
-import { Drawer, Group, Stack, Text } from '@mantine/core';
+import { Drawer, Group, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useApiChange, type FoundMachine } from '../../../api/index.ts';
+import { useState } from 'react';
+import { call, useApiChange, type FoundMachine } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import {
   Action,
@@ -12,10 +15,13 @@ import {
   StateBadge,
   When,
 } from '../../../ui/index.ts';
+import { CommandStanding } from '../parts/command-standing.tsx';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { FactTable } from '../parts/facts.tsx';
 import { HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
+import { bootModeText } from '../snapshots/details/consistency.tsx';
 import { Checkpoints } from './checkpoints.tsx';
+import { ExportDialog } from './export-dialog.tsx';
 import { ACTIONS, type MachineAction, stateRefusal, STATES } from './machine-texts.ts';
 
 const MIB = 2 ** 20;
@@ -44,9 +50,14 @@ export function MachineDrawer({
 function Machine({ machine }: { machine: FoundMachine }) {
   const { deviceId, hypervisor, state, generation, memoryMb, processorCount, disks, lastDiscoveredAt } =
     machine;
+  const [order, setOrder] = useState<string>();
+  const look = useLookAgain(machine);
   return (
     <Stack gap="sm">
-      <StateActions machine={machine} />
+      <StateActions machine={machine} onOrder={setOrder} />
+      {order !== undefined && (
+        <CommandStanding key={order} id={order} deviceId={deviceId} onDone={() => look.mutate()} />
+      )}
       <FactTable
         label="About the machine"
         facts={[
@@ -55,6 +66,8 @@ function Machine({ machine }: { machine: FoundMachine }) {
           ['Hypervisor', HYPERVISOR_NAMES[hypervisor]],
           ['Device', <DeviceLink key="device" id={deviceId} />],
           ['Generation', generation],
+          ['Starts by', bootModeText(machine.bootMode)],
+          ['Tracks changes', tracksText(machine.rctEnabled)],
           ['Memory', memoryMb === null ? null : formatBytes(memoryMb * MIB)],
           ['Processors', processorCount === null ? null : formatCount(processorCount)],
         ]}
@@ -81,28 +94,43 @@ function Machine({ machine }: { machine: FoundMachine }) {
           },
         ]}
       />
-      <Checkpoints machine={machine} />
+      <Checkpoints machine={machine} onOrder={setOrder} />
     </Stack>
   );
 }
 
-function StateActions({ machine }: { machine: FoundMachine }) {
+const tracksText = (tracks: boolean | null): string | null =>
+  tracks === null ? null : tracks ? 'Yes' : 'No';
+
+/** Has the host list its machines again, as they are after what it has done. */
+function useLookAgain({ deviceId, hypervisor }: FoundMachine) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () =>
+      call(`GET /backup/${hypervisor}/vms/{deviceId}`, { params: { deviceId }, query: { refresh: 'true' } }),
+    onSuccess: () => queries.invalidateQueries({ queryKey: [`GET /backup/${hypervisor}/vms`] }),
+  });
+}
+
+function StateActions({ machine, onOrder }: { machine: FoundMachine; onOrder: (id: string) => void }) {
   const { deviceId, vmId, vmName, hypervisor, state, hasPassthroughDisks } = machine;
   const navigate = useNavigate();
   const execute = useRefusal('backup:execute');
   const change = useApiChange(`POST /backup/${hypervisor}/vm-state`);
   const backup = useApiChange(`POST /backup/${hypervisor}/backup`, { refreshes: ['GET /backup/jobs'] });
-  const order = (action: MachineAction) => change.mutateAsync({ body: { deviceId, vmId, state: action } });
+  const [isExporting, exporting] = useDisclosure(false);
+  const order = async (action: MachineAction) =>
+    onOrder((await change.mutateAsync({ body: { deviceId, vmId, state: action } })).id);
+  const passthrough = hasPassthroughDisks
+    ? 'It has a disk of the host itself, which no backup contains.'
+    : undefined;
   const button = { size: 'compact-sm', variant: 'default' } as const;
   return (
     <Stack gap="xs">
       <Group gap="xs">
         <Action
           size="compact-sm"
-          refusal={
-            execute ??
-            (hasPassthroughDisks ? 'It has a disk of the host itself, which no backup contains.' : undefined)
-          }
+          refusal={execute ?? passthrough}
           loading={backup.isPending}
           onClick={() =>
             backup.mutate(
@@ -116,13 +144,16 @@ function StateActions({ machine }: { machine: FoundMachine }) {
         >
           Back up now
         </Action>
+        <Action {...button} refusal={execute ?? passthrough} onClick={exporting.open}>
+          Export …
+        </Action>
         {ACTIONS.map(({ action, label, from, question }) =>
           question === undefined ? (
             <Action
               key={action}
               {...button}
               refusal={execute ?? stateRefusal(state, from)}
-              onClick={() => change.mutate({ body: { deviceId, vmId, state: action } })}
+              onClick={() => void order(action).catch(() => undefined)}
             >
               {label}
             </Action>
@@ -141,13 +172,9 @@ function StateActions({ machine }: { machine: FoundMachine }) {
           ),
         )}
       </Group>
-      {change.isSuccess && (
-        <Text size="sm" role="status">
-          The device was asked to do it. Look for machines again to see how they are then.
-        </Text>
-      )}
       {change.error !== null && <Failure error={change.error} />}
       {backup.error !== null && <Failure error={backup.error} />}
+      {isExporting && <ExportDialog machine={machine} onOrder={onOrder} onClose={exporting.close} />}
     </Stack>
   );
 }

@@ -10,6 +10,8 @@ const PLACES = [
   { to: '/backup/databases', label: 'Databases' },
   { to: '/backup/machines', label: 'Machines' },
   { to: '/backup/restores', label: 'Restores' },
+  { to: '/backup/instant-boots', label: 'Instant boots' },
+  { to: '/backup/bare-metal', label: 'Bare metal' },
   { to: '/backup/configurations', label: 'Configurations' },
   { to: '/backup/verifications', label: 'Verifications' },
   { to: '/backup/slas', label: 'SLAs' },

@@ -3,10 +3,16 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { formatCount } from '../../../ui/index.ts';
 
 /** Why work failed, in words, and the code by which it is found in the documentation. */
-export function Cause({ error }: { error: { code: string; message: string } | null }) {
+export function Cause({
+  error,
+  title = 'It failed',
+}: {
+  error: { code: string; message: string } | null;
+  title?: string;
+}) {
   if (error === null) return null;
   return (
-    <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title="It failed">
+    <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title={title}>
       <Text size="sm">{error.message}</Text>
       <Text size="xs">
         Code <Code>{error.code}</Code>

@@ -21,6 +21,7 @@ import { WorkProgress } from '../parts/work-progress.tsx';
 
 const REFRESHES = ['GET /backup/restore/{id}', 'GET /backup/restore'] as const;
 const NO_RERUN = 'The restore of a database is not run again. Order a new one into an empty folder.';
+const NEW_FOLDER = 'A new one, named when it is made';
 const RULES = { never: 'Kept', ifNewer: 'Replaced where older', always: 'Replaced' };
 
 /** One restore: how far it is, and how it ended. */
@@ -93,7 +94,7 @@ export function RestoreStanding({ id }: { id: string }) {
             <FactTable
               label="About the restore"
               facts={[
-                ['Folder', restore.targetPath ?? 'A new one, named when it is made'],
+                [restore.restoreType === 'image' ? 'Onto' : 'Folder', restore.targetPath ?? NEW_FOLDER],
                 [restore.dryRun ? 'Would be restored' : 'Restored', amount(restore)],
                 [
                   'Kept',
@@ -117,6 +118,12 @@ export function RestoreStanding({ id }: { id: string }) {
 function factsOf(restore: BackupRestore): Facts {
   const { database, machine } = restore;
   if (database !== null) return factsOfDatabase(database);
+  if (restore.restoreType === 'image') {
+    return [
+      ['Disk', restore.disk ?? 'The only one of the snapshot'],
+      ['What was there', restore.overwrite === 'always' ? 'Replaced' : 'Never touched'],
+    ];
+  }
   return machine === null
     ? factsOfFiles(restore)
     : [

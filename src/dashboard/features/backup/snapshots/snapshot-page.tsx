@@ -9,6 +9,7 @@ import { RestoreDatabaseDialog } from '../restores/restore-database-dialog.tsx';
 import { RestoreMachineDialog } from '../restores/restore-machine-dialog.tsx';
 import { SnapshotContent } from './details/content.tsx';
 import type { Details } from './details/content-text.ts';
+import { WaysBack } from './details/ways-back.tsx';
 import { SnapshotFiles } from './snapshot-files.tsx';
 import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
 
@@ -39,11 +40,10 @@ const NO_FILES: Readonly<Record<Details['kind'], string>> = {
 };
 
 /** Why a snapshot of a kind cannot be restored from here. */
-function noRestore(details: Details, asOf: string | undefined): string | undefined {
-  if (details.kind === 'image') return 'Whole disks cannot be restored from the dashboard yet.';
-  if (details.kind === 'database') return undefined;
-  return asOf === undefined ? undefined : 'Machines are restored from the backup store as it is now.';
-}
+const noRestore = (details: Details, asOf: string | undefined): string | undefined =>
+  details.kind === 'machines' && asOf !== undefined
+    ? 'Machines are restored from the backup store as it is now.'
+    : undefined;
 
 function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; details: Details }) {
   const [isOpen, { open, close }] = useDisclosure(false);
@@ -62,12 +62,15 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
           >
             Download
           </Action>
-          <Action refusal={refusal} leftSection={<IconRestore size={14} aria-hidden />} onClick={open}>
-            Restore …
-          </Action>
+          {details.kind !== 'image' && (
+            <Action refusal={refusal} leftSection={<IconRestore size={14} aria-hidden />} onClick={open}>
+              Restore …
+            </Action>
+          )}
         </>
       }
     >
+      {details.kind === 'image' && <WaysBack snapshot={snapshot} details={details} asOf={search.asOf} />}
       <SnapshotContent details={details} snapshot={snapshot} />
       {isOpen && details.kind === 'database' && (
         <RestoreDatabaseDialog

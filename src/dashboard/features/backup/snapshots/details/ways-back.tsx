@@ -1,0 +1,90 @@
+import { Group, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import type { BackupSnapshot } from '../../../../api/index.ts';
+import { useRefusal } from '../../../../session/index.ts';
+import { Action, Panel } from '../../../../ui/index.ts';
+import { NewTokenDialog } from '../../bare-metal/new-token-dialog.tsx';
+import { notHere } from '../../parts/choose-image.tsx';
+import { RestoreDiskDialog } from '../../restores/restore-disk-dialog.tsx';
+import { BootDialog } from '../../vm-restores/boot-dialog.tsx';
+import { MachineWizard } from '../../vm-restores/machine-wizard.tsx';
+import type { DetailsOf } from './content-text.ts';
+
+type Way = 'boot' | 'machine' | 'disk' | 'token';
+
+const WAYS: readonly { way: Way; name: string; text: string; action: string }[] = [
+  {
+    way: 'boot',
+    name: 'Instant boot',
+    text: 'A virtual machine runs straight from the snapshot within seconds. What it writes stays on its host.',
+    action: 'Start a machine …',
+  },
+  {
+    way: 'machine',
+    name: 'Virtual machine',
+    text: 'The disks are copied to a host, where a virtual machine is made of them.',
+    action: 'Restore as a machine …',
+  },
+  {
+    way: 'disk',
+    name: 'One disk',
+    text: 'A disk comes to a file, or onto an unused disk of a device.',
+    action: 'Restore a disk …',
+  },
+  {
+    way: 'token',
+    name: 'Bare-metal recovery',
+    text: 'A new or empty machine, without an agent, fetches the disks with a token.',
+    action: 'New recovery token …',
+  },
+];
+
+/** How a machine comes back from an image of its disks. */
+export function WaysBack({
+  snapshot,
+  details,
+  asOf,
+}: {
+  snapshot: BackupSnapshot;
+  details: DetailsOf<'image'>;
+  asOf: string | undefined;
+}) {
+  const [way, setWay] = useState<Way>();
+  const refusal = useRefusal('recovery:execute') ?? notHere(snapshot);
+  const past =
+    asOf === undefined
+      ? undefined
+      : 'Machines come from the backup store as it is now. A disk can be restored.';
+  const close = () => setWay(undefined);
+  return (
+    <Panel title="Ways back">
+      <Stack gap="xs">
+        {WAYS.map(({ way: each, name, text, action }) => (
+          <Group key={each} justify="space-between" wrap="nowrap">
+            <div>
+              <Text size="sm" fw={600}>
+                {name}
+              </Text>
+              <Text size="sm">{text}</Text>
+            </div>
+            <Action
+              variant="default"
+              size="compact-sm"
+              flex="none"
+              refusal={refusal ?? (each === 'disk' ? undefined : past)}
+              onClick={() => setWay(each)}
+            >
+              {action}
+            </Action>
+          </Group>
+        ))}
+      </Stack>
+      {way === 'boot' && <BootDialog snapshot={snapshot} onClose={close} />}
+      {way === 'machine' && <MachineWizard snapshot={snapshot} onClose={close} />}
+      {way === 'disk' && (
+        <RestoreDiskDialog snapshot={snapshot} disks={details.disks} asOf={asOf} onClose={close} />
+      )}
+      {way === 'token' && <NewTokenDialog snapshot={snapshot} onClose={close} />}
+    </Panel>
+  );
+}

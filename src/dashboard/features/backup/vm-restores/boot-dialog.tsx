@@ -1,0 +1,50 @@
+import { useNavigate } from '@tanstack/react-router';
+import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
+import { FormDialog } from '../../../ui/index.ts';
+import { EstimateFacts, WithEstimate } from './estimate.tsx';
+import { HostSelect } from './host-select.tsx';
+import { FolderField, NeedsFields, NetworkFields } from './machine-fields.tsx';
+import { toBody, useMachineWish } from './machine-wish.ts';
+import { VM_READS } from './use-vm-work.ts';
+
+/** Starts a machine straight from a snapshot, and leads to it. */
+export function BootDialog({ snapshot, onClose }: { snapshot: BackupSnapshot; onClose: () => void }) {
+  const navigate = useNavigate();
+  const { wish, set } = useMachineWish(snapshot);
+  const boot = useApiChange('POST /backup/restore/instant-boot', { refreshes: VM_READS });
+  const submit = async () => {
+    const { id } = await boot.mutateAsync({ body: toBody(snapshot, wish) });
+    await navigate({ to: '/backup/instant-boots', search: { boot: id } });
+  };
+  return (
+    <FormDialog
+      title="Start a machine from the snapshot"
+      size="lg"
+      opened
+      onClose={onClose}
+      submitLabel="Start the machine"
+      submit={submit}
+    >
+      {(faults) => (
+        <WithEstimate snapshot={snapshot}>
+          {(estimate) => (
+            <>
+              <EstimateFacts snapshot={snapshot} estimate={estimate} />
+              <HostSelect
+                orgId={snapshot.orgId}
+                first={snapshot.deviceId}
+                capability="backup.vm-instant-boot"
+                value={wish.deviceId}
+                onChange={(deviceId) => set({ deviceId })}
+                error={faults['targetDeviceId']}
+              />
+              <NeedsFields wish={wish} set={set} faults={faults} estimate={estimate} />
+              <NetworkFields wish={wish} set={set} faults={faults} />
+              <FolderField wish={wish} set={set} faults={faults} />
+            </>
+          )}
+        </WithEstimate>
+      )}
+    </FormDialog>
+  );
+}
