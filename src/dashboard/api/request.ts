@@ -22,6 +22,7 @@ const ErrorBody = z.object({
   requestId: z.string().optional(),
   details: z.unknown().optional(),
 });
+const DeviceFault = z.object({ code: z.string(), message: z.string().min(1) });
 const FieldFaults = z.array(z.object({ path: z.string(), message: z.string() }));
 
 /** A refusal of the server, or the lack of an answer (status 0, code `UNREACHABLE` or `NO_ANSWER`). The message is for people. */
@@ -38,6 +39,11 @@ export class ApiError extends Error {
     this.code = body.code;
     this.details = body.details;
     this.requestId = body.requestId;
+  }
+
+  /** What a device has said that was asked, and could not answer. */
+  get deviceReason(): string | undefined {
+    return this.code === 'DEVICE_ERROR' ? DeviceFault.safeParse(this.details).data?.message : undefined;
   }
 
   /** The rule that each invalid field breaks, by the path of the field within the body. */

@@ -129,6 +129,9 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
     };
     const noteJob = (job: JobUpdate) => {
       if (!mine.has(job.id)) return;
+      const before = known.get(job.id);
+      // The answer to a subscription may be older than an update that came before it.
+      if (before !== undefined && isFinal(before) && !isFinal(job)) return;
       note(job.id, { state: job.state, message: job.message });
       // Whether a script has done its work is known from its exit code, which is part of the command.
       if (job.kind === 'script.run' && job.state === 'succeeded') readLater(job.id);

@@ -28,7 +28,8 @@ export function Failure({ error, retry }: { error: Error; retry?: (() => void) |
     >
       <Stack gap="xs" align="flex-start">
         <Text size="sm">{error.message}</Text>
-        {api?.requestId !== undefined && api.status >= 500 && (
+        {api?.deviceReason !== undefined && <Text size="sm">{api.deviceReason}</Text>}
+        {api?.requestId !== undefined && api.status >= 500 && api.deviceReason === undefined && (
           <Text size="xs" c="dimmed">
             Request <Code>{api.requestId}</Code>: the log of the server has more under this number.
           </Text>
