@@ -13,6 +13,7 @@ export function FormDialog({
   opened,
   onClose,
   submit,
+  onDone = onClose,
   submitLabel,
   size = 'md',
   children,
@@ -20,8 +21,10 @@ export function FormDialog({
   title: string;
   opened: boolean;
   onClose: () => void;
-  /** Sends the form. The dialog closes when it succeeds. */
+  /** Sends the form. */
   submit: () => Promise<unknown>;
+  /** What happens when that has succeeded. Without it, the dialog closes. */
+  onDone?: () => void;
   /** The verb on the button. */
   submitLabel: string;
   size?: string;
@@ -29,7 +32,7 @@ export function FormDialog({
 }) {
   const { onSubmit, isBusy, failure, faults, forget } = useSubmit(async () => {
     await submit();
-    onClose();
+    onDone();
   });
   const close = () => {
     forget();

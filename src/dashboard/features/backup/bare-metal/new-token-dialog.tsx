@@ -58,6 +58,8 @@ function TokenForm({ snapshot, onClose, create }: Props & { create: (body: Body)
       onClose={onClose}
       submitLabel="Create the token"
       submit={submit}
+      // The token takes the place of the form.
+      onDone={() => undefined}
     >
       {(faults) => (
         <>

@@ -6,7 +6,7 @@ export type Facts = readonly (readonly [name: string, value: ReactNode])[];
 /** Facts by name; those that are not known are left out. */
 export function FactTable({ label, facts }: { label: string; facts: Facts }) {
   return (
-    <Table aria-label={label} verticalSpacing={4} withRowBorders={false}>
+    <Table aria-label={label} verticalSpacing={4} withRowBorders={false} style={{ alignSelf: 'start' }}>
       <Table.Tbody>
         {facts.map(([name, value]) =>
           value === undefined || value === null ? null : (
