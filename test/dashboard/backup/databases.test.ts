@@ -91,9 +91,10 @@ describe('the pages of backups of databases and whole disks', () => {
     await page.getByRole('row', { name: 'Starts by UEFI' }).waitFor();
     await page.getByRole('row', { name: 'Consistency None' }).waitFor();
     expect(new URL(page.url()).pathname).to.equal(`/backup/snapshots/${image.id}`);
-    const restore = page.getByRole('button', { name: 'Restore …' });
-    expect(await restore.getAttribute('aria-disabled')).to.equal('true');
-    expect(await restore.getAttribute('aria-description')).to.include('Whole disks');
+    const download = page.getByRole('button', { name: 'Download' });
+    expect(await download.getAttribute('aria-disabled')).to.equal('true');
+    expect(await download.getAttribute('aria-description')).to.include('Whole disks');
+    expect(await page.getByRole('button', { name: 'Restore …' }).count()).to.equal(0);
     expect(await page.getByRole('table', { name: 'Files and folders' }).count()).to.equal(0);
     await assertAccessible(page);
 
@@ -182,6 +183,92 @@ describe('the pages of backups of databases and whole disks', () => {
     await row.getByText('wiki').waitFor();
     await row.getByText('The program mariadb-backup is missing.').waitFor();
     await assertAccessible(page);
+  });
+
+  it('show what SQL Server itself knows of its backups, and have it write and read files', async () => {
+    const page = await dashboard.open(`/backup/databases?device=${device.deviceId}`, {
+      person: device.admin,
+    });
+    await page.getByRole('button', { name: 'Look for databases' }).click();
+    const databases = [{ name: 'Sales', sizeBytes: 1000 }];
+    await agent.succeed(await agent.nextCommand(), {
+      instances: [
+        {
+          engine: 'mssql',
+          instance: 'MSSQLSERVER',
+          version: '16.0',
+          port: null,
+          dataFolder: null,
+          databases,
+          problems: [],
+        },
+      ],
+    });
+    const row = page.getByRole('row').filter({ hasText: 'SQL Server 16.0' });
+    await row.getByRole('button', { name: 'Backups' }).click();
+    const asked = await agent.nextCommand();
+    expect(asked.type).to.equal('backup.mssql-history');
+    expect(asked.payload).to.deep.equal({ instance: 'MSSQLSERVER', database: 'Sales' });
+    const set = (id: number, more: object) => ({
+      id,
+      uuid: `00000000-0000-4000-8000-00000000000${id}`,
+      isCopyOnly: false,
+      isDamaged: false,
+      fork: null,
+      differentialBase: null,
+      finishedAt: `2026-11-22T08:00:0${id}`,
+      sizeBytes: 2 ** 20,
+      file: String.raw`D:\Backups\sales-${id}.bak`,
+      ...more,
+    });
+    await agent.succeed(asked, {
+      recoveryModel: 'FULL',
+      sets: [
+        set(1, { backupType: 'full', firstLsn: '5', lastLsn: '10' }),
+        set(2, { backupType: 'log', firstLsn: '10', lastLsn: '20' }),
+        set(3, { backupType: 'log', firstLsn: '25', lastLsn: '30', file: null }),
+      ],
+    });
+    const drawer = page.getByRole('dialog', { name: 'SQL Server MSSQLSERVER' });
+    await drawer.getByText('A log is missing', { exact: true }).waitFor();
+    await drawer.getByText(/With 0 differential backups and 1 log, .* up to 2026-11-22 08:00:02/).waitFor();
+    await assertAccessible(page);
+
+    const chain = drawer.getByRole('table', { name: /^Backups of the chain/ });
+    await chain
+      .getByRole('row')
+      .filter({ hasText: 'Log' })
+      .getByRole('button', { name: 'Restore …' })
+      .click();
+    const dialog = page.getByRole('dialog', { name: 'Restore: log of Sales' });
+    await dialog.getByLabel('Up to').fill('2026-11-22T08:00:00');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+    const order = await agent.nextCommand();
+    expect(order.type).to.equal('backup.mssql-restore');
+    expect(order.payload).to.deep.include({
+      backupFile: String.raw`D:\Backups\sales-2.bak`,
+      targetDatabase: 'Sales_restored',
+      backupType: 'log',
+      stopAt: '2026-11-22T08:00:00',
+      noRecovery: false,
+    });
+    await agent.fail(order, 'DATABASE_MISSING', 'There is no database “Sales_restored”.');
+    await drawer.getByText('There is no database “Sales_restored”.').waitFor();
+
+    await drawer.getByRole('button', { name: 'Back up to a file …' }).click();
+    const backup = page.getByRole('dialog', { name: 'Back up Sales to a file' });
+    dashboard.allow(/status of 400/);
+    await backup.getByRole('textbox', { name: 'Folder' }).fill('Backups');
+    await backup.getByRole('button', { name: 'Back up', exact: true }).click();
+    await backup
+      .getByText(/must be an absolute path/)
+      .first()
+      .waitFor();
+    await backup.getByRole('textbox', { name: 'Folder' }).fill(String.raw`D:\Backups`);
+    await backup.getByRole('checkbox', { name: 'Copy only' }).check();
+    await backup.getByRole('button', { name: 'Back up', exact: true }).click();
+    expect((await agent.nextCommand()).payload).to.deep.include({ backupType: 'full', copyOnly: true });
   });
 
   it('restore a point in time of the own time zone, and lead to the restore', async () => {

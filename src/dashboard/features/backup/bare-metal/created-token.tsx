@@ -24,9 +24,9 @@ export function CreatedToken({ made, onClose }: { made: CreatedRecoveryToken; on
           icon={<IconAlertTriangle aria-hidden />}
           title="Whoever has it can read the whole machine"
         >
-          With all files and the passwords in them. Take it to the machine yourself, and send it to nobody. It
-          begins one recovery: once a machine has begun, no other one can. It is valid until{' '}
-          {formatTime(new Date(expiresAt))}.
+          It opens every file of this snapshot, and the passwords in them. Take it to the machine yourself,
+          and send it to nobody. It begins one recovery: once a machine has begun, no other one can. It is
+          valid until {formatTime(new Date(expiresAt))}.
         </Alert>
         <div>
           <Text size="sm">Token</Text>

@@ -14,7 +14,7 @@ import { ChooseImageDialog } from '../parts/choose-image.tsx';
 import { DeviceLink, DeviceSelect } from '../parts/device-names.tsx';
 import { NewTokenDialog } from './new-token-dialog.tsx';
 import { RevokeToken, TokenDrawer } from './token-standing.tsx';
-import { disksText, SESSIONS, STATES } from './token-texts.ts';
+import { disksText, isOpen, SESSIONS, STATES } from './token-texts.ts';
 import { useRecoveries } from './use-recoveries.ts';
 
 const route = getRouteApi('/signed-in/backup/bare-metal');
@@ -77,7 +77,7 @@ export function TokensPage() {
                   width: 170,
                   cell: (token) => (
                     <Group gap={2} justify="flex-end" wrap="nowrap">
-                      <RevokeToken token={token} size="compact-xs" variant="subtle" />
+                      {isOpen(token) && <RevokeToken token={token} size="compact-xs" variant="subtle" />}
                       <Action
                         size="compact-xs"
                         variant="subtle"

@@ -81,7 +81,7 @@ function Found({ vss: { status, writers, providers, checkedAt } }: { vss: Vss })
   const stable = writers.filter((writer) => writer.status === 'stable').length;
   return (
     <>
-      <Group gap="xs">
+      <Group gap="xs" wrap="nowrap" align="flex-start">
         <StateBadge {...badge} />
         <Text size="sm">{text}</Text>
       </Group>

@@ -1,4 +1,4 @@
-import { Alert, Checkbox, Radio, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Checkbox, Radio, Select, Stack, TextInput } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -124,7 +124,6 @@ export function RestoreDiskDialog({
             onChange={(event) => setGrow(event.currentTarget.checked)}
             error={faults['grow']}
           />
-          <Text size="sm">The page “Restores” shows how it goes on.</Text>
         </>
       )}
     </FormDialog>

@@ -46,7 +46,7 @@ export function SqlChain({
           rows={[full, ...differentials, ...logs]}
           keyOf={({ uuid }) => uuid}
           columns={[
-            { header: 'Ended', isName: true, width: 160, cell: ({ finishedAt }) => clockText(finishedAt) },
+            { header: 'Ended', isName: true, width: 190, cell: ({ finishedAt }) => clockText(finishedAt) },
             { header: 'Type', width: 150, cell: ({ backupType }) => BACKUP_TYPE_NAMES[backupType] },
             {
               header: 'File',

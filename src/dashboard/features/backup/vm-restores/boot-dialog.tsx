@@ -1,3 +1,4 @@
+import { SimpleGrid, Stack } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
@@ -19,7 +20,7 @@ export function BootDialog({ snapshot, onClose }: { snapshot: BackupSnapshot; on
   return (
     <FormDialog
       title="Start a machine from the snapshot"
-      size="lg"
+      size="55rem"
       opened
       onClose={onClose}
       submitLabel="Start the machine"
@@ -30,17 +31,23 @@ export function BootDialog({ snapshot, onClose }: { snapshot: BackupSnapshot; on
           {(estimate) => (
             <>
               <EstimateFacts snapshot={snapshot} estimate={estimate} />
-              <HostSelect
-                orgId={snapshot.orgId}
-                first={snapshot.deviceId}
-                capability="backup.vm-instant-boot"
-                value={wish.deviceId}
-                onChange={(deviceId) => set({ deviceId })}
-                error={faults['targetDeviceId']}
-              />
-              <NeedsFields wish={wish} set={set} faults={faults} estimate={estimate} />
-              <NetworkFields wish={wish} set={set} faults={faults} />
-              <FolderField wish={wish} set={set} faults={faults} />
+              <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+                <Stack gap="sm">
+                  <HostSelect
+                    orgId={snapshot.orgId}
+                    first={snapshot.deviceId}
+                    capability="backup.vm-instant-boot"
+                    value={wish.deviceId}
+                    onChange={(deviceId) => set({ deviceId })}
+                    error={faults['targetDeviceId']}
+                  />
+                  <NeedsFields wish={wish} set={set} faults={faults} estimate={estimate} />
+                  <FolderField wish={wish} set={set} faults={faults} />
+                </Stack>
+                <Stack gap="sm">
+                  <NetworkFields wish={wish} set={set} faults={faults} />
+                </Stack>
+              </SimpleGrid>
             </>
           )}
         </WithEstimate>

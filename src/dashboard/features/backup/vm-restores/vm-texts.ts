@@ -28,6 +28,9 @@ export const KIND_NAMES: Readonly<Record<VmRestore['kind'], string>> = {
   instant_boot: 'Instant boot',
 };
 
+/** The code of a machine whose snapshot its host cannot read. */
+const LOST = 'SNAPSHOT_UNREADABLE';
+
 const KEPT = 'Everything that it has written is kept on the host.';
 
 const NOTES: Partial<Record<Status, string>> = {
@@ -42,14 +45,12 @@ const NOTES: Partial<Record<Status, string>> = {
 };
 
 /** What the state means for the person who looks at it. */
-export const noteOf = ({ status }: VmRestore): string | undefined => NOTES[status];
+export const noteOf = ({ status, error }: VmRestore): string | undefined =>
+  error?.code === LOST && !BUSY.includes(status) && !OVER.includes(status) ? KEPT : NOTES[status];
 
 /** States in which the host is at work. */
 export const BUSY: readonly Status[] = ['pending', 'restoring', 'booting', 'migrating', 'discarding'];
 export const OVER: readonly Status[] = ['completed', 'discarded', 'failed', 'cancelled'];
-
-/** The code of a machine whose snapshot its host cannot read. */
-const LOST = 'SNAPSHOT_UNREADABLE';
 
 const atWork = (restore: VmRestore): string | undefined =>
   OVER.includes(restore.status)
