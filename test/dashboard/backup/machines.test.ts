@@ -293,7 +293,6 @@ describe('the pages of virtual machines and of machines that come back', () => {
       const wizard = page.getByRole('dialog', { name: 'Restore as a machine' });
       await wizard.getByRole('textbox', { name: 'Name' }).fill('web-02');
       await wizard.getByRole('textbox', { name: 'Size of the first disk in GiB' }).fill('8');
-      await assertAccessible(page);
       const forward = wizard.getByRole('button', { name: 'Next' });
       await forward.click();
       await wizard.getByRole('combobox', { name: 'Host' }).waitFor();
@@ -303,7 +302,6 @@ describe('the pages of virtual machines and of machines that come back', () => {
       const restore = wizard.getByRole('button', { name: 'Restore', exact: true });
       expect(await restore.getAttribute('aria-description')).to.equal('Name the bridge first.');
       await wizard.getByRole('textbox', { name: 'Bridge' }).fill('br0');
-      await assertAccessible(page);
       await restore.click();
       const frame = await next('backup.vm-from-image');
       expect(frame.payload).to.deep.include({
@@ -376,7 +374,6 @@ describe('the pages of virtual machines and of machines that come back', () => {
       await drawer.getByText('In use').waitFor();
       await call('progress', { session, progress: { phase: 'writing', disk: 'sda', done: 300, total: 400 } });
       await drawer.getByText(/^Writing · 75 %/).waitFor();
-      await assertAccessible(page);
       const result = { bytesRestored: 3 * 2 ** 30, warnings: ['The sectors of the disk have 4 KiB.'] };
       const checks = [
         { name: 'read back', ok: true },

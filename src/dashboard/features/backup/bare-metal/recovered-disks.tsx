@@ -10,8 +10,9 @@ export function RecoveredDisks({ disks }: { disks: readonly Disk[] }) {
   return (
     <PagedTable
       label="Recovered disks"
-      rows={disks}
-      keyOf={({ disk, target }) => `${disk} ${target}`}
+      // A machine may name several disks alike.
+      rows={disks.map((disk, place) => ({ ...disk, key: `${place}` }))}
+      keyOf={({ key }) => key}
       columns={[
         { header: 'Disk', isName: true, cell: ({ disk }) => disk },
         { header: 'Onto', cell: ({ target }) => target },
@@ -27,9 +28,10 @@ export function RecoveredDisks({ disks }: { disks: readonly Disk[] }) {
 function Checks({ checks }: Pick<Disk, 'checks'>) {
   const failed = checks.filter(({ ok }) => !ok);
   if (failed.length === 0) return `${formatCounted(checks.length, 'check')}, all good`;
-  return failed.map(({ name, message }) => (
-    <Text key={name} size="sm">
-      {name}: {message ?? 'it has failed'}
+  const texts = failed.map(({ name, message }) => `${name}: ${message ?? 'it has failed'}`);
+  return [...new Set(texts)].map((text) => (
+    <Text key={text} size="sm">
+      {text}
     </Text>
   ));
 }

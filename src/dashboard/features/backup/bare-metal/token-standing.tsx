@@ -1,5 +1,4 @@
-import { Alert, Anchor, Drawer, Group, List, Stack, Text, Title, type ButtonProps } from '@mantine/core';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { Anchor, Drawer, Group, Stack, Text, Title, type ButtonProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { JobUpdate } from '../../../../protocol/index.ts';
@@ -10,6 +9,7 @@ import { ConfirmAction, formatBytes, formatTime, Loaded, StateBadge } from '../.
 import { DeviceLink } from '../parts/device-names.tsx';
 import { FactTable } from '../parts/facts.tsx';
 import { Cause } from '../parts/faults.tsx';
+import { Warnings } from '../parts/warnings.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
 import { bootModeText } from '../snapshots/details/consistency.tsx';
 import { RecoveredDisks } from './recovered-disks.tsx';
@@ -113,15 +113,7 @@ function Recovery({ token, live }: { token: RecoveryToken; live: JobUpdate | und
         )}
       </Group>
       <Cause error={error} />
-      {warnings.length > 0 && (
-        <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="What was different">
-          <List size="sm">
-            {warnings.map((warning) => (
-              <List.Item key={warning}>{warning}</List.Item>
-            ))}
-          </List>
-        </Alert>
-      )}
+      <Warnings warnings={warnings} />
       <RecoveredDisks disks={result.disks} />
     </>
   );

@@ -43,8 +43,9 @@ export function SqlChain({
         </Text>
         <PagedTable
           label={`Backups of the chain of ${clockText(full.finishedAt)}`}
-          rows={[full, ...differentials, ...logs]}
-          keyOf={({ uuid }) => uuid}
+          // The history may name several backups alike.
+          rows={[full, ...differentials, ...logs].map((set, place) => ({ ...set, key: `${place}` }))}
+          keyOf={({ key }) => key}
           columns={[
             { header: 'Ended', isName: true, width: 190, cell: ({ finishedAt }) => clockText(finishedAt) },
             { header: 'Type', width: 150, cell: ({ backupType }) => BACKUP_TYPE_NAMES[backupType] },

@@ -116,7 +116,12 @@ function History({ source, onSent }: { source: SqlSource; onSent: (id: string) =
               </Empty>
             ) : (
               data.chains.map((chain) => (
-                <SqlChain key={chain.full.uuid} chain={chain} source={source} onSent={onSent} />
+                <SqlChain
+                  key={`${chain.full.uuid} ${chain.full.id}`}
+                  chain={chain}
+                  source={source}
+                  onSent={onSent}
+                />
               ))
             )}
           </Stack>
@@ -128,7 +133,7 @@ function History({ source, onSent }: { source: SqlSource; onSent: (id: string) =
 
 const Warnings = ({ warnings }: Pick<SqlChains['data'], 'warnings'>) =>
   warnings.map(({ code, message }) => (
-    <Alert key={code} color="orange" icon={<IconAlertTriangle aria-hidden />}>
+    <Alert key={`${code} ${message}`} color="orange" icon={<IconAlertTriangle aria-hidden />}>
       {message}
     </Alert>
   ));

@@ -1,5 +1,4 @@
-import { Alert, Anchor, Drawer, Group, List, Stack, Text, Title } from '@mantine/core';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { Anchor, Drawer, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { apiQuery, useRefreshOn, type VmRestore } from '../../../api/index.ts';
@@ -8,6 +7,7 @@ import { CopyText, formatBytes, formatTime, Loaded, StateBadge, When } from '../
 import { DeviceLink } from '../parts/device-names.tsx';
 import { FactTable } from '../parts/facts.tsx';
 import { Cause } from '../parts/faults.tsx';
+import { Warnings } from '../parts/warnings.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
 import { VM_READS } from './use-vm-work.ts';
 import { VmActions } from './vm-actions.tsx';
@@ -66,15 +66,7 @@ function VmStanding({ id }: { id: string }) {
               )
             )}
             <Cause error={error} title={OVER.includes(status) ? 'It failed' : 'It needs attention'} />
-            {warnings.length > 0 && (
-              <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="What was different">
-                <List size="sm">
-                  {warnings.map((warning) => (
-                    <List.Item key={warning}>{warning}</List.Item>
-                  ))}
-                </List>
-              </Alert>
-            )}
+            <Warnings warnings={warnings} />
             <Reach restore={restore} />
             <Facts restore={restore} />
           </Stack>

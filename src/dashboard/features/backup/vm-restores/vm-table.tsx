@@ -37,7 +37,13 @@ export function VmTable({
           header: 'Machine',
           isName: true,
           cell: ({ id, vmName }) => (
-            <Anchor component="button" inherit ta="left" onClick={() => onOpen(id)}>
+            <Anchor
+              component="button"
+              inherit
+              ta="left"
+              style={{ overflowWrap: 'anywhere' }}
+              onClick={() => onOpen(id)}
+            >
               {vmName}
             </Anchor>
           ),
