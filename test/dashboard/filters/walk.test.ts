@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
-import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
+import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { Keyboard } from '../../support/keyboard.ts';
 
@@ -10,6 +10,7 @@ describe('the pages of filters, groups and scripts', () => {
   const dashboard = useDashboard();
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let agent: FakeDevice;
+  let deviceId: string;
   const load = (cpuPercent: number) =>
     agent.heartbeat({ metrics: { cpuPercent, ramPercent: 34, diskPercent: 56 } });
 
@@ -17,6 +18,7 @@ describe('the pages of filters, groups and scripts', () => {
     const { app } = dashboard;
     tenant = await buildTenant(app);
     const device = await buildDevice(app, tenant.orgId, { hostname: 'FRONT-DESK', osType: 'linux' });
+    ({ deviceId } = device);
     agent = await connectDevice(app, device.token);
     await load(12);
   });
@@ -105,6 +107,16 @@ describe('the pages of filters, groups and scripts', () => {
     await assertAccessible(page);
   });
 
+  it('count where the header says', async () => {
+    const other = await buildOrganization(dashboard.app, tenant.partnerId);
+    const page = await dashboard.open('/filters/new', { person: tenant.admin });
+    await page.getByText('1 device', { exact: true }).waitFor();
+    await page.getByText('In all organizations that you can see.').waitFor();
+    await page.goto(`/filters/new?org=${other}`);
+    await page.getByText('0 devices', { exact: true }).waitFor();
+    await page.getByText(/^In Organization \d+\.$/).waitFor();
+  });
+
   it('write a script, and run it on a device whose output is followed', async () => {
     const page = await dashboard.open('/scripts', { person: tenant.admin });
     await page.getByText('No scripts yet').waitFor();
@@ -140,6 +152,8 @@ describe('the pages of filters, groups and scripts', () => {
     await log.getByText('world', { exact: true }).waitFor();
     await page.getByText('1 succeeded').waitFor();
     await assertAccessible(page);
+    await page.goto(`/devices/${deviceId}?tab=commands`);
+    await page.getByRole('button', { name: 'Script: Greeting' }).waitFor();
   });
 
   it('say to who may only look why nothing can be changed', async () => {
