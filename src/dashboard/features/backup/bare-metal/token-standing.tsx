@@ -11,7 +11,7 @@ import { FactTable } from '../parts/facts.tsx';
 import { Cause } from '../parts/faults.tsx';
 import { Warnings } from '../parts/warnings.tsx';
 import { WorkProgress } from '../parts/work-progress.tsx';
-import { bootModeText } from '../snapshots/details/consistency.tsx';
+import { bootModeText } from '../parts/consistency.tsx';
 import { RecoveredDisks } from './recovered-disks.tsx';
 import { disksText, isOpen, noteOf, SESSIONS, STATES } from './token-texts.ts';
 import { TOKEN_READS } from './use-recoveries.ts';

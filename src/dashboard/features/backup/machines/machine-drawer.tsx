@@ -19,7 +19,7 @@ import { CommandStanding } from '../parts/command-standing.tsx';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { FactTable } from '../parts/facts.tsx';
 import { HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
-import { bootModeText } from '../snapshots/details/consistency.tsx';
+import { bootModeText } from '../parts/consistency.tsx';
 import { Checkpoints } from './checkpoints.tsx';
 import { ExportDialog } from './export-dialog.tsx';
 import { ACTIONS, type MachineAction, stateRefusal, STATES } from './machine-texts.ts';

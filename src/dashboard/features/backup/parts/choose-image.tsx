@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { apiQuery, type BackupSnapshot } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { Action, Empty, formatTime, Loaded, PagedTable } from '../../../ui/index.ts';
-import { contentText } from '../snapshots/details/content-text.ts';
+import { contentText } from './content-text.ts';
 import { DeviceLink, DeviceSelect } from './device-names.tsx';
 
 /** Why nothing can be restored here from where the data of a snapshot is. */

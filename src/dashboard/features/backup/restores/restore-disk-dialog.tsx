@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { FormDialog, formatBytes } from '../../../ui/index.ts';
 import { DeviceSelect } from '../parts/device-names.tsx';
-import type { DetailsOf } from '../snapshots/details/content-text.ts';
+import type { DetailsOf } from '../parts/content-text.ts';
 
 /** Restores one disk of an image to a file or onto a disk of a device, and leads to the restore. */
 export function RestoreDiskDialog({

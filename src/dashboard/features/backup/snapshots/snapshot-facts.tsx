@@ -2,7 +2,7 @@ import { Paper, SimpleGrid } from '@mantine/core';
 import type { BackupSnapshot } from '../../../api/index.ts';
 import { formatBytes, formatCount, formatTime } from '../../../ui/index.ts';
 import { FactTable } from '../parts/facts.tsx';
-import { contentText } from './details/content-text.ts';
+import { contentText } from '../parts/content-text.ts';
 
 const time = (at: string | null) => (at === null ? null : formatTime(new Date(at)));
 const count = (files: number | null) => (files === null ? null : formatCount(files));

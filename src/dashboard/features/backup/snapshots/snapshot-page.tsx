@@ -8,7 +8,7 @@ import { Action, Loaded } from '../../../ui/index.ts';
 import { RestoreDatabaseDialog } from '../restores/restore-database-dialog.tsx';
 import { RestoreMachineDialog } from '../restores/restore-machine-dialog.tsx';
 import { SnapshotContent } from './details/content.tsx';
-import type { Details } from './details/content-text.ts';
+import type { Details } from '../parts/content-text.ts';
 import { WaysBack } from './details/ways-back.tsx';
 import { SnapshotFiles } from './snapshot-files.tsx';
 import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';

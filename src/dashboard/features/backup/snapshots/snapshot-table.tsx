@@ -15,7 +15,7 @@ import {
   type Column,
 } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
-import { contentText } from './details/content-text.ts';
+import { contentText } from '../parts/content-text.ts';
 
 /** Snapshots, the newest first. With a device, only its own. */
 export function SnapshotTable({

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { useApiChange, type Input } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
-import type { SqlSource } from './sql-drawer.tsx';
+import type { SqlSource } from './sql-parts.ts';
 
 type BackupType = Input<'POST /backup/mssql/backup'>['body']['backupType'];
 const TYPES: readonly BackupType[] = ['full', 'differential', 'log'];

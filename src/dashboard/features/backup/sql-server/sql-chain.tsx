@@ -4,11 +4,10 @@ import type { SqlChains } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, formatBytes, formatCounted, PagedTable, StateBadge } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
-import type { SqlSource } from './sql-drawer.tsx';
+import type { SqlSet, SqlSource } from './sql-parts.ts';
 import { SqlRestoreDialog } from './sql-restore-dialog.tsx';
 
 type Chain = SqlChains['data']['chains'][number];
-export type SqlSet = Chain['full'];
 
 /** By the clock of the machine: "2026-11-23T09:30:00" → "2026-11-23 09:30:00". */
 const clockText = (at: string): string => at.replace('T', ' ');

@@ -10,6 +10,7 @@ import { CommandStanding } from '../parts/command-standing.tsx';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { SqlBackupDialog } from './sql-backup-dialog.tsx';
 import { SqlChain } from './sql-chain.tsx';
+import type { SqlSource } from './sql-parts.ts';
 
 /** The databases of an instance of SQL Server, and what its own history says can be restored of them. */
 export function SqlDrawer({
@@ -71,12 +72,6 @@ function Instance({ found: { deviceId, instance, databases } }: { found: BackupD
       )}
     </Stack>
   );
-}
-
-export interface SqlSource {
-  deviceId: string;
-  instance: string;
-  database: string;
 }
 
 const RECOVERY_MODELS: Readonly<Record<string, string>> = {

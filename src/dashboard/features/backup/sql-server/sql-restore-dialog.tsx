@@ -3,8 +3,7 @@ import { useState } from 'react';
 import { useApiChange } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
-import type { SqlSet } from './sql-chain.tsx';
-import type { SqlSource } from './sql-drawer.tsx';
+import type { SqlSet, SqlSource } from './sql-parts.ts';
 
 /** Has SQL Server restore one backup: a full one as a new database, and the others into one that waits for them. */
 export function SqlRestoreDialog({

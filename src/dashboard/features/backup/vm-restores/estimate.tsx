@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { call, type BackupSnapshot, type VmEstimate } from '../../../api/index.ts';
 import { formatBytes, formatCount, formatCounted, Loaded } from '../../../ui/index.ts';
 import { FactTable } from '../parts/facts.tsx';
-import { bootModeText, ConsistencyBadge } from '../snapshots/details/consistency.tsx';
+import { bootModeText, ConsistencyBadge } from '../parts/consistency.tsx';
 
 const MIB = 2 ** 20;
 

@@ -4,9 +4,9 @@ import type { BackupSnapshot } from '../../../../api/index.ts';
 import { formatBytes, formatTime, PagedTable, Panel } from '../../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES, databasesText, ENGINE_NAMES } from '../../parts/database-names.ts';
 import { FactTable } from '../../parts/facts.tsx';
-import { bootModeText, ConsistencyBadge } from './consistency.tsx';
+import { bootModeText, ConsistencyBadge } from '../../parts/consistency.tsx';
 import { HYPERVISOR_NAMES } from '../../parts/hypervisor-names.ts';
-import type { Details, DetailsOf } from './content-text.ts';
+import type { Details, DetailsOf } from '../../parts/content-text.ts';
 
 const bytes = (size: number | null) => (size === null ? null : formatBytes(size));
 const time = (at: string | null) => (at === null ? 'Not known' : formatTime(new Date(at)));

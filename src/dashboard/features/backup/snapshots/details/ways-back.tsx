@@ -8,7 +8,7 @@ import { notHere } from '../../parts/choose-image.tsx';
 import { RestoreDiskDialog } from '../../restores/restore-disk-dialog.tsx';
 import { BootDialog } from '../../vm-restores/boot-dialog.tsx';
 import { MachineWizard } from '../../vm-restores/machine-wizard.tsx';
-import type { DetailsOf } from './content-text.ts';
+import type { DetailsOf } from '../../parts/content-text.ts';
 
 type Way = 'boot' | 'machine' | 'disk' | 'token';
 

@@ -1,4 +1,4 @@
-import { StateBadge, type Tone } from '../../../../ui/index.ts';
+import { StateBadge, type Tone } from '../../../ui/index.ts';
 import type { DetailsOf } from './content-text.ts';
 
 type Value = DetailsOf<'image'>['consistency'];

@@ -1,7 +1,7 @@
-import type { BackupSnapshot } from '../../../../api/index.ts';
-import { formatBytes, formatCounted } from '../../../../ui/index.ts';
-import { BACKUP_TYPE_NAMES, ENGINE_NAMES } from '../../parts/database-names.ts';
-import { HYPERVISOR_NAMES } from '../../parts/hypervisor-names.ts';
+import type { BackupSnapshot } from '../../../api/index.ts';
+import { formatBytes, formatCounted } from '../../../ui/index.ts';
+import { BACKUP_TYPE_NAMES, ENGINE_NAMES } from './database-names.ts';
+import { HYPERVISOR_NAMES } from './hypervisor-names.ts';
 
 export type Details = NonNullable<BackupSnapshot['details']>;
 export type DetailsOf<K extends Details['kind']> = Extract<Details, { kind: K }>;
