@@ -22,6 +22,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // about a test restore is in its command, which one statement reads for dashboards with the verification. Quotas count
   // what cloud backups have stored.
   backup: ['sites', 'device_group_members', 'commands', 'c2c_stores'],
+  // The list of commands names the script that each of them runs.
+  commands: ['scripts'],
   // A condition becomes one SQL predicate over everything that a device is known by.
   conditions: ['device_group_members', 'device_software', 'software_titles'],
   // A device's page lists its groups, and a move checks which groups the device leaves.

@@ -22,7 +22,7 @@ export function CreatedToken({ made, onClose }: { made: CreatedRecoveryToken; on
         <Alert
           color="orange"
           icon={<IconAlertTriangle aria-hidden />}
-          title="Whoever has it can read the whole machine"
+          title="Anyone who has it can read the whole machine"
         >
           It opens every file of this snapshot, and the passwords in them. Take it to the machine yourself,
           and send it to nobody. It begins one recovery: once a machine has begun, no other one can. It is

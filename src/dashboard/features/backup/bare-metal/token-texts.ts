@@ -16,7 +16,7 @@ const NOTES: Readonly<Record<Status, string>> = {
   active: 'Nobody has used it yet. The first machine that does is the only one that can go on with it.',
   authenticated: 'A machine has begun with it. If that is not yours, revoke it: it is cut off at once.',
   used: 'The recovery has ended, and the token opens nothing any more.',
-  expired: 'Its time is over, and it opens nothing any more.',
+  expired: 'It has expired, and opens nothing any more.',
   revoked: 'It was revoked, and opens nothing any more.',
 };
 
