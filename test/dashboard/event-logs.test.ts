@@ -128,7 +128,7 @@ describe('the event log in a browser', () => {
     await page.getByText('1 of 2 shown').waitFor();
     await keys.use(found);
     await keys.to(page.getByRole('tab', { name: 'Summary' }));
-    await keys.press('ArrowLeft');
+    await keys.press('ArrowLeft', 'Enter');
     await message(page, 'A bad block at 0x120.').waitFor();
     // The third from the top, by the keys that need no hand at the pointer.
     await keys.press('j', 'j', 'j', 'Enter');
