@@ -314,6 +314,10 @@ describe('virtual machines of snapshots', function () {
     for (const action of ['migrate', 'discard', 'start']) {
       expect((await post(`instant-boot/${id}/${action}`, {}, viewer)).status, action).to.equal(403);
     }
+    const stranger = await buildPerson(app, { scope: 'organization', orgId: other });
+    const list = (query = '') => device.send('GET', `/backup/restore/vm${query}`, undefined, stranger);
+    expect((await list(`?deviceId=${device.deviceId}`)).body.data).to.deep.equal([]);
+    expect((await list(`?orgId=${device.orgId}`)).status).to.equal(403);
   });
 
   it('that wait for their host are taken back by discarding them', async () => {
