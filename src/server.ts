@@ -42,7 +42,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const services = await createServices(infrastructure, options, closing);
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
-    const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls } = infrastructure;
+    const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls, webhookFetch } = infrastructure;
     const { hub, groups, credentials, upgradeHistory } = live;
 
     let isDraining = false;
@@ -56,6 +56,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         secrets,
         txtRecords,
         ssoFetch,
+        webhookFetch,
+        rateLimits,
         jobs,
         mailer,
         baseUrl,
@@ -79,11 +81,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const workers = createWorkers({
       ...services,
       db: database.hubPool,
+      backgroundDb: database.jobPool,
       hub,
       upgradeHistory,
       log,
       metrics,
+      secrets,
+      webhookFetch,
       alertTiming: options.alerts,
+      webhookTiming: options.webhooks,
     });
     for (const [name, worker] of workers) await closing.start(name, worker);
     addJobs({

@@ -16,6 +16,11 @@ export const networkArea = defineArea({
       .describe(
         'Internal addresses or ranges that single sign-on may connect to. Identity providers at other internal addresses are refused.',
       ),
+    WEBHOOK_ALLOWED_PRIVATE_CIDRS: addresses('10.1.2.3,10.8.0.0/16')
+      .optional()
+      .describe(
+        'Internal addresses or ranges that webhooks may be sent to. Receivers at other internal addresses are refused.',
+      ),
     OUTBOUND_DENIED_CIDRS: addresses('192.0.2.10,198.51.100.0/24')
       .optional()
       .describe('Public addresses or ranges that URLs of tenants must not lead to.'),
@@ -33,6 +38,7 @@ export const networkArea = defineArea({
     /** Which hosts the URLs of tenants may lead to (docs/decisions/outbound.md). */
     outbound: {
       ssoAllowedPrivate: env.SSO_ALLOWED_PRIVATE_CIDRS ?? [],
+      webhookAllowedPrivate: env.WEBHOOK_ALLOWED_PRIVATE_CIDRS ?? [],
       denied: env.OUTBOUND_DENIED_CIDRS ?? [],
     },
   }),

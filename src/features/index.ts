@@ -27,6 +27,7 @@ import { feature as search } from './search/index.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as users } from './users/index.ts';
+import { feature as webhooks } from './webhooks/index.ts';
 
 /** Every feature, in the order in which the API reference shows their routes: the whole product at a glance. */
 export const FEATURES = [
@@ -55,6 +56,7 @@ export const FEATURES = [
   alerts,
   backup,
   cloudBackup,
+  webhooks,
   logRetention,
   audit,
 ] as const;

@@ -6,6 +6,7 @@ import { SEALED_CONNECTION_SECRET } from './cloud-backup/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
 import { SEALED_RELEASE_KEY } from './releases/index.ts';
 import { SEALED_SSO_COLUMNS } from './sso/index.ts';
+import { SEALED_WEBHOOK_SECRETS } from './webhooks/index.ts';
 
 /** Every column that holds sealed secrets: `npm run rotate-secrets` reads them here. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
@@ -19,4 +20,5 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   SEALED_VAULT_SECRET,
   SEALED_KEY_MATERIAL,
   ...SEALED_SSO_COLUMNS,
+  ...SEALED_WEBHOOK_SECRETS,
 ];

@@ -97,6 +97,15 @@ export async function openInfrastructure(
       ...cloud,
       limits: { headersMs: 60_000, pieceMs: 60_000, totalMs: 6 * 3_600_000 },
     }),
+    /** Sends webhook events to the systems of integrators. */
+    webhookFetch: new GuardedFetch({
+      addresses: {
+        allowedInternal: config.outbound.webhookAllowedPrivate,
+        denied: config.outbound.denied,
+      },
+      log,
+      ...testing,
+    }),
     txtRecords: createTxtLookup({ nameServers: outbound?.nameServers }),
     expensive,
     expensiveLive,

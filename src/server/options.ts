@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import type { RoundTiming } from '../features/alerts/index.ts';
+import type { DispatcherTiming } from '../features/webhooks/index.ts';
 import type { HubOptions } from '../hub/index.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { SinglePage } from '../platform/http/single-page/single-page.ts';
@@ -27,6 +28,7 @@ export interface ServerOptions {
     | 'undeliveredWorkMs'
   >;
   alerts?: Partial<RoundTiming>;
+  webhooks?: Partial<DispatcherTiming>;
   backupStore?: { idleMs?: number; reserveBytes?: number };
   /** For tests, whose identity providers and name servers are local. */
   outbound?: GuardedFetchOptions['testing'];

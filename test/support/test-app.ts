@@ -49,6 +49,7 @@ export interface TestAppOptions {
   liveFilters?: { devicesMax?: number; sweepMs?: number };
   undeliveredWorkMs?: number;
   alerts?: { everyMs: number; wholeEveryMs: number };
+  webhooks?: ServerOptions['webhooks'];
   outbound?: ServerOptions['outbound'];
   backupStore?: ServerOptions['backupStore'];
   dashboard?: SinglePage;
@@ -72,7 +73,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   // A database of our own is a copy of one that is migrated.
   if (options.database === undefined) config.autoMigrate = false;
   const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
-  const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard } = options;
+  const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard, webhooks } = options;
   const server = await startServer({
     config,
     database,
@@ -89,6 +90,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       ...(undeliveredWorkMs === undefined ? {} : { undeliveredWorkMs }),
     },
     ...(alerts === undefined ? {} : { alerts }),
+    ...(webhooks === undefined ? {} : { webhooks }),
     ...(outbound === undefined ? {} : { outbound }),
     ...(backupStore === undefined ? {} : { backupStore }),
     ...(dashboard === undefined ? {} : { dashboard }),

@@ -8,6 +8,7 @@ import { alertRoutes } from './alert.routes.ts';
 import { alertRetention } from './retention.ts';
 
 export type { RoundTiming } from './alert-rounds.ts';
+export { AlertSeverity, AlertStatus } from './alert.schema.ts';
 export { alertSearch } from './alert-search.ts';
 export type { NewAlert, StandingCause } from './raise.ts';
 export {

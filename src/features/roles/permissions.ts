@@ -13,6 +13,7 @@ export const CATALOGUE = {
   audit: ['read', 'export'],
   recovery: ['read', 'write', 'execute', 'export'],
   agents: ['read', 'write', 'delete'],
+  webhooks: ['read', 'write', 'delete'],
 } as const satisfies Record<string, readonly string[]>;
 
 export const EVERYTHING = '*:*';

@@ -100,7 +100,6 @@ export class GuardedFetch {
     const visited: URL[] = [];
     try {
       const message = await this.#follow(text, request, deadline, visited);
-      assertIdentity(message);
       const body = this.#pieces(message, deadline, visited.at(-1));
       return {
         status: message.statusCode ?? 0,
@@ -123,6 +122,8 @@ export class GuardedFetch {
     url: URL | undefined,
   ): AsyncGenerator<Buffer, void, undefined> {
     try {
+      // Here, because the head alone is enough for those who do not read the body.
+      assertIdentity(message);
       deadline.awaitingPiece();
       for await (const piece of message as AsyncIterable<Buffer>) {
         // What the reader does with it takes its own time.

@@ -1,0 +1,199 @@
+-- Webhooks: what happens is sent to the systems of integrators (docs/decisions/webhooks.md). An addition to SPEC.
+
+create table webhooks (
+  id uuid primary key,
+  partner_id uuid not null references partners (id),
+  -- Null: of the partner, for all of its organizations.
+  org_id uuid,
+  name varchar(200) not null,
+  url varchar(2048) not null,
+  event_types text[] not null check (cardinality(event_types) > 0),
+  enabled boolean not null default true,
+  sealed_secret text not null,
+  -- Signs beside the other one until then.
+  sealed_previous_secret text,
+  previous_secret_until timestamptz(3),
+  -- Why the server has disabled it: the receiver answered 410 Gone, or failed for days.
+  disabled_reason text check (disabled_reason in ('gone', 'failing')),
+  -- The organization that has the alert about it.
+  alerted_org_id uuid,
+  -- When the next delivery is due, if one waits.
+  due_at timestamptz(3),
+  -- No delivery is tried before this time.
+  paused_until timestamptz(3),
+  -- Attempts that failed since the last one that did not.
+  failures integer not null default 0,
+  failing_since timestamptz(3),
+  last_success_at timestamptz(3),
+  -- One server at a time sends.
+  lease_id uuid,
+  lease_until timestamptz(3),
+  created_by uuid references users (id) on delete set null,
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3) not null default now(),
+  unique (partner_id, id),
+  unique (org_id, id),
+  foreign key (partner_id, org_id) references organizations (partner_id, id),
+  foreign key (partner_id, alerted_org_id) references organizations (partner_id, id),
+  check (disabled_reason is null or not enabled),
+  check ((sealed_previous_secret is null) = (previous_secret_until is null))
+);
+create unique index webhooks_name on webhooks (coalesce(org_id, partner_id), lower(name));
+create index webhooks_of_owner on webhooks (partner_id, org_id);
+create index webhooks_of_alert on webhooks (partner_id, alerted_org_id) where alerted_org_id is not null;
+create index webhooks_of_creator on webhooks (created_by) where created_by is not null;
+create index webhooks_due on webhooks (due_at) where due_at is not null;
+create index webhooks_leased on webhooks (lease_until) where lease_until is not null;
+select protect_table('webhooks',
+  'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))');
+
+-- What happened, written in the transaction of its cause, and only where a webhook wants it.
+create table webhook_events (
+  id uuid primary key,
+  partner_id uuid not null references partners (id),
+  -- Null where it concerns the partner itself.
+  org_id uuid,
+  type varchar(64) not null,
+  data jsonb not null,
+  created_at timestamptz(3) not null default now(),
+  -- When its deliveries were added.
+  fanned_out_at timestamptz(3),
+  unique (partner_id, id),
+  foreign key (partner_id, org_id) references organizations (partner_id, id)
+);
+create index webhook_events_waiting on webhook_events (id) where fanned_out_at is null;
+create index webhook_events_of_owner on webhook_events (partner_id, org_id);
+create index webhook_events_by_age on webhook_events (created_at);
+select protect_table('webhook_events',
+  'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))',
+  null, 'select');
+grant insert, update, delete on webhook_events to svc_system;
+
+-- One event for one webhook. The owner is that of the webhook.
+create table webhook_deliveries (
+  id uuid primary key,
+  partner_id uuid not null,
+  org_id uuid,
+  webhook_id uuid not null,
+  event_id uuid not null,
+  status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
+  is_replay boolean not null default false,
+  attempts integer not null default 0,
+  next_attempt_at timestamptz(3),
+  last_attempt_at timestamptz(3),
+  -- Of the last attempt.
+  response_status integer,
+  response_excerpt varchar(1024),
+  duration_ms integer,
+  error varchar(300),
+  created_at timestamptz(3) not null default now(),
+  ended_at timestamptz(3),
+  foreign key (partner_id, webhook_id) references webhooks (partner_id, id) on delete cascade,
+  foreign key (org_id, webhook_id) references webhooks (org_id, id) on delete cascade,
+  foreign key (partner_id, event_id) references webhook_events (partner_id, id) on delete cascade,
+  check ((next_attempt_at is not null) = (status = 'pending')),
+  check ((ended_at is null) = (status = 'pending'))
+);
+create index webhook_deliveries_newest on webhook_deliveries (webhook_id, created_at desc, id desc);
+create index webhook_deliveries_waiting on webhook_deliveries (webhook_id, next_attempt_at, id) where status = 'pending';
+create index webhook_deliveries_of_webhook on webhook_deliveries (partner_id, webhook_id);
+create index webhook_deliveries_of_organization on webhook_deliveries (org_id, webhook_id) where org_id is not null;
+create index webhook_deliveries_of_event on webhook_deliveries (partner_id, event_id);
+select protect_table('webhook_deliveries',
+  'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))',
+  null, 'select, insert, update');
+
+-- The types that these functions write are those of src/features/webhooks/events/catalogue.ts: a test compares them.
+
+-- Whoever causes the event may not see who wants it: a technician of an organization does not see the webhooks of the
+-- partner. So the function works across tenants, and answers nothing.
+create function record_webhook_event(event_type text, owner uuid, event_data jsonb) returns void
+language sql volatile security definer set search_path = pg_catalog, public as $$
+  insert into webhook_events (id, partner_id, org_id, type, data)
+  select new_row_id(), o.partner_id, o.id, event_type, event_data from organizations o
+  where o.id = owner and o.deleted_at is null and exists (
+    select from webhooks w where w.partner_id = o.partner_id and (w.org_id is null or w.org_id = o.id)
+      and w.enabled and event_type = any(w.event_types))
+$$;
+
+-- For what concerns every partner.
+create function record_webhook_event_of_partners(event_type text, event_data jsonb) returns void
+language sql volatile security definer set search_path = pg_catalog, public as $$
+  insert into webhook_events (id, partner_id, type, data)
+  select new_row_id(), p.id, event_type, event_data from partners p
+  where p.deleted_at is null and exists (
+    select from webhooks w where w.partner_id = p.id and w.org_id is null and w.enabled
+      and event_type = any(w.event_types))
+$$;
+
+revoke execute on function record_webhook_event(text, uuid, jsonb) from public;
+revoke execute on function record_webhook_event_of_partners(text, jsonb) from public;
+grant execute on function record_webhook_event(text, uuid, jsonb) to svc_app, svc_system;
+grant execute on function record_webhook_event_of_partners(text, jsonb) to svc_app, svc_system;
+grant create on schema public to svc_system;
+alter function record_webhook_event(text, uuid, jsonb) owner to svc_system;
+alter function record_webhook_event_of_partners(text, jsonb) owner to svc_system;
+revoke create on schema public from svc_system;
+
+create function webhook_backup_job_ended() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event('backup.job_ended', new.org_id, jsonb_build_object(
+    'jobId', new.id, 'deviceId', new.device_id, 'configId', new.config_id, 'trigger', new.type, 'status', new.status,
+    'addedBytes', new.added_bytes, 'errorCode', new.error_code, 'errorMessage', new.error_message,
+    'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
+  return null;
+end
+$$;
+
+create function webhook_restore_ended() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event('backup.restore_ended', new.org_id, jsonb_build_object(
+    'restoreId', new.id, 'deviceId', new.device_id, 'snapshotId', new.snapshot_id, 'isDryRun', new.dry_run,
+    'status', new.status, 'restoredFiles', new.restored_files, 'failedFiles', new.failed_count,
+    'errorCode', new.error_code, 'errorMessage', new.error_message,
+    'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
+  return null;
+end
+$$;
+
+create function webhook_cloud_job_ended() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event('cloud_backup.job_ended', new.org_id, jsonb_build_object(
+    'jobId', new.id, 'configId', new.config_id, 'kind', new.type, 'trigger', new.trigger, 'status', new.status,
+    'itemsProcessed', new.items_processed, 'itemsFailed', new.items_failed,
+    'errorCode', new.error_code, 'errorMessage', new.error_message,
+    'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
+  return null;
+end
+$$;
+
+create function webhook_rollout_halted() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event_of_partners('rollout.halted', jsonb_build_object(
+    'rolloutId', new.id, 'component', new.component, 'version', new.version, 'wave', new.wave));
+  return null;
+end
+$$;
+
+-- As the API writes times.
+create function webhook_time(at timestamptz) returns text language sql stable parallel safe
+set search_path = pg_catalog, public as $$
+  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
+create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_backup_job_ended();
+create trigger backup_restores_webhooks after update of finished_at on backup_restores
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_restore_ended();
+create trigger c2c_jobs_webhooks after update of finished_at on c2c_jobs
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_cloud_job_ended();
+create trigger agent_rollouts_webhooks after update of state on agent_rollouts
+  for each row when (old.state <> 'halted' and new.state = 'halted')
+  execute function webhook_rollout_halted();

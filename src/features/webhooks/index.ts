@@ -1,0 +1,36 @@
+import type { Db } from '../../platform/db/pool.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { GuardedFetch } from '../../platform/outbound/guarded-fetch.ts';
+import type { Sealer } from '../../platform/secrets/sealed.ts';
+import { defineFeature } from '../feature.ts';
+import { deliveryRoutes } from './deliveries/delivery.routes.ts';
+import { webhookRetention } from './retention.ts';
+import { type DispatcherTiming, WebhookDispatcher } from './sending/dispatcher.ts';
+import { webhookRoutes, type WebhookRouteParts } from './subscriptions/webhook.routes.ts';
+import { WEBHOOKS_MAX } from './subscriptions/webhook.service.ts';
+
+export type { DispatcherTiming } from './sending/dispatcher.ts';
+export { SEALED_WEBHOOK_SECRETS } from './subscriptions/signing-secret.ts';
+
+interface WorkerParts {
+  /** Of background work, so that requests and devices do not wait for its connections. */
+  backgroundDb: Db;
+  webhookFetch: GuardedFetch;
+  secrets: Sealer;
+  log: Logger;
+  webhookTiming?: Partial<DispatcherTiming> | undefined;
+}
+
+export const feature = defineFeature({
+  name: 'webhooks',
+  routes: (parts: WebhookRouteParts) => [webhookRoutes(parts), deliveryRoutes],
+  workers: ({ backgroundDb: db, webhookFetch: fetch, secrets, log, webhookTiming }: WorkerParts) => ({
+    webhooks: new WebhookDispatcher({ db, fetch, secrets, log }, webhookTiming),
+  }),
+  tables: [
+    bounded('webhooks', `an organization or partner has at most ${WEBHOOKS_MAX}`),
+    ...byRules(webhookRetention),
+    cascade('webhook_deliveries', 'webhook_events'),
+  ],
+});

@@ -1,0 +1,180 @@
+import { z } from 'zod';
+import { everyScope } from '../../../platform/http/access.ts';
+import { auditSubject } from '../../../platform/http/audit.ts';
+import { IdParams } from '../../../platform/http/fields.ts';
+import { pageOf } from '../../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
+import { EVENT_TYPES, EventTypeName } from '../events/catalogue.ts';
+import { checkUrl } from './check-url.ts';
+import { type TestParts, webhookTests } from './test-webhook.ts';
+import {
+  EventTypeInfo,
+  NewWebhook,
+  Rotation,
+  TestOutcome,
+  Webhook,
+  WebhookPatch,
+  WebhookQuery,
+  WebhookWithSecret,
+} from './webhook.schema.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  findWebhook,
+  listWebhooks,
+  recordedUrl,
+  rotateSecret,
+  shownWebhook,
+  updateWebhook,
+} from './webhook.service.ts';
+
+export interface WebhookRouteParts extends TestParts {
+  webhookFetch: GuardedFetch;
+}
+
+const eventTypes = EventTypeName.options.map((name) => {
+  const type = EVENT_TYPES[name];
+  const { description, permission } = type;
+  return { name, description, permission, isOfPartner: 'isOfPartner' in type };
+});
+
+export const webhookRoutes = ({ secrets, webhookFetch, ...parts }: WebhookRouteParts): RouteGroup => {
+  const test = webhookTests({ ...parts, secrets, webhookFetch });
+  return {
+    name: 'Webhooks',
+    description:
+      'URLs of integrators to which events are sent as JSON `{ id, type, createdAt, orgId, data }`, signed as the Standard Webhooks specification says. An addition to the specification; see docs/decisions/webhooks.md.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/webhooks/event-types',
+        summary: 'List the types of events that can be sent',
+        access: everyScope('webhooks:read'),
+        response: z.object({ data: z.array(EventTypeInfo) }),
+        handler: () => Promise.resolve({ data: eventTypes }),
+      }),
+      route({
+        method: 'get',
+        path: '/webhooks',
+        summary: 'List webhooks by name',
+        description:
+          'Those of partners are shown to users with access to all of the organizations of the partner.',
+        access: everyScope('webhooks:read'),
+        query: WebhookQuery,
+        response: pageOf(Webhook),
+        handler: ({ ctx, query }) => listWebhooks(ctx, query),
+      }),
+      route({
+        method: 'post',
+        path: '/webhooks',
+        summary: 'Create a webhook',
+        description:
+          'The secret is returned only once. You need the permissions to read the events that it receives. An organization can have 20 webhooks, and a partner 20 of its own.',
+        access: everyScope('webhooks:write'),
+        body: NewWebhook,
+        response: WebhookWithSecret,
+        status: 201,
+        errors: ['conflict', 'limit_reached', 'tenant_inactive'],
+        prepare: ({ body }) => checkUrl(webhookFetch, body.url),
+        handler: ({ ctx, body }) => createWebhook(ctx, body, secrets),
+        audit: {
+          action: 'webhook.create',
+          resource: 'webhook',
+          note: (webhook) => ({
+            ...auditSubject(webhook),
+            details: { url: recordedUrl(webhook.url), eventTypes: webhook.eventTypes },
+          }),
+        },
+      }),
+      route({
+        method: 'get',
+        path: '/webhooks/:id',
+        summary: 'Read a webhook',
+        access: everyScope('webhooks:read'),
+        params: IdParams,
+        response: Webhook,
+        handler: async ({ ctx, params }) => shownWebhook(await findWebhook(ctx, params.id)),
+      }),
+      route({
+        method: 'patch',
+        path: '/webhooks/:id',
+        summary: 'Change, enable or disable a webhook',
+        description:
+          'A webhook that is disabled receives nothing: what waits for it fails, and what happens meanwhile is not kept for it.',
+        access: everyScope('webhooks:write'),
+        params: IdParams,
+        body: WebhookPatch,
+        response: Webhook,
+        errors: ['conflict', 'tenant_inactive'],
+        prepare: ({ body }) => checkUrl(webhookFetch, body.url),
+        handler: ({ ctx, params, body }) => updateWebhook(ctx, params.id, body),
+        audit: {
+          action: 'webhook.update',
+          resource: 'webhook',
+          note: ({ changedFields, ...webhook }) => ({
+            ...auditSubject(webhook),
+            details: { changedFields },
+          }),
+        },
+      }),
+      route({
+        method: 'delete',
+        path: '/webhooks/:id',
+        summary: 'Delete a webhook with its log',
+        access: everyScope('webhooks:delete'),
+        params: IdParams,
+        response: z.object({ success: z.literal(true) }),
+        errors: ['tenant_inactive'],
+        handler: ({ ctx, params }) => deleteWebhook(ctx, params.id),
+        audit: {
+          action: 'webhook.delete',
+          resource: 'webhook',
+          note: ({ webhook }) => auditSubject(webhook),
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/webhooks/:id/rotate-secret',
+        summary: 'Replace the secret of a webhook',
+        description:
+          'The new one is returned only once. Both sign until the old one ends, so that the receiver can change over without a gap.',
+        access: everyScope('webhooks:write'),
+        params: IdParams,
+        body: Rotation,
+        response: WebhookWithSecret,
+        errors: ['tenant_inactive'],
+        handler: ({ ctx, params, body }) => rotateSecret(ctx, params.id, body, secrets),
+        audit: {
+          action: 'webhook.rotate',
+          resource: 'webhook',
+          note: (webhook) => ({
+            ...auditSubject(webhook),
+            details: { previousSecretUntil: webhook.previousSecretUntil },
+          }),
+        },
+      }),
+      route({
+        method: 'post',
+        path: '/webhooks/:id/test',
+        summary: 'Send a ping to a webhook at once',
+        description:
+          'Its type is `webhook.ping`. What came of it is the answer, and is not in the log. 10 times a minute.',
+        access: everyScope('webhooks:write'),
+        params: IdParams,
+        response: TestOutcome,
+        errors: ['rate_limited', 'tenant_inactive'],
+        prepare: ({ ctx, params, signal }) => test(ctx, params.id, signal),
+        handler: ({ prepared }) => Promise.resolve(prepared),
+        audit: {
+          action: 'webhook.test',
+          resource: 'webhook',
+          note: ({ webhook, ok, responseStatus }) => ({
+            ...auditSubject(webhook),
+            details: { ok, responseStatus },
+          }),
+        },
+      }),
+    ],
+  };
+};
