@@ -42,7 +42,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const services = await createServices(infrastructure, options, closing);
     const live = await createLiveSide(infrastructure, services, options.hub, closing);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
-    const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls, webhookFetch } = infrastructure;
+    const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls, webhookFetch } =
+      infrastructure;
     const { hub, groups, credentials, upgradeHistory } = live;
 
     let isDraining = false;

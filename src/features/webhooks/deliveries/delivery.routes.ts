@@ -15,7 +15,8 @@ import { listDeliveries, readDelivery, replayDeliveries, replayDelivery } from '
 
 export const deliveryRoutes: RouteGroup = {
   name: 'Webhook deliveries',
-  description: 'The log of what was sent to webhooks. It is kept for 14 days. An addition to the specification.',
+  description:
+    'The log of what was sent to webhooks. It is kept for 14 days. An addition to the specification.',
   routes: [
     route({
       method: 'get',

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { Id, instantOrDay, JsonColumn, listOf, noneBefore, Timestamp } from '../../../platform/http/fields.ts';
+import {
+  Id,
+  instantOrDay,
+  JsonColumn,
+  listOf,
+  noneBefore,
+  Timestamp,
+} from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { EventTypeName } from '../events/catalogue.ts';
 

@@ -49,7 +49,8 @@ interface EventType {
 
 export const EVENT_TYPES = {
   'alert.raised': {
-    description: 'An alert was raised, or is active again. A device that is offline has the kind device_offline.',
+    description:
+      'An alert was raised, or is active again. A device that is offline has the kind device_offline.',
     permission: 'alerts:read',
     data: alert,
   },

@@ -109,7 +109,8 @@ export class WebhookDispatcher implements BackgroundPart {
     const { log, db } = this.#parts;
     const about = { webhookId: webhook.id, partnerId: webhook.partnerId };
     try {
-      await serveWebhook({ ...this.#parts, signal: this.#abort.signal }, webhook);
+      // A signal of its own, because each request listens to it.
+      await serveWebhook({ ...this.#parts, signal: AbortSignal.any([this.#abort.signal]) }, webhook);
     } catch (error) {
       if (!this.#abort.signal.aborted) {
         const isAway = isDatabaseAway(error);

@@ -65,9 +65,7 @@ async function recordOfDelivery(
 ): Promise<void> {
   const waitMs = ok ? undefined : retryWaitMs(attempts + 1, Math.random());
   const next =
-    waitMs === undefined
-      ? null
-      : tx.raw(`now() + ? * interval '1 millisecond'`, [Math.max(waitMs, asked)]);
+    waitMs === undefined ? null : tx.raw(`now() + ? * interval '1 millisecond'`, [Math.max(waitMs, asked)]);
   await tx('webhook_deliveries')
     .where({ id: deliveryId, status: 'pending' })
     .update({

@@ -20,8 +20,7 @@ export async function disableWebhook(
   eventOrgId: string | null,
 ): Promise<void> {
   const [webhook] = await Webhook.query(tx)
-    .findById(webhookId)
-    .where('enabled', true)
+    .where({ id: webhookId, enabled: true })
     .patch({ enabled: false, disabledReason: reason, dueAt: null, pausedUntil: null })
     .returning('*');
   if (webhook === undefined) return;

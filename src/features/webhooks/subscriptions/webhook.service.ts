@@ -173,7 +173,8 @@ const recorded = ({ name, url, eventTypes, enabled }: Webhook) => ({
 });
 
 /** For the audit trail: the host, and a mark of the whole, because the path often is a secret of the receiver. */
-export const recordedUrl = (url: string): string => `${new URL(url).host} (SHA-256 ${tokenHash(url).slice(0, 8)}…)`;
+export const recordedUrl = (url: string): string =>
+  `${new URL(url).host} (SHA-256 ${tokenHash(url).slice(0, 8)}…)`;
 
 export async function deleteWebhook(ctx: Context, id: string) {
   const webhook = await findToChange(ctx, id);
@@ -246,5 +247,4 @@ function statusOf({ enabled, disabledReason, failures, pausedUntil }: Webhook): 
   return failures > 0 ? 'failing' : 'active';
 }
 
-const named = <T>(query: PromiseLike<T>) =>
-  namingConflict(query, 'webhooks_name', 'body.name', NAME_TAKEN);
+const named = <T>(query: PromiseLike<T>) => namingConflict(query, 'webhooks_name', 'body.name', NAME_TAKEN);
