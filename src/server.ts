@@ -58,7 +58,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         txtRecords,
         ssoFetch,
         webhookFetch,
-        rateLimits,
         jobs,
         mailer,
         baseUrl,

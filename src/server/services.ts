@@ -20,6 +20,7 @@ import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
 import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { type AccountEnding, createFirstAdmin, invitationLimits } from '../features/users/index.ts';
+import { webhookTestLimit } from '../features/webhooks/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -77,6 +78,7 @@ export async function createServices(
     enrollLimits: enrollLimits(rateLimits),
     recoveryLimits: recoveryLimits(rateLimits),
     invitationLimits: invitationLimits(rateLimits),
+    webhookTestLimit: webhookTestLimit(rateLimits),
     secondFactor,
     ending,
     passwordPolicy,

@@ -11,6 +11,7 @@ import { webhookRoutes, type WebhookRouteParts } from './subscriptions/webhook.r
 import { WEBHOOKS_MAX } from './subscriptions/webhook.service.ts';
 
 export type { DispatcherTiming } from './sending/dispatcher.ts';
+export { webhookTestLimit } from './subscriptions/test-webhook.ts';
 export { SEALED_WEBHOOK_SECRETS } from './subscriptions/signing-secret.ts';
 
 interface WorkerParts {

@@ -1,4 +1,4 @@
-import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
+import type { RateLimiter, RateLimits } from '../../../platform/cluster/rate-limits.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
@@ -9,30 +9,32 @@ import { signingSecrets } from './signing-secret.ts';
 import { findToChange } from './webhook.service.ts';
 
 /** For each webhook, so that nobody makes this server knock at other people's doors all day. */
-const TESTS = { points: 10, seconds: 60 };
+export const webhookTestLimit = (limits: RateLimits): RateLimiter =>
+  limits.limiter('webhook-test', { points: 10, seconds: 60 });
 
 export interface TestParts {
   webhookFetch: Pick<GuardedFetch, 'open'>;
-  rateLimits: RateLimits;
+  webhookTestLimit: Pick<RateLimiter, 'take'>;
   secrets: Sealer;
 }
 
 /** Sends a ping at once, also to a webhook that is disabled, and answers what came of it. */
-export function webhookTests({ webhookFetch, rateLimits, secrets }: TestParts) {
-  const limiter = rateLimits.limiter('webhook-test', TESTS);
-  return async (ctx: DetachedContext, id: string, signal: AbortSignal) => {
-    const webhook = await ctx.withTenant((inTenant) => findToChange(inTenant, id));
-    await limiter.take(id);
-    const now = new Date();
-    const message = {
-      id: newId(),
-      type: PING,
-      createdAt: now.toISOString(),
-      orgId: webhook.orgId,
-      data: { webhookId: id },
-    };
-    const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, now) };
-    const { retryAfterMs: _, ...outcome } = await post(webhookFetch, destination, message, signal);
-    return { ...outcome, webhook };
+export async function testWebhook(
+  ctx: DetachedContext,
+  id: string,
+  { webhookFetch, webhookTestLimit: limit, secrets, signal }: TestParts & { signal: AbortSignal },
+) {
+  const webhook = await ctx.withTenant((inTenant) => findToChange(inTenant, id));
+  await limit.take(id);
+  const now = new Date();
+  const message = {
+    id: newId(),
+    type: PING,
+    createdAt: now.toISOString(),
+    orgId: webhook.orgId,
+    data: { webhookId: id },
   };
+  const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, now) };
+  const { retryAfterMs: _, ...outcome } = await post(webhookFetch, destination, message, signal);
+  return { ...outcome, webhook };
 }

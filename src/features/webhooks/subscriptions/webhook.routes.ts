@@ -7,7 +7,7 @@ import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { EVENT_TYPES, EventTypeName } from '../events/catalogue.ts';
 import { checkUrl } from './check-url.ts';
-import { type TestParts, webhookTests } from './test-webhook.ts';
+import { type TestParts, testWebhook } from './test-webhook.ts';
 import {
   EventTypeInfo,
   NewWebhook,
@@ -39,8 +39,8 @@ const eventTypes = EventTypeName.options.map((name) => {
   return { name, description, permission, isOfPartner: 'isOfPartner' in type };
 });
 
-export const webhookRoutes = ({ secrets, webhookFetch, ...parts }: WebhookRouteParts): RouteGroup => {
-  const test = webhookTests({ ...parts, secrets, webhookFetch });
+export const webhookRoutes = (parts: WebhookRouteParts): RouteGroup => {
+  const { secrets, webhookFetch } = parts;
   return {
     name: 'Webhooks',
     description:
@@ -164,7 +164,7 @@ export const webhookRoutes = ({ secrets, webhookFetch, ...parts }: WebhookRouteP
         params: IdParams,
         response: TestOutcome,
         errors: ['rate_limited', 'tenant_inactive'],
-        prepare: ({ ctx, params, signal }) => test(ctx, params.id, signal),
+        prepare: ({ ctx, params, signal }) => testWebhook(ctx, params.id, { ...parts, signal }),
         handler: ({ prepared }) => Promise.resolve(prepared),
         audit: {
           action: 'webhook.test',
