@@ -62,7 +62,7 @@ create table webhook_events (
   foreign key (partner_id, org_id) references organizations (partner_id, id)
 );
 create index webhook_events_waiting on webhook_events (id) where fanned_out_at is null;
-create index webhook_events_of_owner on webhook_events (partner_id, org_id);
+create index webhook_events_of_owner on webhook_events (org_id, partner_id);
 create index webhook_events_by_age on webhook_events (created_at);
 select protect_table('webhook_events',
   'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))',
@@ -79,7 +79,7 @@ create table webhook_deliveries (
   status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
   is_replay boolean not null default false,
   attempts integer not null default 0,
-  next_attempt_at timestamptz(3),
+  next_attempt_at timestamptz(3) default now(),
   last_attempt_at timestamptz(3),
   -- Of the last attempt.
   response_status integer,
@@ -105,8 +105,7 @@ select protect_table('webhook_deliveries',
 
 -- The types that these functions write are those of src/features/webhooks/events/catalogue.ts: a test compares them.
 
--- Whoever causes the event may not see who wants it: a technician of an organization does not see the webhooks of the
--- partner. So the function works across tenants, and answers nothing.
+-- A technician of an organization, who causes an event, does not see the webhooks of the partner. So the function works across tenants, and answers nothing.
 create function record_webhook_event(event_type text, owner uuid, event_data jsonb) returns void
 language sql volatile security definer set search_path = pg_catalog, public as $$
   insert into webhook_events (id, partner_id, org_id, type, data)

@@ -172,6 +172,12 @@ describe('bad input', function () {
       '/roles/:id': await made('/roles', { name: 'Reader', scope: 'partner', permissions: ['devices:read'] }),
       '/api-keys/:id': await made('/api-keys', { name: 'Key', scopes: ['devices:read'] }),
       '/sso/providers/:id': provider.body.id as string,
+      '/webhooks/:id': await made('/webhooks', {
+        orgId: tenant.orgId,
+        name: 'Hook',
+        url: 'https://1.1.1.1/hook',
+        eventTypes: ['alert.raised'],
+      }),
     };
     for (const { path } of rows.filter(({ access }) => access === 'agent')) {
       const agent = await buildDevice(app, tenant.orgId);
@@ -241,6 +247,9 @@ describe('bad input', function () {
       domain: `domain-${newId()}.example`,
       version: '1.2.3',
       logoUrl: 'https://cdn.example.com/logo.png',
+      url: 'https://1.1.1.1/hook',
+      eventTypes: ['alert.raised'],
+      statuses: ['failed'],
       accentColor: '#1a2b3c',
       encryptionKeyId,
       sources: { paths: { linux: ['/home'] } },

@@ -146,6 +146,12 @@ describe('changes in the audit trail', function () {
       renaming('/scripts', { orgId: tenant.orgId, language: 'bash', content: 'true' }),
     'PATCH /filters/:id': () => renaming('/filters', { orgId: tenant.orgId, conditions: conditions('a') }),
     'PATCH /groups/:id': () => renaming('/groups', { orgId: tenant.orgId, type: 'static' }),
+    'PATCH /webhooks/:id': () =>
+      renaming('/webhooks', {
+        orgId: tenant.orgId,
+        url: 'https://1.1.1.1/hook',
+        eventTypes: ['alert.raised'],
+      }),
     'PATCH /custom-fields/:id': () =>
       renaming('/custom-fields', { orgId: tenant.orgId, key: 'asset_tag', type: 'string' }),
     'PATCH /sso/providers/:id': async () => {

@@ -44,6 +44,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   c2c_stores: 'one counter of an organization',
   background_jobs: 'locked by the job runner',
   job_schedules: 'locked by the job runner',
+  webhook_events: 'written by triggers, and read with their deliveries',
   saml_used_assertions: 'one insert that says whether the row is new',
   invitations: 'only releases before migration 0030 use it',
 };

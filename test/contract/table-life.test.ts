@@ -107,6 +107,8 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       select $id, '${orgId}', connection.id, $token, key.id, '{mail}', true, '{}' from key, connection returning id)
     insert into c2c_jobs (id, org_id, config_id, type, trigger, status, finished_at)
     select $id, '${orgId}', id, 'backup', 'manual', 'completed', $at from config`,
+  webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
+    select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
   background_jobs: () => `insert into background_jobs
       (id, name, state, input, max_attempts, deadline, finished_at, expires_at)
     values ($id, 'aged', 'succeeded', '{}', 1, $at, $at, $at)`,

@@ -6953,7 +6953,7 @@ to: string
 /**
  * Which are sent again; only failed ones when it is left out.
  */
-status?: ("delivered" | "failed")[]
+statuses?: ("delivered" | "failed")[]
 /**
  * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
  * `alert.acknowledged`: A user acknowledged an alert.
@@ -10970,7 +10970,7 @@ export interface WebhookEventType {
 name: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")
 description: string
 /**
- * Whoever subscribes to it must hold this.
+ * A person who subscribes to it must hold this.
  */
 permission: string
 /**

@@ -114,5 +114,12 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
     'How many days the audit trail is kept, and its archive',
     'audit:read',
   ),
+  page(
+    'webhooks',
+    '/settings/webhooks',
+    'Webhooks',
+    'Events that are sent to other systems, such as a ticket system',
+    'webhooks:read',
+  ),
   page('audit', '/audit', 'Audit trail', 'Who did what, reports and exports', 'audit:read'),
 ];

@@ -12,7 +12,7 @@ import { WEBHOOKS_MAX } from './subscriptions/webhook.service.ts';
 
 export type { DispatcherTiming } from './sending/dispatcher.ts';
 export { webhookTestLimit } from './subscriptions/test-webhook.ts';
-export { SEALED_WEBHOOK_SECRETS } from './subscriptions/signing-secret.ts';
+export { SEALED_WEBHOOK_SECRETS } from './requests/signing-secret.ts';
 
 interface WorkerParts {
   /** Of background work, so that requests and devices do not wait for its connections. */
@@ -26,8 +26,8 @@ interface WorkerParts {
 export const feature = defineFeature({
   name: 'webhooks',
   routes: (parts: WebhookRouteParts) => [webhookRoutes(parts), deliveryRoutes],
-  workers: ({ backgroundDb: db, webhookFetch: fetch, secrets, log, webhookTiming }: WorkerParts) => ({
-    webhooks: new WebhookDispatcher({ db, fetch, secrets, log }, webhookTiming),
+  workers: ({ backgroundDb: db, webhookFetch: outbound, secrets, log, webhookTiming }: WorkerParts) => ({
+    webhooks: new WebhookDispatcher({ db, outbound, secrets, log }, webhookTiming),
   }),
   tables: [
     bounded('webhooks', `an organization or partner has at most ${WEBHOOKS_MAX}`),

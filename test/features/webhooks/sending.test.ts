@@ -136,7 +136,7 @@ describe('webhook deliveries', () => {
     expect(ground.receiver.at('/busy')).to.have.length(1);
   });
 
-  it('stop with 410 Gone, or when nothing was delivered for days: the webhook is disabled, and an alert tells it', async () => {
+  it('stop with 410 Gone, or when nothing was delivered for days: the webhook is disabled, and an alert says so', async () => {
     const { receiver, call } = ground;
     const alerts = async () =>
       (await call('GET', '/alerts?kind=webhook_disabled&status=active')).body.data as { message: string }[];

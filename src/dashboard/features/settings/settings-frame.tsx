@@ -14,6 +14,7 @@ const PAGES = [
   { to: '/settings/alerts', label: 'Alert thresholds' },
   { to: '/settings/retention', label: 'Retention' },
   { to: '/settings/custom-fields', label: 'Custom fields' },
+  { to: '/settings/webhooks', label: 'Webhooks' },
 ] as const;
 
 export const PARTNER_ONLY: Requirement = { scopes: ['partner'] };

@@ -59,6 +59,27 @@ const providerRoute = createRoute({
   component: lazyRouteComponent(() => import('./sso/provider-page.tsx'), 'ProviderPage'),
 });
 
+const page = z.number().int().positive().optional().catch(undefined);
+
+const webhooksRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/webhooks',
+  validateSearch: z.object({ page }),
+  staticData: { title: 'Webhooks', permission: 'webhooks:read' },
+  component: lazyRouteComponent(() => import('./webhooks/webhooks-page.tsx'), 'WebhooksPage'),
+});
+
+const webhookRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/settings/webhooks/$webhookId',
+  validateSearch: z.object({
+    page,
+    status: z.enum(['pending', 'delivered', 'failed']).optional().catch(undefined),
+  }),
+  staticData: { title: 'Webhook', permission: 'webhooks:read' },
+  component: lazyRouteComponent(() => import('./webhooks/webhook-page.tsx'), 'WebhookPage'),
+});
+
 export const settingsPages = [
   companyRoute,
   securityRoute,
@@ -68,4 +89,6 @@ export const settingsPages = [
   customFieldsRoute,
   ssoRoute,
   providerRoute,
+  webhooksRoute,
+  webhookRoute,
 ] as const;

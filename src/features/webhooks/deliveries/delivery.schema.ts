@@ -58,7 +58,7 @@ export const Replay = z
   .strictObject({
     from: from.describe('Deliveries added at or after: an instant, or a day (UTC).'),
     to: to.describe('Deliveries added at or before: an instant, or a day (UTC).'),
-    status: z
+    statuses: z
       .array(z.enum(['delivered', 'failed']))
       .min(1)
       .max(2)

@@ -72,7 +72,7 @@ export async function replayDelivery(ctx: Context, webhookId: string, deliveryId
 export async function replayDeliveries(
   ctx: Context,
   webhookId: string,
-  { from, to, status = ['failed'], eventTypes }: Replay,
+  { from, to, statuses = ['failed'], eventTypes }: Replay,
 ) {
   const webhook = await findToReplay(ctx, webhookId);
   const { rowCount } = await ctx.tx.raw<{ rowCount: number }>(
@@ -80,7 +80,7 @@ export async function replayDeliveries(
     select new_row_id(), :partnerId, :orgId, :webhookId, event_id, true, now() from (
       select distinct d.event_id from webhook_deliveries d
       join webhook_events e on e.partner_id = d.partner_id and e.id = d.event_id
-      where d.webhook_id = :webhookId and d.created_at between :from and :to and d.status = any(:status::text[])
+      where d.webhook_id = :webhookId and d.created_at between :from and :to and d.status = any(:statuses::text[])
         and (:eventTypes::text[] is null or e.type = any(:eventTypes::text[]))
         and not exists (select from webhook_deliveries waiting where waiting.webhook_id = :webhookId
           and waiting.event_id = d.event_id and waiting.status = 'pending')
@@ -92,7 +92,7 @@ export async function replayDeliveries(
       webhookId,
       from,
       to,
-      status,
+      statuses,
       eventTypes: eventTypes ?? null,
     },
   );

@@ -40,7 +40,7 @@ const device = z.object({
 
 interface EventType {
   description: string;
-  /** Whoever subscribes to it must hold this. */
+  /** A person who subscribes to it must hold this. */
   permission: string;
   /** Only webhooks of partners can have it, because it concerns no single organization. */
   isOfPartner?: true;

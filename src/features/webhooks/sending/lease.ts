@@ -52,7 +52,7 @@ export async function claimWebhooks(
 /** Gives the webhook back, and says when its next delivery is due. */
 export async function releaseWebhook(db: Db, { id, leaseId }: Webhook): Promise<void> {
   await withSystem(db, 'give back a webhook', async (tx) => {
-    // Locked first: whoever adds a delivery locks it as well, so that the next statement sees all of them.
+    // Locked first: every transaction that adds a delivery locks it as well, so that the next statement sees all of them.
     const { rows } = await tx.raw<{ rows: object[] }>(
       'select from webhooks where id = ? and lease_id = ? for no key update',
       [id, leaseId ?? ''],

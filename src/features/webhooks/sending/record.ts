@@ -1,8 +1,8 @@
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import { disableWebhook } from '../subscriptions/disabled.ts';
-import type { Outcome } from './post.ts';
-import { FAILING_DAYS, pauseMs, retryWaitMs } from './retry-schedule.ts';
+import type { Outcome } from '../requests/post.ts';
+import { FAILING_DAYS, pauseMs, retryWaitMs } from '../requests/retry-schedule.ts';
 
 export interface Attempted {
   deliveryId: string;

@@ -4,15 +4,15 @@ import type { Logger } from '../../../platform/logger.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { eventType } from '../events/catalogue.ts';
-import { signingSecrets } from '../subscriptions/signing-secret.ts';
+import { signingSecrets } from '../requests/signing-secret.ts';
 import type { Webhook } from '../subscriptions/webhook.model.ts';
-import { type Message, post } from './post.ts';
+import { type Message, post } from '../requests/post.ts';
 import { giveUp, recordAttempt } from './record.ts';
-import { FAILURES_BEFORE_PAUSE } from './retry-schedule.ts';
+import { FAILURES_BEFORE_PAUSE } from '../requests/retry-schedule.ts';
 
 export interface ServeParts {
   db: Db;
-  fetch: Pick<GuardedFetch, 'open'>;
+  outbound: Pick<GuardedFetch, 'open'>;
   secrets: Sealer;
   log: Logger;
   signal: AbortSignal;
@@ -70,14 +70,14 @@ const readDue = (db: Db, webhookId: string, limit: number): Promise<Due[]> =>
 
 /** Answers how many attempts have failed in a row. */
 async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: number): Promise<number> {
-  const { db, fetch, secrets, signal } = parts;
+  const { db, outbound, secrets, signal } = parts;
   const message = messageOf(due);
   if (typeof message === 'string') {
     await giveUp(db, due.id, message);
     return failures;
   }
   const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, new Date()) };
-  const outcome = await post(fetch, destination, message, signal);
+  const outcome = await post(outbound, destination, message, signal);
   return recordAttempt(
     db,
     { deliveryId: due.id, webhookId: webhook.id, attempts: due.attempts, eventOrgId: due.orgId },

@@ -4,8 +4,8 @@ import { newId } from '../../../platform/ids.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { PING } from '../events/catalogue.ts';
-import { post } from '../sending/post.ts';
-import { signingSecrets } from './signing-secret.ts';
+import { post } from '../requests/post.ts';
+import { signingSecrets } from '../requests/signing-secret.ts';
 import { findToChange } from './webhook.service.ts';
 
 /** For each webhook, so that nobody makes this server knock at other people's doors all day. */

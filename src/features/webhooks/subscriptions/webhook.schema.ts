@@ -83,7 +83,7 @@ export const EventTypeInfo = z
   .object({
     name: EventTypeName,
     description: z.string(),
-    permission: z.string().describe('Whoever subscribes to it must hold this.'),
+    permission: z.string().describe('A person who subscribes to it must hold this.'),
     isOfPartner: z.boolean().describe('Only webhooks of partners can have it.'),
   })
   .meta({ id: 'WebhookEventType' });

@@ -12,7 +12,7 @@ import { assertManageable, assertOrganizationAccess } from '../../organizations/
 import { exceeds } from '../../roles/index.ts';
 import { EVENT_TYPES, type EventTypeName } from '../events/catalogue.ts';
 import { endDisabledAlert, failWaiting } from './disabled.ts';
-import { newSigningSecret, sealAsPrevious, sealSecret } from './signing-secret.ts';
+import { newSigningSecret, sealAsPrevious, sealSecret } from '../requests/signing-secret.ts';
 import { Webhook } from './webhook.model.ts';
 import type { NewWebhook, Rotation, WebhookPatch, WebhookQuery, WebhookStatus } from './webhook.schema.ts';
 
@@ -98,9 +98,7 @@ async function ownerOf(ctx: Context, orgId: string | undefined): Promise<Owner> 
   return { partnerId: caller.partnerId, orgId: null };
 }
 
-/**
- * Whoever decides where events are sent could read them there: so nobody decides that for events that they may not read.
- */
+/** A person who decides where events are sent could read them there, and therefore must be allowed to read them. */
 function assertMayReceive(
   { caller }: Pick<Context, 'caller'>,
   eventTypes: readonly EventTypeName[],

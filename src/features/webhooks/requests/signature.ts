@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { SECRET_PREFIX } from '../subscriptions/signing-secret.ts';
+import { SECRET_PREFIX } from './signing-secret.ts';
 
 /**
  * The headers of a delivery, by the Standard Webhooks specification (https://www.standardwebhooks.com): a signature for

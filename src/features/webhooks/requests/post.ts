@@ -39,7 +39,7 @@ const ASKS_FOR_PAUSE = new Set([429, 503]);
  * @throws the reason of `signal`, when that ended it
  */
 export async function post(
-  fetch: Pick<GuardedFetch, 'open'>,
+  outbound: Pick<GuardedFetch, 'open'>,
   { url, secrets }: Destination,
   message: Message,
   signal: AbortSignal,
@@ -52,7 +52,7 @@ export async function post(
   const begun = performance.now();
   const took = () => Math.round(performance.now() - begun);
   try {
-    const answer = await fetch.open(url, {
+    const answer = await outbound.open(url, {
       method: 'POST',
       headers: signedHeaders(secrets, { id: message.id, at: new Date(), body }),
       body,
