@@ -69,7 +69,7 @@ describe('the pages of webhooks', () => {
       .getByRole('row', { name: /alert\.raised/ })
       .getByText('Failed')
       .waitFor();
-    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
     await dialog.getByText('said 410').waitFor();
     await dialog.getByLabel('Data of the event').getByText('a_test').waitFor();
     await assertAccessible(page);
@@ -80,7 +80,7 @@ describe('the pages of webhooks', () => {
     await dialog.getByRole('switch', { name: 'Enabled' }).press('Space');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Active').waitFor();
-    await page.getByRole('button', { name: 'Replay', exact: true }).click();
+    await page.getByRole('button', { name: 'Replay', exact: true }).first().click();
     await dialog.getByRole('button', { name: 'Replay' }).click();
     await page
       .getByRole('row', { name: /alert\.raised/ })
