@@ -7,7 +7,7 @@ create table webhooks (
   org_id uuid,
   name varchar(200) not null,
   url varchar(2048) not null,
-  event_types text[] not null check (cardinality(event_types) > 0),
+  event_types text[] not null,
   enabled boolean not null default true,
   sealed_secret text not null,
   -- Signs beside the other one until then.

@@ -26,9 +26,7 @@ const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
   Webhook.query(tx).where((either) => {
     void either.whereRaw(inTenant(caller, 'webhooks.org_id'));
     if (caller.partnerId !== null && caller.orgAccess === 'all') {
-      void either.orWhere((ofPartner) =>
-        ofPartner.whereNull('webhooks.org_id').where('webhooks.partner_id', caller.partnerId ?? ''),
-      );
+      void either.orWhere({ 'webhooks.partner_id': caller.partnerId, 'webhooks.org_id': null });
     }
   });
 
@@ -122,10 +120,7 @@ function assertMayReceive(
 async function assertRoom({ tx }: Context, { partnerId, orgId }: Owner): Promise<void> {
   const [table, id] = orgId === null ? ['partners', partnerId] : ['organizations', orgId];
   await tx.raw('select from ?? where id = ? for no key update', [table, id]);
-  const present = await Webhook.query(tx)
-    .where('partner_id', partnerId)
-    .where((of) => (orgId === null ? of.whereNull('org_id') : of.where('org_id', orgId)))
-    .resultSize();
+  const present = await Webhook.query(tx).where({ partner_id: partnerId, org_id: orgId }).resultSize();
   if (present >= WEBHOOKS_MAX) {
     throw new AppError('limit_reached', `Webhook limit reached (${WEBHOOKS_MAX}).`);
   }
