@@ -71,6 +71,7 @@ const NO_UPDATE = new Set([
   'software_changes',
   'device_group_changes',
   'c2c_consents',
+  'webhook_events',
 ]);
 
 describe('the database', () => {

@@ -476,6 +476,11 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/sso/saml/saml-protocol.ts': 1,
   'features/sso/flow/start-sign-in.ts': 1,
   'features/users/accounts/user.service.ts': 2,
+  // What the triggers have written for all tenants is sent by one dispatcher.
+  'features/webhooks/sending/fan-out.ts': 1,
+  'features/webhooks/sending/lease.ts': 2,
+  'features/webhooks/sending/record.ts': 2,
+  'features/webhooks/sending/serve-webhook.ts': 1,
   // Which organization keeps its rows for how long, and what each removes.
   'platform/db/retention/row-pruner.ts': 2,
   'platform/http/mount/mount.ts': 1,
@@ -537,12 +542,16 @@ describe('the way across tenants', () => {
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },
+        // A person who causes an event may not see the webhooks that want it.
+        { name: 'record_webhook_event', public: false },
+        { name: 'record_webhook_event_of_partners', public: false },
         // With the end of a command its secrets, which no tenant reads.
         { name: 'remove_command_secrets', public: false },
         { name: 'role_in_use', public: false },
         { name: 'session_holder', public: false },
         // Answers with a yes or no.
         { name: 'site_exists', public: true },
+        { name: 'webhook_audit_sealed', public: false },
       ].map((one) => ({ ...one, owner: 'svc_system' })),
     );
   });
