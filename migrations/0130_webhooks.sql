@@ -106,23 +106,28 @@ select protect_table('webhook_deliveries',
 -- The types that these functions write are those of src/features/webhooks/events/catalogue.ts: a test compares them.
 
 -- A technician of an organization, who causes an event, does not see the webhooks of the partner. So the function works across tenants, and answers nothing.
+-- In PL/pgSQL, because a function in SQL is planned anew each time that a trigger calls it.
 create function record_webhook_event(event_type text, owner uuid, event_data jsonb) returns void
-language sql volatile security definer set search_path = pg_catalog, public as $$
+language plpgsql volatile security definer set search_path = pg_catalog, public as $$
+begin
   insert into webhook_events (id, partner_id, org_id, type, data)
   select new_row_id(), o.partner_id, o.id, event_type, event_data from organizations o
   where o.id = owner and o.deleted_at is null and exists (
     select from webhooks w where w.partner_id = o.partner_id and (w.org_id is null or w.org_id = o.id)
-      and w.enabled and event_type = any(w.event_types))
+      and w.enabled and event_type = any(w.event_types));
+end
 $$;
 
 -- For what concerns every partner.
 create function record_webhook_event_of_partners(event_type text, event_data jsonb) returns void
-language sql volatile security definer set search_path = pg_catalog, public as $$
+language plpgsql volatile security definer set search_path = pg_catalog, public as $$
+begin
   insert into webhook_events (id, partner_id, type, data)
   select new_row_id(), p.id, event_type, event_data from partners p
   where p.deleted_at is null and exists (
     select from webhooks w where w.partner_id = p.id and w.org_id is null and w.enabled
-      and event_type = any(w.event_types))
+      and event_type = any(w.event_types));
+end
 $$;
 
 revoke execute on function record_webhook_event(text, uuid, jsonb) from public;
@@ -178,10 +183,9 @@ begin
 end
 $$;
 
--- As the API writes times.
-create function webhook_time(at timestamptz) returns text language sql stable parallel safe
-set search_path = pg_catalog, public as $$
-  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+-- As the API writes times. Without a search path of its own, Postgres puts its body where it is called.
+create function webhook_time(at timestamptz) returns text language sql stable parallel safe as $$
+  select pg_catalog.to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 $$;
 
 create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
