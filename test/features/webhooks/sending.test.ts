@@ -146,6 +146,8 @@ describe('webhook deliveries', () => {
     await eventually(alerts, (list) => list.length === 1);
     const shown = (await call('GET', `/webhooks/${gone.id}`)).body;
     expect(shown).to.include({ enabled: false, status: 'disabled_by_server', disabledReason: 'gone' });
+    const refused = await ground.delivery(gone.id, ({ status }) => status === 'failed');
+    expect(refused.error).to.equal('The receiver answered 410.');
     expect(
       (await call('POST', `/webhooks/${gone.id}/replay`, { from: '2026-01-01', to: '2099-01-01' })).status,
     ).to.equal(409);

@@ -175,6 +175,10 @@ export const EventTypeName = z
   .enum(NAMES)
   .describe(NAMES.map((name) => `\`${name}\`: ${EVENT_TYPES[name].description}`).join('\n'));
 
+/** Those that this release knows: after a return to an earlier release, a webhook may want others. */
+export const knownTypes = (names: readonly string[]): EventTypeName[] =>
+  NAMES.filter((name) => names.includes(name));
+
 /** What is sent by `POST /webhooks/:id/test`. No webhook can subscribe to it. */
 export const PING = 'webhook.ping';
 

@@ -15,6 +15,7 @@ export interface ServeParts {
   outbound: Pick<GuardedFetch, 'open'>;
   secrets: Sealer;
   log: Logger;
+  onAttempt: (outcome: 'delivered' | 'failed') => void;
   signal: AbortSignal;
 }
 
@@ -70,7 +71,7 @@ const readDue = (db: Db, webhookId: string, limit: number): Promise<Due[]> =>
 
 /** Answers how many attempts have failed in a row. */
 async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: number): Promise<number> {
-  const { db, outbound, secrets, signal } = parts;
+  const { db, outbound, secrets, signal, onAttempt } = parts;
   const message = messageOf(due);
   if (typeof message === 'string') {
     await giveUp(db, due.id, message);
@@ -78,6 +79,7 @@ async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: 
   }
   const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, new Date()) };
   const outcome = await post(outbound, destination, message, signal);
+  onAttempt(outcome.ok ? 'delivered' : 'failed');
   return recordAttempt(
     db,
     { deliveryId: due.id, webhookId: webhook.id, attempts: due.attempts, eventOrgId: due.orgId },

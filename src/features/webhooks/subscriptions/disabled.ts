@@ -68,12 +68,14 @@ export async function endDisabledAlert(
   });
 }
 
-/** Ends what waits to be sent. It can be replayed. */
+/** Ends what waits to be sent. It can be replayed. What failed before keeps the reason of its last attempt. */
 export async function failWaiting(tx: Tx, webhookId: string): Promise<void> {
-  await tx('webhook_deliveries').where({ webhook_id: webhookId, status: 'pending' }).update({
-    status: 'failed',
-    error: 'The webhook was disabled before this was delivered.',
-    next_attempt_at: null,
-    ended_at: tx.fn.now(),
-  });
+  await tx('webhook_deliveries')
+    .where({ webhook_id: webhookId, status: 'pending' })
+    .update({
+      status: 'failed',
+      error: tx.raw('coalesce(error, ?)', ['The webhook was disabled before this was delivered.']),
+      next_attempt_at: null,
+      ended_at: tx.fn.now(),
+    });
 }

@@ -10,7 +10,7 @@ import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { exceeds } from '../../roles/index.ts';
-import { EVENT_TYPES, type EventTypeName } from '../events/catalogue.ts';
+import { EVENT_TYPES, type EventTypeName, knownTypes } from '../events/catalogue.ts';
 import { endDisabledAlert, failWaiting } from './disabled.ts';
 import { newSigningSecret, sealAsPrevious, sealSecret } from '../requests/signing-secret.ts';
 import { Webhook } from './webhook.model.ts';
@@ -102,7 +102,7 @@ function assertMayReceive(
   eventTypes: readonly EventTypeName[],
   orgId: string | null,
 ): void {
-  const types = eventTypes.map((name) => ({ name, ...EVENT_TYPES[name] }));
+  const types = knownTypes(eventTypes).map((name) => ({ name, ...EVENT_TYPES[name] }));
   const foreign = types.find((type) => 'isOfPartner' in type && orgId !== null);
   if (foreign !== undefined) {
     throw invalid('body.eventTypes', `can have ${foreign.name} only without an organization`);
@@ -219,7 +219,7 @@ export function shownWebhook(webhook: Webhook) {
     partnerId,
     name,
     url,
-    eventTypes,
+    eventTypes: knownTypes(eventTypes),
     enabled,
     status: statusOf(webhook),
     disabledReason,

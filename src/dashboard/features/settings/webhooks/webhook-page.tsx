@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { apiQuery, useApiChange, type Webhook } from '../../../api/index.ts';
 import { useNames } from '../../../directory/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { Action, ConfirmAction, Failure, Loaded, Panel, When } from '../../../ui/index.ts';
+import { Action, ConfirmAction, Failure, formatCounted, Loaded, Panel, When } from '../../../ui/index.ts';
 import { SettingsFrame } from '../settings-frame.tsx';
 import { Deliveries } from './deliveries.tsx';
 import { NewSecret } from './new-secret.tsx';
@@ -69,7 +69,8 @@ function Summary({ webhook }: { webhook: Webhook }) {
         Last success: <When at={webhook.lastSuccessAt} />
         {webhook.failingSince !== null && (
           <>
-            . {webhook.failures} attempts have failed since <When at={webhook.failingSince} />
+            . {formatCounted(webhook.failures, 'attempt')} failed in a row, the first{' '}
+            <When at={webhook.failingSince} />
           </>
         )}
         {webhook.previousSecretUntil !== null && (
