@@ -1,15 +1,19 @@
 import { Command } from 'commander';
 import { addAudit } from './audit/audit-commands.ts';
+import { addCompletion } from './completion/completion-command.ts';
 import { addReleases } from './releases/release-commands.ts';
+import { addRemote } from './remote/remote-commands.ts';
 import { addSso } from './sso/sso-commands.ts';
 
-/** `npm run muster -- <command>`: the command line of the operator, beside the server. */
+/** `npm run muster -- <command>`: the command line of the operator, beside the server or far from it. */
 const program = new Command('muster').description('Operates a Muster server.');
 // Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
 program.exitOverride().configureHelp({ showGlobalOptions: true });
 addAudit(program);
 addSso(program);
 addReleases(program);
+addRemote(program);
+addCompletion(program);
 
 try {
   await program.parseAsync();

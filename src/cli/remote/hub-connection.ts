@@ -1,0 +1,98 @@
+import { io, type Socket } from 'socket.io-client';
+import { z } from 'zod';
+import {
+  DASHBOARD_NAMESPACE,
+  type DashboardToHub,
+  ErrorAck,
+  HUB_PATH,
+  type HubToDashboard,
+} from '../../protocol/index.ts';
+import { EXIT, exitOf, RemoteFailure } from './failure.ts';
+import type { Profile } from './profiles.ts';
+
+type Event = keyof DashboardToHub;
+type Message<E extends Event> = Parameters<DashboardToHub[E]>[0];
+
+/** The connection to the server that dashboards have too. */
+export interface HubConnection {
+  /** Answers what the server acknowledges with; a refusal is thrown as a `RemoteFailure`. */
+  ask<E extends Event, S extends z.ZodType>(event: E, message: Message<E>, answer: S): Promise<z.infer<S>>;
+  /** Calls `take` with each message of this kind that the schema accepts. */
+  on<S extends z.ZodType>(event: keyof HubToDashboard, schema: S, take: (message: z.infer<S>) => void): void;
+  /** Ends a live query on the devices. Its end comes as for any other. */
+  cancelQuery(queryId: string): void;
+  /** Rejects when the connection is lost, and never resolves. */
+  readonly lost: Promise<never>;
+  close(): void;
+}
+
+const CONNECT_MS = 20_000;
+const ACK_MS = 45_000;
+const Refusal = z.object({ data: z.object({ code: z.string(), message: z.string() }) });
+
+export async function connectToHub({ server, key }: Profile): Promise<HubConnection> {
+  const socket: Socket = io(new URL(DASHBOARD_NAMESPACE, server).href, {
+    path: HUB_PATH,
+    transports: ['websocket'],
+    auth: { token: key },
+    reconnection: false,
+    forceNew: true,
+    timeout: CONNECT_MS,
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve);
+    socket.once('connect_error', (error) => {
+      socket.close();
+      const refusal = Refusal.safeParse(error);
+      if (!refusal.success) {
+        reject(new RemoteFailure(EXIT.unreachable, `${server} does not answer: ${error.message}`));
+        return;
+      }
+      const { code, message } = refusal.data.data;
+      reject(new RemoteFailure(exitOf(code), message));
+    });
+  });
+  const lost = new Promise<never>((_resolve, reject) => {
+    socket.once('disconnect', (reason) => {
+      // Also what still waits for an acknowledgement ends by this.
+      const message =
+        reason === 'io server disconnect'
+          ? 'The server has ended the connection. The key may have been revoked, or have lost its rights.'
+          : 'The connection to the server was lost.';
+      reject(new RemoteFailure(EXIT.unreachable, message));
+    });
+  });
+  // Most commands end before it, and nobody waits for it then.
+  lost.catch(() => {});
+
+  return {
+    async ask(event, message, answer) {
+      const acknowledged = socket.timeout(ACK_MS).emitWithAck(event, message) as Promise<unknown>;
+      const given = await Promise.race([acknowledged, lost]).catch((error: unknown) => {
+        if (error instanceof RemoteFailure) throw error;
+        throw new RemoteFailure(EXIT.unreachable, 'The server does not answer.');
+      });
+      const refused = ErrorAck.safeParse(given);
+      if (refused.success) {
+        const { code, message: sentence } = refused.data.error;
+        throw new RemoteFailure(exitOf(code), sentence);
+      }
+      const parsed = answer.safeParse(given);
+      if (parsed.success) return parsed.data;
+      throw new RemoteFailure(
+        EXIT.failed,
+        'The answer of the server is not understood. Is this command as new as the server?',
+      );
+    },
+    on(event, schema, take) {
+      socket.on(event, (message: unknown) => {
+        const parsed = schema.safeParse(message);
+        // A server that is newer may send what this command does not know yet; the rest is still of use.
+        if (parsed.success) take(parsed.data);
+      });
+    },
+    cancelQuery: (queryId) => void socket.emit('eventlogs:cancel', { queryId }),
+    lost,
+    close: () => void socket.disconnect(),
+  };
+}

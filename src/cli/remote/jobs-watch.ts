@@ -1,0 +1,141 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  isFinal,
+  JobOutput,
+  type JobsSubscribe,
+  JobsSnapshot,
+  type JobState,
+  JobUpdate,
+} from '../../protocol/index.ts';
+import { EXIT, RemoteFailure } from './failure.ts';
+import { connectToHub, type HubConnection } from './hub-connection.ts';
+import { aborted, interruptible } from './interruption.ts';
+import { createOutput, type Output } from './output.ts';
+import { profileNamed } from './profiles.ts';
+import { fitted } from './table.ts';
+import { visible, visibleLines } from './terminal-text.ts';
+
+/** `muster jobs watch`: follows commands, backups and other long work as they go on. */
+
+export interface WatchOptions {
+  org?: string;
+  device?: string;
+  job?: string;
+  once?: boolean;
+  /** Seconds for which a lost connection is tried again. */
+  reconnect: number;
+  profile?: string;
+  json?: boolean;
+}
+
+const SUCCESSES: readonly JobState[] = ['succeeded', 'completed', 'passed'];
+
+export async function watchJobs(options: WatchOptions): Promise<void> {
+  const { org, device, job } = options;
+  if ([org, device, job].filter((given) => given !== undefined).length > 1) {
+    throw new RemoteFailure(EXIT.failed, 'Give at most one of --org, --device and --job.');
+  }
+  const output = createOutput(options);
+  const profile = await profileNamed(options.profile);
+  const filter: JobsSubscribe = {
+    ...(org === undefined ? {} : { orgId: org }),
+    ...(device === undefined ? {} : { deviceId: device }),
+    ...(job === undefined ? {} : { jobId: job }),
+  };
+  process.exitCode = await interruptible(async (interrupted) => {
+    let hub: HubConnection | undefined = await connectToHub(profile);
+    while (hub !== undefined) {
+      const watching = watch(hub, filter, options, output);
+      try {
+        return await Promise.race([watching, aborted(interrupted).then(() => EXIT.interrupted)]);
+      } catch (error) {
+        if (!isLoss(error) || options.reconnect === 0) throw error;
+        output.remark(`${error.message} Trying again for ${options.reconnect} s.`);
+      } finally {
+        hub.close();
+      }
+      hub = await connectAgain(() => connectToHub(profile), options.reconnect * 1000, interrupted);
+    }
+    return EXIT.interrupted;
+  });
+}
+
+const isLoss = (error: unknown): error is RemoteFailure =>
+  error instanceof RemoteFailure && error.exit === EXIT.unreachable;
+
+/** Answers `undefined` where the user has interrupted it. */
+async function connectAgain(
+  connect: () => Promise<HubConnection>,
+  patienceMs: number,
+  interrupted: AbortSignal,
+): Promise<HubConnection | undefined> {
+  const until = performance.now() + patienceMs;
+  for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
+    // Other watchers have lost the same server, and must not all come back at once.
+    await wait(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: interrupted }).catch(() => {});
+    if (interrupted.aborted) return undefined;
+    try {
+      return await connect();
+    } catch (error) {
+      if (!isLoss(error) || performance.now() > until) throw error;
+    }
+  }
+}
+
+/** Answers the exit code where the watch has an end of its own: of one job that ends, or of a single look. */
+async function watch(
+  hub: HubConnection,
+  filter: JobsSubscribe,
+  { once, job }: WatchOptions,
+  output: Output,
+): Promise<number> {
+  let end = (_code: number) => {};
+  const ended = new Promise<number>((resolve) => (end = resolve));
+  const show = (update: JobUpdate) => {
+    if (output.isJson) output.json({ type: 'job', ...update });
+    else output.line(fitted(jobLine(update), output.width));
+    if (job !== undefined && isFinal(update.state)) end(SUCCESSES.includes(update.state) ? 0 : EXIT.finding);
+  };
+  hub.on('job:update', JobUpdate, show);
+  hub.on('job:output', JobOutput, (rows) => {
+    if (output.isJson) output.json({ type: 'output', ...rows });
+    else for (const { text } of rows.rows) output.line(visibleLines(text.replace(/\r?\n$/, '')));
+  });
+  const { jobs } = await hub.ask('jobs:subscribe', filter, JobsSnapshot);
+  if (job !== undefined && jobs.length === 0) {
+    throw new RemoteFailure(EXIT.failed, `There is no job ${job} that you may see.`);
+  }
+  // The newest come first, and are to be read last.
+  for (const update of jobs.toReversed()) show(update);
+  if (once === true) return 0;
+  return Promise.race([ended, hub.lost]);
+}
+
+function jobLine({
+  at,
+  state,
+  kind,
+  deviceId = '',
+  percent,
+  phase,
+  message,
+  id,
+  stalledSince,
+}: JobUpdate): string {
+  const done = percent == null ? '' : `${Math.floor(percent)} %`;
+  const said = [
+    phase === state ? '' : phase,
+    message ?? '',
+    stalledSince === undefined ? '' : `stands still since ${stalledSince}`,
+  ];
+  const parts = [
+    at,
+    state.padEnd(10),
+    kind.padEnd(18),
+    done.padStart(5),
+    deviceId,
+    id,
+    ...said.filter((text) => text !== ''),
+  ];
+  return visible(parts.join('  '));
+}

@@ -1,0 +1,139 @@
+import readline from 'node:readline';
+import { Writable } from 'node:stream';
+import { z } from 'zod';
+import { apiOf } from './api.ts';
+import { EXIT, RemoteFailure } from './failure.ts';
+import { createOutput, type Output } from './output.ts';
+import { profilesFile, readProfiles, writeProfiles } from './profiles.ts';
+import { table } from './table.ts';
+import { visible } from './terminal-text.ts';
+
+/** `muster login`, `logout` and `profiles`. A key is typed or piped, never an argument, which other users could read. */
+
+const Me = z.object({
+  user: z.object({ name: z.string(), email: z.string() }),
+  scope: z.string(),
+  permissions: z.array(z.string()),
+});
+const KEY = /^mstr_[0-9A-Za-z]{20,100}$/;
+
+export interface LoginOptions {
+  server: string;
+  profile: string;
+  keyStdin?: boolean;
+  plainHttp?: boolean;
+  json?: boolean;
+}
+
+export async function login(options: LoginOptions): Promise<void> {
+  const output = createOutput(options);
+  const server = serverOf(options.server, options.plainHttp === true);
+  const key = (options.keyStdin === true ? await firstLine() : await askedKey(server)).trim();
+  if (!KEY.test(key)) {
+    throw new RemoteFailure(EXIT.notSignedIn, 'This is not an API key. An API key begins with mstr_.');
+  }
+  const { user, scope, permissions } = await apiOf({ server, key }).get('/auth/me', Me);
+  const known = await readProfiles();
+  await writeProfiles({
+    current: options.profile,
+    profiles: { ...known.profiles, [options.profile]: { server, key } },
+  });
+  if (output.isJson) output.json({ profile: options.profile, server, user, scope, permissions });
+  else {
+    output.line(
+      visible(
+        `Signed in to ${server} as ${user.name} <${user.email}>. Rights of the key: ${permissions.join(', ')}.`,
+      ),
+    );
+    output.remark(`The key is stored in ${profilesFile()} as profile ${options.profile}.`);
+  }
+}
+
+export async function logout({ profile, json }: { profile?: string; json?: boolean }): Promise<void> {
+  const output = createOutput({ json });
+  const { current, profiles } = await readProfiles();
+  const name = profile ?? current;
+  if (!Object.hasOwn(profiles, name)) throw new RemoteFailure(EXIT.failed, `There is no profile ${name}.`);
+  const { [name]: _removed, ...rest } = profiles;
+  await writeProfiles({
+    current: name === current ? (Object.keys(rest)[0] ?? 'default') : current,
+    profiles: rest,
+  });
+  if (output.isJson) output.json({ profile: name, removed: true });
+  else
+    output.line(
+      visible(
+        `The key of profile ${name} is deleted here. It stays valid until it is revoked on the server.`,
+      ),
+    );
+}
+
+export async function listProfiles(options: { json?: boolean }): Promise<void> {
+  const output: Output = createOutput(options);
+  const { current, profiles } = await readProfiles();
+  const rows = Object.entries(profiles).map(([name, { server }]) => ({
+    name,
+    server,
+    current: name === current,
+  }));
+  if (output.isJson) for (const row of rows) output.json(row);
+  else if (rows.length === 0) output.remark('You are not signed in. Run "muster login --server <url>".');
+  else {
+    const cells = rows.map((row) => [row.current ? '*' : '', row.name, row.server]);
+    for (const line of table(['', 'PROFILE', 'SERVER'], cells, output.width)) output.line(line);
+  }
+}
+
+function serverOf(text: string, isPlainAllowed: boolean): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isOrigin = url !== undefined && url.href === `${url.origin}/` && /^https?:$/.test(url.protocol);
+  if (!isOrigin) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      '--server must be the address of the server alone, such as https://rmm.example.com.',
+    );
+  }
+  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol === 'http:' && !isLocal && !isPlainAllowed) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      `Over ${url.origin} everybody on the way could read the key. Use https, or --plain-http where you know the way.`,
+    );
+  }
+  return url.origin;
+}
+
+/** No longer than any key, however much comes. */
+const INPUT_MAX = 4096;
+
+async function firstLine(): Promise<string> {
+  let text = '';
+  for await (const chunk of process.stdin.setEncoding('utf8')) {
+    text += String(chunk);
+    if (text.includes('\n') || text.length > INPUT_MAX) break;
+  }
+  return text.split('\n')[0] ?? '';
+}
+
+async function askedKey(server: string): Promise<string> {
+  if (!process.stdin.isTTY) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      'There is no terminal to type the key at. Pipe it in, with --key-stdin.',
+    );
+  }
+  process.stderr.write(`API key for ${server} (not shown): `);
+  // The prompt is written above; what is typed is not echoed.
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const reader = readline.createInterface({ input: process.stdin, output: silent, terminal: true });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      reader.once('SIGINT', () => reject(new RemoteFailure(EXIT.interrupted, 'Nothing was changed.')));
+      reader.once('close', () => reject(new RemoteFailure(EXIT.failed, 'No key was given.')));
+      reader.question('', resolve);
+    });
+  } finally {
+    process.stderr.write('\n');
+    reader.close();
+  }
+}

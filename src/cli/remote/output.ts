@@ -1,0 +1,37 @@
+import { visible, visibleJson } from './terminal-text.ts';
+
+/** Standard output holds what was asked for, standard error what is said about it. */
+export interface Output {
+  readonly isJson: boolean;
+  /** Of the terminal; `undefined` where the output goes elsewhere, and is not cut. */
+  readonly width: number | undefined;
+  /** Text that is safe already (`visible`). */
+  line(text: string): void;
+  json(value: unknown): void;
+  /** A remark, which may hold foreign text. */
+  remark(text: string): void;
+}
+
+export function createOutput({ json = false }: { json?: boolean | undefined }): Output {
+  const { stdout, stderr } = process;
+  endQuietlyWithoutReader();
+  return {
+    isJson: json,
+    width: stdout.isTTY ? stdout.columns : undefined,
+    line: (text) => void stdout.write(`${text}\n`),
+    json: (value) => void stdout.write(`${visibleJson(value)}\n`),
+    remark: (text) => void stderr.write(`${visible(text)}\n`),
+  };
+}
+
+let isWatched = false;
+
+/** `muster devices | head` has what it wanted when `head` ends. The connection ends with us, and with it what runs on devices. */
+function endQuietlyWithoutReader(): void {
+  if (isWatched) return;
+  isWatched = true;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+}

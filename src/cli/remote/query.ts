@@ -1,0 +1,191 @@
+import {
+  EventLogsEnd,
+  type EventLogsQuery,
+  EventLogsRows,
+  type LogEntry,
+  type LogLevel,
+  QUERY_MAX_DEVICES,
+  type QueryOutcome,
+  QueryStarted,
+} from '../../protocol/index.ts';
+import { apiOf } from './api.ts';
+import { type ConditionOptions, conditionsOf } from './conditions.ts';
+import { EXIT, RemoteFailure } from './failure.ts';
+import { connectToHub, type HubConnection } from './hub-connection.ts';
+import { aborted, interruptible } from './interruption.ts';
+import { deviceNamed, filterIdOf, matchingDevices } from './matching-devices.ts';
+import { createOutput, type Output } from './output.ts';
+import { profileNamed, type Profile } from './profiles.ts';
+import { fitted } from './table.ts';
+import { visible } from './terminal-text.ts';
+
+/** `muster query`: reads the event logs of devices live, as the dashboard does. Nothing of it is stored. */
+
+export interface QueryOptions extends ConditionOptions {
+  device?: string[];
+  filter?: string;
+  org?: string;
+  log: string;
+  level?: LogLevel[];
+  source?: string;
+  eventId?: number;
+  text?: string;
+  since?: string;
+  until?: string;
+  limit: number;
+  follow?: boolean;
+  profile?: string;
+  json?: boolean;
+}
+
+interface Target {
+  id: string;
+  hostname: string;
+}
+
+export async function query(options: QueryOptions): Promise<void> {
+  const output = createOutput(options);
+  const profile = await profileNamed(options.profile);
+  const conditions = await conditionsOf(options);
+  const ways = [options.device, options.filter, conditions].filter((way) => way !== undefined);
+  if (ways.length !== 1) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      'Give either --device, --filter, or conditions with --where and --conditions.',
+    );
+  }
+  const exit = await interruptible(async (interrupted) => {
+    const hub = await connectToHub(profile);
+    try {
+      const targets = await targetsOf(profile, hub, options, conditions);
+      if (options.follow === true && targets.length !== 1) {
+        throw new RemoteFailure(EXIT.failed, `--follow reads one device, and ${targets.length} match.`);
+      }
+      return await run(hub, targets, options, output, interrupted);
+    } finally {
+      hub.close();
+    }
+  });
+  process.exitCode = exit;
+}
+
+async function targetsOf(
+  profile: Profile,
+  hub: HubConnection,
+  { device, filter, org }: QueryOptions,
+  conditions: unknown,
+): Promise<Target[]> {
+  const api = apiOf(profile);
+  if (device !== undefined) {
+    const found: Target[] = [];
+    for (const named of device) found.push(await deviceNamed(api, named));
+    return [...new Map(found.map((target) => [target.id, target])).values()];
+  }
+  const which = filter === undefined ? { conditions } : { filterId: await filterIdOf(api, filter) };
+  return matchingDevices(hub, { orgId: org, ...which });
+}
+
+async function run(
+  hub: HubConnection,
+  targets: readonly Target[],
+  options: QueryOptions,
+  output: Output,
+  interrupted: AbortSignal,
+): Promise<number> {
+  const names = new Map(targets.map(({ id, hostname }) => [id, hostname]));
+  const width = Math.max(0, ...targets.map(({ hostname }) => Math.min(visible(hostname).length, NAME_MAX)));
+  hub.on('eventlogs:rows', EventLogsRows, ({ deviceId, rows }) => {
+    for (const entry of rows) {
+      const hostname = names.get(deviceId) ?? deviceId;
+      if (output.isJson) output.json({ type: 'entry', deviceId, hostname, entry });
+      else output.line(fitted(entryLine(entry, hostname, width), output.width));
+    }
+  });
+  const outcomes: QueryOutcome[] = [];
+  // The server asks so many devices at once; more of them are asked in turn.
+  for (let at = 0; at < targets.length && !interrupted.aborted; at += QUERY_MAX_DEVICES) {
+    const batch = targets.slice(at, at + QUERY_MAX_DEVICES);
+    outcomes.push(...(await outcomesOf(hub, batch, options, interrupted)));
+  }
+  report(outcomes, names, output);
+  if (interrupted.aborted) return EXIT.interrupted;
+  return outcomes.every(({ outcome }) => outcome === 'answered' || outcome === 'no_match') ? 0 : EXIT.finding;
+}
+
+async function outcomesOf(
+  hub: HubConnection,
+  targets: readonly Target[],
+  options: QueryOptions,
+  interrupted: AbortSignal,
+): Promise<QueryOutcome[]> {
+  // The end may come together with the acknowledgement, before it is known which query is ours.
+  const ends = new Map<string, QueryOutcome[]>();
+  let onEnd = () => {};
+  const changed = () => new Promise<void>((resolve) => (onEnd = resolve));
+  hub.on('eventlogs:end', EventLogsEnd, ({ queryId, outcomes }) => {
+    ends.set(queryId, outcomes);
+    onEnd();
+  });
+  const { log, level, source, eventId, text, since, until } = options;
+  const read: Pick<
+    EventLogsQuery,
+    'name' | 'level' | 'source' | 'eventId' | 'text' | 'startTime' | 'endTime'
+  > = {
+    name: log,
+    ...(level === undefined ? {} : { level }),
+    ...(source === undefined ? {} : { source }),
+    ...(eventId === undefined ? {} : { eventId }),
+    ...(text === undefined ? {} : { text }),
+    ...(since === undefined ? {} : { startTime: since }),
+    ...(until === undefined ? {} : { endTime: until }),
+  };
+  const ids = targets.map(({ id }) => id);
+  const { queryId } =
+    options.follow === true
+      ? await hub.ask('eventlogs:tail', { ...read, deviceId: ids[0] ?? '' }, QueryStarted)
+      : await hub.ask('eventlogs:query', { ...read, deviceIds: ids, limit: options.limit }, QueryStarted);
+  void aborted(interrupted).then(() => hub.cancelQuery(queryId));
+  for (;;) {
+    const ended = ends.get(queryId);
+    if (ended !== undefined) return ended;
+    await Promise.race([changed(), hub.lost]);
+  }
+}
+
+const NAME_MAX = 30;
+
+function entryLine(entry: LogEntry, hostname: string, width: number): string {
+  const { timeCreated, level, source, eventId, message } = entry;
+  const parts = [timeCreated, level.padEnd(11), hostname.padEnd(width), `${source}[${eventId}]`, message];
+  return visible(parts.join('  '));
+}
+
+const WORDS: Readonly<Record<QueryOutcome['outcome'], string>> = {
+  answered: 'answered',
+  no_match: 'without a match',
+  offline: 'offline',
+  timed_out: 'timed out',
+  error: 'failed',
+  cancelled: 'cancelled',
+};
+
+function report(outcomes: readonly QueryOutcome[], names: ReadonlyMap<string, string>, output: Output): void {
+  const counts = new Map<QueryOutcome['outcome'], number>();
+  let rows = 0;
+  for (const { deviceId, ...outcome } of outcomes) {
+    const hostname = names.get(deviceId) ?? deviceId;
+    if (output.isJson) output.json({ type: 'outcome', deviceId, hostname, ...outcome });
+    else if (outcome.outcome !== 'answered' && outcome.outcome !== 'no_match') {
+      output.remark(
+        `${hostname}: ${WORDS[outcome.outcome]}${outcome.message === undefined ? '' : `: ${outcome.message}`}`,
+      );
+    }
+    counts.set(outcome.outcome, (counts.get(outcome.outcome) ?? 0) + 1);
+    rows += outcome.rows;
+  }
+  const parts = [...counts].map(([outcome, count]) => `${count} ${WORDS[outcome]}`);
+  const devices = outcomes.length === 1 ? '1 device' : `${outcomes.length} devices`;
+  output.remark(
+    `${devices}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}. ${rows} ${rows === 1 ? 'entry' : 'entries'}.`,
+  );
+}

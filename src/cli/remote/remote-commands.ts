@@ -1,0 +1,174 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
+import { COLUMNS, type ColumnName, type DevicesOptions } from './devices.ts';
+import { EXIT, RemoteFailure } from './failure.ts';
+import type { WatchOptions } from './jobs-watch.ts';
+import type { LoginOptions } from './login.ts';
+import type { QueryOptions } from './query.ts';
+import { visible } from './terminal-text.ts';
+
+const EXIT_CODES = `
+Exit codes: 0 done, 1 a device did not answer or the job failed, 2 invalid call or another failure, 3 not signed in,
+4 a right is missing, 5 the server cannot be reached, 130 interrupted.
+In JSON output, each line is one object.`;
+
+/**
+ * Commands for a server elsewhere, over its public REST interface and the socket of dashboards, with an API key. They
+ * need neither a database nor any setting of the server.
+ */
+export function addRemote(program: Command): void {
+  program
+    .command('login')
+    .description('sign in to a server with an API key, which is stored for you only')
+    .requiredOption('--server <url>', 'the address of the server, such as https://rmm.example.com')
+    .option('--profile <name>', 'the name under which it is stored', parsed(ProfileName), 'default')
+    .option('--key-stdin', 'read the key from standard input instead of asking for it')
+    .option('--plain-http', 'allow an address without TLS, over which the key can be read')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXIT_CODES)
+    .action((options: LoginOptions) => run(async () => (await import('./login.ts')).login(options)));
+
+  program
+    .command('logout')
+    .description('delete a stored API key')
+    .option('--profile <name>', 'another one than the current', parsed(ProfileName))
+    .option('--json', 'print JSON')
+    .action((options: { profile?: string; json?: boolean }) =>
+      run(async () => (await import('./login.ts')).logout(options)),
+    );
+
+  program
+    .command('profiles')
+    .description('list the servers that you are signed in to')
+    .option('--json', 'print JSON')
+    .action((options: { json?: boolean }) =>
+      run(async () => (await import('./login.ts')).listProfiles(options)),
+    );
+
+  forConnection(program.command('devices'))
+    .description('list devices')
+    .option('--filter <filter>', 'only devices that match this saved filter, by name or id')
+    .option(
+      '--where <condition>',
+      'only devices that match, such as "osType equals windows"; may be repeated',
+      list,
+    )
+    .option('--conditions <json>', 'the same as JSON, in the form that filters have; @file reads a file')
+    .option('--org <id>', 'only devices of this organization', parsed(Id))
+    .option('--site <id>', 'only devices of this site', parsed(Id))
+    .option('--group <id>', 'only devices of this group', parsed(Id))
+    .addOption(new Option('--status <status>', 'only devices with this status').choices(DeviceStatus.options))
+    .addOption(new Option('--os <system>', 'only devices with this system').choices(OsType.options))
+    .option('--search <text>', 'a part of the host name or display name')
+    .option('--tags <tags>', 'only devices with all of these tags, separated by commas')
+    .option('--sort <field>', 'such as lastSeenAt; hostname where it is left out')
+    .addOption(new Option('--order <order>', 'of the sort').choices(['asc', 'desc']))
+    .option('--limit <number>', 'the most devices', parsed(Limit))
+    .option(
+      '--columns <names>',
+      `separated by commas: ${Object.keys(COLUMNS).join(', ')}`,
+      columns,
+      DEFAULT_COLUMNS,
+    )
+    .action((options: DevicesOptions) =>
+      run(async () => (await import('./devices.ts')).listDevices(options)),
+    );
+
+  forConnection(program.command('query'))
+    .description('read the event logs of devices live; Ctrl+C ends it on the devices')
+    .option('--device <device>', 'a device by host name or id; may be repeated', list)
+    .option('--filter <filter>', 'the devices that match this saved filter, by name or id')
+    .option(
+      '--where <condition>',
+      'the devices that match, such as "osType equals windows"; may be repeated',
+      list,
+    )
+    .option('--conditions <json>', 'the same as JSON, in the form that filters have; @file reads a file')
+    .option('--org <id>', 'with a filter or conditions: only devices of this organization', parsed(Id))
+    .requiredOption('--log <name>', 'the log, such as System')
+    .option('--level <levels>', `separated by commas: ${LogLevel.options.join(', ')}`, parsed(Levels))
+    .option('--source <source>', 'the whole source, in any case')
+    .option('--event-id <number>', 'the id of the event', parsed(z.coerce.number().int().nonnegative()))
+    .option('--text <text>', 'a part of the message, in any case')
+    .option('--since <time>', 'only entries since then: a time, or an age such as 30m, 2h, 7d', moment)
+    .option('--until <time>', 'only entries until then', moment)
+    .option('--limit <number>', 'the most entries of each device', parsed(Limit.max(LOG_PAGE_MAX)), 50)
+    .option('--follow', 'go on with new entries of one device as they come, for an hour at most')
+    .action((options: QueryOptions) => run(async () => (await import('./query.ts')).query(options)));
+
+  const jobs = program.command('jobs').description('follow long work');
+  forConnection(jobs.command('watch'))
+    .description('show commands, backups and other long work as they go on')
+    .option('--org <id>', 'only of this organization', parsed(Id))
+    .option('--device <id>', 'only of this device', parsed(Id))
+    .option('--job <id>', 'one job with its output, until it ends', parsed(Id))
+    .option('--once', 'show what goes on now, and end')
+    .option(
+      '--reconnect <seconds>',
+      'for how long to try again after a lost connection',
+      parsed(Seconds),
+      120,
+    )
+    .action((options: WatchOptions) => run(async () => (await import('./jobs-watch.ts')).watchJobs(options)));
+}
+
+function forConnection(command: Command): Command {
+  return command
+    .option('--profile <name>', 'the server to use, where you are signed in to several', parsed(ProfileName))
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXIT_CODES);
+}
+
+/** Failures end with a sentence and the exit code of their kind. */
+async function run(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    // The sentence may come from the server, or name a device.
+    process.stderr.write(`${visible(error instanceof Error ? error.message : String(error))}\n`);
+    process.exitCode = error instanceof RemoteFailure ? error.exit : EXIT.failed;
+  }
+}
+
+const Id = z.uuid('must be an id').toLowerCase();
+const ProfileName = z
+  .string()
+  .regex(/^[\w.-]{1,64}$/, 'must have 1 to 64 letters, digits, dots, dashes or underscores');
+const Limit = z.coerce.number('must be a number').int().min(1);
+const Seconds = z.coerce.number('must be a number').int().min(0).max(86_400);
+const Levels = z
+  .string()
+  .transform((text) => text.split(',').map((level) => level.trim()))
+  .pipe(z.array(LogLevel));
+const DEFAULT_COLUMNS: ColumnName[] = ['hostname', 'status', 'os', 'agent', 'lastSeen', 'id'];
+
+function parsed<T>(schema: z.ZodType<T>): (text: string) => T {
+  return (text) => {
+    const result = schema.safeParse(text);
+    if (result.success) return result.data;
+    throw new InvalidArgumentError(`${result.error.issues[0]?.message ?? 'It is not valid'}.`);
+  };
+}
+
+const list = (text: string, before: string[] = []): string[] => [...before, text];
+
+function columns(text: string): ColumnName[] {
+  return text.split(',').map((name) => {
+    const column = name.trim();
+    if (isColumn(column)) return column;
+    throw new InvalidArgumentError(`There is no column ${column}.`);
+  });
+}
+const isColumn = (text: string): text is ColumnName => Object.hasOwn(COLUMNS, text);
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time with its offset, or how long ago. */
+function moment(text: string): string {
+  const { count, unit = '' } = /^(?<count>\d{1,6})(?<unit>[smhd])$/.exec(text)?.groups ?? {};
+  if (count !== undefined) return new Date(Date.now() - Number(count) * (UNITS_MS[unit] ?? 0)).toISOString();
+  const time = Instant.safeParse(text);
+  if (time.success) return text;
+  throw new InvalidArgumentError('It must be a time such as 2026-01-31T08:00:00Z, or an age such as 30m.');
+}
