@@ -6,6 +6,8 @@ export interface CommandNode {
   path: string;
   commands: { name: string; description: string }[];
   options: CompletedOption[];
+  /** What the words that are no options can be, where there is a choice. */
+  choices: readonly string[];
   /** Whether words that are no options are files. */
   takesFiles: boolean;
 }
@@ -45,6 +47,7 @@ function nodesOf(command: Command, path: string): CommandNode[] {
       ),
       { flag: '--help', description: 'show help', value: undefined },
     ],
+    choices: command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices),
     takesFiles: command.registeredArguments.some((argument) => /^(file|path|folder)$/.test(argument.name())),
   };
   return [

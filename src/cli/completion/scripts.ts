@@ -8,8 +8,9 @@ export function completionScript(shell: Shell, nodes: readonly CommandNode[]): s
   return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](nodes);
 }
 
-const wordsOf = ({ commands, options }: CommandNode) => [
+const wordsOf = ({ commands, choices, options }: CommandNode) => [
   ...commands.map(({ name }) => name),
+  ...choices,
   ...options.map(({ flag }) => flag),
 ];
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -22,9 +23,9 @@ const valued = (nodes: readonly CommandNode[]) =>
 const steps = (nodes: readonly CommandNode[]) =>
   nodes.flatMap(({ path, commands }) => commands.map(({ name }) => `${path}|${name}`));
 
-/** Bash and zsh find the command that is being typed in the same way. */
-const walk = (nodes: readonly CommandNode[]) => `    case "$path|$word" in
-      ${steps(nodes).map(quoted).join('|')}) path="\${path:+$path }$word" ;;
+/** Bash and zsh find the command that is being typed in the same way; in zsh, the variable `path` is PATH. */
+const walk = (nodes: readonly CommandNode[], at = 'path') => `    case "$${at}|$word" in
+      ${steps(nodes).map(quoted).join('|')}) ${at}="\${${at}:+$${at} }$word" ;;
     esac`;
 
 function bashScript(nodes: readonly CommandNode[]): string {
@@ -69,8 +70,12 @@ function zshScript(nodes: readonly CommandNode[]): string {
         : `compadd -- ${choices.map(quoted).join(' ')}`;
     return `    ${quoted(key)}) ${offer}; return ;;`;
   });
-  const described = ({ commands, options }: CommandNode) =>
-    [...commands, ...options.map(({ flag, description }) => ({ name: flag, description }))]
+  const described = ({ commands, choices, options }: CommandNode) =>
+    [
+      ...commands,
+      ...choices.map((name) => ({ name, description: '' })),
+      ...options.map(({ flag, description }) => ({ name: flag, description })),
+    ]
       .map(({ name, description }) => quoted(`${name.replaceAll(':', '\\:')}:${description}`))
       .join(' ');
   const words = nodes.map(
@@ -79,16 +84,16 @@ function zshScript(nodes: readonly CommandNode[]): string {
   return `#compdef muster
 # Completion of muster for zsh: muster completion zsh > "\${fpath[1]}/_muster"
 _muster() {
-  local path='' word i
+  local at='' word i
   local -a offered
   for ((i = 2; i < CURRENT; i++)); do
     word=\${words[i]}
-${walk(nodes)}
+${walk(nodes, 'at')}
   done
-  case "$path|\${words[CURRENT-1]}" in
+  case "$at|\${words[CURRENT-1]}" in
 ${values.join('\n')}
   esac
-  case "$path" in
+  case "$at" in
 ${words.join('\n')}
   esac
   _describe muster offered
@@ -100,12 +105,13 @@ if [ "\${funcstack[1]}" = _muster ]; then _muster "$@"; else compdef _muster mus
 
 function fishScript(nodes: readonly CommandNode[]): string {
   const fishQuoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-  const lines = nodes.flatMap(({ path, commands, options, takesFiles }) => {
+  const lines = nodes.flatMap(({ path, commands, choices, options, takesFiles }) => {
     const at = `complete -c muster -n ${fishQuoted(`__muster_at ${fishQuoted(path)}`)}`;
     return [
       ...commands.map(
         ({ name, description }) => `${at} -a ${fishQuoted(name)} -d ${fishQuoted(description)}`,
       ),
+      ...choices.map((name) => `${at} -a ${fishQuoted(name)}`),
       ...options.map(({ flag, description, value }) => {
         const takes =
           value === undefined

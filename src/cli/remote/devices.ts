@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { DeviceSummary } from '../../protocol/index.ts';
 import { type Api, apiOf, type Query } from './api.ts';
+import { COLUMNS, type ColumnName, Device } from './device-columns.ts';
 import { type ConditionOptions, conditionsOf } from './conditions.ts';
 import { EXIT, RemoteFailure } from './failure.ts';
 import { connectToHub } from './hub-connection.ts';
@@ -27,39 +27,6 @@ export interface DevicesOptions extends ConditionOptions {
   profile?: string;
   json?: boolean;
 }
-
-/** What is shown; of the answer of REST, JSON output keeps everything. */
-const Device = DeviceSummary.extend({
-  osVersion: z.string().optional(),
-  architecture: z.string().optional(),
-  lastIp: z.string().nullish(),
-  tags: z.array(z.string()).optional(),
-}).loose();
-type Device = z.infer<typeof Device>;
-
-const percent = (value: number | undefined) => (value === undefined ? '' : `${Math.round(value)} %`);
-
-export const COLUMNS = {
-  hostname: ({ hostname }: Device) => hostname,
-  name: ({ displayName }: Device) => displayName ?? '',
-  status: ({ status }: Device) => status,
-  since: ({ presence }: Device) => presence.since,
-  reason: ({ presence }: Device) => presence.reason,
-  os: ({ osType }: Device) => osType,
-  osVersion: ({ osVersion = '' }: Device) => osVersion,
-  architecture: ({ architecture = '' }: Device) => architecture,
-  agent: ({ agentVersion }: Device) => agentVersion,
-  lastSeen: ({ lastSeenAt }: Device) => lastSeenAt ?? 'never',
-  ip: ({ lastIp }: Device) => lastIp ?? '',
-  cpu: ({ metrics }: Device) => percent(metrics?.cpuPercent),
-  ram: ({ metrics }: Device) => percent(metrics?.ramPercent),
-  disk: ({ metrics }: Device) => percent(metrics?.diskPercent),
-  tags: ({ tags = [] }: Device) => tags.join(','),
-  id: ({ id }: Device) => id,
-  org: ({ orgId }: Device) => orgId,
-  site: ({ siteId }: Device) => siteId,
-} as const;
-export type ColumnName = keyof typeof COLUMNS;
 
 export async function listDevices(options: DevicesOptions): Promise<void> {
   const output = createOutput(options);

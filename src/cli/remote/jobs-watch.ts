@@ -99,7 +99,7 @@ async function watch(
   hub.on('job:update', JobUpdate, show);
   hub.on('job:output', JobOutput, (rows) => {
     if (output.isJson) output.json({ type: 'output', ...rows });
-    else for (const { text } of rows.rows) output.line(visibleLines(text.replace(/\r?\n$/, '')));
+    else for (const { text } of rows.rows) output.piece(visibleLines(text));
   });
   const { jobs } = await hub.ask('jobs:subscribe', filter, JobsSnapshot);
   if (job !== undefined && jobs.length === 0) {

@@ -7,6 +7,8 @@ export interface Output {
   readonly width: number | undefined;
   /** Text that is safe already (`visible`). */
   line(text: string): void;
+  /** A piece of such text, which need not end with its line. */
+  piece(text: string): void;
   json(value: unknown): void;
   /** A remark, which may hold foreign text. */
   remark(text: string): void;
@@ -15,11 +17,18 @@ export interface Output {
 export function createOutput({ json = false }: { json?: boolean | undefined }): Output {
   const { stdout, stderr } = process;
   endQuietlyWithoutReader();
+  let isAtStart = true;
+  const write = (text: string) => {
+    if (text === '') return;
+    stdout.write(text);
+    isAtStart = text.endsWith('\n');
+  };
   return {
     isJson: json,
     width: stdout.isTTY ? stdout.columns : undefined,
-    line: (text) => void stdout.write(`${text}\n`),
-    json: (value) => void stdout.write(`${visibleJson(value)}\n`),
+    line: (text) => write(`${isAtStart ? '' : '\n'}${text}\n`),
+    piece: write,
+    json: (value) => write(`${visibleJson(value)}\n`),
     remark: (text) => void stderr.write(`${visible(text)}\n`),
   };
 }

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
-import { COLUMNS, type ColumnName, type DevicesOptions } from './devices.ts';
+import { COLUMNS, type ColumnName } from './device-columns.ts';
+import type { DevicesOptions } from './devices.ts';
 import { EXIT, RemoteFailure } from './failure.ts';
 import type { WatchOptions } from './jobs-watch.ts';
 import type { LoginOptions } from './login.ts';
