@@ -18,13 +18,18 @@ export interface DashboardClient {
   close(): void;
 }
 
-export async function connectDashboard(app: Pick<TestApp, 'url'>, token: string): Promise<DashboardClient> {
+export async function connectDashboard(
+  app: Pick<TestApp, 'url'>,
+  token: string,
+  connection: { ca?: string; localAddress?: string; extraHeaders?: Record<string, string> } = {},
+): Promise<DashboardClient> {
   const socket = io(`${app.url}/dashboard`, {
     path: HUB_PATH,
     transports: ['websocket'],
     reconnection: false,
     forceNew: true,
     auth: { token },
+    ...connection,
   });
   const deltas: DevicesDelta[] = [];
   socket.on('devices:delta', (delta: DevicesDelta) => deltas.push(delta));

@@ -34,6 +34,8 @@ interface Options {
   protocol?: number;
   /** Of the request that becomes the websocket. */
   headers?: Record<string, string>;
+  /** Such as the authority to trust, and the address to connect from. */
+  connection?: { ca: string; localAddress: string };
   /** Answers the receipt of a command; by default it has it. */
   receipt?: (frame: CommandFrame) => object | undefined;
 }
@@ -57,6 +59,7 @@ export async function connectDevice(
     capabilities = [...COMMAND_TYPES],
     protocol = 1,
     headers,
+    connection = {},
     receipt = () => ({ ok: true }),
   } = options;
   const socket = io(`${app.url}/agents`, {
@@ -64,6 +67,7 @@ export async function connectDevice(
     transports: ['websocket'],
     reconnection: false,
     forceNew: true,
+    ...connection,
     ...(headers === undefined ? {} : { extraHeaders: headers }),
     auth: { token, protocol, agentVersion, capabilities, bootId: 'boot-1' },
   });

@@ -59,13 +59,9 @@ export async function logout({ profile, json }: { profile?: string; json?: boole
     current: name === current ? (Object.keys(rest)[0] ?? 'default') : current,
     profiles: rest,
   });
-  if (output.isJson) output.json({ profile: name, removed: true });
-  else
-    output.line(
-      visible(
-        `The key of profile ${name} is deleted here. It stays valid until it is revoked on the server.`,
-      ),
-    );
+  if (output.isJson) return output.json({ profile: name, removed: true });
+  const sentence = `The key of profile ${name} is deleted here. It stays valid until it is revoked on the server.`;
+  output.line(visible(sentence));
 }
 
 export async function listProfiles(options: { json?: boolean }): Promise<void> {

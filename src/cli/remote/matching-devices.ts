@@ -77,8 +77,9 @@ export async function deviceNamed(api: Api, named: string): Promise<Found> {
 
 function theOne<T extends { id: string }>(kind: string, named: string, found: readonly T[]): T {
   const [first, ...others] = found;
-  if (first === undefined)
+  if (first === undefined) {
     throw new RemoteFailure(EXIT.failed, `There is no ${kind} ${named} that you may see.`);
+  }
   if (others.length > 0) {
     throw new RemoteFailure(
       EXIT.failed,

@@ -19,7 +19,17 @@ export function table(
 /** The line as it fits; what is missing is marked. */
 export function fitted(line: string, width: number | undefined): string {
   if (width === undefined || lengthOf(line) <= width) return line;
-  return `${[...line].slice(0, Math.max(0, width - 1)).join('')}…`;
+  return `${charactersOf(line)
+    .slice(0, Math.max(0, width - 1))
+    .join('')}…`;
 }
 
-const lengthOf = (text = '') => [...text].length;
+const lengthOf = (text = '') => charactersOf(text).length;
+
+const segmenter = new Intl.Segmenter();
+/** As people count them: an emoji of several code points is one. */
+function charactersOf(text: string): string[] {
+  return /^[ -~]*$/.test(text)
+    ? text.split('')
+    : Array.from(segmenter.segment(text), ({ segment }) => segment);
+}
