@@ -23,6 +23,8 @@ const PROGRAM_JOBS = 2;
 /** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
 const LONGEST = [
   'contract/bad-input',
+  // It waits for half a minute, beside which others run.
+  'deployment/proxies',
   'contract/routes',
   'agent/session/agent-process',
   'agent/session/agent-logs',
@@ -44,6 +46,7 @@ const LONGEST = [
   'platform/migrations',
   'platform/redis-limits',
   'engine/keys-and-care',
+  'cli/remote',
   'dashboard/pages',
   'e2e/backup-faults',
   'e2e/install',
