@@ -27,7 +27,7 @@ const entry = (recordId: number, message: string) => ({
   message,
   category: 'System',
   user: null,
-  computer: 'DESK-1',
+  computer: 'PC-1',
 });
 
 interface Running {
@@ -54,13 +54,13 @@ describe('muster, far from the server', function () {
     proxy = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(app.url).port) });
     tenant = await buildTenant(app);
     [device, offline] = [
-      await buildDevice(app, tenant.orgId, { hostname: 'DESK-ON' }),
-      await buildDevice(app, tenant.orgId, { hostname: 'DESK-OFF' }),
+      await buildDevice(app, tenant.orgId, { hostname: 'HOST-ON' }),
+      await buildDevice(app, tenant.orgId, { hostname: 'HOST-OFF' }),
     ];
     agent = await connectDevice(app, device.token);
     await agent.heartbeat();
     home = await mkdtemp(path.join(tmpdir(), 'muster-remote-'));
-    key = await newKey(tenant.admin, ['devices:*', 'filters:*', 'scripts:*']);
+    key = await newKey(tenant.admin, ['devices:read', 'filters:read']);
     const signedIn = await muster(['login', '--server', app.url, '--key-stdin'], { input: `${key}\n` }).ended;
     expect(signedIn).to.include({ code: 0 });
   });
@@ -160,11 +160,11 @@ describe('muster, far from the server', function () {
     ]);
     expect(text).to.deep.equal({
       code: 0,
-      out: 'HOSTNAME  STATUS\nDESK-ON   online\nDESK-OFF  offline\n',
+      out: 'HOSTNAME  STATUS\nHOST-ON   online\nHOST-OFF  offline\n',
       err: '2 devices\n',
     });
     expect(jsonLines(json.out).map(({ hostname, siteId }) => [hostname, siteId])).to.deep.equal([
-      ['DESK-OFF', offline.siteId],
+      ['HOST-OFF', offline.siteId],
     ]);
     expect(jsonLines(found.out).map(({ id }) => id)).to.deep.equal([device.deviceId]);
     expect(wrong.code).to.equal(2);
@@ -194,12 +194,12 @@ describe('muster, far from the server', function () {
       String.raw`a\x1b]0;owned\x07b\x1b]52;c;cm0gLXJm\x07c\x1b[2Ad\x9b31me\u{202e}f\ng\x7f`,
     );
     expect(out + err).not.to.match(UNSAFE);
-    expect(err).to.equal('DESK-OFF: offline\n2 devices: 1 offline, 1 answered. 2 entries.\n');
+    expect(err).to.equal('HOST-OFF: offline\n2 devices: 1 offline, 1 answered. 2 entries.\n');
     expect(code).to.equal(1);
   });
 
   it('gives the same as JSON that a terminal cannot be harmed with, and follows a log until Ctrl+C', async () => {
-    const asked = muster(['query', '--device', 'desk-on', '--log', 'System', '--follow', '--json']);
+    const asked = muster(['query', '--device', 'host-on', '--log', 'System', '--follow', '--json']);
     const frame = await agent.nextCommand();
     expect(frame.type).to.equal('eventlogs.tail');
     await agent.rows(frame, [entry(1, HOSTILE)]);
@@ -212,7 +212,7 @@ describe('muster, far from the server', function () {
     await agent.finish(frame, { status: 'cancelled' });
     const { code, out } = await asked.ended;
     const [row, outcome] = jsonLines(out);
-    expect(row).to.deep.include({ type: 'entry', hostname: 'DESK-ON', entry: entry(1, HOSTILE) });
+    expect(row).to.deep.include({ type: 'entry', hostname: 'HOST-ON', entry: entry(1, HOSTILE) });
     expect(outcome).to.include({ type: 'outcome', outcome: 'cancelled', rows: 1 });
     expect(out).not.to.match(UNSAFE);
     expect(code).to.equal(130);
@@ -246,7 +246,7 @@ describe('muster, far from the server', function () {
     const words = [process.execPath, ...programArguments('src/cli/muster.ts')]
       .map((word) => `'${word}'`)
       .join(' ');
-    const line = `set -o pipefail; ${words} query --device DESK-ON --log System --limit 500 --json | head -n 1`;
+    const line = `set -o pipefail; ${words} query --device HOST-ON --log System --limit 500 --json | head -n 1`;
     const asked = spawned('bash', ['-c', line], '');
     const frame = await agent.nextCommand();
     // More than a pipe holds.

@@ -21,7 +21,7 @@ import {
 } from '../features/backup/store-support.ts';
 import { needsProgram, type ProxyProgram, startCaddy, startNginx } from './proxy-programs.ts';
 
-/** Where the clients of these tests come from, so that they can be told apart from the proxy. */
+/** Where the clients of these tests come from, which differs from the address of the proxy. */
 const CLIENT = '127.0.0.7';
 /** What a client writes who wants to be somebody else. */
 const FORGED = {
