@@ -47,6 +47,7 @@ describe('muster, far from the server', function () {
   let agent: FakeDevice;
   let home: string;
   let key: string;
+  const children: ChildProcess[] = [];
 
   before(async () => {
     app = await createTestApp();
@@ -65,6 +66,7 @@ describe('muster, far from the server', function () {
     expect(signedIn).to.include({ code: 0 });
   });
   after(async () => {
+    for (const child of children) child.kill('SIGKILL');
     agent?.close();
     await proxy?.cut();
     await app?.close();
@@ -83,6 +85,7 @@ describe('muster, far from the server', function () {
       env: { PATH: process.env['PATH'], HOME: home, XDG_CONFIG_HOME: home },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
+    children.push(child);
     const texts = { out: '', err: '' };
     child.stdout.setEncoding('utf8').on('data', (text: string) => (texts.out += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (texts.err += text));
@@ -97,6 +100,18 @@ describe('muster, far from the server', function () {
   const muster = (args: string[], { input = '' } = {}) =>
     spawned(process.execPath, [...programArguments('src/cli/muster.ts'), ...args], input);
   const run = (...args: string[]) => muster(args).ended;
+  /** A job that stays open, as its device is away, or that the agent of the other one does. */
+  const order = async ({ deviceId }: EnrolledDevice): Promise<string> => {
+    await asOwner(
+      app.database.ownerUrl,
+      `update devices set capabilities = '{script.run}' where id = '${deviceId}'`,
+    );
+    const { body } = await app.call('POST', `/devices/${deviceId}/commands`, {
+      token: tenant.admin.token,
+      body: { type: 'script.run', payload: { language: 'bash', content: 'true', timeoutSeconds: 60 } },
+    });
+    return body.id;
+  };
   const jsonLines = (text: string) =>
     text
       .split('\n')
@@ -221,8 +236,12 @@ describe('muster, far from the server', function () {
   it('keeps what it has when the server goes away in the middle, and says so', async () => {
     const args = ['login', '--server', `http://127.0.0.1:${proxy.port}`, '--profile', 'far', '--key-stdin'];
     expect((await muster(args, { input: key }).ended).code).to.equal(0);
+    const job = await order(offline);
     const asked = muster(['query', '--device', device.deviceId, '--log', 'System']);
-    const watched = muster(['jobs', 'watch', '--reconnect', '1']);
+    const [impatient, patient] = ['1', '600'].map((seconds) =>
+      muster(['jobs', 'watch', '--reconnect', seconds]),
+    );
+    for (const watch of [impatient, patient]) await eventually(watch!.out, (text) => text.includes(job));
     const frame = await agent.nextCommand();
     await agent.rows(frame, [entry(1, 'Before the end')]);
     await eventually(asked.out, (text) => text.includes('Before the end'));
@@ -235,10 +254,13 @@ describe('muster, far from the server', function () {
       () => agent.cancelled,
       (ids) => ids.includes(frame.id),
     );
-    const watch = await watched.ended;
-    expect(watch.code).to.equal(5);
+    expect((await impatient!.ended).code).to.equal(5);
     expect((await run('devices')).code).to.equal(5);
     await proxy.mend();
+    await eventually(patient!.err, (text) => text.endsWith('Connected again.\n'));
+    await eventually(patient!.out, (text) => text.split(job).length === 3);
+    patient!.child.kill('SIGINT');
+    expect((await patient!.ended).code).to.equal(130);
     expect((await run('logout')).code).to.equal(0);
   });
 
@@ -260,24 +282,13 @@ describe('muster, far from the server', function () {
   });
 
   it('watches one job with its output until it ends', async () => {
-    await asOwner(
-      app.database.ownerUrl,
-      `update devices set capabilities = '{script.run}' where id = '${device.deviceId}'`,
-    );
-    const order = async () =>
-      (
-        await app.call('POST', `/devices/${device.deviceId}/commands`, {
-          token: tenant.admin.token,
-          body: { type: 'script.run', payload: { language: 'bash', content: 'true', timeoutSeconds: 60 } },
-        })
-      ).body.id as string;
-    const id = await order();
+    const id = await order(device);
     const frame = await agent.nextCommand();
     const [watched, once] = [
       muster(['jobs', 'watch', '--job', id]),
       run('jobs', 'watch', '--once', '--json'),
     ];
-    expect(jsonLines((await once).out).map((job) => job['id'])).to.deep.equal([id]);
+    expect(jsonLines((await once).out).map((job) => job['id'])).to.include(id);
     await eventually(watched.out, (text) => text.includes(id));
     await agent.rows(frame, [
       { stream: 'stdout', text: 'first\x1b[2K\nsec' },
@@ -292,6 +303,28 @@ describe('muster, far from the server', function () {
     expect(code).to.equal(1);
     expect(out).to.contain('first\\x1b[2K\nsecond\n');
     expect(out.trim().split('\n').at(-1)).to.contain('failed');
+  });
+
+  it('lists and queries more devices than fit into a page, a message or a query', async () => {
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
+       select gen_random_uuid(), '${device.orgId}', '${device.siteId}', 'bulk-' || n, 'linux', '1', 'x64', '1.0.0', now()
+       from generate_series(1, 1100) n`,
+    );
+    const [listed, matching, asked] = await Promise.all([
+      run('devices', '--search', 'bulk-', '--json'),
+      run('devices', '--where', 'hostname contains bulk-', '--json'),
+      run('query', '--where', 'hostname contains bulk-', '--log', 'System', '--json'),
+    ]);
+    for (const { out } of [listed, matching, asked]) {
+      expect(new Set(jsonLines(out).map(({ id, deviceId }) => id ?? deviceId))).to.have.property(
+        'size',
+        1100,
+      );
+    }
+    expect(asked.err).to.equal('1100 devices: 1100 offline. 0 entries.\n');
+    expect(asked.code).to.equal(1);
   });
 
   it('completes commands and options in a shell', async () => {

@@ -7,6 +7,7 @@ import {
   HUB_PATH,
   type HubToDashboard,
 } from '../../protocol/index.ts';
+import { reasonOf } from './api.ts';
 import { EXIT, exitOf, RemoteFailure } from './failure.ts';
 import type { Profile } from './profiles.ts';
 
@@ -39,19 +40,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
     forceNew: true,
     timeout: CONNECT_MS,
   });
-  await new Promise<void>((resolve, reject) => {
-    socket.once('connect', resolve);
-    socket.once('connect_error', (error) => {
-      socket.close();
-      const refusal = Refusal.safeParse(error);
-      if (!refusal.success) {
-        reject(new RemoteFailure(EXIT.unreachable, `${server} does not answer: ${error.message}`));
-        return;
-      }
-      const { code, message } = refusal.data.data;
-      reject(new RemoteFailure(exitOf(code), message));
-    });
-  });
+  await connected(socket, server);
   const lost = new Promise<never>((_resolve, reject) => {
     socket.once('disconnect', (reason) => {
       // Also what still waits for an acknowledgement ends by this.
@@ -95,4 +84,30 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
     lost,
     close: () => void socket.disconnect(),
   };
+}
+
+async function connected(socket: Socket, server: string): Promise<void> {
+  let late: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const away = (reason: string) =>
+        reject(new RemoteFailure(EXIT.unreachable, `${server} does not answer: ${reason}.`));
+      socket.once('connect', resolve);
+      socket.once('connect_error', (error) => {
+        const refusal = Refusal.safeParse(error);
+        if (!refusal.success) return away(reasonOf(error));
+        const { code, message } = refusal.data.data;
+        reject(new RemoteFailure(exitOf(code), message));
+      });
+      // The connection may end, or lead nowhere, after it was made and before the server has answered on it.
+      socket.once('disconnect', away);
+      late = setTimeout(() => away('it has not answered in time'), CONNECT_MS);
+    });
+  } catch (error) {
+    socket.close();
+    throw error;
+  } finally {
+    clearTimeout(late);
+    socket.removeAllListeners();
+  }
 }

@@ -55,6 +55,7 @@ export async function watchJobs(options: WatchOptions): Promise<void> {
         hub.close();
       }
       hub = await connectAgain(() => connectToHub(profile), options.reconnect * 1000, interrupted);
+      if (hub !== undefined) output.remark('Connected again.');
     }
     return EXIT.interrupted;
   });
