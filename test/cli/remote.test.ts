@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
-import { visible, visibleJson, visibleLines } from '../../src/cli/remote/terminal-text.ts';
+import { visible, visibleJson, visibleLines } from '../../src/cli/remote/terminal/terminal-text.ts';
 import { programArguments } from '../support/bundled-programs.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice, type Person } from '../support/factories.ts';

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { EXIT, RemoteFailure } from './failure.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
 
 /** Conditions as the user writes them. The server checks them: it knows the fields and the operators. */
 

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { type Api, apiOf, type Query } from './api.ts';
+import { type Api, apiOf, type Query } from './server/api.ts';
 import { COLUMNS, type ColumnName, Device } from './device-columns.ts';
 import { type ConditionOptions, conditionsOf } from './conditions.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
-import { connectToHub } from './hub-connection.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
+import { connectToHub } from './server/hub-connection.ts';
 import { filterIdOf, matchingDevices } from './matching-devices.ts';
-import { createOutput } from './output.ts';
-import { profileNamed, type Profile } from './profiles.ts';
-import { table } from './table.ts';
+import { createOutput } from './terminal/output.ts';
+import { profileNamed, type Profile } from './server/profiles.ts';
+import { table } from './terminal/table.ts';
 
 /** `muster devices`: the devices that the key may see, as a table or one JSON object a line. */
 

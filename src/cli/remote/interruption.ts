@@ -1,4 +1,4 @@
-import { EXIT } from './failure.ts';
+import { EXIT } from './server/failure.ts';
 
 /** Ctrl+C ends the work in order the first time, and the program the second time. */
 export async function interruptible<T>(work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {

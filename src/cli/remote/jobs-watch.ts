@@ -7,13 +7,13 @@ import {
   type JobState,
   JobUpdate,
 } from '../../protocol/index.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
-import { connectToHub, type HubConnection } from './hub-connection.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
+import { connectToHub, type HubConnection } from './server/hub-connection.ts';
 import { aborted, interruptible } from './interruption.ts';
-import { createOutput, type Output } from './output.ts';
-import { profileNamed } from './profiles.ts';
-import { fitted } from './table.ts';
-import { visible, visibleLines } from './terminal-text.ts';
+import { createOutput, type Output } from './terminal/output.ts';
+import { profileNamed } from './server/profiles.ts';
+import { fitted } from './terminal/table.ts';
+import { visible, visibleLines } from './terminal/terminal-text.ts';
 
 /** `muster jobs watch`: follows commands, backups and other long work as they go on. */
 

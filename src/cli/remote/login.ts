@@ -1,12 +1,12 @@
 import readline from 'node:readline';
 import { Writable } from 'node:stream';
 import { z } from 'zod';
-import { apiOf } from './api.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
-import { createOutput, type Output } from './output.ts';
-import { profilesFile, readProfiles, writeProfiles } from './profiles.ts';
-import { table } from './table.ts';
-import { visible } from './terminal-text.ts';
+import { apiOf } from './server/api.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
+import { createOutput, type Output } from './terminal/output.ts';
+import { profilesFile, readProfiles, writeProfiles } from './server/profiles.ts';
+import { table } from './terminal/table.ts';
+import { visible } from './terminal/terminal-text.ts';
 
 /** `muster login`, `logout` and `profiles`. A key is typed or piped, never an argument, which other users could read. */
 

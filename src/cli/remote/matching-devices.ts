@@ -6,9 +6,9 @@ import {
   type DevicesSubscribe,
   type DeviceSummary,
 } from '../../protocol/index.ts';
-import type { Api } from './api.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
-import type { HubConnection } from './hub-connection.ts';
+import type { Api } from './server/api.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
+import type { HubConnection } from './server/hub-connection.ts';
 
 const Ok = z.object({ ok: z.literal(true) });
 const isId = (text: string) => z.uuid().safeParse(text).success;

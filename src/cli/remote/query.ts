@@ -8,16 +8,16 @@ import {
   type QueryOutcome,
   QueryStarted,
 } from '../../protocol/index.ts';
-import { apiOf } from './api.ts';
+import { apiOf } from './server/api.ts';
 import { type ConditionOptions, conditionsOf } from './conditions.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
-import { connectToHub, type HubConnection } from './hub-connection.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
+import { connectToHub, type HubConnection } from './server/hub-connection.ts';
 import { aborted, interruptible } from './interruption.ts';
 import { deviceNamed, filterIdOf, matchingDevices } from './matching-devices.ts';
-import { createOutput, type Output } from './output.ts';
-import { profileNamed, type Profile } from './profiles.ts';
-import { fitted } from './table.ts';
-import { visible } from './terminal-text.ts';
+import { createOutput, type Output } from './terminal/output.ts';
+import { profileNamed, type Profile } from './server/profiles.ts';
+import { fitted } from './terminal/table.ts';
+import { visible } from './terminal/terminal-text.ts';
 
 /** `muster query`: reads the event logs of devices live, as the dashboard does. Nothing of it is stored. */
 

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
 import { COLUMNS, type ColumnName } from './device-columns.ts';
 import type { DevicesOptions } from './devices.ts';
-import { EXIT, RemoteFailure } from './failure.ts';
+import { EXIT, RemoteFailure } from './server/failure.ts';
 import type { WatchOptions } from './jobs-watch.ts';
 import type { LoginOptions } from './login.ts';
 import type { QueryOptions } from './query.ts';
-import { visible } from './terminal-text.ts';
+import { visible } from './terminal/terminal-text.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 done, 1 a device did not answer or the job failed, 2 invalid call or another failure, 3 not signed in,

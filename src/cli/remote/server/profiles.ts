@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { userConfigFolder } from '../../config/user-folder.ts';
+import { userConfigFolder } from '../../../config/user-folder.ts';
 import { EXIT, RemoteFailure } from './failure.ts';
 
 /** Where the user has signed in: a file of theirs that nobody else can read, because it holds the keys. */

@@ -6,7 +6,7 @@ import {
   ErrorAck,
   HUB_PATH,
   type HubToDashboard,
-} from '../../protocol/index.ts';
+} from '../../../protocol/index.ts';
 import { reasonOf } from './api.ts';
 import { EXIT, exitOf, RemoteFailure } from './failure.ts';
 import type { Profile } from './profiles.ts';
