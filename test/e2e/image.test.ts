@@ -102,7 +102,7 @@ describe('what the image runs', function () {
     const url = `http://127.0.0.1:${env['PORT']}`;
     expect((await call(`${url}/api/v1/auth/login`, 'POST', { body: ADMIN })).status).to.equal(200);
     if (existsSync(path.join(app, 'dist/dashboard'))) {
-      expect((await call(`${url}/`, 'GET')).body).to.contain('<div id="root">');
+      expect((await call(`${url}/`, 'GET')).body).to.contain('<div id="app">');
     }
     const muster = run([path.join(app, 'deploy/muster'), 'audit', 'verify']);
     expect([await muster.ended, muster.output()]).to.satisfy(
