@@ -79,7 +79,7 @@ async function upgrade(): Promise<void> {
   const owner = openSession(database.ownerUrl, 'migrations');
   const lock = openSession(database.ownerUrl, 'migration lock');
   try {
-    await migrate(owner, lock, directory);
+    await migrate(owner, lock, { directory });
   } finally {
     await owner.destroy();
     await lock.destroy();

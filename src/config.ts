@@ -56,9 +56,12 @@ export type Config = ReturnType<typeof settings>;
 const FROM_FILE: readonly string[] = AREAS.flatMap(({ fromFile }): readonly string[] => fromFile);
 
 export class ConfigError extends Error {
+  readonly faults: readonly string[];
+
   constructor(faults: string[]) {
     super(`The configuration is invalid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`);
     this.name = 'ConfigError';
+    this.faults = faults;
   }
 }
 
@@ -95,6 +98,12 @@ export function readOwnerUrl(): string {
   ]);
 }
 
+/** The variables of this installation that are set, with those that are in files; for a backup of the installation. */
+export function setVariables(environment: Values = process.env): Record<string, string> {
+  const values = withFiles(environment, []);
+  return Object.fromEntries(Object.entries(values).filter(([name]) => name in Environment.shape));
+}
+
 /** Empty values count as absent; `X_FILE` gives the value of X. */
 function withFiles(environment: Values, faults: string[]): Record<string, string> {
   const values: Record<string, string> = {};
@@ -114,15 +123,34 @@ function withFiles(environment: Values, faults: string[]): Record<string, string
 }
 
 /** The text of `.env.example`, generated from the schema above. */
-export function environmentExample(): string {
-  const lines = ['# Every variable that Muster reads. All are optional on the embedded default.', ''];
+export const environmentExample = () =>
+  environmentText(['Every variable that Muster reads. All are optional on the embedded default.'], {});
+
+/** A text of an environment file: every variable with what it means, those of `values` set and all others commented out. */
+export function environmentText(
+  heading: readonly string[],
+  values: Readonly<Record<string, string>>,
+): string {
+  const lines = [...heading.map((line) => `# ${line}`), ''];
   for (const [name, schema] of Object.entries<z.ZodType>(Environment.shape)) {
+    const value = values[name];
     const fallback: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : defaultOf(schema);
     lines.push(`# ${schema.description ?? ''}`);
     if (FROM_FILE.includes(name)) lines.push(`# (or ${name}_FILE: a file that holds it)`);
-    lines.push(`#${name}=${typeof fallback === 'string' ? fallback : ''}`, '');
+    lines.push(
+      value === undefined
+        ? `#${name}=${typeof fallback === 'string' ? fallback : ''}`
+        : `${name}=${asEnvironmentValue(name, value)}`,
+      '',
+    );
   }
   return lines.join('\n');
+}
+
+/** In the quotes that shells, systemd, Docker Compose and Node read alike. */
+function asEnvironmentValue(name: string, value: string): string {
+  if (/[\r\n\0]/.test(value)) throw new ConfigError([`${name} must be one line`]);
+  return /^[\w.:/@%+,=-]*$/.test(value) ? value : `"${value.replaceAll(/["\\$`]/g, '\\$&')}"`;
 }
 
 function defaultOf(schema: z.ZodType): unknown {

@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import { addAudit } from './audit/audit-commands.ts';
 import { addCompletion } from './completion/completion-command.ts';
+import { addDoctor } from './doctor/doctor-command.ts';
+import { addInstallationBackup } from './installation-backup/backup-commands.ts';
 import { addReleases } from './releases/release-commands.ts';
 import { addRemote } from './remote/remote-commands.ts';
 import { addSso } from './sso/sso-commands.ts';
@@ -9,6 +11,8 @@ import { addSso } from './sso/sso-commands.ts';
 const program = new Command('muster').description('Operates a Muster server.');
 // Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
 program.exitOverride().configureHelp({ showGlobalOptions: true });
+addDoctor(program);
+addInstallationBackup(program);
 addAudit(program);
 addSso(program);
 addReleases(program);

@@ -1,6 +1,6 @@
 import { type Config, readConfig } from '../config.ts';
 import { openDatabase } from '../platform/db/database.ts';
-import { runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
+import { hasCluster, runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer } from '../platform/secrets/sealed.ts';
@@ -15,14 +15,19 @@ export interface Installation {
   config: Config;
 }
 
-/**
- * Opens the database of this installation for a command beside the server, and closes it again.
- * @param migrates  applies pending migrations first, where the configuration lets a start do so
- */
-export async function withInstallation<T>(
-  { migrates }: { migrates: boolean },
-  work: (installation: Installation) => Promise<T>,
-): Promise<T> {
+/** How to reach an installation, before its database is opened. */
+export type InstallationAccess = Awaited<ReturnType<typeof resolveDatabaseAndSecrets>> & {
+  config: Config;
+  log: Logger;
+};
+
+/** Whether there is a database to open: the embedded one is created by the first start of a server. */
+export async function hasDatabase({ database, dataDir }: Config): Promise<boolean> {
+  return database.kind === 'external' || (await hasCluster(dataDir));
+}
+
+/** Finds the database of this installation for a command beside the server; an embedded one is started where it is not running. */
+export async function withAccess<T>(work: (access: InstallationAccess) => Promise<T>): Promise<T> {
   const config = readConfig();
   const log = createLogger(config.logLevel === 'info' ? 'warn' : config.logLevel);
   const { dataDir } = config;
@@ -32,7 +37,22 @@ export async function withInstallation<T>(
   const started =
     isEmbedded && running === undefined ? await startEmbeddedPostgres({ dataDir, log }) : undefined;
   try {
-    const { database: urls, secretKeys } = await resolveDatabaseAndSecrets(config, running ?? started);
+    const access = await resolveDatabaseAndSecrets(config, running ?? started);
+    return await work({ ...access, config, log });
+  } finally {
+    await started?.stop();
+  }
+}
+
+/**
+ * Opens the database of this installation for a command beside the server, and closes it again.
+ * @param migrates  applies pending migrations first, where the configuration lets a start do so
+ */
+export function withInstallation<T>(
+  { migrates }: { migrates: boolean },
+  work: (installation: Installation) => Promise<T>,
+): Promise<T> {
+  return withAccess(async ({ database: urls, secretKeys, config, log }) => {
     const database = await openDatabase({
       ...urls,
       autoMigrate: migrates && config.autoMigrate,
@@ -51,7 +71,5 @@ export async function withInstallation<T>(
     } finally {
       await database.close();
     }
-  } finally {
-    await started?.stop();
-  }
+  });
 }

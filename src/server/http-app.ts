@@ -12,8 +12,15 @@ import { assertSafeRole } from '../platform/db/roles.ts';
 import { docsRoutes } from '../platform/http/docs/docs-pages.ts';
 import { openApi } from '../platform/http/docs/open-api.ts';
 import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
+import { createMac } from '../platform/secrets/mac.ts';
 import { mount } from '../platform/http/mount/mount.ts';
-import { healthRoutes, metricsRoute, neverStored } from '../platform/http/operations.ts';
+import {
+  healthRoutes,
+  metricsRoute,
+  neverStored,
+  SELF_CHECK_PURPOSE,
+  selfCheckRoute,
+} from '../platform/http/operations.ts';
 import { rawService } from '../platform/http/server/raw-service.ts';
 import { singlePage, type SinglePage } from '../platform/http/single-page/single-page.ts';
 import { beginRequest } from '../platform/http/request-state.ts';
@@ -30,7 +37,7 @@ export interface AppOptions {
 
 /** The Express application: the API below /api/v1, its documents, health, metrics and the dashboard. */
 export function createHttpApp(
-  { config, database, expensive, log, metrics, proxyTrust, redis }: Infrastructure,
+  { config, database, expensive, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
   { apiKeys, audit, authenticator, backupStore }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
@@ -54,6 +61,7 @@ export function createHttpApp(
   app.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
   app.use(['/api/v1', '/health', '/metrics'], neverStored);
   app.use(health);
+  app.use(selfCheckRoute(createMac(secretKeys, SELF_CHECK_PURPOSE), proxyTrust));
   app.use(metricsRoute(metrics, config.metricsToken, proxyTrust));
   app.use(docsRoutes({ specUrl: '/api/v1/openapi.json', title: API_INFO.title, sockets: SOCKET_REFERENCE }));
   app.use('/api/v1', health);

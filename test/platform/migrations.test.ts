@@ -68,7 +68,7 @@ describe('migrations', () => {
     const session = openSession(database.ownerUrl, 'test-migrate');
     const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
     try {
-      return await migrate(session, lockSession, directory, patience);
+      return await migrate(session, lockSession, { directory, patience });
     } finally {
       await session.destroy();
       await lockSession.destroy();
@@ -501,7 +501,7 @@ describe('migrations of an owner who is no superuser', () => {
     for (const name of await readdir(earlier)) if (name >= '0015') await rm(path.join(earlier, name));
     const session = openSession(database.ownerUrl, 'test-migrate');
     const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
-    await migrate(session, lockSession, earlier);
+    await migrate(session, lockSession, { directory: earlier });
     await session.destroy();
     await lockSession.destroy();
     await rm(earlier, { recursive: true });

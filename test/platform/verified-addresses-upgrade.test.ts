@@ -31,7 +31,7 @@ describe('the upgrade to verified addresses', () => {
     const session = openSession(database.ownerUrl, 'test-migrate');
     const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
     try {
-      await migrate(session, lockSession, directory);
+      await migrate(session, lockSession, { directory });
     } finally {
       await session.destroy();
       await lockSession.destroy();

@@ -17,7 +17,8 @@ export interface Report {
   keysFromBundle?: boolean;
 }
 
-const isIntact = ({ faults, foreignKeys }: Report) => faults.length === 0 && foreignKeys.length === 0;
+export const isIntact = ({ faults, foreignKeys }: Pick<Report, 'faults' | 'foreignKeys'>) =>
+  faults.length === 0 && foreignKeys.length === 0;
 
 /** Prints the report and returns the exit code. */
 export function printReport(report: Report, milliseconds: number, asJson: boolean): number {

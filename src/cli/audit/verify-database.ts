@@ -9,6 +9,13 @@ import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { printReport } from './report.ts';
 
 export async function verifyDatabase(options: VerifyOptions): Promise<number> {
+  const { report, milliseconds } = await checkDatabase(options);
+  return printReport(report, milliseconds, options.json === true);
+}
+
+export async function checkDatabase(
+  options: VerifyOptions,
+): Promise<{ report: StoredReport; milliseconds: number }> {
   const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
   const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
   if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
@@ -29,7 +36,7 @@ export async function verifyDatabase(options: VerifyOptions): Promise<number> {
         ).catch((error: unknown) => {
           throw new Error(`The audit trail could not be verified. ${startFailureText(error)}`);
         });
-  return printReport(report, milliseconds, options.json === true);
+  return { report, milliseconds };
 }
 
 /** Verifies a database whose secrets this installation does not have, so that only keys from --keys can be trusted. */

@@ -3,6 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from 'expres
 import { z } from 'zod';
 import type { Metrics } from '../metrics.ts';
 import { AppError } from '../errors.ts';
+import type { Mac } from '../secrets/mac.ts';
 import { bearerToken } from './authentication.ts';
 import { contains, peerAddress, type ProxyTrust } from './client-address.ts';
 import { requestState } from './request-state.ts';
@@ -91,6 +92,53 @@ async function stateOf(check: Check): Promise<CheckState> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** How the server sees a request, for the operator who asks if the proxy in front of it is set up well. */
+export const SelfCheck = z.object({
+  /** The address at the other end of the connection. */
+  peer: z.string(),
+  peerIsProxy: z.boolean().describe('The peer is one of TRUSTED_PROXY_CIDRS.'),
+  client: z.string().describe('The address that limits, allowlists and the audit trail use.'),
+  forwardedFor: z.string().nullable(),
+  forwardedProto: z.string().nullable(),
+  via: z.string().nullable(),
+});
+export type SelfCheck = z.infer<typeof SelfCheck>;
+
+/** What the token of a self-check signs is worth nothing anywhere else. */
+export const SELF_CHECK_PURPOSE = 'self-check of the operator';
+/** The machine of the operator may have another time. */
+const SELF_CHECK_SECONDS = 300;
+
+export const selfCheckToken = (mac: Mac, at = Date.now()): string => {
+  const seconds = String(Math.floor(at / 1000));
+  return `${seconds}.${mac.sign(seconds)}`;
+};
+
+function isSelfCheckToken(mac: Mac, token: string): boolean {
+  const [seconds = '', signature = ''] = token.split('.');
+  const isRecent = Math.abs(Date.now() / 1000 - Number(seconds)) < SELF_CHECK_SECONDS;
+  return isRecent && mac.isSignatureOf(seconds, signature);
+}
+
+/** Only for those who have the keys of the installation: to all others the path does not exist. */
+export function selfCheckRoute(mac: Mac, trust: ProxyTrust): Router {
+  const router = Router();
+  router.get('/health/self-check', (request, response, next) => {
+    if (!isSelfCheckToken(mac, bearerToken(request) ?? '')) return next();
+    requestState(request).route = '/health/self-check';
+    const peer = peerAddress(request.socket);
+    return send(response, SelfCheck, {
+      peer,
+      peerIsProxy: trust.proxies !== undefined && contains(trust.proxies, peer),
+      client: requestState(request).client.ip ?? '',
+      forwardedFor: request.get('x-forwarded-for') ?? null,
+      forwardedProto: request.get('x-forwarded-proto') ?? null,
+      via: request.get('via') ?? null,
+    });
+  });
+  return router;
 }
 
 /** Answers are for who asked, in that moment: no browser and no proxy keeps one. A route may say otherwise of its own. */

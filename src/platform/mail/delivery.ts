@@ -25,6 +25,16 @@ export function createDelivery(options: DeliveryOptions): Deliver {
   return options.smtpUrl === undefined ? toFile(options) : toServer(options.smtpUrl, options);
 }
 
+/** Connects, greets and signs in, and sends no mail. Rejects where that fails. */
+export async function greetMailServer(smtpUrl: string): Promise<void> {
+  const server = nodemailer.createTransport({ url: smtpUrl, ...TIME_OUTS });
+  try {
+    await server.verify();
+  } finally {
+    server.close();
+  }
+}
+
 function toServer(smtpUrl: string, { from, log }: DeliveryOptions): Deliver {
   const server = nodemailer.createTransport({ url: smtpUrl, ...TIME_OUTS });
   return async (mail) => {

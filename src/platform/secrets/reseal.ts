@@ -50,3 +50,23 @@ export async function resealColumn(
     if (rows.length < BATCH) return count;
   }
 }
+
+/** More would prove no more: a wrong key opens none. */
+const SOME = 5;
+
+/** Opens the last values of a column, to learn if the keys fit. Throws `SealBrokenError`. */
+export async function openSome(
+  db: Db,
+  sealer: Sealer,
+  { table, column, id }: SealedColumn,
+): Promise<{ opened: number; stale: number }> {
+  const rows = await withSystem(db, 'open some secrets', async (tx) => {
+    const { rows: found } = await tx.raw(
+      `select ??::text as id, ?? as sealed from ?? where ?? is not null order by ?? desc limit ${SOME}`,
+      [id, column, table, column, id],
+    );
+    return found as { id: string; sealed: string }[];
+  });
+  const opened = rows.map((row) => sealer.open(row.sealed, sealContext(table, column, row.id)));
+  return { opened: opened.length, stale: opened.filter(({ stale }) => stale).length };
+}

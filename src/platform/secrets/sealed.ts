@@ -38,7 +38,12 @@ interface Key {
   bytes: Buffer;
 }
 
-export function createSealer(keys: SecretKeys, purpose = 'secrets at rest'): Sealer {
+const AT_REST = 'secrets at rest';
+
+/** Names a key, as every secret that is sealed with it does, and gives nothing of it away. */
+export const keyIdOf = (secret: string) => derive(secret, AT_REST).id;
+
+export function createSealer(keys: SecretKeys, purpose = AT_REST): Sealer {
   const current = derive(keys.current, purpose);
   const ring = new Map(
     [...keys.old.map((secret) => derive(secret, purpose)), current].map((key) => [key.id, key]),

@@ -78,6 +78,18 @@ export async function readHead(tx: Tx, chainId: string): Promise<Checkpoint | un
   return row === undefined ? undefined : checkpointOf(row);
 }
 
+/** The heads of all chains, each with the checksum of the entry that it names; null where that entry was pruned. */
+export async function readHeads(tx: Tx): Promise<{ head: Checkpoint; lastChecksum: string | null }[]> {
+  const { rows } = await tx.raw(
+    `select h.*, (select l.checksum from audit_logs l where l.chain_id = h.chain_id and l.seq = h.seq) as last_checksum
+    from audit_chain_heads h order by h.chain_id`,
+  );
+  return (rows as (SignedRow & { last_checksum: string | null })[]).map((row) => ({
+    head: checkpointOf(row),
+    lastChecksum: row.last_checksum,
+  }));
+}
+
 export async function readCheckpoints(tx: Tx, chainId: string): Promise<Checkpoint[]> {
   const rows: SignedRow[] = await tx('audit_checkpoints').where('chain_id', chainId).orderBy('number');
   return rows.map(checkpointOf);

@@ -111,6 +111,13 @@ export async function runningEmbeddedPostgres(
   return { ownerUrl: ownerUrl(password, running.port) };
 }
 
+/** Whether a start on this data folder would find a cluster instead of creating one. */
+export async function hasCluster(dataDir: string, changes: Partial<Machine> = {}): Promise<boolean> {
+  const real = await realpath(dataDir).catch(() => undefined);
+  if (real === undefined) return false;
+  return (await readIfThere(join(await clusterLocation(real, changes), 'PG_VERSION'))) !== undefined;
+}
+
 const ownerUrl = (password: string, port: number) =>
   `postgres://${superuser}:${password}@127.0.0.1:${port}/muster`;
 

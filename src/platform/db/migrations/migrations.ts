@@ -42,14 +42,21 @@ export const KNEX_SETTINGS = { disableTransactions: true, disableMigrationsListV
 export class SqlMigrationSource implements Knex.MigrationSource<SqlMigration> {
   readonly #directory: string;
   readonly #patience: LockPatience;
+  readonly #through: string | undefined;
 
-  constructor(directory = MIGRATIONS_DIR, patience = LOCK_PATIENCE) {
+  constructor(
+    directory = MIGRATIONS_DIR,
+    { patience = LOCK_PATIENCE, through }: Pick<MigrateOptions, 'patience' | 'through'> = {},
+  ) {
     this.#directory = directory;
     this.#patience = patience;
+    this.#through = through;
   }
 
   async getMigrations(): Promise<SqlMigration[]> {
-    return readMigrations(this.#directory);
+    const all = await readMigrations(this.#directory);
+    const through = this.#through;
+    return through === undefined ? all : all.filter(({ name }) => name <= through);
   }
 
   getMigrationName(migration: SqlMigration): string {
@@ -127,7 +134,7 @@ const LOCK_POLL_MS = 200;
  * Asks for the lock again and again instead of waiting for it in the database: a statement that waits there has a
  * snapshot, for whose end `create index concurrently` in the session that holds the lock would wait for ever.
  */
-async function takeMigrationLock(session: Knex): Promise<void> {
+export async function takeMigrationLock(session: Knex): Promise<void> {
   for (;;) {
     const { rows } = await session.raw(`select pg_try_advisory_lock(${MIGRATION_LOCK}) as got`);
     if (rows[0]?.got === true) return;
@@ -136,7 +143,7 @@ async function takeMigrationLock(session: Knex): Promise<void> {
 }
 
 /** What the database and the files of this program have of each other's migrations. */
-interface MigrationState {
+export interface MigrationState {
   /** To be applied to the database. */
   pending: string[];
   /** Changed or removed after they were applied. */
@@ -162,26 +169,41 @@ function compare(applied: readonly AppliedMigration[], files: readonly SqlMigrat
   };
 }
 
-interface AppliedMigration {
+export interface AppliedMigration {
   name: string;
   sha256: string;
 }
 
 /** In their order; none in a database that nobody has migrated. */
-async function appliedMigrations(db: Knex): Promise<AppliedMigration[]> {
+export async function appliedMigrations(db: Knex): Promise<AppliedMigration[]> {
   const { rows } = await db.raw(`select to_regclass('${APPLIED}') is not null as present`);
   if (rows[0]?.present !== true) return [];
   return db<AppliedMigration>(APPLIED).select('name', 'sha256').orderBy('name');
 }
 
 /** With the rights of any role of ours. */
-async function migrationState(db: Knex, directory = MIGRATIONS_DIR): Promise<MigrationState> {
-  return compare(await appliedMigrations(db), await readMigrations(directory));
+export async function migrationState(db: Knex, directory = MIGRATIONS_DIR): Promise<MigrationState> {
+  return compareMigrations(await appliedMigrations(db), directory);
+}
+
+/** The same for migrations that a backup states to be applied to its database. */
+export async function compareMigrations(
+  applied: readonly AppliedMigration[],
+  directory = MIGRATIONS_DIR,
+): Promise<MigrationState> {
+  return compare(applied, await readMigrations(directory));
 }
 
 async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<void> {
   const { edited } = compare(await appliedMigrations(session), files);
   if (edited.length > 0) throw new EditedMigrationError(edited);
+}
+
+export interface MigrateOptions {
+  directory?: string | undefined;
+  patience?: LockPatience | undefined;
+  /** The last migration to apply, for a database that is filled from a backup of that schema. */
+  through?: string;
 }
 
 /**
@@ -191,13 +213,12 @@ async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<voi
 export async function migrate(
   owner: Knex,
   lockSession: Knex,
-  directory = MIGRATIONS_DIR,
-  patience = LOCK_PATIENCE,
+  { directory = MIGRATIONS_DIR, ...options }: MigrateOptions = {},
 ): Promise<string[]> {
   await prepareMigrations(lockSession, directory);
   const [, applied] = (await owner.migrate.latest({
     ...KNEX_SETTINGS,
-    migrationSource: new SqlMigrationSource(directory, patience),
+    migrationSource: new SqlMigrationSource(directory, options),
   })) as [number, SqlMigration[] | string[]];
   return applied.map((migration) => (typeof migration === 'string' ? migration : migration.name));
 }

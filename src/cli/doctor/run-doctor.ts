@@ -1,0 +1,119 @@
+import { type Config, ConfigError, readConfig } from '../../config.ts';
+import { openPool } from '../../platform/db/pool.ts';
+import { createLogger } from '../../platform/logger.ts';
+import { startFailureText } from '../../start-failure.ts';
+import { hasDatabase, type InstallationAccess, withAccess } from '../with-installation.ts';
+import { type Check, type CheckResult, failed, runCheck, skipped, warning } from './check.ts';
+import { agentChecks } from './checks/agents.ts';
+import { configurationFindings } from './checks/configuration.ts';
+import { databaseChecks } from './checks/database.ts';
+import { diskChecks } from './checks/disk.ts';
+import { engineCheck } from './checks/engine.ts';
+import { mailCheck } from './checks/mail.ts';
+import { outsideChecks } from './checks/outside.ts';
+import { redisCheck } from './checks/redis.ts';
+import { isSound, reportText } from './report.ts';
+
+export interface DoctorOptions {
+  publicUrl?: string;
+  sendMailTo?: string;
+  /** False: nothing is checked through the public address. */
+  outside?: boolean;
+}
+
+export interface Diagnosis {
+  ok: boolean;
+  results: CheckResult[];
+  text: string;
+}
+
+export async function runDoctor(options: DoctorOptions = {}): Promise<Diagnosis> {
+  const results = await diagnose(options);
+  return { ok: isSound(results), results, text: reportText(results) };
+}
+
+async function diagnose(options: DoctorOptions): Promise<CheckResult[]> {
+  let config: Config;
+  try {
+    config = readConfig();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return Promise.all(withoutConfiguration(error).map((check) => runCheck(check)));
+  }
+  const log = createLogger('silent');
+  const beside = [
+    configurationFindings(config),
+    ...diskChecks(config),
+    redisCheck(config),
+    engineCheck(config),
+    mailCheck(config, log, options.sendMailTo),
+  ];
+  const [sound, database] = await Promise.all([
+    Promise.all(beside.map((check) => runCheck(check))),
+    throughDatabase(config, options),
+  ]);
+  return [...sound.slice(0, 1), ...database, ...sound.slice(1)];
+}
+
+const withoutConfiguration = ({ faults }: ConfigError): Check[] => [
+  {
+    name: 'configuration',
+    run: async () =>
+      failed(
+        `${faults.length === 1 ? 'A variable is' : `${faults.length} variables are`} wrong, so nothing else can be checked.`,
+        'Correct what the lines name; .env.example describes every variable.',
+        faults,
+      ),
+  },
+];
+
+/** All checks that need the database, or keys that may be beside it. */
+async function throughDatabase(config: Config, options: DoctorOptions): Promise<CheckResult[]> {
+  if (!(await hasDatabase(config))) {
+    const missing: Check = {
+      name: 'database',
+      run: async () =>
+        warning(`There is no database in ${config.dataDir} yet.`, 'Start the server once: it creates one.'),
+    };
+    return [await runCheck(missing)];
+  }
+  try {
+    return await withAccess((access) => throughAccess(access, options));
+  } catch (error) {
+    const unreachable: Check = {
+      name: 'database',
+      run: async () =>
+        failed(`It cannot be opened: ${startFailureText(error)}`, 'Correct what the message names.'),
+    };
+    return [await runCheck(unreachable)];
+  }
+}
+
+async function throughAccess(access: InstallationAccess, options: DoctorOptions): Promise<CheckResult[]> {
+  const db = openPool(access.database.appUrl, { max: 3, name: 'muster-doctor' });
+  try {
+    const { reach, ...checks } = databaseChecks(db, access);
+    const reached = await runCheck(reach);
+    const url = options.publicUrl ?? access.config.publicUrl;
+    const outside = options.outside === false ? [] : outsideChecks({ url, access });
+    const inside = [
+      checks.isolation,
+      checks.migrations,
+      checks.clock,
+      checks.keys,
+      checks.jobs,
+      checks.audit,
+    ];
+    const needing = [...inside, ...agentChecks(db)];
+    const isReached = reached.state !== 'failed';
+    const rest = await Promise.all([
+      ...needing.map((check) => runCheck(isReached ? check : { ...check, run: withoutDatabase })),
+      ...outside.map((check) => runCheck(check)),
+    ]);
+    return [reached, ...rest];
+  } finally {
+    await db.destroy();
+  }
+}
+
+const withoutDatabase = async () => skipped('The database is not reached.');

@@ -1,0 +1,50 @@
+import type { Command } from 'commander';
+import type { BackupOptions } from './run-backup.ts';
+import type { RestoreOptions } from './run-restore.ts';
+
+const PASSPHRASE_FILE = 'file with the passphrase of the keys in its first line';
+const PASSPHRASE_STDIN = 'read the passphrase from the standard input';
+
+/** Backup and restore of Muster itself, loaded on demand. */
+export function addInstallationBackup(program: Command): void {
+  program
+    .command('backup')
+    .description(
+      'write this installation (database, keys, releases) to one file while its servers go on, or verify such a file (exit 0: done or intact, 1: not intact, 2: failed)',
+    )
+    .argument('[file]', 'the file to write, which must not exist yet')
+    .option('--passphrase-file <file>', PASSPHRASE_FILE)
+    .option('--passphrase-stdin', PASSPHRASE_STDIN)
+    .option(
+      '--without-keys',
+      'leave the keys out: without the SECRET_ENCRYPTION_KEY, which you then keep elsewhere, the secrets in the backup are lost',
+    )
+    .option('--with-store', 'include what the backup store holds in the data folder, which can be large')
+    .option('--verify <file>', 'verify a backup instead; with the passphrase also against deliberate changes')
+    .option('--json', 'print the result as JSON')
+    .exitOverride()
+    .action(async (file: string | undefined, options: BackupOptions) => {
+      const { runBackup } = await import('./run-backup.ts');
+      process.exitCode = await runBackup(file, options);
+    });
+
+  program
+    .command('restore')
+    .description(
+      'restore a backup of Muster into an empty database and data folder, and check the result (exit 0: restored, 1: restored with findings, 2: not restored)',
+    )
+    .argument('<file>', 'a file that `muster backup` has written')
+    .option('--passphrase-file <file>', PASSPHRASE_FILE)
+    .option('--passphrase-stdin', PASSPHRASE_STDIN)
+    .option('--replace', 'remove everything that the database holds now')
+    .option(
+      '--environment-to <file>',
+      'only write the keys and settings of the installation to an environment file, and restore nothing',
+    )
+    .option('--json', 'print the result as JSON')
+    .exitOverride()
+    .action(async (file: string, options: RestoreOptions) => {
+      const { runRestore } = await import('./run-restore.ts');
+      process.exitCode = await runRestore(file, options);
+    });
+}
