@@ -98,6 +98,13 @@ export function readOwnerUrl(): string {
   ]);
 }
 
+/** Names that are still read where the present ones are absent. */
+export const OLDER_NAMES: Readonly<Record<string, string>> = {
+  APP_ENCRYPTION_KEY: 'SECRET_ENCRYPTION_KEY',
+  PUBLIC_APP_URL: 'PUBLIC_URL',
+  DASHBOARD_URL: 'PUBLIC_URL',
+};
+
 /** The variables of this installation that are set, with those that are in files; for a backup of the installation. */
 export function setVariables(environment: Values = process.env): Record<string, string> {
   const values = withFiles(environment, []);

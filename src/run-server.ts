@@ -24,6 +24,10 @@ export interface RunOptions {
 
 const FORCE_AFTER_MS = 25_000;
 
+/** The keys of the embedded default, as files of the data folder. */
+export const ENCRYPTION_KEY_FILE = 'secret-encryption-key';
+export const JWT_SECRET_FILE = 'jwt-secret';
+
 /**
  * Starts the server, and the embedded Postgres unless a database is configured. A dashboard that is not built yet is
  * built meanwhile, and nothing waits for it.
@@ -90,9 +94,9 @@ export async function resolveDatabaseAndSecrets(
       appUrl: await as('svc_app', 'svc-app-password'),
       auditAdminUrl: config.auditAdminUrl ?? (await as('svc_audit_admin', 'svc-audit-admin-password')),
     },
-    jwtSecret: config.jwtSecret ?? (await ownSecret(config.dataDir, 'jwt-secret')),
+    jwtSecret: config.jwtSecret ?? (await ownSecret(config.dataDir, JWT_SECRET_FILE)),
     secretKeys: {
-      current: config.encryptionKey ?? (await ownSecret(config.dataDir, 'secret-encryption-key')),
+      current: config.encryptionKey ?? (await ownSecret(config.dataDir, ENCRYPTION_KEY_FILE)),
       old: config.oldEncryptionKeys,
     },
   };

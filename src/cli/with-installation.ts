@@ -3,7 +3,7 @@ import { openDatabase } from '../platform/db/database.ts';
 import { hasCluster, runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
-import { createSealer, type Sealer } from '../platform/secrets/sealed.ts';
+import { createSealer, type Sealer, type SecretKeys } from '../platform/secrets/sealed.ts';
 import { resolveDatabaseAndSecrets } from '../run-server.ts';
 
 export interface Installation {
@@ -16,10 +16,13 @@ export interface Installation {
 }
 
 /** How to reach an installation, before its database is opened. */
-export type InstallationAccess = Awaited<ReturnType<typeof resolveDatabaseAndSecrets>> & {
+export interface InstallationAccess {
   config: Config;
   log: Logger;
-};
+  database: { ownerUrl: string | undefined; appUrl: string; auditAdminUrl?: string | undefined };
+  jwtSecret: string;
+  secretKeys: SecretKeys;
+}
 
 /** Whether there is a database to open: the embedded one is created by the first start of a server. */
 export async function hasDatabase({ database, dataDir }: Config): Promise<boolean> {

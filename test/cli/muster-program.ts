@@ -19,7 +19,10 @@ export interface MusterOptions {
 }
 
 /** `muster <arguments>`, as an operator runs it beside the server. */
-export function muster(args: readonly string[], { env = {}, stdin, onOutput }: MusterOptions = {}): Promise<Ran> {
+export function muster(
+  args: readonly string[],
+  { env = {}, stdin, onOutput }: MusterOptions = {},
+): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...programArguments('src/cli/muster.ts'), ...args], {
       cwd: ROOT,

@@ -9,6 +9,7 @@ import { configurationFindings } from './checks/configuration.ts';
 import { databaseChecks } from './checks/database.ts';
 import { diskChecks } from './checks/disk.ts';
 import { engineCheck } from './checks/engine.ts';
+import { backupCheck } from './checks/last-backup.ts';
 import { mailCheck } from './checks/mail.ts';
 import { outsideChecks } from './checks/outside.ts';
 import { redisCheck } from './checks/redis.ts';
@@ -104,7 +105,7 @@ async function throughAccess(access: InstallationAccess, options: DoctorOptions)
       checks.jobs,
       checks.audit,
     ];
-    const needing = [...inside, ...agentChecks(db)];
+    const needing = [...inside, backupCheck(db), ...agentChecks(db)];
     const isReached = reached.state !== 'failed';
     const rest = await Promise.all([
       ...needing.map((check) => runCheck(isReached ? check : { ...check, run: withoutDatabase })),

@@ -19,7 +19,7 @@ import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { writePrivate } from '../../platform/secrets/own-files.ts';
 import { keyIdOf } from '../../platform/secrets/sealed.ts';
-import { resolveDatabaseAndSecrets } from '../../run-server.ts';
+import { ENCRYPTION_KEY_FILE, JWT_SECRET_FILE, resolveDatabaseAndSecrets } from '../../run-server.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import type { Manifest } from './archive/manifest.ts';
 import type { Keys } from './archive/sealed-keys.ts';
@@ -83,9 +83,6 @@ async function assertSchemaIsKnown({ schema, release }: Manifest): Promise<void>
     );
   }
 }
-
-const ENCRYPTION_KEY_FILE = 'secret-encryption-key';
-const JWT_SECRET_FILE = 'jwt-secret';
 
 /** Without the right key every secret in the database would be lost, which nobody would see until it is needed. */
 async function assertKeysFit(

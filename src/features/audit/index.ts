@@ -9,6 +9,7 @@ export { NameIndexCompactor } from './name-index/name-index-compactor.ts';
 export { AuditPruner } from './retention/audit-pruner.ts';
 export { RepeatedReads } from './recording/repeated-reads.ts';
 export { AuditSealer } from './sealing/sealer.ts';
+export { lastOperatorEntry } from './reading/last-operator-entry.ts';
 export { auditState } from './verification/audit-state.ts';
 export { createChainVerifier } from './verification/verify.service.ts';
 export { SEALED_SIGNING_KEY, SigningKeys } from './storage/signing-keys.ts';

@@ -17,6 +17,12 @@ export {
 export type { BreakGlassGuard } from './accounts/break-glass-guard.ts';
 export { endSessionsOf } from './accounts/user-sessions.ts';
 export { addMembership } from './accounts/membership.queries.ts';
+export {
+  createSystemAdmin,
+  disableAdminMfa,
+  listSystemAdmins,
+  resetAdminPassword,
+} from './accounts/system-admins.ts';
 export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';
 export { SYSTEM_ROLES, User } from './accounts/user.model.ts';
 

@@ -45,10 +45,11 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     for (const { token } of agents) (await connectDevice(app, token)).close();
     const [one] = tenants;
     const key = await app.call('POST', '/api-keys', {
-      token: one?.technician.token,
-      body: { name: 'Reports', scopes: ['devices:read'] },
+      token: one?.admin.token,
+      body: { name: 'Reports', scopes: ['devices:read'], orgId: one?.orgId },
     });
     apiKey = key.body.key;
+    expect(apiKey).to.be.a('string');
     mfaUser = (await buildPerson(app, { scope: 'system' })).id;
     const sealer = createSealer({ current: TEST_ENCRYPTION_KEY, old: [] });
     await withSystem(app.server.database.pool, 'test', (tx) =>
@@ -60,7 +61,9 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     );
     await writeFile(path.join(folder, 'agent'), release);
     const added = await muster(
-      `releases add ${path.join(folder, 'agent')} --version 1.4.0 --component agent --os linux --architecture x64`.split(' '),
+      `releases add ${path.join(folder, 'agent')} --version 1.4.0 --component agent --os linux --architecture x64`.split(
+        ' ',
+      ),
       { env: environmentOf(app, dataDir) },
     );
     expect(added.code, added.err).to.equal(0);
@@ -94,9 +97,13 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     const text = await readFile(backup, 'latin1');
     for (const hidden of [TEST_ENCRYPTION_KEY, app.jwtSecret, secret]) expect(text).not.to.contain(hidden);
 
-    const verified = await muster(['backup', '--verify', backup, '--passphrase-stdin'], { stdin: PASSPHRASE });
+    const verified = await muster(['backup', '--verify', backup, '--passphrase-stdin'], {
+      stdin: PASSPHRASE,
+    });
     expect(verified, verified.err).to.include({ code: 0, err: '' });
-    expect(verified.out).to.match(/^OK {2}The backup /).and.to.contain('The passphrase opens its keys');
+    expect(verified.out)
+      .to.match(/^OK {2}The backup /)
+      .and.to.contain('The passphrase opens its keys');
     const again = await muster(['backup', backup, ...passphrase()], { env });
     expect(again.code).to.equal(2);
     expect(again.err).to.contain('exists, and is not overwritten');
@@ -113,8 +120,12 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     const ran = await muster(['restore', backup, ...passphrase()], { env: { DATA_DIR: empty } });
     expect(ran.code, ran.out + ran.err).to.equal(0);
     expect(ran.out).to.match(/✔ keys +SECRET_ENCRYPTION_KEY opens the secrets/);
-    expect(ran.out).to.match(/✔ isolation /).and.to.match(/✔ migrations /);
-    expect(ran.out).to.match(/^OK .* entries/m).and.to.contain('Restored. Start the server.');
+    expect(ran.out)
+      .to.match(/✔ isolation /)
+      .and.to.match(/✔ migrations /);
+    expect(ran.out)
+      .to.match(/^OK .* entries/m)
+      .and.to.contain('Restored. Start the server.');
     expect((await stat(path.join(empty, 'secret-encryption-key'))).mode & 0o777).to.equal(0o600);
 
     restored = await runServer({
@@ -122,7 +133,8 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       log: quietLog,
     });
     const { url } = restored;
-    const at = (method: string, route: string, options = {}) => call(`${url}/api/v1${route}`, method, options);
+    const at = (method: string, route: string, options = {}) =>
+      call(`${url}/api/v1${route}`, method, options);
 
     for (const [i, { admin, orgId }] of tenants.entries()) {
       // The tokens of sessions and the passwords, and each tenant sees its own.
@@ -134,9 +146,11 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       expect(await device.heartbeat()).to.be.an('object');
       device.close();
     }
-    const devices = await at('GET', '/devices', { headers: { 'x-api-key': apiKey } });
+    const devices = await at('GET', '/devices', { token: apiKey });
     expect(devices.body.data).to.have.length(1);
-    const file = await fetch(`${url}/api/v1/agent-versions/1.4.0/download?component=agent&os=linux&architecture=x64`);
+    const file = await fetch(
+      `${url}/api/v1/agent-versions/1.4.0/download?component=agent&os=linux&architecture=x64`,
+    );
     expect(Buffer.from(await file.arrayBuffer()).equals(release)).to.equal(true);
     const [factor] = await withSystem(restored.database.pool, 'test', (tx) =>
       tx('user_mfa').where({ user_id: mfaUser }),

@@ -40,7 +40,7 @@ export async function usedTables(owner: Knex, seeded: Readonly<Record<string, nu
     // A table can be huge; one row more than the seeded ones is enough to know.
     const most = seeded[name] ?? 0;
     const { rows } = await owner.raw(
-      `select count(*)::int as rows from (select from ${quoted(name)} limit ${most + 1}) some`,
+      `select count(*)::int as rows from (select from ${quoted(name)} limit ${most + 1}) as few`,
     );
     if (rows[0]?.rows > most) used.push(name);
   }

@@ -1,0 +1,63 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import type { AdminOptions, PasswordOptions } from './run-admin.ts';
+
+/** Commands for the administrators of the installation, loaded on demand. */
+export function addAdmin(program: Command): void {
+  const admin = program
+    .command('admin')
+    .description('create and help administrators of this installation (audited, without signing in)')
+    .exitOverride();
+
+  admin
+    .command('list')
+    .description('list the system administrators')
+    .option('--json', 'print them as JSON')
+    .exitOverride()
+    .action(async (options: { json?: true }) => {
+      const { listAdmins } = await import('./run-admin.ts');
+      await listAdmins(options);
+    });
+
+  withPassword(admin.command('create'))
+    .description('create a system administrator, who may do everything in every tenant')
+    .option('--name <name>', 'the name of the person', 'Administrator')
+    .action(async (options: PasswordOptions & { name: string }) => {
+      const { createAdmin } = await import('./run-admin.ts');
+      await createAdmin(options);
+    });
+
+  withPassword(admin.command('reset-password'))
+    .description('give a system administrator another password; sessions and API keys of the account end')
+    .action(async (options: PasswordOptions) => {
+      const { resetPassword } = await import('./run-admin.ts');
+      await resetPassword(options);
+    });
+
+  withEmail(admin.command('disable-mfa'))
+    .description(
+      'remove the second factor of a system administrator; sessions and API keys of the account end',
+    )
+    .action(async (options: AdminOptions) => {
+      const { disableMfa } = await import('./run-admin.ts');
+      await disableMfa(options);
+    });
+}
+
+const withEmail = (command: Command) =>
+  command
+    .requiredOption('--email <address>', 'the address of the administrator', parseEmail)
+    .option('--json', 'print the result as JSON')
+    .exitOverride();
+
+const withPassword = (command: Command) =>
+  withEmail(command).option(
+    '--password-stdin',
+    'read the password from the standard input, instead of asking for it on the terminal',
+  );
+
+function parseEmail(text: string): string {
+  const parsed = z.email().max(255).safeParse(text);
+  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
+  return parsed.data;
+}

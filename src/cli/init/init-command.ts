@@ -1,0 +1,47 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import type { InitOptions } from './run-init.ts';
+
+/** `muster init`, loaded on demand. */
+export function addInit(program: Command): void {
+  program
+    .command('init')
+    .description(
+      'write an environment file with generated secrets, and every other variable with what it means',
+    )
+    .argument('[file]', 'the file to write', '.env')
+    .option(
+      '--public-url <url>',
+      'the address under which people reach the server',
+      parsed(['http', 'https']),
+    )
+    .option(
+      '--database-url <url>',
+      'owner of an external database, without a password',
+      parsed(['postgres', 'postgresql']),
+    )
+    .option('--database-password-file <file>', 'file with the password of that owner')
+    .option('--redis-url <url>', 'Redis for several servers, without a password', parsed(['redis', 'rediss']))
+    .option('--redis-password-file <file>', 'file with the password of Redis')
+    .option('--data-dir <folder>', 'the data folder')
+    .option('--admin-email <address>', 'the first administrator; a password is generated into the file')
+    .option('--force', 'replace the file, which may hold the only copy of your keys')
+    .option('--json', 'print which variables were set, without their values')
+    .exitOverride()
+    .action(async (file: string, options: InitOptions) => {
+      const { runInit } = await import('./run-init.ts');
+      await runInit(file, options);
+    });
+}
+
+const parsed =
+  (protocols: readonly string[]) =>
+  (text: string): string => {
+    const url = z.url({ protocol: new RegExp(`^(${protocols.join('|')})$`) }).safeParse(text);
+    if (!url.success) throw new InvalidArgumentError(`Must be a URL that begins with ${protocols[0]}://.`);
+    // The list of processes shows arguments to every user of the machine.
+    if (new URL(url.data).password !== '') {
+      throw new InvalidArgumentError('Must be without its password, which belongs into a file of its own.');
+    }
+    return url.data;
+  };
