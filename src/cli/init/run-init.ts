@@ -106,8 +106,12 @@ const hasKeys = (dataDir: string) =>
   );
 
 async function withPassword(url: string, file: string | undefined): Promise<string> {
-  if (file === undefined) return url;
   const whole = new URL(url);
+  // The list of processes shows arguments to every user of the machine. It is not repeated here either.
+  if (whole.password !== '') {
+    throw new Error(`Leave the password out of the URL of ${whole.host}: it belongs into a file of its own.`);
+  }
+  if (file === undefined) return url;
   whole.password = encodeURIComponent(await secretFrom({ file }));
   return whole.href;
 }

@@ -103,6 +103,7 @@ export const SelfCheck = z.object({
   forwardedFor: z.string().nullable(),
   forwardedProto: z.string().nullable(),
   via: z.string().nullable(),
+  host: z.string().nullable(),
 });
 export type SelfCheck = z.infer<typeof SelfCheck>;
 
@@ -136,6 +137,7 @@ export function selfCheckRoute(mac: Mac, trust: ProxyTrust): Router {
       forwardedFor: request.get('x-forwarded-for') ?? null,
       forwardedProto: request.get('x-forwarded-proto') ?? null,
       via: request.get('via') ?? null,
+      host: request.get('host') ?? null,
     });
   });
   return router;

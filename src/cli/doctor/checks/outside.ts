@@ -109,7 +109,7 @@ function readCertificate({ hostname, port }: URL): Promise<{ expiresAt: Date; fa
 async function websocket(base: URL): Promise<Finding> {
   const status = await upgradeStatus(base);
   return status === 101
-    ? ok('Websockets pass through the proxy.')
+    ? ok('Websockets are accepted.')
     : failed(
         `A websocket at ${base.origin}${HUB_PATH} is answered with status ${status}, so agents fall back to slower HTTP and dashboards stay still.`,
         'Let the proxy pass on the headers Upgrade and Connection, by HTTP/1.1.',
@@ -160,14 +160,17 @@ async function clientAddresses(base: URL, { config, secretKeys }: InstallationAc
       'Run the command with the keys and on the release of the server, and let the proxy pass on the header Authorization.',
     );
   }
-  return judgeAddresses(seen.data, config.trustedProxies);
+  return judgeAddresses(seen.data, { host: base.host, trustedProxies: config.trustedProxies });
 }
 
 /** What the server has seen of a request that said it came from `FORGED`. */
-export function judgeAddresses(seen: SelfCheck, trustedProxies: readonly string[]): Finding {
+export function judgeAddresses(
+  seen: SelfCheck,
+  { host, trustedProxies }: { host: string; trustedProxies: readonly string[] },
+): Finding {
   const { peer, peerIsProxy, client, forwardedFor, forwardedProto, via } = seen;
   const hops = (forwardedFor ?? '').split(',').map((hop) => hop.trim());
-  const isProxied = forwardedFor !== FORGED || forwardedProto !== null || via !== null;
+  const isProxied = forwardedFor !== FORGED || forwardedProto !== null || via !== null || seen.host !== host;
   if (!isProxied) {
     return trustedProxies.length === 0
       ? ok(`There is no proxy, and the server sees this machine as ${client}.`)
