@@ -29,6 +29,9 @@ import type { VerifiedBackup } from './verify-backup.ts';
 
 export class RestoreRefused extends Error {}
 
+/** The rows are there, and a step after them has failed. */
+export class RestoreUnfinished extends Error {}
+
 export interface RestoreChoice extends VerifiedBackup {
   file: string;
   /** Removes what the database holds now. */
@@ -63,7 +66,11 @@ export async function restoreBackup(choice: RestoreChoice): Promise<RestoreResul
     }
     const database = await restoreAsOwner(ownerUrl, choice);
     choice.onStep('Applying later migrations');
-    await finish(choice, await resolveDatabaseAndSecrets(config, embedded));
+    await finish(choice, ownerUrl, await resolveDatabaseAndSecrets(config, embedded)).catch(
+      (error: unknown) => {
+        throw new RestoreUnfinished('A step after the restore of the database has failed.', { cause: error });
+      },
+    );
     return { database };
   } finally {
     await embedded?.stop();
@@ -204,8 +211,12 @@ async function placeKeys({ database, dataDir, ...config }: Config, keys: Keys): 
 /** What a start of the server does too: later migrations and the sign-in of the roles. */
 async function finish(
   { log, manifest }: RestoreChoice,
+  ownerUrl: string,
   { database: urls }: Awaited<ReturnType<typeof resolveDatabaseAndSecrets>>,
 ): Promise<void> {
+  const owner = openSession(ownerUrl, 'muster-restore');
+  // Without statistics, the first statements of a server would be planned for empty tables.
+  await owner.raw('analyze').finally(() => owner.destroy());
   const database = await openDatabase({ ...urls, autoMigrate: true, poolSize: 2, log });
   try {
     await withSystem(database.pool, 'record a restore of the installation', (tx) =>

@@ -12,24 +12,29 @@ export async function* tablesOf(file: string, manifest: Manifest): AsyncGenerato
   const tables = new Map(manifest.tables.map((table) => [table.name, table]));
   const sums = new Map(manifest.parts.map(({ name, sha256 }) => [name, sha256]));
   const entries = readArchive(file);
-  let next = await nextPiece(entries);
-  while (next !== undefined) {
-    const { table: name } = next;
-    const table = tables.get(name);
-    if (table === undefined)
-      throw new ArchiveError(`The backup has rows of ${name}, which its manifest lacks.`);
-    const pieces = async function* (): AsyncGenerator<Buffer> {
-      for (; next?.table === name; next = await nextPiece(entries)) {
-        const packed = await bytesOf(next.entry, PIECE_MAX);
-        if (next.entry.sha256() !== sums.get(next.entry.name)) {
-          throw new ArchiveError(
-            `${next.entry.name} is not what was verified: the file was changed meanwhile.`,
-          );
-        }
-        yield await unpack(packed);
+  try {
+    let next = await nextPiece(entries);
+    while (next !== undefined) {
+      const { table: name } = next;
+      const table = tables.get(name);
+      if (table === undefined) {
+        throw new ArchiveError(`The backup has rows of ${name}, which its manifest lacks.`);
       }
-    };
-    yield { ...table, pieces: pieces() };
+      const pieces = async function* (): AsyncGenerator<Buffer> {
+        for (; next?.table === name; next = await nextPiece(entries)) {
+          const packed = await bytesOf(next.entry, PIECE_MAX);
+          if (next.entry.sha256() !== sums.get(next.entry.name)) {
+            throw new ArchiveError(
+              `${next.entry.name} is not what was verified: the file was changed meanwhile.`,
+            );
+          }
+          yield await unpack(packed);
+        }
+      };
+      yield { ...table, pieces: pieces() };
+    }
+  } finally {
+    await entries.return(undefined);
   }
 }
 

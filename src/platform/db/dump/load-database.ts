@@ -65,7 +65,6 @@ export async function loadDatabase(
     }
     await beforeCommit(tx);
   });
-  await owner.raw('analyze');
 }
 
 /** In the order of their creation, in which they also act: see rule 7 of docs/decisions/migrations.md. */
