@@ -37,8 +37,9 @@ export async function listAdmins({ json }: { json?: true }): Promise<void> {
     process.stdout.write(`${JSON.stringify({ ok: true, admins: rows })}\n`);
     return;
   }
-  if (rows.length === 0)
+  if (rows.length === 0) {
     process.stdout.write('There is no system administrator. Create one with: admin create\n');
+  }
   for (const { email, status, mfaEnabled, lastLoginAt } of rows) {
     const factor = mfaEnabled ? 'second factor' : 'no second factor';
     process.stdout.write(`${email}  ${status}, ${factor}, last sign-in: ${lastLoginAt ?? 'never'}\n`);
@@ -96,8 +97,9 @@ async function newPassword({ passwordStdin }: PasswordOptions): Promise<string> 
 
 async function askTwice(): Promise<string> {
   const first = await askSecret('New password: ');
-  if (first === undefined)
+  if (first === undefined) {
     throw new Error('There is no terminal to ask on: give the password with --password-stdin.');
+  }
   if ((await askSecret('The same password again: ')) !== first) throw new Error('The two passwords differ.');
   return first;
 }

@@ -13,7 +13,7 @@ export interface Finding {
 
 export interface Check {
   name: string;
-  run(): Promise<Finding>;
+  run: () => Promise<Finding>;
 }
 
 export interface CheckResult extends Finding {

@@ -111,5 +111,5 @@ async function namesIn(folder: string): Promise<string[]> {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
-  return names.sort();
+  return names.sort((one, other) => (one < other ? -1 : 1));
 }

@@ -17,7 +17,8 @@ export async function passphraseOf(
   if (passphraseStdin === true) return secretFrom('stdin');
   const given = await askSecret('Passphrase of the backup: ');
   if (!repeat || given === undefined) return given;
-  if ((await askSecret('The same passphrase again: ')) !== given)
+  if ((await askSecret('The same passphrase again: ')) !== given) {
     throw new Error('The two passphrases differ.');
+  }
   return given;
 }

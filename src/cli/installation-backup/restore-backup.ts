@@ -107,10 +107,11 @@ async function assertKeysFit(
     );
   }
   if (keys !== undefined) return;
-  if (included)
+  if (included) {
     throw new RestoreRefused(
       'Give the passphrase of the backup, with --passphrase-file or --passphrase-stdin.',
     );
+  }
   const stored = await readFile(path.join(config.dataDir, ENCRYPTION_KEY_FILE), 'utf8').catch(() => '');
   if (stored.trim() !== '' && keyIdOf(stored.trim()) === encryptionKeyId) return;
   throw new RestoreRefused(
@@ -216,7 +217,11 @@ async function finish(
 ): Promise<void> {
   const owner = openSession(ownerUrl, 'muster-restore');
   // Without statistics, the first statements of a server would be planned for empty tables.
-  await owner.raw('analyze').finally(() => owner.destroy());
+  try {
+    await owner.raw('analyze');
+  } finally {
+    await owner.destroy();
+  }
   const database = await openDatabase({ ...urls, autoMigrate: true, poolSize: 2, log });
   try {
     await withSystem(database.pool, 'record a restore of the installation', (tx) =>

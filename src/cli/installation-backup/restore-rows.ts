@@ -10,44 +10,59 @@ const unpack = promisify(gunzip);
 /** The rows of a backup, table after table. What is handed on was compared with the manifest once more. */
 export async function* tablesOf(file: string, manifest: Manifest): AsyncGenerator<LoadedTable> {
   const tables = new Map(manifest.tables.map((table) => [table.name, table]));
-  const sums = new Map(manifest.parts.map(({ name, sha256 }) => [name, sha256]));
-  const entries = readArchive(file);
+  const pieces = new Pieces(file, manifest);
   try {
-    let next = await nextPiece(entries);
-    while (next !== undefined) {
-      const { table: name } = next;
-      const table = tables.get(name);
+    await pieces.advance();
+    while (pieces.table !== undefined) {
+      const table = tables.get(pieces.table);
       if (table === undefined) {
-        throw new ArchiveError(`The backup has rows of ${name}, which its manifest lacks.`);
+        throw new ArchiveError(`The backup has rows of ${pieces.table}, which its manifest lacks.`);
       }
-      const pieces = async function* (): AsyncGenerator<Buffer> {
-        for (; next?.table === name; next = await nextPiece(entries)) {
-          const packed = await bytesOf(next.entry, PIECE_MAX);
-          if (next.entry.sha256() !== sums.get(next.entry.name)) {
-            throw new ArchiveError(
-              `${next.entry.name} is not what was verified: the file was changed meanwhile.`,
-            );
-          }
-          yield await unpack(packed);
-        }
-      };
-      yield { ...table, pieces: pieces() };
+      yield { ...table, pieces: pieces.rowsOf(table.name) };
     }
   } finally {
-    await entries.return(undefined);
+    await pieces.close();
   }
 }
 
-interface Piece {
-  entry: ReadEntry;
-  table: string;
-}
+/** The entries of the database, in the order of the archive. */
+class Pieces {
+  readonly #entries: AsyncGenerator<ReadEntry>;
+  readonly #sums: ReadonlyMap<string, string>;
+  #next: { entry: ReadEntry; table: string } | undefined;
 
-async function nextPiece(entries: AsyncGenerator<ReadEntry>): Promise<Piece | undefined> {
-  for (;;) {
-    const { value, done } = await entries.next();
-    if (done === true) return undefined;
-    const [, table] = DATABASE_ENTRY.exec(value.name) ?? [];
-    if (table !== undefined) return { entry: value, table };
+  constructor(file: string, { parts }: Manifest) {
+    this.#entries = readArchive(file);
+    this.#sums = new Map(parts.map(({ name, sha256 }) => [name, sha256]));
+  }
+
+  /** The table of the next piece; `undefined` after the last one. */
+  get table(): string | undefined {
+    return this.#next?.table;
+  }
+
+  async advance(): Promise<void> {
+    for (;;) {
+      const { value, done } = await this.#entries.next();
+      const [, table] = done === true ? [] : (DATABASE_ENTRY.exec(value.name) ?? []);
+      this.#next = done === true || table === undefined ? undefined : { entry: value, table };
+      if (done === true || table !== undefined) return;
+    }
+  }
+
+  async *rowsOf(table: string): AsyncGenerator<Buffer> {
+    while (this.#next?.table === table) {
+      const { entry } = this.#next;
+      const packed = await bytesOf(entry, PIECE_MAX);
+      if (entry.sha256() !== this.#sums.get(entry.name)) {
+        throw new ArchiveError(`${entry.name} is not what was verified: the file was changed meanwhile.`);
+      }
+      yield await unpack(packed);
+      await this.advance();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#entries.return(undefined);
   }
 }

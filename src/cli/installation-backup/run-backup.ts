@@ -109,9 +109,9 @@ export function notes({ keys, releases, store }: Manifest): string[] {
       'WARNING: it holds no keys. Without SECRET_ENCRYPTION_KEY the secrets in it are lost: keep that key elsewhere.',
     );
   }
-  if (store.place === 'bucket')
+  if (store.place === 'bucket') {
     lines.push('The backups of devices are in the bucket of the backup store, and not in it.');
-  else if (!store.included) {
+  } else if (!store.included) {
     lines.push(
       'The backups of devices are not in it: copy the folder backups of DATA_DIR after it, or add --with-store.',
     );

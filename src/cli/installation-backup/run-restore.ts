@@ -64,8 +64,9 @@ async function writeEnvironment(
   { keys, manifest }: VerifiedBackup,
   options: RestoreOptions,
 ): Promise<number> {
-  if (keys === undefined)
+  if (keys === undefined) {
     throw new Error('Give the passphrase: the environment is among the keys of the backup.');
+  }
   await writeEnvironmentFile(file, restoredEnvironment(keys, manifest), { force: false });
   process.stdout.write(
     options.json === true

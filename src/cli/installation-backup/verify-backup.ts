@@ -146,8 +146,9 @@ function compareParts(manifest: Manifest, found: Found): void {
     }
   }
   const foreign = found.parts[manifest.parts.length];
-  if (foreign !== undefined)
+  if (foreign !== undefined) {
     throw new ArchiveError(`The backup has ${foreign.name}, which its manifest lacks.`);
+  }
   for (const { name, rows } of manifest.tables) {
     if ((found.rows.get(name) ?? 0) !== rows) throw new ArchiveError(`The backup lacks rows of ${name}.`);
   }

@@ -31,6 +31,12 @@ import { muster } from '../muster-program.ts';
 
 const PASSPHRASE = 'correct horse battery staple';
 
+interface RestoreChange {
+  replace?: boolean;
+  env?: Record<string, string>;
+  dataDir?: string;
+}
+
 describe('a backup of Muster, when something goes wrong', function () {
   this.timeout(180_000);
   let app: TestApp;
@@ -74,7 +80,7 @@ describe('a backup of Muster, when something goes wrong', function () {
   };
   const restore = async (
     database: TestDatabase,
-    { replace = false, env = {} as Record<string, string>, dataDir = '' } = {},
+    { replace = false, env = {}, dataDir = '' }: RestoreChange = {},
   ) =>
     restoreBackup({
       file: backup,
@@ -191,7 +197,7 @@ describe('a backup of Muster, when something goes wrong', function () {
   it('is refused when it was cut off, changed, or is something else', async () => {
     const whole = await readFile(backup);
     const copy = path.join(folder, 'copy');
-    const faultOf = async (bytes: Buffer, passphrase: string | undefined = undefined) => {
+    const faultOf = async (bytes: Buffer, passphrase?: string) => {
       await writeFile(copy, bytes);
       return rejection(verifyBackup(copy, passphrase));
     };
@@ -228,8 +234,9 @@ describe('a backup of Muster, when something goes wrong', function () {
     const parts: Buffer[] = [];
     for await (const entry of readArchive(backup)) {
       let bytes = await bytesOf(entry, 1 << 30);
-      if (entry.name === 'manifest.json')
+      if (entry.name === 'manifest.json') {
         bytes = Buffer.from(bytes.toString().replace('"release":"', '"release":"9'));
+      }
       parts.push(
         tarHeader({ name: entry.name, size: bytes.length }),
         bytes,

@@ -30,8 +30,9 @@ async function agents(db: Db): Promise<Finding> {
   if (promoted.size === 0) {
     return { ...ok(`${total} devices are enrolled. No release of the agent is promoted.`), details };
   }
-  if (behind === 0)
+  if (behind === 0) {
     return { ...ok(`${total} devices are enrolled, none behind the promoted release.`), details };
+  }
   return {
     ...warning(
       `${behind} of ${total} devices are behind the promoted release.`,

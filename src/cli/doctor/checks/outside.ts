@@ -185,8 +185,9 @@ export function judgeAddresses(
       `Set TRUST_PROXY_HEADERS=true, and add ${peer} to TRUSTED_PROXY_CIDRS.`,
     );
   }
-  if (client !== FORGED)
+  if (client !== FORGED) {
     return ok(`The server trusts the proxy at ${peer}, and sees this machine as ${client}.`);
+  }
   const last = hops.at(-1) ?? '';
   if (last !== FORGED && contains(addressList(trustedProxies), last)) {
     return warning(
