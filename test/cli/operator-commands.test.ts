@@ -212,7 +212,7 @@ describe('the commands of the operator', function () {
       }
     });
 
-    it('tells a proxy that is not trusted from one that lets clients forge their address', () => {
+    it('distinguishes a proxy that is not trusted from one that lets clients forge their address', () => {
       const seen = {
         peer: '10.0.0.1',
         peerIsProxy: true,

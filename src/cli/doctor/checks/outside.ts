@@ -84,7 +84,7 @@ async function certificate(base: URL): Promise<Finding> {
     : ok(message);
 }
 
-/** It is read also where it is not accepted, so that the reason can be told. */
+/** It is read also where it is not accepted, so that the reason can be named. */
 function readCertificate({ hostname, port }: URL): Promise<{ expiresAt: Date; fault: string | undefined }> {
   const host = hostname.replace(/^\[|\]$/g, '');
   return new Promise((resolve, reject) => {
