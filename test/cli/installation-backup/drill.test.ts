@@ -119,6 +119,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     const empty = path.join(folder, 'restored');
     const ran = await muster(['restore', backup, ...passphrase()], { env: { DATA_DIR: empty } });
     expect(ran.code, ran.out + ran.err).to.equal(0);
+    expect(ran.out).to.match(/! agents +2 of 2 devices are behind the promoted release/);
     expect(ran.out).to.match(/✔ keys +SECRET_ENCRYPTION_KEY opens the secrets/);
     expect(ran.out)
       .to.match(/✔ isolation /)
@@ -172,8 +173,16 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       `select count(*)::int from audit_logs where action = 'installation.restore'`,
     );
     expect(mark?.count).to.equal(1);
-    // Where a sequence did not go on, this would meet a number that is taken.
+    // One moment: as many renamings are in the trail as have reached the site.
     const [one] = tenants;
+    const [site] = await asOwner<{ name: string; renamings: number }>(
+      server.embedded?.ownerUrl ?? '',
+      `select name, (select count(*)::int from audit_logs l where l.resource_id = s.id and l.action = 'site.update') as renamings
+      from sites s where id = $1`,
+      [one?.siteId],
+    );
+    expect(site?.renamings).to.equal(Number(/^Renamed (\d+)$/.exec(site?.name ?? '')?.[1] ?? -1) + 1);
+    // Where a sequence did not go on, this would meet a number that is taken.
     const answer = await call(`${server.url}/api/v1/orgs/sites`, 'POST', {
       token: one?.admin.token ?? '',
       body: { orgId: one?.orgId, name: `Site ${newId()}` },

@@ -20,6 +20,7 @@ import { type VerifiedBackup, verifyBackup } from '../../../src/cli/installation
 import { writeBackup } from '../../../src/cli/installation-backup/write-backup.ts';
 import { readConfig } from '../../../src/config.ts';
 import { readTables, usedTables } from '../../../src/platform/db/dump/catalogue.ts';
+import { migrate } from '../../../src/platform/db/migrations/migrations.ts';
 import { openSession } from '../../../src/platform/db/pool.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { buildDevice, buildTenant } from '../../support/factories.ts';
@@ -299,6 +300,41 @@ describe('a backup of Muster, when something goes wrong', function () {
     }
   });
 
+  it('is restored to its own schema first, where it is of an earlier release', async () => {
+    const source = await emptyDatabase();
+    const names = (await readdir('migrations')).filter((name) => name.endsWith('.sql')).sort();
+    const [owner, lockSession] = [openSession(source.ownerUrl, 'test'), openSession(source.ownerUrl, 'test')];
+    await migrate(owner, lockSession, { through: names.at(-3) ?? '' });
+    await Promise.all([owner.destroy(), lockSession.destroy()]);
+    await asOwner(
+      source.ownerUrl,
+      `insert into partners (id, name, slug, type, plan, status)
+      values ('01900000-0000-7000-8000-0000000000bb', 'Early', 'early', 'msp', 'free', 'active')`,
+    );
+    const early = path.join(folder, 'early');
+    const at = { ...(await access()), database: source };
+    await writeBackup(at, { file: early, passphrase: undefined, withStore: false });
+    const { manifest } = await verifyBackup(early, undefined);
+    expect(manifest.schema.at(-1)?.name).to.equal(names.at(-3));
+    const target = await emptyDatabase();
+    const config = configOf(target, await newFolder());
+    await restoreBackup({
+      file: early,
+      manifest,
+      keys: undefined,
+      replace: false,
+      config,
+      log: quietLog,
+      onStep: () => {},
+    });
+    expect(await asOwner(target.ownerUrl, 'select name from partners')).to.deep.equal([{ name: 'Early' }]);
+    const applied = await asOwner<{ name: string }>(
+      target.ownerUrl,
+      'select name from muster_migration_checksums order by name',
+    );
+    expect(applied.map(({ name }) => name)).to.deep.equal(names);
+  });
+
   it('leaves nothing behind when the disk is full, neither while it is written nor while it is restored', async function () {
     const small = await newFolder();
     const disk = needsSmallDisk(this, mountSmallDisk(small, '600k'));
@@ -323,7 +359,7 @@ describe('a backup of Muster, when something goes wrong', function () {
     const dataDir = await newFolder();
     const env = environmentFor(database, dataDir);
     const args = ['restore', backup, '--passphrase-stdin'];
-    for (const step of ['Restoring keys and files', 'Creating the schema', 'Restoring the database']) {
+    for (const step of ['Creating the schema', 'Restoring the database']) {
       const killed = await muster(args, {
         env,
         stdin: PASSPHRASE,
