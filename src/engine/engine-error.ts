@@ -11,6 +11,8 @@ export const EngineCode = z.enum([
   'ENGINE_FAILED',
   'ENGINE_MISSING',
   'ENGINE_TOO_OLD',
+  'FILE_SYSTEM_DAMAGED',
+  'FILE_SYSTEM_UNSUPPORTED',
   'PATH_MISSING',
   'REPOSITORY_DAMAGED',
   'REPOSITORY_EXISTS',
@@ -37,6 +39,9 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
   ENGINE_FAILED: 'restic has failed.',
   ENGINE_MISSING: 'restic is not installed on this machine.',
   ENGINE_TOO_OLD: 'The restic on this machine is too old for this operation.',
+  FILE_SYSTEM_DAMAGED:
+    'The file system in the image is damaged here, or it was in use while it was read. Restore the disk and repair it.',
+  FILE_SYSTEM_UNSUPPORTED: 'The file system in the image cannot be read here.',
   PATH_MISSING: 'The snapshot does not contain this path.',
   REPOSITORY_DAMAGED: 'The repository contains damaged data.',
   REPOSITORY_EXISTS: 'There is already a repository at this destination.',

@@ -13,10 +13,13 @@ export { restore, SnapshotPath } from './operations/restore.ts';
 export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshots.ts';
 export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';
 export { findIncompleteSnapshots } from './falsehoods/incomplete-snapshots.ts';
+export { type FileSystemReader, openExt } from './filesystems/ext/ext-file-system.ts';
+export { volumeOf } from './filesystems/volume-bytes.ts';
 export { folderSource } from './reader/folder-source.ts';
 export { openConfig } from './reader/keys.ts';
 export type { ObjectSource, ObjectType } from './reader/object-source.ts';
 export type { Difference } from './reader/compare.ts';
+export type { FileContent } from './reader/file-content.ts';
 export type { FolderItem, LeftOutQuery, OpenedFile, OpenedFolder } from './reader/contents.ts';
 export {
   type ListedEntry,

@@ -37,24 +37,38 @@ export interface FileContent {
 export async function contentOf(parts: FileParts, ids: readonly string[]): Promise<FileContent> {
   const packed = Buffer.from(ids.join(''), 'hex');
   const idAt = (at: number) => packed.toString('hex', at * 32, at * 32 + 32);
-  const lengths: number[] = [];
-  for (const id of ids) lengths.push(await lengthOf(parts, id));
-  const length = lengths.reduce((sum, each) => sum + each, 0);
+  /** Where each part ends. */
+  const ends = new Float64Array(ids.length);
+  let length = 0;
+  for (const [at, id] of ids.entries()) {
+    length += await lengthOf(parts, id);
+    ends[at] = length;
+  }
   return {
     length,
     async *read({ first, last } = { first: 0, last: length - 1 }) {
-      let from = 0;
-      for (const [at, size] of lengths.entries()) {
+      for (let at = firstAfter(ends, first); at < ends.length; at += 1) {
+        const from = ends[at - 1] ?? 0;
         if (from > last) return;
-        if (size > 0 && from + size > first) {
-          const content = await readPart(parts, idAt(at));
-          if (content.length !== size) throw damaged('A part of a file is longer or shorter than it was.');
-          yield content.subarray(Math.max(0, first - from), Math.min(size, last - from + 1));
-        }
-        from += size;
+        const size = (ends[at] ?? 0) - from;
+        if (size === 0) continue;
+        const content = await readPart(parts, idAt(at));
+        if (content.length !== size) throw damaged('A part of a file is longer or shorter than it was.');
+        yield content.subarray(Math.max(0, first - from), Math.min(size, last - from + 1));
       }
     },
   };
+}
+
+/** The index of the first of ascending numbers that is greater. */
+function firstAfter(ascending: Float64Array, value: number): number {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ascending[middle] ?? 0) > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 const readPart = (parts: FileParts, id: string) =>

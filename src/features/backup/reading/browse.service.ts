@@ -1,5 +1,6 @@
 import type { DetachedContext } from '../../../platform/context.ts';
 import { answeringFailures } from './engine-failures.ts';
+import type { OpenedImages } from './images/opened-images.ts';
 import { openSnapshot } from './open-snapshot.ts';
 import type { BrowseQuery, SearchQuery, SnapshotEntry } from './reading.schema.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
@@ -9,18 +10,23 @@ import { type SnapshotWalks, WALKED_MAX } from './walks.ts';
 /** One page of a folder, in the order of the bytes of the names. */
 export async function browseSnapshot(
   ctx: DetachedContext,
-  { id, path, page, limit, asOf }: BrowseQuery & { id: string },
-  readers: RepositoryReaders,
+  { id, path, page, limit, asOf, machine, disk, partition }: BrowseQuery & { id: string },
+  { readers, images }: { readers: RepositoryReaders; images: OpenedImages },
+  signal: AbortSignal,
 ) {
   const { snapshot, reader } = await openSnapshot(ctx, { id, asOf }, readers);
-  const { entries, total } = await answeringFailures(() =>
-    reader.listFolder({ snapshotId: snapshot.engineId, path, offset: (page - 1) * limit, limit }),
-  );
+  const place = { path, offset: (page - 1) * limit, limit };
+  const { entries, total, ...volume } = await answeringFailures(async () => {
+    if (disk === undefined) return reader.listFolder({ snapshotId: snapshot.engineId, ...place });
+    const files = await images.open(reader, snapshot, { machine, disk, partition }, signal);
+    return { ...(await files.listFolder(place)), isSettled: files.isSettled };
+  });
   const folder = withoutSlashes(path);
   return {
     path: folder === '' ? '/' : folder,
     data: entries.map((entry) => shownEntry(entry, `${folder}/${entry.name}`)),
     pagination: { page, limit, total },
+    ...volume,
   };
 }
 

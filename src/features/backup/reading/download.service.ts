@@ -3,8 +3,10 @@ import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { archiveOf, whyLeftOut } from './archive/archive.ts';
 import { answeringFailures, asAnswer } from './engine-failures.ts';
+import type { OpenedImages } from './images/opened-images.ts';
 import { findState } from './open-snapshot.ts';
 import type { DownloadQuery } from './reading.schema.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
@@ -28,15 +30,17 @@ interface Request {
 /** Downloads of all callers. Nothing of them is ever on a disk. */
 export class SnapshotDownloads {
   readonly #readers: RepositoryReaders;
+  readonly #images: OpenedImages;
   readonly #limiter = new ConcurrencyLimiter();
 
-  constructor(readers: RepositoryReaders) {
+  constructor({ readers, images }: { readers: RepositoryReaders; images: OpenedImages }) {
     this.#readers = readers;
+    this.#images = images;
   }
 
   async open(
     ctx: DetachedContext,
-    { id, path, asOf }: DownloadQuery & { id: string },
+    { id, path, asOf, machine, disk, partition }: DownloadQuery & { id: string },
     request: Request,
   ): Promise<StreamAnswer> {
     const state = await findState(ctx, { id, asOf });
@@ -44,20 +48,25 @@ export class SnapshotDownloads {
     const { snapshot, repository } = state;
     const opened = await answeringFailures(async () => {
       const { reader } = await this.#readers.open(repository, state.asOf);
-      return reader.openContent(
-        { snapshotId: snapshot.engineId, path },
-        { limits: LIMITS, leaveOut: whyLeftOut, signal: request.signal },
-      );
+      const query = { limits: LIMITS, leaveOut: whyLeftOut, signal: request.signal };
+      if (disk === undefined) return reader.openContent({ snapshotId: snapshot.engineId, path }, query);
+      const files = await this.#images.open(reader, snapshot, { machine, disk, partition }, request.signal);
+      return files.openContent(path, query);
     });
     if (opened === 'too_large') {
       throw new AppError('conflict', 'This is too much for a download. Restore it to a device.', {
         details: { code: 'TOO_LARGE' },
       });
     }
-    const details = { path: withoutSlashes(path) || '/', asOf: state.asOf };
+    const volume = omitUndefined({ machine, disk, partition });
+    const details = { path: withoutSlashes(path) || '/', asOf: state.asOf, ...volume };
     const noted = { orgId: snapshot.orgId, resourceId: snapshot.id, details };
     return opened.type === 'file'
-      ? fileAnswer(opened, noted)
+      ? fileAnswer(
+          opened,
+          disk === undefined ? opened.contentId : `${snapshot.id}-${opened.contentId}`,
+          noted,
+        )
       : folderAnswer(opened, snapshot.engineId, noted);
   }
 
@@ -81,11 +90,12 @@ export class SnapshotDownloads {
 
 type Noted = StreamAnswer['noted'];
 
-function fileAnswer({ entry, contentId, content }: OpenedFile, noted: Noted): StreamAnswer {
+/** @param tag  changes with the content, also between snapshots */
+function fileAnswer({ entry, content }: OpenedFile, tag: string, noted: Noted): StreamAnswer {
   return new StreamAnswer({
     fileName: entry.name,
     type: 'application/octet-stream',
-    known: { length: content.length, etag: `"${contentId}"` },
+    known: { length: content.length, etag: `"${tag}"` },
     read: (range) => answered(content.read(range)),
     noted: withDetails(noted, { kind: 'file', sizeBytes: content.length }),
   });

@@ -3,6 +3,8 @@ import { AppError, type ErrorCode } from '../../../platform/errors.ts';
 
 /** How the failures of the server's own engine are answered. All others mean that it cannot be done now. */
 const CODES: Partial<Record<EngineCode, ErrorCode>> = {
+  FILE_SYSTEM_DAMAGED: 'conflict',
+  FILE_SYSTEM_UNSUPPORTED: 'conflict',
   PATH_MISSING: 'not_found',
   SNAPSHOT_MISSING: 'not_found',
   REPOSITORY_LOCKED: 'conflict',

@@ -18,6 +18,7 @@ import {
   SnapshotMatches,
 } from './reading.schema.ts';
 import { readMachine, SnapshotMachine } from './machine.service.ts';
+import { OpenedImages } from './images/opened-images.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
 import { SnapshotWalks } from './walks.ts';
 
@@ -30,7 +31,8 @@ const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.not
 export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
   const { readers } = backupStore;
   const walks = new SnapshotWalks();
-  const downloads = new SnapshotDownloads(readers);
+  const images = new OpenedImages();
+  const downloads = new SnapshotDownloads({ readers, images });
   return {
     name: 'Contents of backup snapshots',
     description: 'The files and folders of snapshots whose data is on this server.',
@@ -40,14 +42,15 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         path: '/backup/snapshots/:id/browse',
         summary: 'List a folder of a backup snapshot',
         description:
-          'In the order of the bytes of the names. The first request of a repository takes about a second longer. Snapshots whose data is not on this server are answered with 409.',
+          'In the order of the bytes of the names. The first request of a repository takes about a second longer. Snapshots whose data is not on this server are answered with 409. With `disk`, a folder of a volume in an image; `details.code` is FILE_SYSTEM_UNSUPPORTED for a file system other than ext, and FILE_SYSTEM_DAMAGED for a broken one.',
         access: everyScope('backup:read'),
         transaction: false,
         params: IdParams,
         query: BrowseQuery,
         response: SnapshotFolder,
         errors: ENGINE_ERRORS,
-        handler: ({ ctx, params, query }) => browseSnapshot(ctx, { ...query, ...params }, readers),
+        handler: ({ ctx, params, query, signal }) =>
+          browseSnapshot(ctx, { ...query, ...params }, { readers, images }, signal),
       }),
       route({
         method: 'get',
@@ -83,7 +86,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         path: '/backup/snapshots/:id/machine',
         summary: 'Read the description of the machine in an image',
         description:
-          'As the device wrote it: its disks with their partitions, how it starts, and what it is made of. 404 for a snapshot that is no image; 409 where its data is not on this server.',
+          'As the device wrote it: its disks with their partitions, how it starts, and what it is made of. Of a snapshot of machines of KVM, one of them. 404 for a snapshot that is no image; 409 where its data is not on this server.',
         access: everyScope('backup:read'),
         transaction: false,
         params: IdParams,

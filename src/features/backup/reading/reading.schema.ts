@@ -9,7 +9,34 @@ const Path = SnapshotPath.meta({
   description: 'A path from the root of the snapshot, with slashes: C:\\Users is /C/Users.',
 });
 
-export const BrowseQuery = pageQuery({ maxLimit: 1000 }).extend({ path: Path.default('/'), asOf: AsOf });
+/** Within an image, paths begin at the root of one of its volumes. */
+const volume = {
+  machine: text(255)
+    .optional()
+    .describe('Of a snapshot of several machines: the id or the name of the one to look into.'),
+  disk: text(80)
+    .optional()
+    .describe(
+      'Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.',
+    ),
+  partition: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .describe('Of the disk, by its number. Left out for a disk without partitions.'),
+};
+const needsDisk = <Query extends { disk?: string | undefined; machine?: unknown; partition?: unknown }>({
+  disk,
+  machine,
+  partition,
+}: Query) => disk !== undefined || (machine === undefined && partition === undefined);
+const NEEDS_DISK = { path: ['disk'], message: 'is required with machine and partition' };
+
+export const BrowseQuery = pageQuery({ maxLimit: 1000 })
+  .extend({ path: Path.default('/'), asOf: AsOf, ...volume })
+  .refine(needsDisk, NEEDS_DISK);
 export type BrowseQuery = z.infer<typeof BrowseQuery>;
 
 const entry = {
@@ -26,6 +53,12 @@ export const SnapshotFolder = z.object({
   path: z.string(),
   data: z.array(SnapshotEntry),
   pagination: Pagination,
+  isSettled: z
+    .boolean()
+    .optional()
+    .describe(
+      'Of a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.',
+    ),
 });
 
 export const SearchQuery = z.object({
@@ -43,9 +76,12 @@ export const SnapshotMatches = z.object({
     .describe('False: there were more matches or entries than one request looks at. Search in a folder.'),
 });
 
-export const MachineQuery = z.object({ asOf: AsOf });
+export const MachineQuery = z.object({ asOf: AsOf, machine: volume.machine });
+export type MachineQuery = z.infer<typeof MachineQuery>;
 
-export const DownloadQuery = z.object({ path: Path.default('/'), asOf: AsOf });
+export const DownloadQuery = z
+  .object({ path: Path.default('/'), asOf: AsOf, ...volume })
+  .refine(needsDisk, NEEDS_DISK);
 export type DownloadQuery = z.infer<typeof DownloadQuery>;
 
 export const DiffQuery = pageQuery({ maxLimit: 1000 }).extend({

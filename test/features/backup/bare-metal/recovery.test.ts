@@ -87,6 +87,41 @@ describe('the image of a machine', function () {
     expect(machine.disks[0].volumes[0]).to.include({ type: 'ext', content: 'allocated' });
   });
 
+  it('shows and gives single files, to those who may have them only', async () => {
+    const where = `/backup/snapshots/${snapshotId}`;
+    const volume = 'disk=disk&partition=1';
+    const folder = await read(`${where}/browse?${volume}&path=/etc`);
+    expect(folder).to.deep.include({ path: '/etc', isSettled: true });
+    expect(folder.data).to.have.length(1);
+    expect(folder.data[0]).to.deep.include({ name: 'hostname', path: '/etc/hostname', sizeBytes: 7 });
+    const download = (query: string, headers: Record<string, string> = {}) =>
+      fetch(`${app.url}/api/v1${where}/download?${query}`, {
+        headers: { authorization: `Bearer ${tenant.admin.token}`, ...headers },
+      });
+    expect(await (await download(`${volume}&path=/etc/hostname`)).text()).to.equal('web-01\n');
+    const part = await download(`${volume}&path=/data.bin`, { range: 'bytes=5000000-5000009' });
+    expect([part.status, (await part.arrayBuffer()).byteLength]).to.deep.equal([206, 10]);
+    const archive = Buffer.from(await (await download(`${volume}&path=/etc`)).arrayBuffer());
+    expect(archive.toString('latin1')).to.contain('etc/hostname').and.contain('web-01\n');
+
+    for (const [wrong, status] of [
+      ['disk=sda&partition=1', 400],
+      ['disk=disk&partition=2', 400],
+      ['disk=disk', 400],
+      ['partition=1', 400],
+      [`${volume}&machine=web`, 400],
+      [`${volume}&path=/none`, 404],
+      [`${volume}&path=/../etc/hostname`, 400],
+    ] as const) {
+      const answer = await tenant.send('GET', `${where}/browse?${wrong}`);
+      expect(answer.status, wrong).to.equal(status);
+    }
+    const other = await buildBackupTenant(app);
+    for (const what of ['browse', 'download']) {
+      expect((await other.send('GET', `${where}/${what}?${volume}`)).status).to.equal(404);
+    }
+  });
+
   it('comes back as a file of a device', async () => {
     const order = { snapshotId, restoreType: 'image', targetPath: at('restored', 'web-01.raw') };
     for (const wrong of [

@@ -1,0 +1,134 @@
+import {
+  type FileContent,
+  type FileSystemReader,
+  type MachineDescription,
+  openExt,
+  type OpenedMachine,
+  openMachineIn,
+  type RepositoryReader,
+  volumeOf,
+} from '../../../../engine/index.ts';
+import { AppError, invalid } from '../../../../platform/errors.ts';
+import type { BackupSnapshot } from '../../snapshots/snapshot.model.ts';
+import { imagePathIn, noImage } from './find-image.ts';
+
+/** Which volume of an image files are read from. */
+export interface VolumeQuery {
+  machine?: string | undefined;
+  disk: string;
+  partition?: number | undefined;
+}
+
+interface OpenedImage extends OpenedMachine {
+  content: FileContent;
+  /** By disk and partition. */
+  volumes: Map<string, Promise<FileSystemReader>>;
+}
+
+interface KeptImage {
+  key: string;
+  reader: RepositoryReader;
+  opening: Promise<OpenedImage>;
+  expiry: NodeJS.Timeout;
+}
+
+/** An image of about a terabyte. Where its parts lie takes 64 bytes for each of them. */
+const PARTS_MAX = 1_000_000;
+const KEPT_MAX = 3;
+const IDLE_MS = 120_000;
+/** Each volume keeps a cache of some megabytes. */
+const VOLUMES_MAX = 4;
+
+/**
+ * Images whose files are being looked at. To open one reads the whole index of its repository, so it is kept while
+ * somebody goes from folder to folder.
+ */
+export class OpenedImages {
+  /** In the order of their last use. */
+  #kept: KeptImage[] = [];
+
+  /** The files of a volume. Throws FILE_SYSTEM_UNSUPPORTED for one that cannot be read here. */
+  async open(
+    reader: RepositoryReader,
+    snapshot: BackupSnapshot,
+    { machine, disk, partition }: VolumeQuery,
+    signal: AbortSignal,
+  ): Promise<FileSystemReader> {
+    const image = await this.#image(reader, snapshot, machine, signal);
+    const place = volumeIn(image, { disk, partition });
+    const key = `${disk} ${place.offset}`;
+    const known = image.volumes.get(key);
+    if (known !== undefined) return known;
+    const opening = openExt(volumeOf(image.content, place));
+    image.volumes.set(key, opening);
+    opening.catch(() => image.volumes.delete(key));
+    for (const oldest of image.volumes.keys()) {
+      if (image.volumes.size <= VOLUMES_MAX) break;
+      image.volumes.delete(oldest);
+    }
+    return opening;
+  }
+
+  #image(
+    reader: RepositoryReader,
+    snapshot: BackupSnapshot,
+    machine: string | undefined,
+    signal: AbortSignal,
+  ): Promise<OpenedImage> {
+    const key = `${snapshot.id} ${machine ?? ''}`;
+    const known = this.#kept.find((each) => each.key === key && each.reader === reader);
+    const kept = known ?? this.#begin(key, reader, openImage(reader, snapshot, machine, signal));
+    this.#kept = [...this.#kept.filter((each) => each !== kept), kept];
+    while (this.#kept.length > KEPT_MAX) this.#forget(this.#kept[0]);
+    kept.expiry.refresh();
+    return kept.opening;
+  }
+
+  #begin(key: string, reader: RepositoryReader, opening: Promise<OpenedImage>): KeptImage {
+    const expiry = setTimeout(() => this.#forget(kept), IDLE_MS).unref();
+    const kept: KeptImage = { key, reader, opening, expiry };
+    opening.catch(() => this.#forget(kept));
+    return kept;
+  }
+
+  #forget(kept: KeptImage | undefined): void {
+    clearTimeout(kept?.expiry);
+    this.#kept = this.#kept.filter((each) => each !== kept);
+  }
+}
+
+async function openImage(
+  reader: RepositoryReader,
+  snapshot: BackupSnapshot,
+  machine: string | undefined,
+  signal: AbortSignal,
+): Promise<OpenedImage> {
+  const path = await imagePathIn(reader, snapshot, { machine, field: 'query.machine', signal });
+  const opened = await reader.openContent(
+    { snapshotId: snapshot.engineId, path },
+    { limits: { entries: 10, parts: PARTS_MAX }, signal },
+  );
+  if (opened === 'too_large') {
+    throw new AppError('conflict', 'The image is too large to look into it. Restore its disk to a device.', {
+      details: { code: 'TOO_LARGE' },
+    });
+  }
+  if (opened.type !== 'file') throw noImage();
+  return { ...(await openMachineIn(opened.content)), content: opened.content, volumes: new Map() };
+}
+
+function volumeIn({ description, disks }: OpenedMachine, { disk, partition }: Omit<VolumeQuery, 'machine'>) {
+  const place = disks.find(({ name }) => name === disk);
+  const described = description.disks.find(({ name }) => name === disk);
+  if (place === undefined || described === undefined) {
+    throw invalid('query.disk', `must be a disk of the machine: ${disks.map(({ name }) => name).join(', ')}`);
+  }
+  const volume = described.volumes.find((each) => each.partition === (partition ?? null));
+  if (volume === undefined || volume.offset + volume.sizeBytes > place.sizeBytes) {
+    throw invalid('query.partition', `must be one of the disk: ${partitionsOf(described)}`);
+  }
+  return { offset: place.offset + volume.offset, sizeBytes: volume.sizeBytes };
+}
+
+const partitionsOf = ({ volumes }: MachineDescription['disks'][number]): string =>
+  volumes.map(({ partition, type }) => `${partition ?? 'none'} (${type})`).join(', ');
