@@ -36,6 +36,7 @@ export {
 } from './machine/description.ts';
 export {
   type DiskPlace,
+  imageDetailsOf,
   layoutOf,
   MACHINE_FILE,
   MACHINE_PATH,

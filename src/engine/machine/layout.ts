@@ -1,3 +1,4 @@
+import type { ImageDetails } from '../../protocol/index.ts';
 import { EngineError } from '../engine-error.ts';
 import type { MachineDescription } from './description.ts';
 import { MachineDescription as Description } from './description.ts';
@@ -39,6 +40,23 @@ export function layoutOf(machine: MachineDescription): MachineLayout {
     return { name, sizeBytes, offset };
   });
   return { description, disks, sizeBytes: at + 2 * BLOCK };
+}
+
+/** What a snapshot says of the machine in it. */
+export function imageDetailsOf(machine: MachineDescription, disks: readonly DiskPlace[]): ImageDetails {
+  const { source, bootMode, consistency, memoryBytes, processors, system } = machine;
+  const sectors = new Map(machine.disks.map(({ name, sectorBytes }) => [name, sectorBytes]));
+  return {
+    kind: 'image',
+    source,
+    machine: machine.machine,
+    disks: disks.map((disk) => ({ ...disk, sectorBytes: sectors.get(disk.name) ?? 512 })),
+    bootMode,
+    consistency,
+    memoryBytes,
+    processors,
+    system,
+  };
 }
 
 /** The bytes of one disk, from the first to the last. */

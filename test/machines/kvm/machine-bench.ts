@@ -130,7 +130,19 @@ export async function openMachineBench() {
       };
       return { snapshotId: EngineId.parse(all[0]?.id), image };
     },
-    wanted(stored: { snapshotId: string; image: ImageDetails }): CommandPayload<'backup.vm-instant-boot'> {
+    /** Puts a folder into the repository, as a backup of the guests of a host does. */
+    async storeFolder(source: string): Promise<string> {
+      const output = await restic('backup', '--json', source);
+      const summary = output.trim().split('\n').at(-1) ?? '{}';
+      const short = (JSON.parse(summary) as { snapshot_id: string }).snapshot_id;
+      const all = JSON.parse(await restic('snapshots', '--json', short)) as { id: string }[];
+      return EngineId.parse(all[0]?.id);
+    },
+    wanted(stored: {
+      snapshotId: string;
+      image: ImageDetails;
+      imagePath?: string;
+    }): CommandPayload<'backup.vm-instant-boot'> {
       return {
         restoreId: randomUUID(),
         repository: {

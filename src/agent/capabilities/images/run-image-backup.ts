@@ -3,10 +3,10 @@ import { performance } from 'node:perf_hooks';
 import {
   backupStream,
   EngineError,
+  imageDetailsOf,
   layoutOf,
   MACHINE_FILE,
   type MachineDescription,
-  type MachineLayout,
   type Repository,
   writeMachine,
 } from '../../../engine/index.ts';
@@ -63,7 +63,7 @@ export const runImageBackup = (parts: BackupParts) => ({
           seconds: result.seconds,
           unreadable: namedPaths(unreadable),
           ...(await destinationRoom(repository)),
-          details: detailsOf(machine, layout),
+          details: imageDetailsOf(machine, layout.disks),
         };
       } finally {
         for (const disk of opened) await disk.close();
@@ -101,22 +101,6 @@ function bootModeOf(disks: readonly OpenedDisk[]): MachineDescription['bootMode'
   const hasBios = disks.some(({ hasBootCode }) => hasBootCode);
   if (hasEfi === hasBios) return null;
   return hasEfi ? 'uefi' : 'bios';
-}
-
-function detailsOf(machine: MachineDescription, { disks }: MachineLayout): NonNullable<Output['details']> {
-  const { source, bootMode, consistency, memoryBytes, processors, system } = machine;
-  const sectors = new Map(machine.disks.map(({ name, sectorBytes }) => [name, sectorBytes]));
-  return {
-    kind: 'image',
-    source,
-    machine: machine.machine,
-    disks: disks.map((disk) => ({ ...disk, sectorBytes: sectors.get(disk.name) ?? 512 })),
-    bootMode,
-    consistency,
-    memoryBytes,
-    processors,
-    system,
-  };
 }
 
 function diskNamed(disks: readonly OpenedDisk[], name: string): OpenedDisk {

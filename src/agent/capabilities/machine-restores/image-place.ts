@@ -4,8 +4,8 @@ import { machineError } from './machine-error.ts';
 
 /** Where the disks of a machine are in the file of its snapshot. */
 
-/** The only file of a snapshot of a machine. */
-export const IMAGE_FILE = 'machine.tar';
+/** The only file of a snapshot of one machine. */
+export const IMAGE_PATH = '/machine.tar';
 
 const BLOCK = 512;
 const READ_MS = 60_000;

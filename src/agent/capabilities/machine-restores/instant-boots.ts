@@ -2,6 +2,7 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
+import { sizeOnMount } from '../../os/files/mounts.ts';
 import { endGuest, findGuest, startGuest, withMonitor } from '../../os/qemu/guest-process.ts';
 import { GUEST_FILES } from '../../os/qemu/guest-command.ts';
 import { guestState } from '../../os/qemu/guest-state.ts';
@@ -9,7 +10,7 @@ import { createOverlay, imageInfo } from '../../os/qemu/image-tool.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import { openRepository } from '../../repository/repository-work.ts';
 import { reopenBases } from './base-repair.ts';
-import { checkDisks, checkHeaders } from './image-place.ts';
+import { checkDisks, checkHeaders, IMAGE_PATH } from './image-place.ts';
 import { machineError } from './machine-error.ts';
 import type { MachineParts } from './machine-parts.ts';
 import { needQemu, openGuestFolder, planGuest } from './new-guest.ts';
@@ -127,12 +128,12 @@ export class InstantBoots {
 
   async #bootNew(payload: Payload, context: Context): Promise<Output> {
     const { guests, mounts } = this.#parts;
-    const { snapshotId, image } = payload;
+    const { snapshotId, image, imagePath = IMAGE_PATH } = payload;
     const qemu = await needQemu();
     const times = stopwatch();
     const folder = await openGuestFolder(payload, this.#parts);
     const planned = await planGuest(payload, folder);
-    const file = mounts.fileOf(snapshotId);
+    const file = mounts.fileOf(snapshotId, imagePath);
     const disks: GuestDisk[] = image.disks.map(({ offset, sizeBytes, sectorBytes }, index) => ({
       file: `disk${index}.qcow2`,
       format: 'qcow2',
@@ -146,7 +147,7 @@ export class InstantBoots {
       await guests.write(guest);
       context.progress({ phase: 'mounting' });
       await this.#mount(payload, context);
-      checkDisks(image, (await mounts.size(snapshotId)) ?? 0);
+      checkDisks(image, (await sizeOnMount(file)) ?? 0);
       await checkHeaders(image, file);
       const mount = times();
       for (const { file: name, base } of disks) {

@@ -12,7 +12,7 @@ import { STOP_MS } from '../../repository/local-engine.ts';
 import { withRepository } from '../../repository/repository-work.ts';
 import { writeDisks } from './disk-writer.ts';
 import { findingsOf } from './guest-findings.ts';
-import { checkDisks, IMAGE_FILE } from './image-place.ts';
+import { checkDisks, IMAGE_PATH } from './image-place.ts';
 import { accessOf } from './instant-boots.ts';
 import { machineError } from './machine-error.ts';
 import type { MachineParts } from './machine-parts.ts';
@@ -87,10 +87,10 @@ async function fetchDisks(
   payload: Payload,
   context: Context,
 ): Promise<string[]> {
-  const { snapshotId, image } = payload;
+  const { snapshotId, image, imagePath = IMAGE_PATH } = payload;
   const total = image.disks.reduce((end, { offset, sizeBytes }) => Math.max(end, offset + sizeBytes), 0);
   return withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
-    const archive = dump(engine, repository, { snapshotId, path: `/${IMAGE_FILE}` }, options);
+    const archive = dump(engine, repository, { snapshotId, path: imagePath }, options);
     return writeDisks(archive, image, folder, (done) =>
       context.progress({
         phase: 'restoring',

@@ -6,7 +6,6 @@ import { sizeOnMount, unmountAll } from '../../os/files/mounts.ts';
 import { endLeftover } from '../../os/processes/leftover-process.ts';
 import { findByCommand } from '../../os/processes/find-by-command.ts';
 import type { LocalEngine } from '../../repository/local-engine.ts';
-import { IMAGE_FILE } from './image-place.ts';
 import { cancelled, machineError } from './machine-error.ts';
 import { Turns } from './turns.ts';
 
@@ -44,18 +43,18 @@ export class SnapshotMounts {
     this.#warn = parts.warn;
   }
 
-  /** The file of the machine, whether or not it is there now. */
-  fileOf(snapshotId: string): string {
-    return path.join(mountedFolder(this.#placeOf(snapshotId), snapshotId), IMAGE_FILE);
+  /** A file of the snapshot, whether or not it is there now. */
+  fileOf(snapshotId: string, imagePath: string): string {
+    return path.join(this.#rootOf(snapshotId), ...imagePath.split('/'));
   }
 
   async isHealthy(snapshotId: string): Promise<boolean> {
     const running = await this.#processes(snapshotId);
-    return running.length > 0 && (await this.size(snapshotId)) !== undefined;
+    return running.length > 0 && (await this.#isThere(snapshotId));
   }
 
-  size(snapshotId: string): Promise<number | undefined> {
-    return sizeOnMount(this.fileOf(snapshotId));
+  async #isThere(snapshotId: string): Promise<boolean> {
+    return (await sizeOnMount(this.#rootOf(snapshotId))) !== undefined;
   }
 
   /** Mounts a snapshot that is not mounted. Returns whether it had to. */
@@ -123,7 +122,7 @@ export class SnapshotMounts {
     const until = Date.now() + MOUNT_MS;
     while (!state.hasEnded && Date.now() < until) {
       if (signal.aborted) throw cancelled();
-      if ((await this.size(snapshotId)) !== undefined) return;
+      if (await this.#isThere(snapshotId)) return;
       await delay(POLL_MS);
     }
     const printed = await readFile(this.#logOf(snapshotId), 'utf8').catch(() => '');
@@ -165,5 +164,6 @@ export class SnapshotMounts {
     return path.join(this.#folder, path.basename(snapshotId));
   }
 
+  #rootOf = (snapshotId: string) => mountedFolder(this.#placeOf(snapshotId), snapshotId);
   #logOf = (snapshotId: string) => `${this.#placeOf(snapshotId)}.log`;
 }

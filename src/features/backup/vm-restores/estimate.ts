@@ -1,4 +1,3 @@
-import { AppError } from '../../../platform/errors.ts';
 import type { ImageDetails } from '../../../protocol/index.ts';
 import type { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 
@@ -10,15 +9,6 @@ const GIB = 1024 ** 3;
 const MEMORY_MIB = { usual: 2048, least: 512, most: 16_384 } as const;
 const PROCESSORS = { usual: 2, most: 8 } as const;
 
-/** Throws `conflict` for a snapshot that is not one of a whole machine. */
-export function imageOf({ details }: Pick<BackupSnapshot, 'details'>): ImageDetails {
-  if (details?.kind === 'image' && details.disks.length > 0) return details;
-  throw new AppError(
-    'conflict',
-    'The snapshot is not one of a whole machine, so no virtual machine can be made of it.',
-  );
-}
-
 export function specsOf({ memoryBytes, processors }: ImageDetails): { memoryMb: number; cpuCount: number } {
   const memory = memoryBytes === null ? MEMORY_MIB.usual : Math.round(memoryBytes / MIB);
   return {
@@ -27,8 +17,7 @@ export function specsOf({ memoryBytes, processors }: ImageDetails): { memoryMb: 
   };
 }
 
-export function estimateOf(snapshot: BackupSnapshot) {
-  const image = imageOf(snapshot);
+export function estimateOf(image: ImageDetails, { sizeBytes }: Pick<BackupSnapshot, 'sizeBytes'>) {
   const bytes = image.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const { system } = image;
   return {
@@ -39,7 +28,7 @@ export function estimateOf(snapshot: BackupSnapshot) {
     bootMode: image.bootMode,
     disks: image.disks.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
     consistency: image.consistency,
-    storedBytes: snapshot.sizeBytes === null ? null : Number(snapshot.sizeBytes),
+    storedBytes: sizeBytes === null ? null : Number(sizeBytes),
   };
 }
 

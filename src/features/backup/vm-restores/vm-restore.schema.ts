@@ -12,10 +12,14 @@ const MemoryMb = z.number().int().min(512).max(4_194_304);
 const CpuCount = z.number().int().min(1).max(255);
 
 const VmSpecs = z.strictObject({ memoryMb: MemoryMb.optional(), cpuCount: CpuCount.optional() });
+const MachineChoice = text(255)
+  .optional()
+  .describe('Of a snapshot of several machines: the id or the name of one.');
 const DEFAULTS = 'Default: those of the machine that was backed up.';
 
 const wanted = {
-  snapshotId: Id.describe('A snapshot of a whole machine.'),
+  snapshotId: Id.describe('A snapshot of a whole machine, or of machines of KVM.'),
+  machine: MachineChoice,
   targetDeviceId: Id.optional().describe(
     'The host, which is a device of the same organization. Default: the device that was backed up.',
   ),
@@ -51,7 +55,8 @@ export const NewInstantBoot = z.strictObject({
 });
 export type NewInstantBoot = z.infer<typeof NewInstantBoot>;
 
-export const EstimateQuery = z.strictObject({ snapshotId: Id });
+export const EstimateQuery = z.strictObject({ snapshotId: Id, machine: MachineChoice });
+export type EstimateQuery = z.infer<typeof EstimateQuery>;
 
 export const VmEstimate = z
   .object({
@@ -76,6 +81,7 @@ export const VmSpec = z.object({
   start: z.boolean(),
   network: VmNetwork,
   targetPath: z.string().nullable(),
+  machine: z.string().optional().describe('Of a snapshot of several: the one that was asked for.'),
 });
 export type VmSpec = z.infer<typeof VmSpec>;
 

@@ -18,15 +18,23 @@ import { commandTargets, type CommandTarget } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { assertCanWork } from '../access/device-engine.ts';
 import type { RepositoryReaders } from '../reading/repository-readers.ts';
-import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from '../restores/restore-access.ts';
+import { accessForDevice, TTL_SECONDS } from '../restores/restore-access.ts';
 import { brokenRule } from '../restores/target-path.ts';
 import { extendCredential } from '../store/records/credentials.ts';
 import { findSnapshot } from '../snapshots/snapshot.service.ts';
-import { estimateOf, imageOf, specsOf } from './estimate.ts';
+import { estimateOf, specsOf } from './estimate.ts';
+import {
+  assertIsOfMachines,
+  type MachineQuery,
+  type MachineSource,
+  openMachineSource,
+  ownImageOf,
+} from './machine-source.ts';
 import { shownAll } from './shown.ts';
 import { VmRestore } from './vm-restore.model.ts';
 import type {
   ActiveQuery,
+  EstimateQuery,
   NewInstantBoot,
   NewVmRestore,
   VmRestoreQuery,
@@ -47,24 +55,32 @@ export const HOLD_MS = 7 * 24 * 3_600_000;
 const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
   VmRestore.query(tx).whereRaw(inTenant(caller, 'backup_vm_restores.org_id'));
 
-export async function estimateVm(ctx: Context, snapshotId: string) {
-  return estimateOf(await findSnapshot(ctx, snapshotId));
+/** Of one machine by what its device has reported; of one of several by what lies in the store. */
+export async function estimateVm(
+  ctx: DetachedContext,
+  { snapshotId, machine }: EstimateQuery,
+  { backupStore }: VmRestoreParts,
+  signal: AbortSignal,
+) {
+  const snapshot = await ctx.withTenant((tenant) => findSnapshot(tenant, snapshotId));
+  assertIsOfMachines(snapshot);
+  const own = ownImageOf(snapshot, machine);
+  if (own !== undefined) return estimateOf(own, snapshot);
+  const reading = { ...backupStore, signal };
+  return estimateOf((await openMachineSource(ctx, { snapshotId, machine }, reading)).image, snapshot);
 }
 
-/** Before the transaction, because it reads from the store. */
-export async function prepareVm(
+export const prepareVm = (
   ctx: DetachedContext,
-  snapshotId: string,
+  query: MachineQuery,
   { backupStore }: VmRestoreParts,
-): Promise<RestoreSource> {
-  await ctx.withTenant(async (tenant) => imageOf(await findSnapshot(tenant, snapshotId)));
-  return openSource(ctx, { id: snapshotId }, backupStore.readers);
-}
+  signal: AbortSignal,
+): Promise<MachineSource> => openMachineSource(ctx, query, { ...backupStore, signal });
 
 export function createVmRestore(
   ctx: Context,
   body: NewVmRestore,
-  source: RestoreSource,
+  source: MachineSource,
   parts: VmRestoreParts,
 ) {
   assertBootMode(source, body.bootMode);
@@ -76,15 +92,20 @@ export function createVmRestore(
 export const createInstantBoot = (
   ctx: Context,
   body: NewInstantBoot,
-  source: RestoreSource,
+  source: MachineSource,
   parts: VmRestoreParts,
 ) => create(ctx, { ...body, kind: 'instant_boot', spec: specOf(body, source) }, source, parts);
 
 function specOf(
-  { vmSpecs = {}, network, targetPath }: Pick<NewInstantBoot, 'vmSpecs' | 'network' | 'targetPath'>,
-  source: RestoreSource,
+  {
+    vmSpecs = {},
+    network,
+    targetPath,
+    machine,
+  }: Pick<NewInstantBoot, 'vmSpecs' | 'network' | 'targetPath' | 'machine'>,
+  { image }: MachineSource,
 ): VmSpec {
-  const { memoryMb, cpuCount } = specsOf(imageOf(source.snapshot));
+  const { memoryMb, cpuCount } = specsOf(image);
   return {
     memoryMb: vmSpecs.memoryMb ?? memoryMb,
     cpuCount: vmSpecs.cpuCount ?? cpuCount,
@@ -93,12 +114,13 @@ function specOf(
     start: true,
     network: network ?? VmNetwork.parse({ type: 'user' }),
     targetPath: targetPath ?? null,
+    ...omitUndefined({ machine }),
   };
 }
 
 /** A system that starts in one way does not start in the other, so this is refused before anything is copied. */
-function assertBootMode({ snapshot }: RestoreSource, wanted: BootMode | undefined): void {
-  const { bootMode } = imageOf(snapshot);
+function assertBootMode({ image }: MachineSource, wanted: BootMode | undefined): void {
+  const { bootMode } = image;
   if (wanted === undefined || bootMode === null || wanted === bootMode) return;
   throw invalid('body.bootMode', `must be ${bootMode}, by which the machine starts`);
 }
@@ -114,7 +136,7 @@ interface Wanted {
 async function create(
   ctx: Context,
   { kind, hypervisor, targetDeviceId, vmName, spec }: Wanted,
-  source: RestoreSource,
+  source: MachineSource,
   parts: VmRestoreParts,
 ) {
   const { snapshot } = source;
@@ -166,7 +188,7 @@ type Started = Pick<VmRestore, 'id' | 'vmName' | 'spec' | 'kind'>;
 async function sendStart(
   ctx: Context,
   { id, vmName, spec, kind }: Started,
-  { source, device }: { source: RestoreSource; device: CommandTarget },
+  { source, device }: { source: MachineSource; device: CommandTarget },
   parts: VmRestoreParts,
 ) {
   const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
@@ -175,7 +197,8 @@ async function sendStart(
     restoreId: id,
     repository,
     snapshotId: source.snapshot.engineId,
-    image: imageOf(source.snapshot),
+    image: source.image,
+    imagePath: source.imagePath,
     vmName,
     memoryMb,
     cpuCount,
@@ -305,14 +328,15 @@ export async function prepareStart(
   ctx: DetachedContext,
   id: string,
   parts: VmRestoreParts,
-): Promise<RestoreSource> {
-  const { snapshotId } = await ctx.withTenant((tenant) => find(tenant, id));
+  signal: AbortSignal,
+): Promise<MachineSource> {
+  const { snapshotId, spec } = await ctx.withTenant((tenant) => find(tenant, id));
   if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this machine is gone.');
-  return prepareVm(ctx, snapshotId, parts);
+  return prepareVm(ctx, { snapshotId, machine: spec.machine }, parts, signal);
 }
 
 /** Starts a machine again that has stopped or lost its snapshot. It has everything that it has written. */
-export async function startBoot(ctx: Context, id: string, source: RestoreSource, parts: VmRestoreParts) {
+export async function startBoot(ctx: Context, id: string, source: MachineSource, parts: VmRestoreParts) {
   const restore = await findToChange(ctx, id);
   assertIdle(restore);
   const device = await hostOf(ctx, restore, parts.hub, 'backup.vm-instant-boot');

@@ -50,11 +50,18 @@ const VmAccess = z.object({
 export const VmState = z.enum(['running', 'paused', 'faulty', 'stopped', 'unknown']);
 export type VmState = z.infer<typeof VmState>;
 
+/** It becomes part of a path on a mount of the snapshot. */
+const ImagePath = text(4096).refine(
+  (path) => path.startsWith('/') && !path.split('/').some((name) => name === '.' || name === '..'),
+  'must be a path from the root of the snapshot',
+);
+
 const Wanted = z.object({
   restoreId: z.uuid(),
   repository: BackupRepositoryAccess,
   snapshotId: EngineId,
   image: ImageDetails,
+  imagePath: ImagePath.optional().describe('The archive in the snapshot. Default: its only file.'),
   vmName: text(200),
   memoryMb: z.number().int().min(64).max(4_194_304),
   cpuCount: z.number().int().min(1).max(255),

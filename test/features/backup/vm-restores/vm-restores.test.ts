@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { type MachineDescription, writeMachine } from '../../../../src/engine/index.ts';
 import { refreshAll } from '../../../../src/features/backup/vm-restores/refresh.ts';
 import { findOutdated, markRemoved } from '../../../../src/features/backup/maintenance/retention.service.ts';
 import type { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
@@ -17,6 +18,38 @@ import type { TestApp } from '../../../support/test-app.ts';
 import { storedText } from '../backup-support.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../snapshot-support.ts';
 import { createStoreApp, inSystem, request } from '../store-support.ts';
+
+const describedGuest = (name: string, sizeBytes: number): MachineDescription => ({
+  format: 'muster-machine',
+  version: 1,
+  source: 'kvm',
+  machine: name,
+  system: null,
+  takenAt: '2026-11-24T06:00:00.000Z',
+  bootMode: 'bios',
+  consistency: 'crash',
+  memoryBytes: 2 * 1024 ** 3,
+  processors: 3,
+  hardware: null,
+  fstab: null,
+  disks: [
+    {
+      name: 'vda',
+      sizeBytes,
+      sectorBytes: 512,
+      model: null,
+      serial: null,
+      partitionTable: null,
+      volumes: [],
+    },
+  ],
+});
+
+const collected = async (pieces: AsyncIterable<Uint8Array>): Promise<Buffer> => {
+  const all: Uint8Array[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all);
+};
 
 /** Snapshots that become virtual machines, as people ask for them and as hosts report them. */
 describe('virtual machines of snapshots', function () {
@@ -134,6 +167,64 @@ describe('virtual machines of snapshots', function () {
       const answer = await post(path, { snapshotId: files.id, ...more, ...kind });
       expect(answer.status, path).to.equal(409);
     }
+  });
+
+  it('are made of one of the guests that a host of KVM has saved', async () => {
+    const guest = (name: string, id: string) => ({
+      id,
+      name,
+      folder: id,
+      generation: null,
+      bootMode: 'bios' as const,
+      memoryBytes: 2 * 1024 ** 3,
+      processors: 3,
+      consistency: 'crash' as const,
+      bytes: 4096,
+    });
+    const machines = [guest('web', 'guest-1'), guest('mail', 'guest-2')];
+    const archive = (name: string, sizeBytes: number) =>
+      collected(
+        writeMachine(describedGuest(name, sizeBytes), async function* () {
+          yield Buffer.alloc(sizeBytes, name);
+        }),
+      );
+    await device.write({
+      'muster-machines.json': JSON.stringify({ version: 1, hypervisor: 'kvm', machines }),
+      'guest-1/machine.tar': await archive('web', 8192),
+      'guest-2/machine.tar': await archive('mail', 1024 * 1024),
+    });
+    const details = { kind: 'machines' as const, hypervisor: 'kvm' as const, machines };
+    const saved = await device.backUp({ details, backupType: 'system_image' });
+    const wanted = { snapshotId: saved.id, vmName: 'copy' };
+    for (const machine of [undefined, 'none', 'guest-1/../guest-2']) {
+      const answer = await post('instant-boot', { ...wanted, ...(machine === undefined ? {} : { machine }) });
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(400);
+      expect(JSON.stringify(answer.body)).to.contain('body.machine');
+    }
+    expect(
+      (await post('instant-boot', { snapshotId: snapshot.id, vmName: 'x', machine: 'web' })).status,
+    ).to.equal(400);
+    const { body } = await post('as-vm/estimate', { snapshotId: saved.id, machine: 'Mail' });
+    expect(body).to.deep.include({
+      memoryMb: 2048,
+      cpuCount: 3,
+      disks: [{ name: 'vda', sizeBytes: 1024 ** 2 }],
+    });
+    const id = await boot({ ...wanted, machine: 'mail' });
+    const host = await connect();
+    const imagePath = `${device.folder}/guest-2/machine.tar`;
+    const frame = await next(host);
+    expect(frame.payload).to.deep.include({ snapshotId: saved.engineId, imagePath });
+    const { image } = frame.payload as { image: ImageDetails };
+    expect(image).to.deep.include({ source: 'kvm', machine: 'mail', bootMode: 'bios' });
+    expect(image.disks[0]).to.deep.include({ name: 'vda', sizeBytes: 1024 ** 2, sectorBytes: 512 });
+    // Started again, it is the same machine of the snapshot.
+    await host.succeed(frame, BOOTED);
+    await reached(id, 'running');
+    expect((await post(`instant-boot/${id}/start`)).status).to.equal(200);
+    expect((await next(host)).payload).to.deep.include({ imagePath, image });
+    const files = await device.send('GET', `/backup/snapshots/${saved.id}/machine?machine=web`);
+    expect(files.body).to.deep.include({ machine: 'web', file: `${device.folder}/guest-1/machine.tar` });
   });
 
   it('take over no absurd needs of a snapshot without being asked', async () => {
