@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { type Domain, type DomainDisk } from '../../src/agent/capabilities/hypervisors/kvm/domain.ts';
+import type { Domain, DomainDisk } from '../../src/agent/capabilities/hypervisors/kvm/domain.ts';
 import { writeImage } from '../../src/agent/capabilities/hypervisors/kvm/write-image.ts';
 import { readFrom } from '../../src/agent/os/partitions/read-at.ts';
 import { imageDetailsOf, openMachine } from '../../src/engine/index.ts';
@@ -150,21 +150,32 @@ describe('an instant boot', function () {
     // As libvirt has it: not raw, so that the agent reads it through qemu-nbd.
     const qcow2 = bench.at('guest.qcow2');
     await run('qemu-img', ['convert', '-O', 'qcow2', disk, qcow2]);
+    const target: DomainDisk = {
+      target: 'vda',
+      bus: 'virtio',
+      path: qcow2,
+      isBlockDevice: false,
+      format: 'qcow2',
+      isReadOnly: false,
+      isPassthrough: false,
+      sectorBytes: 512,
+      serial: null,
+      bases: [],
+    };
     const domain: Domain = {
       id: randomUUID(),
       name: 'guest',
       type: 'qemu',
-      arch: 'x86_64',
       machine: 'q35',
       memoryBytes: 512 * 1024 ** 2,
       processors: 1,
       bootMode: 'bios',
-      hasHostDevices: false,
-      disks: [],
-      interfaces: [],
+      isLocalTime: false,
       system: null,
-    } as unknown as Domain;
-    const target = { target: 'vda', path: qcow2, format: 'qcow2', sectorBytes: 512, serial: null } as unknown as DomainDisk;
+      targets: ['vda'],
+      disks: [target],
+      cards: [],
+    };
     const order = { program: 'qemu-nbd', domain, disks: [target], consistency: 'crash' as const, file };
     await writeImage(order, AbortSignal.timeout(300_000));
     const snapshotId = await bench.storeFolder(host);
@@ -178,7 +189,9 @@ describe('an instant boot', function () {
     await grows(booted, 0);
     expect(await state()).to.include({ state: 'running', isPermanent: false, isBaseThere: true });
     // oxlint-disable-next-line no-console -- the figures are what this is about
-    console.log(`      mount ${booted.seconds.mount.toFixed(2)} s, start ${booted.seconds.start.toFixed(2)} s`);
+    console.log(
+      `      mount ${booted.seconds.mount.toFixed(2)} s, start ${booted.seconds.start.toFixed(2)} s`,
+    );
     await bench.run('backup.vm-discard', { restoreId: wanted.restoreId });
     const copy = { ...bench.wanted(stored), format: 'qcow2', start: true, timeoutSeconds: 900 };
     const made = await bench.run('backup.vm-from-image', copy);

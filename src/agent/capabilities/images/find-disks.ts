@@ -48,6 +48,15 @@ const COLUMNS = 'NAME,PATH,TYPE,SIZE,LOG-SEC,MAJ:MIN,MODEL,SERIAL,TRAN,RM,MOUNTP
 /** In memory, or made of other disks. */
 const NOT_REAL = /^(zram|ram|loop|nbd|fd|sr|md|dm-)/;
 
+/** A file system in use. Space for swapping is none: nothing in it is wanted back. */
+export interface MountedVolume {
+  path: string;
+  /** As `lsblk` has it: `part`, `lvm`, `crypt`, and others. */
+  type: string;
+  mountPoint: string;
+  sizeBytes: number;
+}
+
 export interface FoundDisk {
   /** As it stands in the image. */
   name: string;
@@ -59,6 +68,9 @@ export interface FoundDisk {
   serial: string | null;
   /** Whether something on it is in use, so that it may change while it is read. */
   isInUse: boolean;
+  mounted: MountedVolume[];
+  /** The devices of its partitions. */
+  parts: string[];
   /** The numbers of the disk and of everything on it, as the system writes them: `8:1`. */
   numbers: string[];
 }
@@ -112,11 +124,20 @@ export function parseDisks(output: string): (FoundDisk & { isFixed: boolean })[]
       sectorBytes: disk['log-sec'],
       model: disk.model?.trim() || null,
       serial: disk.serial?.trim() || null,
-      isInUse: within(disk).some(({ mountpoint }) => typeof mountpoint === 'string' && mountpoint !== ''),
+      isInUse: mountedOn(disk).length > 0,
+      mounted: mountedOn(disk),
+      parts: (disk.children ?? []).filter(({ type }) => type === 'part').map((each) => each.path),
       numbers: within(disk).map((each) => each['maj:min']),
       isFixed: !disk.rm && disk.tran !== 'usb',
     }));
 }
+
+const mountedOn = (disk: Listed): MountedVolume[] =>
+  within(disk).flatMap(({ path: where, type, size, mountpoint }) =>
+    typeof mountpoint === 'string' && mountpoint.startsWith('/')
+      ? [{ path: where, type, mountPoint: mountpoint, sizeBytes: size }]
+      : [],
+  );
 
 const within = (disk: Listed): Listed[] => [disk, ...(disk.children ?? []).flatMap(within)];
 
@@ -134,6 +155,8 @@ async function diskFile(file: string): Promise<FoundDisk | undefined> {
     model: null,
     serial: null,
     isInUse: false,
+    mounted: [],
+    parts: [],
     numbers: [],
   };
 }

@@ -7,6 +7,8 @@ import { hasCode } from '../../os/files/private-file.ts';
 import type { FoundDisk } from './find-disks.ts';
 import { type Extent, parseFreeBlocks } from '../../os/partitions/free-blocks.ts';
 import { readFrom } from '../../os/partitions/read-at.ts';
+import { runSystemProgram } from '../../os/processes/system-program.ts';
+import { type Region, splice } from './points/splice.ts';
 import { describeTable, describeVolumes } from '../../os/partitions/volumes.ts';
 import { readDisk } from '../../os/partitions/read-disk.ts';
 
@@ -22,8 +24,15 @@ export interface OpenedDisk {
   close(): Promise<void>;
 }
 
-/** Of a disk in use nothing is left out: what is free now may be taken a moment later. */
-export async function openDisk(disk: FoundDisk, signal: AbortSignal): Promise<OpenedDisk> {
+/**
+ * Of a disk in use nothing is left out: what is free now may be taken a moment later.
+ * @param regions  parts of it that are read from somewhere else
+ */
+export async function openDisk(
+  disk: FoundDisk,
+  signal: AbortSignal,
+  regions: readonly Region[] = [],
+): Promise<OpenedDisk> {
   const { path, name, sizeBytes, sectorBytes, model, serial } = disk;
   const handle = await open(path, constants.O_RDONLY).catch((error: unknown) => {
     const why =
@@ -32,7 +41,8 @@ export async function openDisk(disk: FoundDisk, signal: AbortSignal): Promise<Op
   });
   try {
     const before = disk.isFile ? await stateOf(path) : undefined;
-    const read = readFrom(handle);
+    if (!disk.isFile) await forgetWhatWasRead(path);
+    const read = splice(readFrom(handle), regions);
     const partitionTable = (await describeTable(read, sectorBytes)) ?? null;
     const volumes = await describeVolumes(read, { sizeBytes, partitionTable });
     const empty: Extent[] = [];
@@ -63,6 +73,13 @@ export async function openDisk(disk: FoundDisk, signal: AbortSignal): Promise<Op
     throw error;
   }
 }
+
+/**
+ * What was read of a disk before is kept by the kernel, while a file system writes past it: an image of a disk in use would
+ * have its former content.
+ */
+const forgetWhatWasRead = (device: string) =>
+  runSystemProgram('blockdev', ['--flushbufs', device]).catch(() => {});
 
 /** A page with the signature, the name and the size. The rest holds nothing that a machine wants back. */
 const SWAP_HEAD = 64 * 1024;

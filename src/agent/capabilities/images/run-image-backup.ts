@@ -20,22 +20,35 @@ import { destinationRoom, jobTag, processorsFor } from '../../repository/snapsho
 import { describeThisMachine } from './describe-machine.ts';
 import { chooseDisks, type FoundDisk } from './find-disks.ts';
 import { openDisk, type OpenedDisk } from './open-disks.ts';
+import { clearPoints, takePoint } from './points/consistent-point.ts';
 
 type Output = CommandOutput<'backup.image'>;
 
 /** Makes one snapshot of whole disks, in the form of docs/decisions/machine-images.md. */
-export const runImageBackup = (parts: BackupParts) => ({
-  stopMs: STOP_MS,
-  run: (payload: CommandPayload<'backup.image'>, context: DurableContext<'backup.image'>): Promise<Output> =>
+export function runImageBackup(parts: BackupParts) {
+  const isCleared = clearPoints(parts).catch((error: unknown) => {
+    parts.warn(`What an earlier image backup has left could not be removed: ${String(error)}`);
+  });
+  return { stopMs: STOP_MS, run: imageBackup(parts, isCleared) };
+}
+
+const imageBackup =
+  (parts: BackupParts, isCleared: Promise<void>) =>
+  (payload: CommandPayload<'backup.image'>, context: DurableContext<'backup.image'>): Promise<Output> =>
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+      await isCleared;
       const { jobId, host, disks, excludeDisks, uploadKiBps, cpuPercent } = payload;
       const takenAt = new Date().toISOString();
       const chosen = await chooseDisks({ disks, excludeDisks });
       await assertElsewhere(repository, chosen);
       const opened: OpenedDisk[] = [];
+      context.progress({ phase: 'preparing' });
+      const point = await takePoint(chosen, { ...parts, jobId }, options.signal);
       try {
-        for (const disk of chosen) opened.push(await openDisk(disk, options.signal));
-        const machine = await describe(host, takenAt, chosen, opened);
+        for (const disk of chosen) {
+          opened.push(await openDisk(disk, options.signal, point.regions.get(disk.path)));
+        }
+        const machine = await describe({ host, takenAt, consistency: point.consistency }, chosen, opened);
         const layout = layoutOf(machine);
         const contentOf = ({ name }: { name: string }) => diskNamed(opened, name).content();
         const { status, snapshotId, unreadable, ...result } = await backupStream(
@@ -47,6 +60,7 @@ export const runImageBackup = (parts: BackupParts) => ({
             expectedBytes: layout.sizeBytes,
             confirm: async () => {
               for (const disk of opened) await disk.confirm();
+              await point.confirm();
             },
           },
           { ...options, uploadKiBps, processors: processorsFor(cpuPercent) },
@@ -67,13 +81,12 @@ export const runImageBackup = (parts: BackupParts) => ({
         };
       } finally {
         for (const disk of opened) await disk.close();
+        await point.release();
       }
-    }),
-});
+    });
 
 async function describe(
-  host: string,
-  takenAt: string,
+  { host, takenAt, consistency }: Pick<MachineDescription, 'takenAt' | 'consistency'> & { host: string },
   chosen: readonly FoundDisk[],
   opened: readonly OpenedDisk[],
 ): Promise<MachineDescription> {
@@ -86,7 +99,7 @@ async function describe(
     takenAt,
     ...facts,
     bootMode: facts.bootMode ?? bootModeOf(opened),
-    consistency: chosen.some(({ isInUse }) => isInUse) ? 'none' : 'filesystem',
+    consistency,
     disks: opened.map(({ description }) => description),
   };
 }

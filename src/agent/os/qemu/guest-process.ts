@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findProgram } from '../processes/find-program.ts';
+import { ownScope } from '../processes/own-scope.ts';
 import { endLeftover } from '../processes/leftover-process.ts';
 import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
 import { type Accelerator, GUEST_FILES, guestArguments } from './guest-command.ts';
@@ -48,7 +48,7 @@ export async function startGuest(
   if (guest.bootMode === 'uefi') await provideFirmware(folder);
   await rm(path.join(folder, GUEST_FILES.monitor), { force: true });
   const [command = qemu.system, ...words] = [
-    ...(await ownScope(guest.id)),
+    ...(await ownScope(`muster-machine-${guest.id}`)),
     qemu.system,
     ...guestArguments(guest, accelerator),
   ];
@@ -162,15 +162,4 @@ async function provideFirmware(folder: string): Promise<void> {
   const draft = `${variables}.draft`;
   await copyFile(firmware.variables, draft);
   await rename(draft, variables);
-}
-
-/**
- * systemd ends everything that a service has started when the service is stopped, so a machine gets a place of its own
- * there.
- */
-async function ownScope(id: string): Promise<string[]> {
-  const isSystemd = await stat('/run/systemd/system').catch(() => undefined);
-  const program = isSystemd === undefined ? undefined : await findProgram(['systemd-run']);
-  if (program === undefined) return [];
-  return [program, '--scope', '--quiet', '--collect', `--unit=muster-machine-${id}-${Date.now()}`, '--'];
 }
