@@ -1,12 +1,14 @@
-import { rename, rm, stat } from 'node:fs/promises';
+import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { dump } from '../../../engine/index.ts';
-import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import type { CommandOutput, CommandPayload, VmDiskFormat } from '../../../protocol/index.ts';
+import { fitTable, growFileSystem } from '../../os/partitions/fit-disk.ts';
+import type { QemuPrograms } from '../../os/qemu/qemu-programs.ts';
 import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
 import { endGuest, startGuest } from '../../os/qemu/guest-process.ts';
 import { guestState } from '../../os/qemu/guest-state.ts';
-import { convertImage, imageInfo, resizeImage } from '../../os/qemu/image-tool.ts';
+import { convertImage, imageInfo } from '../../os/qemu/image-tool.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
 import { withRepository } from '../../repository/repository-work.ts';
@@ -41,28 +43,18 @@ export const restoreVm = (parts: MachineParts) => ({
       const raw = await fetchDisks(parts, folder, payload, context);
       context.progress({ phase: 'checking' });
       const warnings = await findingsOf(raw);
-      const disks: GuestDisk[] = [];
+      warnings.unshift(...(await resizeDisks(raw, payload, context.signal)));
+      const disks: FinishedDisk[] = [];
       for (const [index, file] of raw.entries()) {
         context.progress({ phase: 'converting', path: path.basename(file) });
         disks.push(await finishDisk(qemu.image, { file, index, payload }, context.signal));
       }
-      const guest: GuestDefinition = { ...planned, disks, startedAt: new Date().toISOString() };
-      await guests.write(guest);
-      if (payload.start) {
-        context.progress({ phase: 'starting' });
-        const accelerator = await parts.accelerators.of(qemu.system);
-        await startGuest(guest, { qemu, accelerator }).catch((error: unknown) => {
-          // Its disks are complete, so that it can be started when the reason is gone.
-          warnings.unshift(
-            error instanceof Error ? error.message.slice(0, 500) : 'The machine does not start.',
-          );
-        });
-      }
+      const shown = await Promise.all(disks.map(({ file }) => shownDisk(qemu.image, folder, file)));
+      const made = await makeGuest({ ...planned, disks }, { parts, qemu, payload, context, warnings });
       return {
-        state: await guestState(guest),
+        ...made,
         folder,
-        ...accessOf(guest),
-        disks: await Promise.all(guest.disks.map((disk) => shownDisk(qemu.image, folder, disk))),
+        disks: shown,
         warnings: warnings.slice(0, 50),
         seconds: (performance.now() - startedAt) / 1000,
       };
@@ -74,11 +66,85 @@ export const restoreVm = (parts: MachineParts) => ({
   },
 });
 
+interface FinishedDisk extends Omit<GuestDisk, 'format'> {
+  format: VmDiskFormat;
+}
+
+interface Making {
+  parts: MachineParts;
+  qemu: QemuPrograms;
+  payload: Payload;
+  context: Context;
+  warnings: string[];
+}
+
+/** Defines the machine, and starts it where that is wanted. Of disks for another hypervisor none is made. */
+async function makeGuest(
+  { disks, ...planned }: Omit<GuestDefinition, 'disks'> & { disks: readonly FinishedDisk[] },
+  { parts, qemu, payload, context, warnings }: Making,
+): Promise<Pick<Output, 'state' | 'console' | 'forwards'>> {
+  const own = disks.flatMap(({ format, ...disk }): GuestDisk[] =>
+    format === 'vhdx' ? [] : [{ ...disk, format }],
+  );
+  if (own.length < disks.length) {
+    warnings.unshift(
+      planned.bootMode === 'uefi'
+        ? 'The machine starts by UEFI: in Hyper-V it needs generation 2.'
+        : 'The machine starts by BIOS: in Hyper-V it needs generation 1.',
+    );
+    return { state: 'stopped', console: null, forwards: [] };
+  }
+  const guest: GuestDefinition = { ...planned, disks: own, startedAt: new Date().toISOString() };
+  await parts.guests.write(guest);
+  if (payload.start) {
+    context.progress({ phase: 'starting' });
+    const accelerator = await parts.accelerators.of(qemu.system);
+    await startGuest(guest, { qemu, accelerator }).catch((error: unknown) => {
+      // Its disks are complete, so that it can be started when the reason is gone.
+      warnings.unshift(error instanceof Error ? error.message.slice(0, 500) : 'The machine does not start.');
+    });
+  }
+  return { state: await guestState(guest), ...accessOf(guest) };
+}
+
+/** Hyper-V takes no other sizes. */
+const VHDX_BYTES = 1024 ** 2;
+
+/** Of raw disks, while their tables can be read. Returns warnings for people. */
+async function resizeDisks(
+  files: readonly string[],
+  { diskSizeGb, grow = false, format, image }: Payload,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const warnings: string[] = [];
+  for (const [index, file] of files.entries()) {
+    const disk = image.disks[index];
+    if (disk === undefined) continue;
+    const wanted = index === 0 && diskSizeGb !== undefined ? diskSizeGb * GIB : disk.sizeBytes;
+    const bytes = format === 'vhdx' ? Math.ceil(wanted / VHDX_BYTES) * VHDX_BYTES : wanted;
+    if (bytes === disk.sizeBytes) continue;
+    const handle = await open(file, 'r+');
+    try {
+      await handle.truncate(bytes);
+      const grown = await fitTable(handle, disk, bytes, grow && index === 0);
+      if (grown === undefined) continue;
+      const notGrown = await growFileSystem(handle, file, grown, signal);
+      if (notGrown !== undefined) warnings.push(notGrown);
+    } finally {
+      await handle.close();
+    }
+  }
+  return warnings;
+}
+
 function assertGrows({ diskSizeGb, image }: Payload): void {
   const [first] = image.disks;
   if (diskSizeGb === undefined || first === undefined || diskSizeGb * GIB >= first.sizeBytes) return;
   const least = Math.ceil(first.sizeBytes / GIB);
-  throw machineError('IMAGE_UNUSABLE', `The first disk has ${least} GiB, and a disk can only become larger.`);
+  throw machineError(
+    'IMAGE_UNUSABLE',
+    `The first disk needs ${first.sizeBytes} bytes (${least} GiB), and a disk can only become larger.`,
+  );
 }
 
 async function fetchDisks(
@@ -112,8 +178,8 @@ async function finishDisk(
   tool: string,
   { file, index, payload }: Finish,
   signal: AbortSignal,
-): Promise<GuestDisk> {
-  const { format, image, diskSizeGb } = payload;
+): Promise<FinishedDisk> {
+  const { format, image } = payload;
   const name = `disk${index}.${format}`;
   const finished = path.join(path.dirname(file), name);
   if (format !== 'raw') {
@@ -123,17 +189,10 @@ async function finishDisk(
     await rename(draft, finished);
     await rm(file);
   }
-  if (index === 0 && diskSizeGb !== undefined) {
-    await resizeImage(tool, { file: finished, format, bytes: diskSizeGb * GIB });
-  }
   return { file: name, format, sectorBytes: image.disks[index]?.sectorBytes === 4096 ? 4096 : 512 };
 }
 
-async function shownDisk(
-  tool: string,
-  folder: string,
-  { file }: GuestDisk,
-): Promise<Output['disks'][number]> {
+async function shownDisk(tool: string, folder: string, file: string): Promise<Output['disks'][number]> {
   const whole = path.join(folder, file);
   const [{ virtualBytes }, { blocks }] = await Promise.all([imageInfo(tool, whole), stat(whole)]);
   return { name: file, sizeBytes: virtualBytes, storedBytes: blocks * 512 };

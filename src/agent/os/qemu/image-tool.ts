@@ -60,14 +60,5 @@ export async function convertImage(
   signal.throwIfAborted();
 }
 
-export async function resizeImage(
-  tool: string,
-  { file, format, bytes }: { file: string; format: ImageFormat; bytes: number },
-): Promise<void> {
-  await readOutput(tool, ['resize', '-q', '-f', format, fileWord(file), String(bytes)], {
-    timeoutMs: SHORT_MS,
-  });
-}
-
 /** Without the word before it, `nbd:…` or `json:…` would be no file. */
 const fileWord = (file: string) => `file:${file}`;

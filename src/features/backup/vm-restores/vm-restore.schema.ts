@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { BootMode, CommandProgress, HypervisorKind, VmNetwork, VmState } from '../../../protocol/index.ts';
+import {
+  BootMode,
+  CommandProgress,
+  HypervisorKind,
+  VmDiskFormat,
+  VmNetwork,
+  VmState,
+} from '../../../protocol/index.ts';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 
@@ -32,20 +39,42 @@ const wanted = {
     .describe('A folder of the host for its disks. Default: one of the agent.'),
 };
 
-export const NewVmRestore = z.strictObject({
-  ...wanted,
-  hypervisor: HypervisorKind,
-  vmSpecs: VmSpecs.extend({
-    diskSizeGb: z.number().int().min(1).max(65_536).optional().describe('The first disk grows to this size.'),
+export const NewVmRestore = z
+  .strictObject({
+    ...wanted,
+    hypervisor: HypervisorKind,
+    vmSpecs: VmSpecs.extend({
+      diskSizeGb: z
+        .number()
+        .int()
+        .min(1)
+        .max(65_536)
+        .optional()
+        .describe('The first disk grows to this size.'),
+    })
+      .optional()
+      .describe(DEFAULTS),
+    bootMode: BootMode.optional().describe(
+      'What the caller expects. Another one than that of the machine is refused, because it would not start.',
+    ),
+    grow: z
+      .boolean()
+      .optional()
+      .describe(
+        'With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.',
+      ),
+    format: VmDiskFormat.default('qcow2').describe(
+      'Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.',
+    ),
+    start: z.boolean().optional().describe('Default: yes, and no for `vhdx`.'),
   })
-    .optional()
-    .describe(DEFAULTS),
-  bootMode: BootMode.optional().describe(
-    'What the caller expects. Another one than that of the machine is refused, because it would not start.',
-  ),
-  format: z.enum(['qcow2', 'raw']).default('qcow2').describe('Of the disks.'),
-  start: z.boolean().default(true),
-});
+  .superRefine(({ format, start, targetPath, grow, vmSpecs }, context) => {
+    const refuse = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    if (format === 'vhdx' && start === true) refuse('start', 'must be false for vhdx');
+    if (format === 'vhdx' && targetPath === undefined) refuse('targetPath', 'must be given for vhdx');
+    if (grow === true && vmSpecs?.diskSizeGb === undefined) refuse('grow', 'needs vmSpecs.diskSizeGb');
+  });
 export type NewVmRestore = z.infer<typeof NewVmRestore>;
 
 export const NewInstantBoot = z.strictObject({
@@ -77,7 +106,8 @@ export const VmSpec = z.object({
   memoryMb: z.number().int(),
   cpuCount: z.number().int(),
   diskSizeGb: z.number().int().nullable(),
-  format: z.enum(['qcow2', 'raw']),
+  grow: z.boolean().optional(),
+  format: VmDiskFormat,
   start: z.boolean(),
   network: VmNetwork,
   targetPath: z.string().nullable(),

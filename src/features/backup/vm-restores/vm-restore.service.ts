@@ -84,8 +84,10 @@ export function createVmRestore(
   parts: VmRestoreParts,
 ) {
   assertBootMode(source, body.bootMode);
-  const { vmSpecs = {}, format, start } = body;
-  const spec = { ...specOf(body, source), diskSizeGb: vmSpecs.diskSizeGb ?? null, format, start };
+  const { vmSpecs = {}, format, start = format !== 'vhdx', grow } = body;
+  assertHolds(source, vmSpecs.diskSizeGb);
+  const disks = { diskSizeGb: vmSpecs.diskSizeGb ?? null, format, start, ...omitUndefined({ grow }) };
+  const spec = { ...specOf(body, source), ...disks };
   return create(ctx, { ...body, kind: 'as_vm', spec }, source, parts);
 }
 
@@ -123,6 +125,16 @@ function assertBootMode({ image }: MachineSource, wanted: BootMode | undefined):
   const { bootMode } = image;
   if (wanted === undefined || bootMode === null || wanted === bootMode) return;
   throw invalid('body.bootMode', `must be ${bootMode}, by which the machine starts`);
+}
+
+const GIB = 1024 ** 3;
+
+/** A disk only becomes larger. */
+function assertHolds({ image }: MachineSource, diskSizeGb: number | undefined): void {
+  const needed = image.disks[0]?.sizeBytes ?? 0;
+  if (diskSizeGb === undefined || diskSizeGb * GIB >= needed) return;
+  const rule = `must be at least ${Math.ceil(needed / GIB)}: the first disk needs ${needed} bytes`;
+  throw invalid('body.vmSpecs.diskSizeGb', rule);
 }
 
 interface Wanted {
@@ -192,7 +204,7 @@ async function sendStart(
   parts: VmRestoreParts,
 ) {
   const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
-  const { memoryMb, cpuCount, diskSizeGb, format, start, network, targetPath } = spec;
+  const { memoryMb, cpuCount, diskSizeGb, grow, format, start, network, targetPath } = spec;
   const payload = {
     restoreId: id,
     repository,
@@ -208,7 +220,8 @@ async function sendStart(
   const secrets = { values, sealer: parts.secrets };
   if (kind === 'as_vm') {
     const timeoutSeconds = BACKUP_TIMEOUT_SECONDS;
-    const more = { ...omitUndefined({ diskSizeGb: diskSizeGb ?? undefined }), format, start, timeoutSeconds };
+    const size = omitUndefined({ diskSizeGb: diskSizeGb ?? undefined, grow });
+    const more = { ...size, format, start, timeoutSeconds };
     const command = { type: 'backup.vm-from-image' as const, payload: { ...payload, ...more } };
     return {
       ...(await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS, secrets }, parts)),

@@ -56,6 +56,10 @@ const ImagePath = text(4096).refine(
   'must be a path from the root of the snapshot',
 );
 
+/** `vhdx`: for Hyper-V. No machine is made of it on the device. */
+export const VmDiskFormat = z.enum(['qcow2', 'raw', 'vhdx']);
+export type VmDiskFormat = z.infer<typeof VmDiskFormat>;
+
 const Wanted = z.object({
   restoreId: z.uuid(),
   repository: BackupRepositoryAccess,
@@ -83,7 +87,11 @@ export const VM_RESTORE_COMMANDS = {
         .max(65_536)
         .optional()
         .describe('The first disk grows to this size.'),
-      format: z.enum(['qcow2', 'raw']),
+      grow: z
+        .boolean()
+        .optional()
+        .describe('The last partition of the first disk grows with it, and an ext file system in that.'),
+      format: VmDiskFormat,
       start: z.boolean(),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
     }),

@@ -8,6 +8,7 @@ import { restoreDisk } from '../../../../src/agent/capabilities/images/restore/r
 import { folderSource } from '../../../../src/engine/index.ts';
 import {
   checkFileSystem,
+  fileSystemOf,
   fileOn,
   makeDiskImage,
   needsDiskPrograms,
@@ -191,6 +192,10 @@ describe('restores of images', function () {
       // sfdisk names a table that is damaged or at a wrong place.
       expect(onDisk('sfdisk', ['--verify', target])).to.contain('No errors detected');
       checkFileSystem(target);
+      const blocks = /Block count: +(\d+)/.exec(onDisk('dumpe2fs', ['-h', fileSystemOf(target)]))?.[1];
+      // Without a loop device, the machine makes it larger.
+      const isGrown = grow && !checks.some(({ name }) => name === 'growth');
+      expect(Number(blocks)).to.equal(Math.floor(((isGrown ? partition.size : 62 * 2048) * 512) / 4096));
     });
   }
 });

@@ -366,6 +366,31 @@ describe('virtual machines of snapshots', function () {
     expect((await snapshotNow()).retentionBlockedReason).to.equal('in_use');
   });
 
+  it('become disks for another hypervisor, or larger ones, and never smaller', async () => {
+    const wanted = { snapshotId: snapshot.id, vmName: 'web', hypervisor: 'kvm' };
+    for (const [field, wrong] of [
+      ['start', { format: 'vhdx', start: true, targetPath: '/srv/disks' }],
+      ['targetPath', { format: 'vhdx' }],
+      ['grow', { grow: true }],
+      ['format', { format: 'vmdk' }],
+      ['vmSpecs.diskSizeGb', { vmSpecs: { diskSizeGb: 2 } }],
+    ] as const) {
+      const answer = await post('as-vm', { ...wanted, ...wrong });
+      expect(answer.status, field).to.equal(400);
+      expect(JSON.stringify(answer.body)).to.contain(`body.${field}`);
+    }
+    const small = await post('as-vm', { ...wanted, vmSpecs: { diskSizeGb: 2 } });
+    expect(JSON.stringify(small.body)).to.contain(String(3 * 1024 ** 3));
+    const more = { format: 'vhdx', targetPath: '/srv/disks', grow: true, vmSpecs: { diskSizeGb: 8 } };
+    expect((await post('as-vm', { ...wanted, ...more })).status).to.equal(201);
+    expect((await next(await connect())).payload).to.deep.include({
+      format: 'vhdx',
+      start: false,
+      grow: true,
+      diskSizeGb: 8,
+    });
+  });
+
   it('get disks of their own, and are refused where they start in another way', async () => {
     const body = { snapshotId: snapshot.id, hypervisor: 'kvm', vmName: 'web', vmSpecs: { diskSizeGb: 20 } };
     const crossed = await post('as-vm', { ...body, bootMode: 'bios' });

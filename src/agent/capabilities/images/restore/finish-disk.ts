@@ -2,33 +2,15 @@ import type { FileHandle } from 'node:fs/promises';
 import type { MachineDescription, MachineDisk } from '../../../../engine/index.ts';
 import { readOutput } from '../../../os/processes/child-process.ts';
 import { findProgram } from '../../../os/processes/find-program.ts';
-import { findGpt, moveGpt, type MovedTable } from '../../../os/partitions/gpt.ts';
 import { readFrom } from '../../../os/partitions/read-at.ts';
 import { describeTable, describeVolumes } from '../../../os/partitions/volumes.ts';
 
-/** What has to be done on a disk after its content is there, and what shows that a machine can start from it. */
+/** What shows that a machine can start from a disk whose content is there. */
 
 export interface DiskCheck {
   name: string;
   ok: boolean;
   message?: string;
-}
-
-/** On a larger disk, the second partition table belongs at the new end. */
-export async function fitTable(
-  handle: FileHandle,
-  disk: Pick<MachineDisk, 'sizeBytes' | 'sectorBytes'>,
-  targetBytes: number,
-  grow: boolean,
-): Promise<MovedTable['grown']> {
-  if (targetBytes === disk.sizeBytes) return undefined;
-  const read = readFrom(handle);
-  const gpt = await findGpt(read, disk.sectorBytes);
-  if (gpt === undefined) return undefined;
-  const { writes, grown } = moveGpt(gpt, await read(0, disk.sectorBytes), targetBytes, grow);
-  for (const { offset, bytes } of writes) await handle.write(bytes, 0, bytes.length, offset);
-  await handle.sync();
-  return grown;
 }
 
 interface Checked {

@@ -1,9 +1,10 @@
 import type { MachineDisk } from '../../../../engine/index.ts';
+import { fitTable, growFileSystem } from '../../../os/partitions/fit-disk.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { copyDisk } from './copy-disk.ts';
 import { CopyJournal } from './copy-journal.ts';
 import { openDiskTarget } from './disk-target.ts';
-import { checkDisk, type DiskCheck, fitTable } from './finish-disk.ts';
+import { checkDisk, type DiskCheck } from './finish-disk.ts';
 import type { OpenedImage } from './open-image.ts';
 
 /** One disk of an image, from the repository to its target. */
@@ -15,7 +16,7 @@ export interface DiskRestore {
   target: string;
   mayOverwrite: boolean;
   keepsSize: boolean;
-  /** Makes the last partition reach the end of a larger target. */
+  /** Makes the last partition reach the end of a larger target, and an ext file system in it. */
   grow: boolean;
   /** Where an interrupted run has noted what it has written. */
   journalFile: string;
@@ -71,6 +72,8 @@ export async function restoreDisk(restore: DiskRestore): Promise<RestoredDisk> {
       onProgress: (phase, done) => restore.onProgress(phase, done, place.sizeBytes),
     });
     const grown = await fitTable(handle, described, opened.sizeBytes, restore.grow);
+    const notGrown =
+      grown === undefined ? undefined : await growFileSystem(handle, opened.path, grown, signal);
     const isBootDisk = image.disks[0]?.name === place.name;
     const machine = image.description;
     const checks = await checkDisk({
@@ -82,6 +85,7 @@ export async function restoreDisk(restore: DiskRestore): Promise<RestoredDisk> {
       isBootDisk,
       signal,
     });
+    if (notGrown !== undefined) checks.push({ name: 'growth', ok: true, message: notGrown });
     await journal.remove();
     return {
       disk: place.name,
