@@ -81,6 +81,12 @@ export const RISKS = {
     severity: 'critical',
     message: 'The newest backup of a database cannot be restored: one that it needs is missing.',
   },
+  image_inconsistent: {
+    points: 15,
+    severity: 'medium',
+    message:
+      'The newest image of a machine was read while the machine went on writing, so what changed meanwhile can be damaged.',
+  },
   key: { points: 40, severity: 'critical', message: 'The encryption key does not open the repository.' },
   key_rotating: {
     points: 5,
@@ -144,6 +150,7 @@ function* risksOf(protection: Protection, now: Date, rpoTarget: number | null): 
     if (age > 2 * within) yield 'backup_overdue';
     else if (age > within) yield 'backup_stale';
     if (protection.snapshots[0]?.isPartial === true) yield 'partial';
+    if (protection.snapshots[0]?.consistency === 'none') yield 'image_inconsistent';
   }
   if (protection.chainEnds?.brokenBecause != null) yield 'chain_broken';
   if (findAnomaly(protection.snapshots) !== undefined) yield 'size_drop';

@@ -21,6 +21,10 @@ const PROOF = (type: string) => `(
 /** Sizes of logs and differential backups say nothing about those before, nor about how long a restore takes. */
 const IS_WHOLE = `coalesce(s.details ->> 'backupType', 'full') = 'full'`;
 
+/** Of several machines, one that was not consistent counts. */
+const CONSISTENCY = `case when s.details -> 'machines' @> '[{"consistency":"none"}]' then 'none'
+  else s.details ->> 'consistency' end`;
+
 const PROTECTIONS = `(
   select coalesce(jsonb_agg(jsonb_build_object(
     'repositoryId', r.id, 'configId', c.id, 'configName', c.name, 'provider', r.provider,
@@ -31,7 +35,7 @@ const PROTECTIONS = `(
         'sizeBytes', case when ${IS_WHOLE} then s.size_bytes end, 'fileCount', s.file_count,
         'changedFiles', case when ${IS_WHOLE} then s.changed_files end,
         'receivedBytes', case when ${IS_WHOLE} then s.received_bytes end,
-        'isPartial', s.is_partial) order by s.received_at desc, s.id desc), '[]')
+        'isPartial', s.is_partial, 'consistency', ${CONSISTENCY}) order by s.received_at desc, s.id desc), '[]')
       from (select * from backup_snapshots s where s.device_id = d.id and s.repository_id = r.id
         and s.removed_at is null order by s.received_at desc, s.id desc limit ${SNAPSHOTS}) s),
     'lastJob', (

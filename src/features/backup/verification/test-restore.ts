@@ -10,12 +10,15 @@ import { repositoryPassword } from '../access/repository-passwords.ts';
 import type { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { issueCredential } from '../store/records/credentials.ts';
+import type { ObjectStorage } from '../store/storage/storage.ts';
+import { checkImages, imagesOf } from './image-check.ts';
 import { readSample } from './sample.ts';
 import { BackupVerification } from './verification.model.ts';
 import type { SampleFile, VerificationDetails } from './verification.schema.ts';
 
 export interface TestRestoreParts extends RepositoryAccessParts {
   hub: DeviceHub;
+  storage: ObjectStorage;
 }
 
 /** How long the device has to come back, and then to restore the sample. */
@@ -36,6 +39,7 @@ export async function beginTestRestore(
       'There is no snapshot to restore from that is small enough for a test.',
     );
   }
+  if (imagesOf(snapshot) !== undefined) return checkImages(parts, { repository, snapshot }, signal);
   const sample = await withRepository(
     parts,
     { repositoryId: repository.id, role: 'reader' },
@@ -113,8 +117,11 @@ async function handOver(
   return command;
 }
 
-/** A snapshot of more than files is one file. A larger one would take the room and the time of a restore. */
+/** A snapshot of a database is one file. A larger one would take the room and the time of a restore. */
 const SAMPLE_BYTES_MAX = 1024 ** 3;
+
+/** Of those, files are taken out. */
+const IS_IMAGE = `details ->> 'kind' = 'image' or details ->> 'hypervisor' = 'kvm'`;
 
 const snapshotOf = (
   { db }: TestRestoreParts,
@@ -125,7 +132,7 @@ const snapshotOf = (
     const snapshots = BackupSnapshot.query(tx).where('repository_id', repositoryId).whereNull('removed_at');
     return snapshotId === null
       ? snapshots
-          .whereRaw('(details is null or size_bytes <= ?)', [SAMPLE_BYTES_MAX])
+          .whereRaw(`(details is null or size_bytes <= ? or ${IS_IMAGE})`, [SAMPLE_BYTES_MAX])
           .orderBy('received_at', 'desc')
           .first()
       : snapshots.findById(snapshotId);

@@ -14,7 +14,7 @@ export const verificationRoutes = (parts: VerificationParts): RouteGroup => ({
       path: '/backup/verify',
       summary: 'Verify the backups of a device',
       description:
-        '`integrity`: the server checks the structure of the repository and reads the next part of its data. `test_restore`: the device restores a sample into a private folder, and what it restored is compared by hash with what the repository holds.',
+        '`integrity`: the server checks the structure of the repository and reads the next part of its data. `test_restore`: the device restores a sample into a private folder, and what it restored is compared by hash with what the repository holds. Of images, the server takes files out of their file systems.',
       access: everyScope('backup:execute'),
       body: NewVerification,
       response: BackupVerification,

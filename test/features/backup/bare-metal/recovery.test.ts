@@ -122,6 +122,22 @@ describe('the image of a machine', function () {
     }
   });
 
+  it('is proven by files that the server takes out of it', async () => {
+    const order = { deviceId: device.deviceId, verificationType: 'test_restore', snapshotId };
+    const started = await tenant.send('POST', '/backup/verify', order);
+    expect(started.status, JSON.stringify(started.body)).to.equal(201);
+    const proof = await eventually(
+      async () => (await read(`/backup/verifications?deviceId=${device.deviceId}`)).data[0],
+      ({ finishedAt }) => finishedAt !== null,
+      60_000,
+    );
+    expect(proof).to.deep.include({ status: 'passed', errorCode: null, filesFailed: 0, snapshotId });
+    expect(proof.details.sample.map((file: { path: string }) => file.path)).to.include.members([
+      'disk/1:/etc/hostname',
+      'disk/1:/data.bin',
+    ]);
+  });
+
   it('comes back as a file of a device', async () => {
     const order = { snapshotId, restoreType: 'image', targetPath: at('restored', 'web-01.raw') };
     for (const wrong of [

@@ -21,6 +21,7 @@ const snapshot = (daysAgo: number, more: Partial<SnapshotFigures> = {}): Snapsho
   changedFiles: 10,
   receivedBytes: null,
   isPartial: false,
+  consistency: null,
   ...more,
 });
 const protection = (more: Partial<Protection> = {}): Protection => ({
@@ -70,6 +71,15 @@ describe('readiness', () => {
     expect(readinessOf(broken, { now }).rpoMinutes).to.equal(4 * 1440);
     expect(codes(device(ends(null, 'A log is missing.')))).to.include('no_backup');
     expect(missedSince(ends(4, 'A log is missing.'), now)).to.deep.equal(ago(2.5));
+  });
+
+  it('counts images by their age and proofs, and those that were read while the machine was in use', () => {
+    const image = (consistency: string, daysAgo = 0.5) =>
+      protection({ snapshots: [snapshot(daysAgo, { consistency, fileCount: 1 })] });
+    expect(codes(device(image('filesystem')))).to.deep.equal([]);
+    expect(codes(device(image('crash')))).to.deep.equal([]);
+    expect(codes(device(image('none')))).to.deep.equal(['image_inconsistent']);
+    expect(codes(device(image('none', 9)))).to.include.members(['backup_overdue', 'image_inconsistent']);
   });
 
   it('is whole only where backups are fresh and were verified in both ways', () => {

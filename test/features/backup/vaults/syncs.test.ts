@@ -218,6 +218,22 @@ describe('the sync of a vault', function () {
     );
   });
 
+  it('copies images of machines each for itself, the newest first', async () => {
+    const ofMachine = (hoursAgo: number, kind: 'image' | 'machines') =>
+      vault.addSnapshot(hoursAgo, { backup_type: 'system_image', details: JSON.stringify({ kind }) });
+    const [first, second] = [await ofMachine(30, 'image'), await ofMachine(20, 'machines')];
+    const third = await ofMachine(10, 'image');
+    await connect();
+    await started();
+    const frame = await device!.nextCommand();
+    expect(payloadOf(frame).snapshotIds).to.deep.equal([third, second, first]);
+    await device!.succeed(frame, copiesOf(frame));
+    await eventually(
+      () => vault.status(),
+      ({ state }) => state === 'current',
+    );
+  });
+
   it('raises an alert when the vault is behind for too long, and ends it when it is not', async () => {
     const db = app.server.database.jobPool;
     const alerts = () =>
