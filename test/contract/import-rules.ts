@@ -182,6 +182,7 @@ const agentRooms = [
   'os',
   'core',
   'work',
+  'sql-server',
   'repository',
   'capabilities',
   'simulator',

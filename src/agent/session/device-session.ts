@@ -3,7 +3,7 @@ import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { openBackups } from '../capabilities/backup/handlers.ts';
 import { openMachineRestores } from '../capabilities/machine-restores/machine-handlers.ts';
-import { openDatabases } from '../capabilities/databases/handlers.ts';
+import { databasePorts, openDatabases } from '../capabilities/databases/handlers.ts';
 import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
 import { LocalEngine } from '../repository/local-engine.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
@@ -24,7 +24,7 @@ import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
 import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
 import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
 import { sqlServerHandlers, sqlServerQueries } from '../capabilities/sql-server/handlers.ts';
-import { sqlcmd } from '../capabilities/sql-server/sqlcmd.ts';
+import { sqlcmd } from '../sql-server/sqlcmd.ts';
 import { shadowCopyHandlers } from '../capabilities/shadow-copies/handlers.ts';
 import { updateHandlers } from '../capabilities/update/handlers.ts';
 import { openUpdates } from '../capabilities/update/updates.ts';
@@ -132,7 +132,8 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const engine = new LocalEngine({ folder: backupFolder, warn });
   const backupParts = { engine, server, network, dataDir, folder: backupFolder, warn };
   const backups = await openBackups(backupParts);
-  const databases = await openDatabases(backupParts);
+  const runSql = sqlcmd({ find: () => findProgram(['sqlcmd']), folder: backupFolder });
+  const databases = await openDatabases(backupParts, databasePorts(runSql));
   const hypervisors = await findHypervisors(warn);
   const machines = await openMachines(backupParts, hypervisors);
   const machineRestores = await openMachineRestores(backupParts);
@@ -145,7 +146,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
 
   const isWindows = osType() === 'windows';
   const sqlServer = {
-    run: sqlcmd({ find: () => findProgram(['sqlcmd']), folder: backupFolder }),
+    run: runSql,
     registry: systemProgram('reg'),
   };
   const vss = { vssadmin: systemProgram('vssadmin'), whoami: systemProgram('whoami') };

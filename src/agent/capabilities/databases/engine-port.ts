@@ -9,18 +9,23 @@ import type { EmptyTarget } from './empty-target.ts';
 /** How one kind of database servers is backed up and restored. */
 export interface DatabasePort {
   engine: DatabaseEngine;
-  /** The servers that run on this machine. */
-  discover(signal: AbortSignal): Promise<DatabaseInstance[]>;
+  /** The servers that run on this machine. Without it, something else lists them. */
+  discover?: (signal: AbortSignal) => Promise<DatabaseInstance[]>;
   openBackup(order: BackupOrder): Promise<OpenBackup>;
-  /** Without it, the engine is restored in another way. */
+  /** Into a folder, in which a server of its own is recovered. */
   openRestore?: (order: RestoreOrder) => Promise<OpenRestore>;
+  /** As a new database of a server that runs. */
+  openFileRestore?: (order: FileRestoreOrder) => Promise<OpenFileRestore>;
 }
 
 type BackupPayload = CommandPayload<'backup.database'>;
 type RestorePayload = CommandPayload<'backup.database-restore'>;
 
 export interface BackupOrder
-  extends Pick<BackupPayload, 'instance' | 'databases' | 'backupType' | 'chainId' | 'full' | 'previous'> {
+  extends Pick<
+    BackupPayload,
+    'instance' | 'databases' | 'spoolPath' | 'backupType' | 'chainId' | 'full' | 'previous' | 'timeoutSeconds'
+  > {
   signal: AbortSignal;
   /** A private folder of the agent, which is removed afterwards. */
   spool: string;
@@ -68,4 +73,33 @@ export interface OpenRestore {
   beforeHandOver?: (target: EmptyTarget) => Promise<void>;
   /** At the end. The target belongs to the user of the database again. */
   recover(target: EmptyTarget): Promise<Recovered>;
+}
+
+export interface FileRestoreOrder
+  extends Pick<
+    RestorePayload,
+    | 'instance'
+    | 'parts'
+    | 'pointInTime'
+    | 'noRecovery'
+    | 'restoreId'
+    | 'targetPath'
+    | 'targetDatabase'
+    | 'timeoutSeconds'
+  > {
+  signal: AbortSignal;
+  warn: (message: string) => void;
+}
+
+/** A restore whose server answers and has no such database: nothing has been written yet. */
+export interface OpenFileRestore {
+  /** Where files lie while they are restored, as this process sees it. */
+  folder: string;
+  fileNameOf(part: ChainPart): string;
+  /** Applies one part after another. Returns how many bytes it has read. */
+  apply(part: ChainPart, content: AsyncIterable<Uint8Array>): Promise<number>;
+  /** At the end, after the last part. */
+  finish(): Promise<Recovered>;
+  /** After a failure: what was made of the parts so far is removed. */
+  undo(): Promise<void>;
 }

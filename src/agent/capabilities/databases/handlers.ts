@@ -3,15 +3,21 @@ import path from 'node:path';
 import { DATABASE_INSTANCES_MAX } from '../../../protocol/index.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import type { DurableHandlers } from '../../work/durable-handler.ts';
+import type { RunSql } from '../../sql-server/sqlcmd.ts';
 import type { LiveHandlers } from '../../work/live-runner.ts';
 import type { DatabasePort } from './engine-port.ts';
 import { KnownProcesses } from './known-processes.ts';
 import { mariadb } from './mariadb/mariadb.ts';
+import { mssql } from './mssql/mssql.ts';
 import { postgresql } from './postgresql/postgresql.ts';
 import { runDatabaseBackup } from './run-database-backup.ts';
 import { runDatabaseRestore } from './run-database-restore.ts';
 
-const PORTS: Partial<Record<NodeJS.Platform, readonly DatabasePort[]>> = { linux: [postgresql, mariadb] };
+/** Those of this system. */
+export const databasePorts = (run: RunSql): readonly DatabasePort[] => {
+  if (process.platform === 'linux') return [postgresql, mariadb];
+  return process.platform === 'win32' ? [mssql({ run })] : [];
+};
 
 export interface DatabaseHandlers {
   live: LiveHandlers;
@@ -21,19 +27,23 @@ export interface DatabaseHandlers {
 /** Removes what an earlier agent has left, and returns the commands of databases; none where the system has no engine. */
 export async function openDatabases(
   parts: BackupParts,
-  ports: readonly DatabasePort[] = PORTS[process.platform] ?? [],
+  ports: readonly DatabasePort[],
 ): Promise<DatabaseHandlers> {
   if (ports.length === 0) return { live: {}, durable: {} };
   const processes = new KnownProcesses(parts.folder);
   await processes.clear();
   await rm(path.join(parts.folder, 'spool'), { recursive: true, force: true });
+  const discoverers = ports.flatMap(({ discover }) => discover ?? []);
   return {
-    live: {
-      'backup.databases': async (_payload, { signal }) => {
-        const found = await Promise.all(ports.map((port) => port.discover(signal)));
-        return { instances: found.flat().slice(0, DATABASE_INSTANCES_MAX) };
-      },
-    },
+    live:
+      discoverers.length === 0
+        ? {}
+        : {
+            'backup.databases': async (_payload, { signal }) => {
+              const found = await Promise.all(discoverers.map((discover) => discover(signal)));
+              return { instances: found.flat().slice(0, DATABASE_INSTANCES_MAX) };
+            },
+          },
     durable: {
       'backup.database': runDatabaseBackup(parts, ports),
       'backup.database-restore': runDatabaseRestore(parts, ports, processes),

@@ -11,7 +11,7 @@ import { assertRoom } from '../../repository/room.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import { databaseError } from './database-error.ts';
 import { EmptyTarget } from './empty-target.ts';
-import type { DatabasePort, OpenRestore } from './engine-port.ts';
+import type { DatabasePort, OpenFileRestore, OpenRestore } from './engine-port.ts';
 import type { KnownProcesses } from './known-processes.ts';
 import { portFor } from './run-database-backup.ts';
 
@@ -39,6 +39,11 @@ export const runDatabaseRestore = (
       const startedAt = performance.now();
       const { signal } = use.options;
       const port = portFor(ports, payload.engine);
+      if (port.openFileRestore !== undefined) {
+        const opened = await port.openFileRestore({ ...payload, signal, warn: parts.warn });
+        const made = await restoreFiles({ ...use, payload, opened, context });
+        return { ...made, seconds: (performance.now() - startedAt) / 1000 };
+      }
       if (port.openRestore === undefined) {
         throw databaseError(
           'DATABASE_UNSUPPORTED',
@@ -70,6 +75,47 @@ export const runDatabaseRestore = (
       }
     }),
 });
+
+/** Part after part as a file, of which one at a time lies there. A restore that fails leaves no database. */
+async function restoreFiles({
+  payload,
+  opened,
+  context,
+  engine,
+  repository,
+  options,
+}: Omit<Work, 'opened'> & { opened: OpenFileRestore }): Promise<Omit<Output, 'seconds'>> {
+  const { parts, targetPath } = payload;
+  const total = parts.reduce((sum, { sizeBytes }) => sum + (sizeBytes ?? 0), 0);
+  const largest = parts.reduce((most, { sizeBytes }) => Math.max(most, sizeBytes ?? 0), 0);
+  await assertRoom(opened.folder, { files: 1, bytes: largest });
+  let done = 0;
+  try {
+    for (const [index, part] of parts.entries()) {
+      const percent = total === 0 ? 0 : Math.min(99, Math.floor((1000 * done) / total) / 10);
+      const message = `Snapshot ${index + 1} of ${parts.length}`;
+      context.progress({ phase: 'restoring', done, total: Math.max(total, done), percent, message });
+      const place = { snapshotId: part.snapshotId, path: `/${opened.fileNameOf(part)}` };
+      done += await opened.apply(
+        part,
+        reported(dump(engine, repository, place, options), () => {}),
+      );
+    }
+    return {
+      status: 'completed',
+      targetPath,
+      filesRestored: parts.length,
+      bytesRestored: done,
+      filesSkipped: 0,
+      failed: { count: 0, paths: [] },
+      database: await opened.finish(),
+    };
+  } catch (error) {
+    await opened.undo();
+    options.signal.throwIfAborted();
+    throw error;
+  }
+}
 
 async function restoreInto(target: EmptyTarget, work: Work): Promise<Output['database']> {
   const { payload, opened, context } = work;

@@ -14,8 +14,8 @@ import { firstCharacters } from '../../core/plain-text.ts';
 import { readOutput } from '../../os/processes/child-process.ts';
 import type { DurableHandlers } from '../../work/durable-handler.ts';
 import type { LiveHandlers } from '../../work/live-runner.ts';
-import { backupSql, historySql, instanceSql, restoreSql } from './sql-text.ts';
-import type { RunSql } from './sqlcmd.ts';
+import { backupSql, historySql, instanceSql, restoreSql } from '../../sql-server/sql-text.ts';
+import type { RunSql } from '../../sql-server/sqlcmd.ts';
 
 export interface SqlServerParts {
   run: RunSql;

@@ -5,6 +5,9 @@ import {
   isStorableText,
   MachineName,
   MACHINES_PER_SNAPSHOT,
+  SqlDatabase,
+  SqlInstance,
+  SqlPath,
 } from '../../../protocol/index.ts';
 
 /** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
@@ -130,6 +133,34 @@ export type DatabaseSources = z.infer<typeof DatabaseSources>;
 export const betweenOf = ({ engine, between }: Pick<DatabaseSources, 'engine' | 'between'>) =>
   between ?? BETWEEN[engine][0];
 
+/** One database of SQL Server, whose backups have a chain of their own. */
+const MssqlSources = z
+  .strictObject({
+    kind: z.literal('mssql'),
+    instance: SqlInstance.optional()
+      .default('MSSQLSERVER')
+      .describe('As `GET /backup/mssql/instances` lists it. Default: the default instance.'),
+    database: SqlDatabase,
+    spoolPath: SqlPath.describe(
+      'A folder on the device which the service of SQL Server writes to and the agent reads. A backup lies there until it is in the repository.',
+    ),
+    fullEveryDays: z
+      .number()
+      .int()
+      .min(1)
+      .max(90)
+      .optional()
+      .default(7)
+      .describe('A backup is a full one where the last full one is older.'),
+    between: z
+      .enum(['log', 'differential', 'none'])
+      .optional()
+      .default('log')
+      .describe('What the other backups are. Logs need the recovery model FULL or BULK_LOGGED.'),
+  })
+  .meta({ id: 'MssqlSources' });
+export type MssqlSources = z.infer<typeof MssqlSources>;
+
 /** Guests of a hypervisor on the devices. */
 const machineSources = <K extends HypervisorKind>(kind: K) =>
   z.strictObject({
@@ -151,7 +182,14 @@ const HypervSources = machineSources('hyperv').meta({ id: 'HypervSources' });
 const KvmSources = machineSources('kvm').meta({ id: 'KvmSources' });
 
 export const BackupSources = z
-  .discriminatedUnion('kind', [FileSources, ImageSources, DatabaseSources, HypervSources, KvmSources])
+  .discriminatedUnion('kind', [
+    FileSources,
+    ImageSources,
+    DatabaseSources,
+    MssqlSources,
+    HypervSources,
+    KvmSources,
+  ])
   .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
-import { DatabaseBackupType, DatabaseEngine, DatabaseInstance, Instant } from '../../../protocol/index.ts';
+import {
+  DatabaseBackupType,
+  DatabaseEngine,
+  DatabaseInstance,
+  Instant,
+  SqlDatabase,
+} from '../../../protocol/index.ts';
 import { AsOf } from '../snapshots/snapshot.schema.ts';
 
 export const DeviceParams = z.object({ deviceId: Id });
@@ -84,7 +90,10 @@ export const NewDatabaseRestore = z.strictObject({
     'Default: the device that was backed up. Another one of its organization.',
   ),
   targetPath: text(4000).describe(
-    'An absolute path: an empty folder on the device that belongs to the user of the database.',
+    'An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.',
+  ),
+  targetDatabase: SqlDatabase.optional().describe(
+    'Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.',
   ),
   pointInTime: Instant.refine((at) => Date.parse(at) <= Date.now(), 'must not lie in the future')
     .optional()

@@ -1,5 +1,9 @@
-import { CHAIN_PARTS_MAX, type DatabaseBackupType, type DatabaseDetails } from '../../../protocol/index.ts';
-import { betweenOf, type DatabaseSources } from '../configs/sources.schema.ts';
+import {
+  CHAIN_PARTS_MAX,
+  type DatabaseBackupType,
+  type DatabaseDetails,
+  type DatabaseEngine,
+} from '../../../protocol/index.ts';
 import { type ChainSnapshot, linkUp, pathTo } from './chains.ts';
 
 /** What the next backup of a database has to be. */
@@ -29,14 +33,26 @@ export type TypeDecision =
     }
   | { refusal: string };
 
+/** What decides, whatever engine it is. */
+export interface TypeSources {
+  engine: DatabaseEngine;
+  instance?: string | undefined;
+  /** Of engines whose databases have chains of their own. */
+  database?: string | undefined;
+  fullEveryDays: number;
+  between: DatabaseBackupType | 'none';
+}
+
 export function decideType(
-  sources: DatabaseSources,
+  sources: TypeSources,
   { snapshots, wanted, isChainBroken, now }: TypeSituation,
 ): TypeDecision {
-  const { engine, instance, fullEveryDays } = sources;
-  const between = betweenOf(sources);
+  const { engine, instance, database, fullEveryDays, between } = sources;
   const own = snapshots.filter(
-    ({ details }) => details.engine === engine && (instance === undefined || details.instance === instance),
+    ({ details }) =>
+      details.engine === engine &&
+      (instance === undefined || details.instance === instance) &&
+      (database === undefined || details.databases[0] === database),
   );
   const linked = linkUp(own);
   const full = linked.links
@@ -78,10 +94,7 @@ export function decideType(
 }
 
 /** Why an engine has no backups of a type; `undefined`: it has. */
-export function unsupportedType(
-  engine: DatabaseSources['engine'],
-  type: DatabaseBackupType,
-): string | undefined {
+export function unsupportedType(engine: DatabaseEngine, type: DatabaseBackupType): string | undefined {
   if (engine === 'mariadb' && type === 'log') {
     return 'MariaDB has no log backups here: use differential ones, or full ones only.';
   }

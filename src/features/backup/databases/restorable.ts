@@ -108,13 +108,11 @@ export function planInstant<S extends ChainSnapshot>(
 ): RestorePlan<S> {
   const chosen = snapshots.find((each) => each.id === id);
   if (chosen === undefined) return { refusal: 'The snapshot is not one of a database.' };
-  const { engine, instance, branch } = chosen.details;
+  const { engine } = chosen.details;
   if (engine === 'mariadb') {
     return { refusal: 'Backups of MariaDB are restored as they are: no point in time can be chosen.' };
   }
-  const own = snapshots.filter(
-    ({ details }) => details.engine === engine && details.instance === instance && details.branch === branch,
-  );
+  const own = snapshots.filter(({ details }) => seriesOf(details) === seriesOf(chosen.details));
   const before = (details: DatabaseDetails) =>
     (instantOf(details.recoverableFrom) ?? Infinity) <= at.getTime();
   const linked = linkUp(own, before);

@@ -1,7 +1,8 @@
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
-import { BACKUP_TIMEOUT_SECONDS, CHAIN_PARTS_MAX } from '../../../protocol/index.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
+import { BACKUP_TIMEOUT_SECONDS, CHAIN_PARTS_MAX, SqlPath } from '../../../protocol/index.ts';
 import { addCommands } from '../../commands/index.ts';
 import { BackupRestore } from '../restores/restore.model.ts';
 import { assertFewOpen, findTarget, type RestoreParts, shownRestore } from '../restores/restore.service.ts';
@@ -27,8 +28,9 @@ export async function restoreDatabase(
   source: RestoreSource,
   parts: RestoreParts,
 ) {
-  const { deviceId, targetPath, pointInTime = null, noRecovery } = wanted;
+  const { deviceId, targetPath, targetDatabase, pointInTime = null, noRecovery } = wanted;
   const { snapshot, asOf } = source;
+  assertNamed(snapshot, wanted);
   const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, {
     hub: parts.hub,
     type: 'backup.database-restore',
@@ -64,7 +66,9 @@ export async function restoreDatabase(
           to: details.to,
           sizeBytes: sizeBytes === null ? null : Number(sizeBytes),
         })),
+        databases: full.details.databases,
         targetPath,
+        ...omitUndefined({ targetDatabase }),
         ...(pointInTime === null ? {} : { pointInTime }),
         noRecovery,
         timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
@@ -92,6 +96,21 @@ export async function restoreDatabase(
     createdBy: ctx.caller.userId,
   });
   return shownRestore(restore, parts.hub);
+}
+
+/** Of SQL Server one database is restored, and it gets a name; of the others, a whole server. */
+function assertNamed(
+  { details }: Pick<BackupSnapshot, 'details'>,
+  { targetDatabase, targetPath }: NewDatabaseRestore,
+): void {
+  const isSqlServer = details?.kind === 'database' && details.engine === 'mssql';
+  if (isSqlServer && targetDatabase === undefined) throw invalid('body.targetDatabase', 'is required');
+  if (!isSqlServer && targetDatabase !== undefined) {
+    throw invalid('body.targetDatabase', 'belongs to snapshots of SQL Server');
+  }
+  if (isSqlServer && !SqlPath.safeParse(targetPath).success) {
+    throw invalid('body.targetPath', 'must be an absolute path of Windows, without ..');
+  }
 }
 
 /** The snapshots that are applied. Throws where one that is needed is not there. */

@@ -1,9 +1,18 @@
 import { COMMANDS } from '../../../protocol/index.ts';
+import { betweenOf, type DatabaseSources } from '../configs/sources.schema.ts';
 import { readChainState } from '../databases/chain-state.ts';
 import { decideType } from '../databases/decide-type.ts';
 import { defineSource } from './source-work.ts';
 
-const Instance = COMMANDS['backup.database'].payload.pick({ engine: true, instance: true });
+const Named = COMMANDS['backup.database'].payload.pick({ engine: true, instance: true, databases: true });
+
+/** As snapshots show what was backed up, for all engines. */
+export function pathsOfDatabase(payload: unknown): string[] {
+  const { engine, instance, databases = [] } = Named.catch({ engine: 'postgresql' }).parse(payload);
+  return [[engine, instance, ...databases].filter((word) => word !== undefined).join(' ')];
+}
+
+const typed = (sources: DatabaseSources) => ({ ...sources, between: betweenOf(sources) });
 
 /** Backups of the servers of databases (docs/decisions/backup-databases.md). */
 export const database = defineSource('database', {
@@ -13,7 +22,8 @@ export const database = defineSource('database', {
   refusal: (osType) => `Databases of this engine are not backed up on ${osType}.`,
   async toCommand(tx, { sources, repositoryId, wantedType, shared }) {
     const state = await readChainState(tx, repositoryId);
-    const decided = decideType(sources, { ...state, wanted: wantedType, now: new Date() });
+    const wanted = { ...state, wanted: wantedType, now: new Date() };
+    const decided = decideType(typed(sources), wanted);
     if ('refusal' in decided) return { refusal: { code: 'BACKUP_TYPE_REFUSED', message: decided.refusal } };
     const { backupType, reason, full, previous } = decided;
     // A log continues the instance that it is of, also where the configuration names none.
@@ -37,11 +47,8 @@ export const database = defineSource('database', {
       repositoryId === undefined
         ? { snapshots: [], isChainBroken: false }
         : await readChainState(tx, repositoryId);
-    const decided = decideType(sources, { ...state, wanted, now: new Date() });
+    const decided = decideType(typed(sources), { ...state, wanted, now: new Date() });
     return 'refusal' in decided ? decided.refusal : undefined;
   },
-  pathsOf(payload) {
-    const { engine, instance } = Instance.catch({ engine: 'postgresql' }).parse(payload);
-    return [instance === undefined ? engine : `${engine} ${instance}`];
-  },
+  pathsOf: pathsOfDatabase,
 });

@@ -3,6 +3,7 @@ import { database } from './database.ts';
 import { files } from './files.ts';
 import { image } from './image.ts';
 import { machines } from './machines.ts';
+import { mssql } from './mssql.ts';
 import type { SourceWork } from './source-work.ts';
 
 export type { SourceWork } from './source-work.ts';
@@ -12,6 +13,7 @@ export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = {
   files,
   image,
   database,
+  mssql,
   hyperv: machines('hyperv', 'windows'),
   kvm: machines('kvm', 'linux'),
 };

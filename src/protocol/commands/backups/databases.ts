@@ -9,6 +9,7 @@ import {
   NamedPaths,
 } from './backup-parts.ts';
 import type { CommandTable } from '../shape.ts';
+import { SqlDatabase, SqlPath } from '../sql-server.ts';
 import { DatabaseBackupType, DatabaseDetails, DatabaseEngine } from './snapshot-details.ts';
 
 /** Backups of whole database servers on a device (docs/decisions/backup-databases.md). */
@@ -66,6 +67,9 @@ export const DATABASE_COMMANDS = {
         .max(1000)
         .optional()
         .describe('Of engines that back up single databases.'),
+      spoolPath: SqlPath.optional().describe(
+        'Of SQL Server: a folder in which a backup lies until it is in the repository.',
+      ),
       backupType: DatabaseBackupType,
       chainId: z.uuid().describe('The same for all backups into one repository.'),
       full: DatabaseDetails.nullable().describe('The full backup that this one needs.'),
@@ -91,7 +95,11 @@ export const DATABASE_COMMANDS = {
         .min(1)
         .max(CHAIN_PARTS_MAX)
         .describe('In the order in which they are applied.'),
-      targetPath: text(4096).describe('An empty folder that belongs to the user of the database.'),
+      databases: z.array(text(255, 0)).max(1000).optional().describe('Those that were backed up.'),
+      targetPath: text(4096).describe(
+        'An empty folder that belongs to the user of the database. Of SQL Server: a folder in which the backups lie while they are restored.',
+      ),
+      targetDatabase: SqlDatabase.optional().describe('Of SQL Server: the name of the new database.'),
       pointInTime: z.iso
         .datetime({ offset: true })
         .optional()

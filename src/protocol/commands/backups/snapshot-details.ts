@@ -50,6 +50,9 @@ export const DatabaseDetails = z.object({
   recoverableTo: DatabaseInstant.nullable().describe(
     'Everything that was committed by this instant is in it, and in what it continues.',
   ),
+  setId: name()
+    .optional()
+    .describe('Of SQL Server: the id of the backup in its own history, which a differential one names.'),
   logsHeldBy: z
     .enum(['slot', 'nobody'])
     .optional()

@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Context } from 'mocha';
-import { openDatabases } from '../../../../src/agent/capabilities/databases/handlers.ts';
+import { databasePorts, openDatabases } from '../../../../src/agent/capabilities/databases/handlers.ts';
 import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
 import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';
 import { LocalEngine } from '../../../../src/agent/repository/local-engine.ts';
@@ -17,6 +17,7 @@ import {
   type CommandResult,
   type DatabaseBackupType,
   type DatabaseDetails,
+  type DatabaseEngine,
   type DatabaseInstance,
 } from '../../../../src/protocol/index.ts';
 import { findRestic, stockRestic, workbenchWith } from '../../../engine/engine-support.ts';
@@ -24,7 +25,6 @@ import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub } from '../../../support/scripted-hub.ts';
 import { startTestAgent, type TestAgent } from '../../support/test-agent.ts';
 
-type Engine = 'postgresql' | 'mariadb';
 type Restore = CommandPayload<'backup.database-restore'>;
 
 export interface MadeSnapshot extends ChainSnapshot {
@@ -33,8 +33,21 @@ export interface MadeSnapshot extends ChainSnapshot {
   bytes: number;
 }
 
+interface BenchOptions {
+  ports?: Parameters<typeof openDatabases>[1];
+  /** What the command of a backup has beside what every engine has. */
+  given?: Partial<CommandPayload<'backup.database'>>;
+}
+
 /** A real agent with its commands of databases, real restic, and the decisions of the server about chains. */
-export async function openDatabaseBench(test: Context, engine: Engine) {
+export async function openDatabaseBench(
+  test: Context,
+  engine: DatabaseEngine,
+  {
+    ports = databasePorts(() => Promise.reject(new Error('there is no SQL Server'))),
+    given = {},
+  }: BenchOptions = {},
+) {
   const program = await findRestic();
   if (program === undefined) return test.skip();
   const workbench = await workbenchWith(program);
@@ -63,7 +76,7 @@ export async function openDatabaseBench(test: Context, engine: Engine) {
   let discover: (() => Promise<{ instances: DatabaseInstance[] }>) | undefined;
   async function startAgent(): Promise<TestAgent> {
     await parts.engine.clear();
-    const { live, durable } = await openDatabases(parts);
+    const { live, durable } = await openDatabases(parts, ports);
     const list = live['backup.databases'];
     const signal = new AbortController().signal;
     discover = async () =>
@@ -94,12 +107,13 @@ export async function openDatabaseBench(test: Context, engine: Engine) {
   /** The command of the next backup, as the server decides it. */
   function orderOf(instance: string, wanted: DatabaseBackupType | null, of = snapshots) {
     const decided = decideType(
-      { kind: 'database', engine, instance, fullEveryDays: 7 },
+      { engine, instance, fullEveryDays: 7, between: engine === 'mariadb' ? 'differential' : 'log' },
       { snapshots: of, wanted, isChainBroken: false, now: new Date() },
     );
     if ('refusal' in decided) throw new Error(decided.refusal);
     const { backupType, full, previous } = decided;
-    return { jobId: randomUUID(), host: 'machine-1', engine, instance, backupType, chainId, full, previous };
+    const chain = { backupType, chainId, full, previous };
+    return { jobId: randomUUID(), host: 'machine-1', engine, instance, ...chain, ...given };
   }
 
   const bench = {

@@ -3,18 +3,13 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { answerIn, failureIn } from '../../../../src/agent/capabilities/sql-server/answers.ts';
+import { answerIn, failureIn } from '../../../../src/agent/sql-server/answers.ts';
 import {
   sqlServerHandlers,
   sqlServerQueries,
 } from '../../../../src/agent/capabilities/sql-server/handlers.ts';
-import {
-  backupSql,
-  historySql,
-  restoreSql,
-  textValue,
-} from '../../../../src/agent/capabilities/sql-server/sql-text.ts';
-import { sqlcmd } from '../../../../src/agent/capabilities/sql-server/sqlcmd.ts';
+import { backupSql, historySql, restoreSql, textValue } from '../../../../src/agent/sql-server/sql-text.ts';
+import { sqlcmd } from '../../../../src/agent/sql-server/sqlcmd.ts';
 import { boundHandler } from '../../../../src/agent/work/bound-handler.ts';
 import { COMMANDS, SqlBackupSet, SqlPath } from '../../../../src/protocol/index.ts';
 import { fakePrograms, type FakePrograms } from '../../support/fake-programs.ts';

@@ -206,7 +206,7 @@ describe('chains of backups of databases', () => {
 });
 
 describe('the type of the next backup of a database', () => {
-  const sources = { kind: 'database', engine: 'postgresql', fullEveryDays: 7 } as const;
+  const sources = { engine: 'postgresql', fullEveryDays: 7, between: 'log' } as const;
   const chain = [full('f', 1), log('a', 1, 2)];
   const decide = (given: Partial<Parameters<typeof decideType>[1]> = {}, of: object = {}) =>
     decideType(

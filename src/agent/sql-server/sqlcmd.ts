@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { z } from 'zod';
-import { SqlErrorCode } from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
-import { openPrivateFolder } from '../../os/files/private-folder.ts';
-import { streamText } from '../../os/processes/child-process.ts';
+import { SqlErrorCode } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { streamText } from '../os/processes/child-process.ts';
 import { answerIn, failureIn } from './answers.ts';
 
 const OUTPUT_MAX = 4_000_000;

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { SqlErrorCode } from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
-import { printable } from '../../core/plain-text.ts';
+import { SqlErrorCode } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { printable } from '../core/plain-text.ts';
 
 /** Reads what sqlcmd prints. Its words are in the language of the server, its numbers are not. */
 

@@ -76,6 +76,29 @@ ${answer(`SELECT TOP (1) ${SET_COLUMNS}
   ORDER BY s.backup_set_id DESC FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES`)}`;
 }
 
+/** What the history of SQL Server says of a file that was made before; `null`: nothing. */
+export const setOfFileSql = (database: string, file: string): string =>
+  `${SETTINGS}${declareDatabase(database)}DECLARE @file nvarchar(1200) = ${textValue(file)};
+${answer(`SELECT TOP (1) ${SET_COLUMNS}
+  FROM msdb.dbo.backupset s JOIN msdb.dbo.backupmediafamily m ON m.media_set_id = s.media_set_id
+  WHERE s.database_name = @db AND m.physical_device_name = @file
+  ORDER BY s.backup_set_id DESC FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES`)}`;
+
+/** Refuses a name that is taken. */
+export const freeNameSql = (database: string): string =>
+  `${SETTINGS}DECLARE @db sysname = ${textValue(database)};
+IF DB_ID(@db) IS NOT NULL ${refuse('DATABASE_EXISTS', 'The instance has a database with this name.')}
+${answer(`SELECT CONVERT(nvarchar(128), SERVERPROPERTY('ProductVersion')) AS version
+  FOR JSON PATH, WITHOUT_ARRAY_WRAPPER`)}`;
+
+/** Removes a database that waits for more backups, and no other one. */
+export const dropRestoringSql = (database: string): string =>
+  `${SETTINGS}DECLARE @db sysname = ${textValue(database)};
+DECLARE @drop nvarchar(400) = N'DROP DATABASE ' + QUOTENAME(@db);
+IF EXISTS (SELECT 1 FROM sys.databases d WHERE d.name = @db AND d.state = 1) EXEC sp_executesql @drop;
+${answer(`SELECT COUNT(*) AS remaining FROM sys.databases d WHERE d.name = @db
+  FOR JSON PATH, WITHOUT_ARRAY_WRAPPER`)}`;
+
 export interface WantedRestore {
   database: string;
   file: string;
