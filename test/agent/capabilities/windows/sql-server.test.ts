@@ -60,6 +60,9 @@ describe('agent: SQL Server', function () {
       restoreSql({ ...options, database, file }),
       restoreSql({ ...options, database, file, backupType: 'log', stopAt: '2026-11-22T02:22:52.664' }),
       historySql(database, 10),
+      setOfFileSql(database, file),
+      freeNameSql(database),
+      dropRestoringSql(database),
     ];
     const expected = scripts('db', 'file').map(without);
     for (const name of HOSTILE) expect(scripts(name, name).map(without), name).to.deep.equal(expected);
