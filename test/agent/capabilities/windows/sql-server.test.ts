@@ -8,7 +8,15 @@ import {
   sqlServerHandlers,
   sqlServerQueries,
 } from '../../../../src/agent/capabilities/sql-server/handlers.ts';
-import { backupSql, historySql, restoreSql, textValue } from '../../../../src/agent/sql-server/sql-text.ts';
+import {
+  backupSql,
+  dropRestoringSql,
+  freeNameSql,
+  historySql,
+  restoreSql,
+  setOfFileSql,
+  textValue,
+} from '../../../../src/agent/sql-server/sql-text.ts';
 import { sqlcmd } from '../../../../src/agent/sql-server/sqlcmd.ts';
 import { boundHandler } from '../../../../src/agent/work/bound-handler.ts';
 import { COMMANDS, SqlBackupSet, SqlPath } from '../../../../src/protocol/index.ts';
