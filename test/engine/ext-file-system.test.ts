@@ -18,8 +18,9 @@ const readerOf = (bytes: Buffer) => {
     length: bytes.length,
     async *read({ first, last } = { first: 0, last: bytes.length - 1 }) {
       // In pieces of an odd size, as the parts of a file in a repository are.
-      for (let at = first; at <= last; at += 70_001)
+      for (let at = first; at <= last; at += 70_001) {
         yield bytes.subarray(at, Math.min(at + 70_001, last + 1));
+      }
     },
   };
   return openExt(volumeOf(content, { offset: 0, sizeBytes: bytes.length }));

@@ -56,8 +56,9 @@ export async function growFileSystem(
     return 'The last partition was made larger, and the file system in it was not.';
   }
   const later = 'Run resize2fs in the machine to make the file system larger';
-  if ((superblock.readUInt32LE(96) & NEEDS_RECOVERY) !== 0)
+  if ((superblock.readUInt32LE(96) & NEEDS_RECOVERY) !== 0) {
     return `${later}: its journal was not replayed yet.`;
+  }
   const where = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
   const [check, resize] = [await findProgram(['e2fsck'], where), await findProgram(['resize2fs'], where)];
   // The programs take what follows a question mark as options.

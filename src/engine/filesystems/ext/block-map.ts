@@ -67,8 +67,9 @@ async function* extents(
   const isInOrder = starts.every(
     (start, index) => start >= (index === 0 ? first : (starts[index - 1] ?? 0) + 1),
   );
-  if (!isInOrder || (starts.at(-1) ?? first) >= end)
+  if (!isInOrder || (starts.at(-1) ?? first) >= end) {
     throw brokenFileSystem('A map of a file is not in order.');
+  }
   for (const [index, logical] of starts.entries()) {
     if (logical >= search.until) return;
     const at = (index + 1) * ENTRY;

@@ -261,6 +261,7 @@ function orNothing(error: unknown): undefined {
 }
 
 function* zeros(length: number): Generator<Buffer, void> {
-  for (let left = length; left > 0; left -= ZEROS.length)
+  for (let left = length; left > 0; left -= ZEROS.length) {
     yield ZEROS.subarray(0, Math.min(left, ZEROS.length));
+  }
 }

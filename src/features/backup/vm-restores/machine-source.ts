@@ -60,8 +60,9 @@ export function ownImageOf(
   machine: string | undefined,
 ): ImageDetails | undefined {
   if (details?.kind !== 'image') return undefined;
-  if (machine !== undefined)
+  if (machine !== undefined) {
     throw invalid('body.machine', 'must be left out: the snapshot is of one machine');
+  }
   return details;
 }
 

@@ -232,11 +232,20 @@ describe('a disk in use, as it was at one moment', function () {
       JSON.stringify({
         blockdevices: [
           {
-            ...{ name: 'sda', path: '/dev/sda', type: 'disk', size: 1000, 'log-sec': 512, 'maj:min': '8:0' },
+            name: 'sda',
+            path: '/dev/sda',
+            type: 'disk',
+            size: 1000,
+            'log-sec': 512,
+            'maj:min': '8:0',
             rm: false,
             children: [
               {
-                ...{ name: 'sda1', path: '/dev/sda1', type: 'part', size: 900, 'log-sec': 512 },
+                name: 'sda1',
+                path: '/dev/sda1',
+                type: 'part',
+                size: 900,
+                'log-sec': 512,
                 'maj:min': '8:1',
                 rm: false,
                 mountpoint,

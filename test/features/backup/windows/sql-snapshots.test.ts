@@ -59,7 +59,12 @@ describe('snapshots of databases of SQL Server', function () {
       status: 'completed',
       snapshotId: frame.id.replaceAll('-', '').padEnd(64, '0'),
       takenAt: new Date().toISOString(),
-      ...{ filesNew: 1, filesChanged: 0, filesUnmodified: 0, bytesProcessed: 10, bytesAdded: 10, seconds: 1 },
+      filesNew: 1,
+      filesChanged: 0,
+      filesUnmodified: 0,
+      bytesProcessed: 10,
+      bytesAdded: 10,
+      seconds: 1,
       unreadable: { count: 0, paths: [] },
       details,
     });
