@@ -4,7 +4,7 @@
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
-export type BackupSources = (FileSources | ImageSources | DatabaseSources | HypervSources | KvmSources)
+export type BackupSources = (FileSources | ImageSources | DatabaseSources | MssqlSources | HypervSources | KvmSources)
 
 export interface Api {
 /**
@@ -4605,11 +4605,27 @@ path?: string
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
 asOf?: string
+/**
+ * Of a snapshot of several machines: the id or the name of the one to look into.
+ */
+machine?: string
+/**
+ * Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
+ */
+disk?: string
+/**
+ * Of the disk, by its number. Left out for a disk without partitions.
+ */
+partition?: number
 }
 response: {
 path: string
 data: BackupSnapshotEntry[]
 pagination: Pagination
+/**
+ * Of a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.
+ */
+isSettled?: boolean
 }
 }
 /**
@@ -4731,6 +4747,10 @@ query: {
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
 asOf?: string
+/**
+ * Of a snapshot of several machines: the id or the name of the one to look into.
+ */
+machine?: string
 }
 response: SnapshotMachine
 }
@@ -4750,6 +4770,18 @@ path?: string
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
 asOf?: string
+/**
+ * Of a snapshot of several machines: the id or the name of the one to look into.
+ */
+machine?: string
+/**
+ * Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
+ */
+disk?: string
+/**
+ * Of the disk, by its number. Left out for a disk without partitions.
+ */
+partition?: number
 }
 response: null
 }
@@ -4759,9 +4791,13 @@ response: null
 "POST /backup/restore/as-vm": {
 body: {
 /**
- * A snapshot of a whole machine.
+ * A snapshot of a whole machine, or of machines of KVM.
  */
 snapshotId: string
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
@@ -4810,9 +4846,16 @@ diskSizeGb?: number
  */
 bootMode?: ("bios" | "uefi")
 /**
- * Of the disks.
+ * With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.
  */
-format?: ("qcow2" | "raw")
+grow?: boolean
+/**
+ * Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.
+ */
+format?: ("qcow2" | "raw" | "vhdx")
+/**
+ * Default: yes, and no for `vhdx`.
+ */
 start?: boolean
 }
 response: VmRestore
@@ -4823,6 +4866,10 @@ response: VmRestore
 "POST /backup/restore/as-vm/estimate": {
 body: {
 snapshotId: string
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
 }
 response: VmEstimate
 }
@@ -4832,9 +4879,13 @@ response: VmEstimate
 "POST /backup/restore/instant-boot": {
 body: {
 /**
- * A snapshot of a whole machine.
+ * A snapshot of a whole machine, or of machines of KVM.
  */
 snapshotId: string
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
@@ -5154,9 +5205,13 @@ snapshotId: string
  */
 deviceId?: string
 /**
- * An absolute path: an empty folder on the device that belongs to the user of the database.
+ * An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.
  */
 targetPath: string
+/**
+ * Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.
+ */
+targetDatabase?: string
 /**
  * With a time zone. Default: the end of the snapshot.
  */
@@ -8905,6 +8960,30 @@ between?: ("log" | "differential" | "none")
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MssqlSources".
+ */
+export interface MssqlSources {
+kind: "mssql"
+/**
+ * As `GET /backup/mssql/instances` lists it. Default: the default instance.
+ */
+instance: string
+database: string
+/**
+ * A folder on the device which the service of SQL Server writes to and the agent reads. A backup lies there until it is in the repository.
+ */
+spoolPath: string
+/**
+ * A backup is a full one where the last full one is older.
+ */
+fullEveryDays: number
+/**
+ * What the other backups are. Logs need the recovery model FULL or BULK_LOGGED.
+ */
+between: ("log" | "differential" | "none")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "HypervSources".
  */
 export interface HypervSources {
@@ -9265,6 +9344,10 @@ recoverableFrom: (string | null)
  */
 recoverableTo: (string | null)
 /**
+ * Of SQL Server: the id of the backup in its own history, which a differential one names.
+ */
+setId?: string
+/**
  * Whether the server keeps its logs until the next backup: by a replication slot, where that is bounded.
  */
 logsHeldBy?: ("slot" | "nobody")
@@ -9460,13 +9543,17 @@ content: ("whole" | "allocated" | "header")
 contentBytes?: number
 }[]
 /**
- * Where each disk stands in the only file of the snapshot, /machine.tar.
+ * Where each disk stands in the file.
  */
 places: {
 name: string
 sizeBytes: number
 offset: number
 }[]
+/**
+ * The archive in the snapshot: /machine.tar, or one of several machines.
+ */
+file: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
