@@ -40,7 +40,6 @@ export {
   layoutOf,
   MACHINE_FILE,
   MACHINE_PATH,
-  type MachineLayout,
   writeMachine,
 } from './machine/layout.ts';
 export { type OpenedMachine, openMachine, openMachineIn } from './machine/read-machine.ts';

@@ -13,8 +13,6 @@ export interface VolumeBytes {
 const PAGE = 256 * 1024;
 const PAGES_MAX = 32;
 
-export const VOLUME_CACHE_BYTES = PAGE * PAGES_MAX;
-
 /** @param place  where the volume lies; it is cut off at the end of the content */
 export function volumeOf(content: FileContent, place: { offset: number; sizeBytes: number }): VolumeBytes {
   const end = Math.min(content.length, place.offset + place.sizeBytes);

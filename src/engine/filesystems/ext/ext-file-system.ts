@@ -187,7 +187,7 @@ class ExtReader implements FileSystemReader {
     return found.sort((one, other) => (one.key < other.key ? -1 : 1));
   }
 
-  /** What cannot be read is told and does not keep the rest from being read. */
+  /** What cannot be read is shown as such, and does not keep the rest from being read. */
   #inodeIfReadable(number: number): Promise<Inode | undefined> {
     return readInode(this.#volume, this.#fs, number).catch(orNothing);
   }

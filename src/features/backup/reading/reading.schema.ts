@@ -27,16 +27,17 @@ const volume = {
     .optional()
     .describe('Of the disk, by its number. Left out for a disk without partitions.'),
 };
-const needsDisk = <Query extends { disk?: string | undefined; machine?: unknown; partition?: unknown }>({
-  disk,
-  machine,
-  partition,
-}: Query) => disk !== undefined || (machine === undefined && partition === undefined);
-const NEEDS_DISK = { path: ['disk'], message: 'is required with machine and partition' };
+type VolumeFields = { machine?: unknown; disk?: unknown; partition?: unknown };
+function needDisk({ machine, disk, partition }: VolumeFields, context: z.RefinementCtx): void {
+  if (disk !== undefined) return;
+  for (const [field, value] of Object.entries({ machine, partition })) {
+    if (value !== undefined) context.addIssue({ code: 'custom', path: [field], message: 'needs disk' });
+  }
+}
 
 export const BrowseQuery = pageQuery({ maxLimit: 1000 })
   .extend({ path: Path.default('/'), asOf: AsOf, ...volume })
-  .refine(needsDisk, NEEDS_DISK);
+  .superRefine(needDisk);
 export type BrowseQuery = z.infer<typeof BrowseQuery>;
 
 const entry = {
@@ -81,7 +82,7 @@ export type MachineQuery = z.infer<typeof MachineQuery>;
 
 export const DownloadQuery = z
   .object({ path: Path.default('/'), asOf: AsOf, ...volume })
-  .refine(needsDisk, NEEDS_DISK);
+  .superRefine(needDisk);
 export type DownloadQuery = z.infer<typeof DownloadQuery>;
 
 export const DiffQuery = pageQuery({ maxLimit: 1000 }).extend({

@@ -319,7 +319,7 @@ describe('a disk in use, as it was at one moment', function () {
       expect((await stat(path.join(folder, 'copy'))).size).to.equal(16 * MIB);
     });
 
-    it('is thawed by another process when it takes too long, and that is told', async () => {
+    it('is thawed by another process when it takes too long, and that is reported', async () => {
       const written = path.join(mountPoint, 'later');
       let wasThawed = false;
       const isStill = await whileFrozen(

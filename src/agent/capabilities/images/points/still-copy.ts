@@ -51,7 +51,7 @@ export async function copyStill(
 }
 
 /**
- * Runs work while a file system is frozen. Another process thaws it when the time is over, whatever becomes of this one.
+ * Runs work while a file system is frozen. Another process thaws it after a while, whatever becomes of this one.
  * Returns whether it was frozen until the end of the work; throws where it cannot be frozen.
  */
 export async function whileFrozen(
