@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { everyScope } from '../../../platform/http/access.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
@@ -14,7 +15,7 @@ import { listExecutions, readExecution } from './read-executions.ts';
 const read = everyScope('recovery:read');
 const execute = everyScope('recovery:execute');
 
-type Shown = Awaited<ReturnType<typeof readExecution>>;
+type Shown = z.input<typeof RecoveryExecutionDetail>;
 const about = ({ id, orgId, planId, planName, executionType }: Shown) => ({
   orgId,
   resourceId: id,

@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { withSystem } from '../../../platform/db/transaction.ts';
+import { defineJob } from '../../../platform/jobs/definition.ts';
+import { advance, type AdvanceParts } from './advance.ts';
+import { beginDueRehearsals } from './due-rehearsals.ts';
+import { enqueueLead, LEAD } from './lead.ts';
+import { followLeftovers } from './leftovers.ts';
+
+/** While nothing has moved. */
+const PAUSE_MS = 500;
+/** An execution on which no server has worked for so long has lost its leader. */
+const LEADERLESS = `interval '90 seconds'`;
+
+const WATCH = defineJob({ name: 'recovery.watch', input: z.object({}), attempts: 1, inCluster: 1 });
+
+export function addRecoveryJobs(parts: AdvanceParts): void {
+  const { jobs } = parts;
+  jobs.handle(LEAD, async ({ input, signal }) => {
+    while (!signal.aborted) {
+      const advanced = await advance(parts, input.executionId);
+      if (advanced === 'ended') return {};
+      if (advanced === 'still') await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    }
+    signal.throwIfAborted();
+    return {};
+  });
+  jobs.handle(WATCH, async ({ signal }) => {
+    await beginDueRehearsals(parts, signal);
+    await leadAgain(parts);
+    await followLeftovers(parts);
+  });
+  jobs.schedule(WATCH, { cron: '* * * * *', timeZone: 'UTC' }, {});
+}
+
+/** The jobs of leaders are taken over by themselves. This is for those that have used up their attempts. */
+const leadAgain = ({ db, jobs }: AdvanceParts): Promise<void> =>
+  withSystem(db, 'lead executions of recovery plans that nobody leads', async (tx) => {
+    const left = await tx('dr_executions')
+      .whereNull('finished_at')
+      .whereRaw(`led_at < now() - ${LEADERLESS}`)
+      .orderBy('led_at')
+      .limit(100)
+      .select<{ id: string; org_id: string; led_at: Date }[]>('id', 'org_id', 'led_at');
+    for (const { id, org_id: orgId, led_at: ledAt } of left) {
+      await enqueueLead(tx, jobs, { id, orgId }, `${id} ${ledAt.toISOString()}`);
+    }
+  });
