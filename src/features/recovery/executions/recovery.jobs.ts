@@ -7,8 +7,8 @@ import { beginDueRehearsals } from './due-rehearsals.ts';
 import { enqueueLead, LEAD } from './lead.ts';
 import { followLeftovers } from './leftovers.ts';
 
-/** While nothing has moved. */
-const PAUSE_MS = 500;
+/** While nothing moves: checks answer within moments, and a restore may take hours. An abort is seen after the longest. */
+const PAUSE_MS = { first: 100, longest: 1000 } as const;
 /** An execution on which no server has worked for so long has lost its leader. */
 const LEADERLESS = `interval '90 seconds'`;
 
@@ -17,10 +17,12 @@ const WATCH = defineJob({ name: 'recovery.watch', input: z.object({}), attempts:
 export function addRecoveryJobs(parts: AdvanceParts): void {
   const { jobs } = parts;
   jobs.handle(LEAD, async ({ input, signal }) => {
+    let pauseMs: number = PAUSE_MS.first;
     while (!signal.aborted) {
       const advanced = await advance(parts, input.executionId);
       if (advanced === 'ended') return {};
-      if (advanced === 'still') await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      pauseMs = advanced === 'moved' ? PAUSE_MS.first : Math.min(pauseMs * 1.5, PAUSE_MS.longest);
+      if (advanced === 'still') await delay(pauseMs, undefined, { signal }).catch(() => undefined);
     }
     signal.throwIfAborted();
     return {};
