@@ -5,6 +5,146 @@
  * via the `definition` "BackupSources".
  */
 export type BackupSources = (FileSources | ImageSources | DatabaseSources | HypervSources | KvmSources)
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryRestore".
+ */
+export type RecoveryRestore = ({
+type: "files"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Files and folders, by their paths in the snapshot. Default: everything.
+ */
+selectedPaths?: string[]
+/**
+ * Of a failover: a folder of the target device, to which the files come below their whole paths. Default: the paths that they had. A rehearsal uses a fresh folder of the agent.
+ */
+targetPath?: string
+/**
+ * Of a failover and a failback: what happens to files that are there already.
+ */
+overwrite: ("never" | "ifNewer" | "always")
+} | {
+type: "vm"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Default: the name of the device.
+ */
+vmName?: string
+memoryMb?: number
+cpuCount?: number
+/**
+ * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+} | {
+type: "instant"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Default: the name of the device.
+ */
+vmName?: string
+memoryMb?: number
+cpuCount?: number
+/**
+ * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+})
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryCheck".
+ */
+export type RecoveryCheck = ({
+type: "tcp"
+/**
+ * As the target device reaches it. Default: that device itself; of a machine: the machine. The rehearsal of a machine never uses it, because the machine has no network and the address may be that of its original.
+ */
+host?: string
+/**
+ * Of a machine: its own port.
+ */
+port: number
+/**
+ * A check is repeated until it passes or this time is over.
+ */
+timeoutSeconds: number
+} | {
+type: "http"
+/**
+ * As the target device reaches it. Default: that device itself; of a machine: the machine. The rehearsal of a machine never uses it, because the machine has no network and the address may be that of its original.
+ */
+host?: string
+port: number
+path: string
+/**
+ * Over TLS. The certificate is not verified.
+ */
+secure: boolean
+/**
+ * Default: any status from 200 to 399.
+ */
+expectStatus?: number
+/**
+ * Text that the first 64 KiB of the answer must contain.
+ */
+contains?: string
+/**
+ * A check is repeated until it passes or this time is over.
+ */
+timeoutSeconds: number
+} | {
+type: "script"
+/**
+ * A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute.
+ */
+scriptId: string
+})
 
 export interface Api {
 /**
@@ -6623,17 +6763,9 @@ targetFolder?: string
 response: CloudBackupJob
 }
 /**
- * List the types of events that can be sent
+ * List recovery plans by name
  */
-"GET /webhooks/event-types": {
-response: {
-data: WebhookEventType[]
-}
-}
-/**
- * List webhooks by name
- */
-"GET /webhooks": {
+"GET /dr/plans": {
 query: {
 /**
  * Default 1; lower values count as 1.
@@ -6643,147 +6775,86 @@ page?: string
  * Default 50; clamped to 1–100.
  */
 limit?: string
-/**
- * Only webhooks of this organization.
- */
 orgId?: string
+status?: ("draft" | "active" | "archived")
 }
 response: {
-data: Webhook[]
+data: RecoveryPlan[]
 pagination: Pagination
 }
 }
 /**
- * Create a webhook
+ * Create a recovery plan
  */
-"POST /webhooks": {
+"POST /dr/plans": {
 body: {
+/**
+ * Default: the organization of the caller.
+ */
+orgId?: string
 name: string
+description?: (string | null)
 /**
- * https only, with a public address.
+ * How old the restored data may be.
  */
-url: string
+rpoTargetMinutes?: (number | null)
 /**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
+ * How long it may take until everything works.
  */
-eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+rtoTargetMinutes?: (number | null)
 /**
- * Default true.
+ * Default draft. An archived plan is not executed.
  */
-enabled?: boolean
+status?: ("draft" | "active" | "archived")
 /**
- * Leave it out in partner scope for the events of all organizations.
+ * When rehearsals begin by themselves. Default time zone: UTC.
  */
-orgId?: (string | null)
+rehearsalSchedule?: (BackupSchedule | null)
 }
-response: {
-id: string
-/**
- * Null: it receives the events of all organizations of the partner.
- */
-orgId: (string | null)
-partnerId: string
-name: string
-url: string
-/**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
-enabled: boolean
-/**
- * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
- */
-status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
-/**
- * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
- */
-disabledReason: (("gone" | "failing") | null)
-/**
- * Attempts that failed since the last one that succeeded.
- */
-failures: number
-failingSince: (string | null)
-lastSuccessAt: (string | null)
-/**
- * Until then the previous secret signs as well.
- */
-previousSecretUntil: (string | null)
-createdBy: (string | null)
-createdAt: string
-updatedAt: string
-/**
- * It begins with whsec_, and is returned only once.
- */
-secret: string
-}
+response: RecoveryPlanDetail
 }
 /**
- * Read a webhook
+ * Read a recovery plan with its groups
  */
-"GET /webhooks/{id}": {
+"GET /dr/plans/{id}": {
 params: {
 id: string
 }
-response: Webhook
+response: RecoveryPlanDetail
 }
 /**
- * Change, enable or disable a webhook
+ * Change a recovery plan
  */
-"PATCH /webhooks/{id}": {
+"PATCH /dr/plans/{id}": {
 params: {
 id: string
 }
 body: {
 name?: string
+description?: (string | null)
 /**
- * https only, with a public address.
+ * How old the restored data may be.
  */
-url?: string
+rpoTargetMinutes?: (number | null)
 /**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
+ * How long it may take until everything works.
  */
-eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
-enabled?: boolean
+rtoTargetMinutes?: (number | null)
+/**
+ * Default draft. An archived plan is not executed.
+ */
+status?: ("draft" | "active" | "archived")
+/**
+ * When rehearsals begin by themselves. Default time zone: UTC.
+ */
+rehearsalSchedule?: (BackupSchedule | null)
 }
-response: Webhook
+response: RecoveryPlanDetail
 }
 /**
- * Delete a webhook with its log
+ * Delete a recovery plan
  */
-"DELETE /webhooks/{id}": {
+"DELETE /dr/plans/{id}": {
 params: {
 id: string
 }
@@ -6792,86 +6863,92 @@ success: true
 }
 }
 /**
- * Replace the secret of a webhook
+ * Add a group to a recovery plan
  */
-"POST /webhooks/{id}/rotate-secret": {
+"POST /dr/plans/{id}/groups": {
 params: {
 id: string
 }
 body: {
+name: string
 /**
- * How long the old secret signs as well; 24 when it is left out.
+ * A group begins when all groups of lower numbers are completed. Equal ones run together.
  */
-overlapHours?: number
+sequence: number
+/**
+ * It also waits for this group of the plan, whose sequence must not be higher.
+ */
+dependsOnGroupId?: (string | null)
+/**
+ * All at the same time.
+ */
+devices: RecoveryDevice[]
+estimatedDurationMinutes?: (number | null)
+}
+response: RecoveryGroup
+}
+/**
+ * Change a group of a recovery plan
+ */
+"PATCH /dr/plans/{id}/groups/{groupId}": {
+params: {
+id: string
+groupId: string
+}
+body: {
+name?: string
+/**
+ * A group begins when all groups of lower numbers are completed. Equal ones run together.
+ */
+sequence?: number
+/**
+ * It also waits for this group of the plan, whose sequence must not be higher.
+ */
+dependsOnGroupId?: (string | null)
+/**
+ * All at the same time.
+ */
+devices?: RecoveryDevice[]
+estimatedDurationMinutes?: (number | null)
+}
+response: RecoveryGroup
+}
+/**
+ * Remove a group from a recovery plan
+ */
+"DELETE /dr/plans/{id}/groups/{groupId}": {
+params: {
+id: string
+groupId: string
 }
 response: {
-id: string
-/**
- * Null: it receives the events of all organizations of the partner.
- */
-orgId: (string | null)
-partnerId: string
-name: string
-url: string
-/**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
-enabled: boolean
-/**
- * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
- */
-status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
-/**
- * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
- */
-disabledReason: (("gone" | "failing") | null)
-/**
- * Attempts that failed since the last one that succeeded.
- */
-failures: number
-failingSince: (string | null)
-lastSuccessAt: (string | null)
-/**
- * Until then the previous secret signs as well.
- */
-previousSecretUntil: (string | null)
-createdBy: (string | null)
-createdAt: string
-updatedAt: string
-/**
- * It begins with whsec_, and is returned only once.
- */
-secret: string
+success: true
 }
 }
 /**
- * Send a ping to a webhook at once
+ * Execute a recovery plan
  */
-"POST /webhooks/{id}/test": {
+"POST /dr/plans/{id}/execute": {
 params: {
 id: string
 }
-response: WebhookTest
+body: {
+executionType: ("rehearsal" | "failover" | "failback")
+/**
+ * Why it is done. It stands in the audit log and in the report.
+ */
+note?: string
+/**
+ * Of a failback: must be true where machines have failed over. Muster does not write to the disks of running systems, so a person brings these machines back by bare metal recovery first; the failback then clears their marks.
+ */
+machinesAreBack?: boolean
+}
+response: RecoveryExecutionDetail
 }
 /**
- * List the deliveries of a webhook, newest first
+ * List executions of recovery plans, the newest first
  */
-"GET /webhooks/{id}/deliveries": {
-params: {
-id: string
-}
+"GET /dr/executions": {
 query: {
 /**
  * Default 1; lower values count as 1.
@@ -6881,101 +6958,33 @@ page?: string
  * Default 50; clamped to 1–100.
  */
 limit?: string
-/**
- * Any of pending, delivered, failed, separated by commas.
- */
-status?: string
-/**
- * `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventType?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")
-/**
- * Added at or after: an instant, or a day (UTC).
- */
-from?: string
-/**
- * Added at or before: an instant, or a day (UTC).
- */
-to?: string
+orgId?: string
+planId?: string
+executionType?: ("rehearsal" | "failover" | "failback")
+status?: ("pending" | "running" | "completed" | "failed" | "aborted")
 }
 response: {
-data: WebhookDelivery[]
+data: RecoveryExecution[]
 pagination: Pagination
 }
 }
 /**
- * Read a delivery with its event and response
+ * Read an execution of a recovery plan, step by step
  */
-"GET /webhooks/{id}/deliveries/{deliveryId}": {
-params: {
-id: string
-deliveryId: string
-}
-response: WebhookDeliveryDetail
-}
-/**
- * Send the event of a delivery again
- */
-"POST /webhooks/{id}/deliveries/{deliveryId}/replay": {
-params: {
-id: string
-deliveryId: string
-}
-response: WebhookDelivery
-}
-/**
- * Send the events of a span of time again
- */
-"POST /webhooks/{id}/replay": {
+"GET /dr/executions/{id}": {
 params: {
 id: string
 }
-body: {
-/**
- * Deliveries added at or after: an instant, or a day (UTC).
- */
-from: string
-/**
- * Deliveries added at or before: an instant, or a day (UTC).
- */
-to: string
-/**
- * Which are sent again; only failed ones when it is left out.
- */
-statuses?: ("delivered" | "failed")[]
-/**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+response: RecoveryExecutionDetail
 }
-response: {
 /**
- * Events that are sent again, each once.
+ * Abort an execution of a recovery plan
  */
-replayed: number
+"POST /dr/executions/{id}/abort": {
+params: {
+id: string
 }
+response: RecoveryExecutionDetail
 }
 /**
  * Read the retention of logs, commands and alerts
@@ -9649,6 +9658,10 @@ selectedPaths: (string[] | null)
  * Null until the device has named the folder that it made.
  */
 targetPath: (string | null)
+/**
+ * Of a recovery plan: what of the snapshot comes to `targetPath` itself.
+ */
+fromPath: (string | null)
 overwrite: ("never" | "ifNewer" | "always")
 dryRun: boolean
 /**
@@ -10950,179 +10963,327 @@ updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "WebhookEventType".
+ * via the `definition` "RecoveryPlan".
  */
-export interface WebhookEventType {
-/**
- * `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-name: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")
-description: string
-/**
- * A person who subscribes to it must hold this.
- */
-permission: string
-/**
- * Only webhooks of partners can have it.
- */
-isOfPartner: boolean
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "Webhook".
- */
-export interface Webhook {
+export interface RecoveryPlan {
 id: string
-/**
- * Null: it receives the events of all organizations of the partner.
- */
-orgId: (string | null)
-partnerId: string
+orgId: string
 name: string
-url: string
+description: (string | null)
+rpoTargetMinutes: (number | null)
+rtoTargetMinutes: (number | null)
+status: ("draft" | "active" | "archived")
+rehearsalSchedule: (BackupSchedule | null)
+nextRehearsalAt: (string | null)
+groupCount: number
+deviceCount: number
 /**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
+ * How many sources are replaced by their targets at the moment.
  */
-eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
-enabled: boolean
-/**
- * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
- */
-status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
-/**
- * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
- */
-disabledReason: (("gone" | "failing") | null)
-/**
- * Attempts that failed since the last one that succeeded.
- */
-failures: number
-failingSince: (string | null)
-lastSuccessAt: (string | null)
-/**
- * Until then the previous secret signs as well.
- */
-previousSecretUntil: (string | null)
+failedOverDevices: number
+lastExecution: ({
+id: string
+executionType: ("rehearsal" | "failover" | "failback")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+createdAt: string
+finishedAt: (string | null)
+} | null)
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "WebhookTest".
+ * via the `definition` "RecoveryPlanDetail".
  */
-export interface WebhookTest {
-ok: boolean
-responseStatus: (number | null)
-responseExcerpt: (string | null)
-durationMs: number
-error: (string | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "WebhookDelivery".
- */
-export interface WebhookDelivery {
+export interface RecoveryPlanDetail {
 id: string
-webhookId: string
+orgId: string
+name: string
+description: (string | null)
+rpoTargetMinutes: (number | null)
+rtoTargetMinutes: (number | null)
+status: ("draft" | "active" | "archived")
+rehearsalSchedule: (BackupSchedule | null)
+nextRehearsalAt: (string | null)
+groupCount: number
+deviceCount: number
 /**
- * Sent as `webhook-id`; the same in all attempts and replays.
+ * How many sources are replaced by their targets at the moment.
  */
-eventId: string
-eventType: string
-/**
- * Null where the event concerns the partner itself.
- */
-eventOrgId: (string | null)
-eventAt: string
-status: ("pending" | "delivered" | "failed")
-isReplay: boolean
-attempts: number
-nextAttemptAt: (string | null)
-lastAttemptAt: (string | null)
-/**
- * Of the last attempt.
- */
-responseStatus: (number | null)
-/**
- * Of the last attempt.
- */
-durationMs: (number | null)
-/**
- * Why the last attempt failed.
- */
-error: (string | null)
-createdAt: string
-endedAt: (string | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "WebhookDeliveryDetail".
- */
-export interface WebhookDeliveryDetail {
+failedOverDevices: number
+lastExecution: ({
 id: string
-webhookId: string
-/**
- * Sent as `webhook-id`; the same in all attempts and replays.
- */
-eventId: string
-eventType: string
-/**
- * Null where the event concerns the partner itself.
- */
-eventOrgId: (string | null)
-eventAt: string
-status: ("pending" | "delivered" | "failed")
-isReplay: boolean
-attempts: number
-nextAttemptAt: (string | null)
-lastAttemptAt: (string | null)
-/**
- * Of the last attempt.
- */
-responseStatus: (number | null)
-/**
- * Of the last attempt.
- */
-durationMs: (number | null)
-/**
- * Why the last attempt failed.
- */
-error: (string | null)
+executionType: ("rehearsal" | "failover" | "failback")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
 createdAt: string
-endedAt: (string | null)
-/**
- * The first 1,024 bytes of the last response.
- */
-responseExcerpt: (string | null)
-/**
- * What was sent; null where you may not read such events yourself.
- */
-data: ({
-[k: string]: unknown
+finishedAt: (string | null)
 } | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+/**
+ * By sequence.
+ */
+groups: RecoveryGroup[]
+/**
+ * Sources that are replaced by their targets until a failback.
+ */
+failedOver: {
+deviceId: string
+deviceName: string
+targetDeviceId: string
+targetDeviceName: string
+restoreType: ("files" | "vm" | "instant")
+groupId: string
+executionId: string
+since: string
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryGroup".
+ */
+export interface RecoveryGroup {
+id: string
+orgId: string
+planId: string
+name: string
+sequence: number
+dependsOnGroupId: (string | null)
+devices: RecoveryDevice[]
+estimatedDurationMinutes: (number | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryDevice".
+ */
+export interface RecoveryDevice {
+/**
+ * The source: the device whose backups are restored.
+ */
+deviceId: string
+/**
+ * Where they are restored to; of a machine: its host. Default: the device itself.
+ */
+targetDeviceId?: string
+restore: RecoveryRestore
+/**
+ * One after another.
+ */
+checks: RecoveryCheck[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryExecutionDetail".
+ */
+export interface RecoveryExecutionDetail {
+id: string
+orgId: string
+/**
+ * Null: the plan was deleted.
+ */
+planId: (string | null)
+planName: string
+executionType: ("rehearsal" | "failover" | "failback")
+trigger: ("manual" | "schedule")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+note: (string | null)
+/**
+ * The first group that is being worked on.
+ */
+activeGroupId: (string | null)
+stepCounts: {
+[k: string]: number
+}
+/**
+ * Why it did not complete.
+ */
+haltReason: (string | null)
+/**
+ * Null until it has ended.
+ */
+report: (RecoveryReport | null)
+abortRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+/**
+ * As they were when the execution began, by sequence.
+ */
+groups: {
+id: string
+name: string
+sequence: number
+dependsOnGroupId: (string | null)
+estimatedDurationMinutes: (number | null)
+status: ("waiting" | "running" | "completed" | "failed" | "skipped" | "aborted")
+startedAt: (string | null)
+finishedAt: (string | null)
+steps: RecoveryStep[]
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryReport".
+ */
+export interface RecoveryReport {
+/**
+ * Until the last device worked; null: not all did.
+ */
+rtoSeconds: (number | null)
+/**
+ * Of the oldest data; null: there was none, or a failback.
+ */
+rpoSeconds: (number | null)
+rtoTargetMinutes: (number | null)
+rpoTargetMinutes: (number | null)
+/**
+ * Null: no target, or nothing to compare with it.
+ */
+rtoMet: (boolean | null)
+rpoMet: (boolean | null)
+/**
+ * From the abort until everything had stopped and was taken down.
+ */
+abortSeconds: (number | null)
+/**
+ * What could not be taken down yet, because its device is away. It is, when the device returns.
+ */
+leftovers: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryStep".
+ */
+export interface RecoveryStep {
+id: string
+groupId: string
+deviceId: string
+deviceName: string
+targetDeviceId: string
+targetDeviceName: string
+restoreType: ("files" | "vm" | "instant")
+state: ("waiting" | "running" | "checking" | "completed" | "failed" | "skipped" | "aborted")
+/**
+ * Whether what the step has started for the time of the execution is taken down.
+ */
+cleanup: ("none" | "pending" | "running" | "completed" | "failed")
+/**
+ * What is restored; null: there was none, or the data is backed up first.
+ */
+snapshotId: (string | null)
+/**
+ * When the restored data was backed up.
+ */
+recoveryPointAt: (string | null)
+/**
+ * How old the data was when the execution began.
+ */
+rpoSeconds: (number | null)
+/**
+ * From the beginning of the execution until it worked.
+ */
+rtoSeconds: (number | null)
+failedOverAt: (string | null)
+failedBackAt: (string | null)
+/**
+ * In their order.
+ */
+actions: RecoveryAction[]
+error: ({
+code: string
+message: string
+} | null)
+startedAt: (string | null)
+/**
+ * When everything was restored and all checks had passed.
+ */
+readyAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryAction".
+ */
+export interface RecoveryAction {
+id: string
+/**
+ * `backup`: of a failback, of the data that is brought back. `discard`: takes down what a `restore` has made.
+ */
+kind: ("restore" | "backup" | "check" | "discard")
+/**
+ * What it does, in words.
+ */
+name: string
+state: ("waiting" | "running" | "succeeded" | "failed" | "cancelled" | "skipped")
+/**
+ * The device that does it.
+ */
+deviceId: string
+/**
+ * GET /backup/restore/:id shows its progress.
+ */
+restoreId: (string | null)
+/**
+ * GET /backup/restore/vm/:id shows its progress.
+ */
+vmRestoreId: (string | null)
+/**
+ * GET /backup/jobs/:id shows its progress.
+ */
+backupJobId: (string | null)
+commandId: (string | null)
+/**
+ * What came of it, such as the answer of a check.
+ */
+message: (string | null)
+error: ({
+code: string
+message: string
+} | null)
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryExecution".
+ */
+export interface RecoveryExecution {
+id: string
+orgId: string
+/**
+ * Null: the plan was deleted.
+ */
+planId: (string | null)
+planName: string
+executionType: ("rehearsal" | "failover" | "failback")
+trigger: ("manual" | "schedule")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+note: (string | null)
+/**
+ * The first group that is being worked on.
+ */
+activeGroupId: (string | null)
+stepCounts: {
+[k: string]: number
+}
+/**
+ * Why it did not complete.
+ */
+haltReason: (string | null)
+/**
+ * Null until it has ended.
+ */
+report: (RecoveryReport | null)
+abortRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -1,7 +1,7 @@
 import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { executionRoutes } from './executions/execution.routes.ts';
-import { addRecoveryJobs } from './executions/recovery.jobs.ts';
+import { addRecoveryJobs } from './executions/work/recovery.jobs.ts';
 import { executionRetention } from './executions/retention.ts';
 import { planRoutes } from './plans/plan.routes.ts';
 

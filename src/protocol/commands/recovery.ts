@@ -34,7 +34,7 @@ export const RECOVERY_COMMANDS = {
         .int()
         .min(1)
         .max(CHECK_TIMEOUT_MAX_SECONDS)
-        .describe('The check is repeated until it passes or this time is over.'),
+        .describe('The check is repeated until it passes or this time has expired.'),
     }),
     output: z.object({
       passed: z.boolean(),

@@ -6,7 +6,7 @@ import {
   decide,
   type ExecutionNow,
   groupState,
-} from '../../../src/features/recovery/executions/decide.ts';
+} from '../../../src/features/recovery/executions/decisions/decide.ts';
 import { brokenDependency } from '../../../src/features/recovery/plans/group-order.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { followLeftovers } from '../../../src/features/recovery/executions/leftovers.ts';
+import { followLeftovers } from '../../../src/features/recovery/executions/work/leftovers.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import type { JobUpdate } from '../../../src/protocol/index.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';

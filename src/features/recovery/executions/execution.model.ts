@@ -1,17 +1,9 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
 import type { ExecutionStatus, ExecutionType } from '../plans/plan.schema.ts';
+import type { ExecutedGroup } from '../plans/plan.model.ts';
 import type { RecoveryDevice } from '../plans/target.schema.ts';
 import type { ActionResult, ActionSpec } from './action-spec.ts';
 import type { ActionKind, ActionState, RecoveryReport, StepState } from './execution.schema.ts';
-
-/** A group as it was when the execution began. */
-export interface ExecutedGroup {
-  id: string;
-  name: string;
-  sequence: number;
-  dependsOnGroupId: string | null;
-  estimatedDurationMinutes: number | null;
-}
 
 /** One run of a plan. Everything that is known of it is in the database, so any server can go on with it. */
 export class RecoveryExecution extends BaseModel {

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { everyScope } from '../../../platform/http/access.ts';
+import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
@@ -14,6 +14,9 @@ import { listExecutions, readExecution } from './read-executions.ts';
 
 const read = everyScope('recovery:read');
 const execute = everyScope('recovery:execute');
+
+/** It overwrites data on many devices at once, so a second factor is required and API keys are refused. */
+const EXECUTE_PLAN = { ...peopleOfEveryScope('recovery:execute'), mfa: true } as const;
 
 type Shown = z.input<typeof RecoveryExecutionDetail>;
 const about = ({ id, orgId, planId, planName, executionType }: Shown) => ({
@@ -33,7 +36,7 @@ export const executionRoutes = (parts: ExecutionParts): RouteGroup => ({
       summary: 'Execute a recovery plan',
       description:
         '`rehearsal` restores everything to isolated places, runs the checks, takes everything down again and reports. `failover` restores to the targets and marks the sources as failed over. `failback` brings the changed data back from the targets and clears the marks.',
-      access: { ...execute, mfa: true },
+      access: EXECUTE_PLAN,
       params: IdParams,
       body: ExecutePlan,
       response: RecoveryExecutionDetail,

@@ -3,10 +3,10 @@ import { invalid } from '../../../platform/errors.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { assertManageable } from '../../organizations/index.ts';
 import { findPlanToChange } from '../plans/plan.service.ts';
-import { beginExecution } from './begin.ts';
+import { beginExecution } from './work/begin.ts';
 import { RecoveryExecution } from './execution.model.ts';
 import type { ExecutePlan } from './execution.schema.ts';
-import { enqueueLead } from './lead.ts';
+import { enqueueLead } from './work/lead.ts';
 import { findExecution, readExecution } from './read-executions.ts';
 
 export interface ExecutionParts {
@@ -35,8 +35,8 @@ export async function executePlan(
 }
 
 /**
- * Asks for the end of an execution. Whoever leads it sees that within a second; a leader that has died is not waited for,
- * because another one is added.
+ * Asks for the end of an execution. The server that leads it sees that within a second. One that has died is not waited
+ * for, because another leader is added.
  */
 export async function abortExecution(ctx: Context, id: string, { jobs }: ExecutionParts) {
   const { orgId } = await findExecution(ctx, id);

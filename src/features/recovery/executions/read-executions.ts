@@ -5,11 +5,11 @@ import { notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import { groupState } from './decide.ts';
+import { groupState } from './decisions/decide.ts';
 import { RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
 import { type ExecutionQuery, STEP_STATES, type StepState } from './execution.schema.ts';
-import { groupBy } from './group-by.ts';
-import { secondsBetween } from './report.ts';
+import { groupBy } from './decisions/group-by.ts';
+import { secondsBetween } from './decisions/report.ts';
 
 const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   RecoveryExecution.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'dr_executions.org_id'));
@@ -80,7 +80,7 @@ interface StepFacts {
 async function stepStates(tx: Tx, executionIds: readonly string[]): Promise<Map<string, StepFacts[]>> {
   const rows = await RecoveryStep.query(tx)
     .whereIn('execution_id', [...executionIds])
-    .select('executionId', 'groupId', 'state', 'position')
+    .select('execution_id', 'group_id', 'state', 'position')
     .orderBy('position');
   return groupBy(rows, ({ executionId }) => executionId);
 }

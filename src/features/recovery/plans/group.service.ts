@@ -124,7 +124,7 @@ async function assertTargetPaths(ctx: Context, devices: readonly RecoveryDevice[
   }
 }
 
-/** A script runs with the rights of the agent, so whoever names one needs the right to start scripts. */
+/** A script runs with the rights of the agent, so anyone who names one needs the right to start scripts. */
 async function assertScripts(ctx: Context, orgId: string, devices: readonly RecoveryDevice[]): Promise<void> {
   const wanted = devices.flatMap(({ checks }, index) =>
     checks.flatMap((check, at) => (check.type === 'script' ? [{ id: check.scriptId, index, at }] : [])),

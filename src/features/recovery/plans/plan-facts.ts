@@ -1,10 +1,9 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
-import type { ExecutedGroup } from '../executions/execution.model.ts';
-import type { RecoveryPlan } from './plan.model.ts';
+import type { ExecutedGroup, RecoveryPlan } from './plan.model.ts';
 import type { ExecutionStatus, ExecutionType } from './plan.schema.ts';
 import type { RecoveryDevice } from './target.schema.ts';
 
-/** What is told of plans beside what they say themselves. */
+/** What is shown of plans beside what they say themselves. */
 
 export interface LastExecution {
   id: string;

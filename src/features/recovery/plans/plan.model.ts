@@ -29,3 +29,12 @@ export class RecoveryGroup extends BaseModel {
   declare devices: RecoveryDevice[];
   declare estimatedDurationMinutes: number | null;
 }
+
+/** A group as it was when an execution began. */
+export interface ExecutedGroup {
+  id: string;
+  name: string;
+  sequence: number;
+  dependsOnGroupId: string | null;
+  estimatedDurationMinutes: number | null;
+}

@@ -8,7 +8,7 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { type BackupSchedule, nextSlot } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { followRecoveryAlert } from '../executions/alert.ts';
+import { followRecoveryAlert } from './recovery-alert.ts';
 import { marksOf, openExecutionOf, planFacts } from './plan-facts.ts';
 import { RecoveryGroup, RecoveryPlan } from './plan.model.ts';
 import type { NewRecoveryPlan, RecoveryPlanPatch, RecoveryPlanQuery } from './plan.schema.ts';

@@ -13,7 +13,7 @@ const waits = {
     .min(5)
     .max(3600)
     .default(120)
-    .describe('A check is repeated until it passes or this time is over.'),
+    .describe('A check is repeated until it passes or this time has expired.'),
 };
 
 const Host = z

@@ -1,7 +1,7 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { followRecoveryAlert } from './alert.ts';
-import { type RecoveryAction, RecoveryExecution, type RecoveryStep } from './execution.model.ts';
-import { reportOf } from './report.ts';
+import type { Tx } from '../../../../platform/db/transaction.ts';
+import { followRecoveryAlert } from '../../plans/recovery-alert.ts';
+import { type RecoveryAction, RecoveryExecution, type RecoveryStep } from '../execution.model.ts';
+import { reportOf } from '../decisions/report.ts';
 
 interface Ended {
   execution: RecoveryExecution;
@@ -43,7 +43,7 @@ export async function endExecution(tx: Tx, { execution, steps, actions, status, 
       report,
       haltReason: status === 'completed' ? null : haltReason(steps, left, abortRequestedAt),
     });
-  await followRecoveryAlert(tx, orgId);
+  await followRecoveryAlert(tx, orgId, { hasFailed: status === 'failed' });
 }
 
 export const isLeftover = ({ phase, state }: Pick<RecoveryAction, 'phase' | 'state'>): boolean =>

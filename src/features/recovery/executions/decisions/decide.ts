@@ -1,5 +1,5 @@
-import type { ExecutionType } from '../plans/plan.schema.ts';
-import type { ActionKind, ActionState, GROUP_STATES, StepState } from './execution.schema.ts';
+import type { ExecutionType } from '../../plans/plan.schema.ts';
+import type { ActionKind, ActionState, GROUP_STATES, StepState } from '../execution.schema.ts';
 
 /**
  * Decides what comes next in an execution, from how its actions stand. It knows neither devices nor times nor the

@@ -1,21 +1,21 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { invalid, AppError } from '../../../platform/errors.ts';
-import { newId } from '../../../platform/ids.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { newestSnapshots } from '../../backup/index.ts';
-import { marksOf, openExecutionOf } from '../plans/plan-facts.ts';
-import type { RecoveryPlan } from '../plans/plan.model.ts';
-import type { ExecutionType } from '../plans/plan.schema.ts';
-import { groupsOf } from '../plans/plan.service.ts';
-import type { RecoveryDevice } from '../plans/target.schema.ts';
+import type { Tx } from '../../../../platform/db/transaction.ts';
+import { invalid, AppError } from '../../../../platform/errors.ts';
+import { newId } from '../../../../platform/ids.ts';
+import type { Jobs } from '../../../../platform/jobs/jobs.ts';
+import { newestSnapshots } from '../../../backup/index.ts';
+import { marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
+import type { ExecutedGroup, RecoveryPlan } from '../../plans/plan.model.ts';
+import type { ExecutionType } from '../../plans/plan.schema.ts';
+import { groupsOf } from '../../plans/plan.service.ts';
+import type { RecoveryDevice } from '../../plans/target.schema.ts';
 import {
   type ComposedStep,
   composeFailback,
   composeFailover,
   composeRehearsal,
   type Given,
-} from './compose.ts';
-import { type ExecutedGroup, RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
+} from '../decisions/compose.ts';
+import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.model.ts';
 import { enqueueLead } from './lead.ts';
 
 export interface Wanted {

@@ -1,10 +1,10 @@
-import { newId } from '../../../platform/ids.ts';
-import { VmNetwork } from '../../../protocol/index.ts';
-import type { FoundSnapshot } from '../../backup/index.ts';
-import type { Mark } from '../plans/plan-facts.ts';
-import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../plans/target.schema.ts';
-import type { ActionSpec } from './action-spec.ts';
-import type { ActionKind } from './execution.schema.ts';
+import { newId } from '../../../../platform/ids.ts';
+import { VmNetwork } from '../../../../protocol/index.ts';
+import type { FoundSnapshot } from '../../../backup/index.ts';
+import type { Mark } from '../../plans/plan-facts.ts';
+import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';
+import type { ActionSpec } from '../action-spec.ts';
+import type { ActionKind } from '../execution.schema.ts';
 import { below, inSnapshot, onDevice } from './places.ts';
 
 /** What an execution does for each device, decided once when it begins. The three types differ here. */

@@ -1,14 +1,14 @@
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSavepoint, withSystem } from '../../../platform/db/transaction.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { cancelWork, WorkRefused } from '../../backup/index.ts';
-import { type AddedCommand, announceCommands, cancelServerCommand } from '../../commands/index.ts';
-import { type Decision, decide, type ExecutionNow } from './decide.ts';
+import type { DeviceHub } from '../../../../hub/index.ts';
+import type { Db } from '../../../../platform/db/pool.ts';
+import { type Tx, withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
+import type { Logger } from '../../../../platform/logger.ts';
+import { cancelWork, WorkRefused } from '../../../backup/index.ts';
+import { type AddedCommand, announceCommands, cancelServerCommand } from '../../../commands/index.ts';
+import { type Decision, decide, type ExecutionNow } from '../decisions/decide.ts';
 import { endExecution } from './end.ts';
-import { RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
-import type { StepState } from './execution.schema.ts';
-import { groupBy } from './group-by.ts';
+import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.model.ts';
+import type { StepState } from '../execution.schema.ts';
+import { groupBy } from '../decisions/group-by.ts';
 import { asNow, badEnd, type DeviceNow, devicesNow, endedActions } from './observe.ts';
 import { startAction, type StartParts } from './start-action.ts';
 
@@ -26,26 +26,26 @@ const LED_EVERY_MS = 20_000;
 
 /**
  * One round of an execution: notes what has ended, decides what comes next, and does it. All in one transaction, which
- * waits for no device, so a server that dies in it has done nothing; devices hear of it after the commit, and from the
- * ledger of commands where nobody is left to tell them.
+ * waits for no device, so a server that dies in it has done nothing; devices hear of it after the commit, or
+ * from the ledger of commands where the server dies before that.
  */
 export async function advance(parts: AdvanceParts, executionId: string): Promise<Advance> {
-  const told: Told = { commands: [], announce: [] };
+  const notices: Notices = { commands: [], announce: [] };
   const advanced = await withSystem(parts.db, 'go on with the execution of a recovery plan', (tx) =>
-    round(tx, parts, executionId, told),
+    round(tx, parts, executionId, notices),
   );
-  for (const announce of told.announce) announce();
-  if (told.commands.length > 0) announceCommands(parts.hub, told.commands);
+  for (const announce of notices.announce) announce();
+  if (notices.commands.length > 0) announceCommands(parts.hub, notices.commands);
   return advanced;
 }
 
-/** What is to be told to devices after the commit. */
-interface Told {
+/** What devices and dashboards hear after the commit. */
+interface Notices {
   commands: AddedCommand[];
   announce: (() => void)[];
 }
 
-async function round(tx: Tx, parts: AdvanceParts, executionId: string, told: Told): Promise<Advance> {
+async function round(tx: Tx, parts: AdvanceParts, executionId: string, notices: Notices): Promise<Advance> {
   const execution = await RecoveryExecution.query(tx).findById(executionId).forNoKeyUpdate().skipLocked();
   if (execution === undefined) return (await exists(tx, executionId)) ? 'still' : 'ended';
   if (execution.finishedAt !== null) return 'ended';
@@ -54,8 +54,8 @@ async function round(tx: Tx, parts: AdvanceParts, executionId: string, told: Tol
   await noteEnds(tx, state.actions);
   const decision = decide(nowOf(execution, state, now));
   await applySkips(tx, state, decision);
-  await cancelActions(tx, state, decision, { hub: parts.hub, told });
-  const started = await startActions(tx, { execution, state, decision, parts, told });
+  await cancelActions(tx, state, decision, { hub: parts.hub, notices });
+  const started = await startActions(tx, { execution, state, decision, parts, notices });
   await applySteps(tx, execution, state, decision, now);
   if (decision.end !== undefined) {
     await endExecution(tx, { execution, ...state, status: decision.end, now });
@@ -138,14 +138,14 @@ async function cancelActions(
   tx: Tx,
   { actions }: State,
   { cancel, giveUp }: Decision,
-  { hub, told }: { hub: DeviceHub; told: Told },
+  { hub, notices }: { hub: DeviceHub; notices: Notices },
 ): Promise<void> {
   const byId = new Map(actions.map((action) => [action.id, action]));
   for (const id of cancel) {
     const action = byId.get(id);
     const announce = action === undefined ? undefined : await cancelOne(tx, action, hub);
     if (action === undefined || announce === undefined) continue;
-    told.announce.push(announce);
+    notices.announce.push(announce);
     await change(tx, action, { cancelRequestedAt: new Date() });
   }
   for (const id of giveUp) {
@@ -176,11 +176,11 @@ interface Starts {
   state: State;
   decision: Decision;
   parts: AdvanceParts;
-  told: Told;
+  notices: Notices;
 }
 
 /** Answers how many were given to their devices or refused. */
-async function startActions(tx: Tx, { execution, state, decision, parts, told }: Starts): Promise<number> {
+async function startActions(tx: Tx, { execution, state, decision, parts, notices }: Starts): Promise<number> {
   const byId = new Map(state.actions.map((action) => [action.id, action]));
   const ofStep = groupBy(state.actions, ({ stepId }) => stepId);
   let moved = 0;
@@ -196,7 +196,7 @@ async function startActions(tx: Tx, { execution, state, decision, parts, told }:
         startAction(inner, { execution, action, siblings, device }, parts),
       );
       if (started === 'busy') continue;
-      if (started.command !== undefined) told.commands.push(started.command);
+      if (started.command !== undefined) notices.commands.push(started.command);
       await change(tx, action, { state: 'running', startedAt, ...started.changes });
     } catch (error) {
       const isRefused = error instanceof WorkRefused;

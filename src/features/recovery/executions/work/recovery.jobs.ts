@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
+import { withSystem } from '../../../../platform/db/transaction.ts';
+import { defineJob } from '../../../../platform/jobs/definition.ts';
 import { advance, type AdvanceParts } from './advance.ts';
 import { beginDueRehearsals } from './due-rehearsals.ts';
 import { enqueueLead, LEAD } from './lead.ts';

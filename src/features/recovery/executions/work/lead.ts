@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import type { Tx } from '../../../../platform/db/transaction.ts';
+import { defineJob } from '../../../../platform/jobs/definition.ts';
+import type { Jobs } from '../../../../platform/jobs/jobs.ts';
 
 /**
  * Leads an execution to its end. What it has done is in the tables, so another server goes on from there; and two that

@@ -1,5 +1,5 @@
-import type { ExecutionType } from '../plans/plan.schema.ts';
-import type { RecoveryReport, StepState } from './execution.schema.ts';
+import type { ExecutionType } from '../../plans/plan.schema.ts';
+import type { RecoveryReport, StepState } from '../execution.schema.ts';
 
 /** What an execution has reached, against what its plan demands. */
 

@@ -1,8 +1,8 @@
-import { withSavepoint, withSystem } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { isManageableSql } from '../../organizations/index.ts';
-import { RecoveryPlan } from '../plans/plan.model.ts';
-import { nextRehearsal } from '../plans/plan.service.ts';
+import { withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
+import { AppError } from '../../../../platform/errors.ts';
+import { isManageableSql } from '../../../organizations/index.ts';
+import { RecoveryPlan } from '../../plans/plan.model.ts';
+import { nextRehearsal } from '../../plans/plan.service.ts';
 import type { AdvanceParts } from './advance.ts';
 import { beginExecution } from './begin.ts';
 

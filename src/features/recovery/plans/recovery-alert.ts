@@ -14,8 +14,13 @@ interface FailedPlan {
 /**
  * Makes the alert of an organization follow its plans: it stands while the last execution of some plan has failed. An
  * aborted execution says nothing, so the one before it counts.
+ * @param hasFailed  whether an execution has just failed; otherwise the alert can only end
  */
-export async function followRecoveryAlert(tx: Tx, orgId: string): Promise<void> {
+export async function followRecoveryAlert(
+  tx: Tx,
+  orgId: string,
+  { hasFailed = false }: { hasFailed?: boolean } = {},
+): Promise<void> {
   const { rows } = await tx.raw<{ rows: FailedPlan[] }>(
     `select p.id, p.name, e.id as "executionId", e.execution_type as "executionType", e.halt_reason as reason
     from dr_plans p cross join lateral (
@@ -30,7 +35,7 @@ export async function followRecoveryAlert(tx: Tx, orgId: string): Promise<void> 
     await resolveAlert(tx, { orgId, kind: RECOVERY_FAILED, why: 'The plan was executed successfully.' });
     return;
   }
-  if (await isKnown(tx, orgId, newest)) return;
+  if (!hasFailed) return;
   await raiseAlert(tx, {
     orgId,
     kind: RECOVERY_FAILED,
@@ -39,13 +44,4 @@ export async function followRecoveryAlert(tx: Tx, orgId: string): Promise<void> 
     message: rows.map(({ name, reason }) => `${name}: ${reason ?? 'it has failed.'}`).join('\n'),
     details: { planIds: rows.map(({ id }) => id), executionId: newest.executionId },
   });
-}
-
-/** Whether the alert stands for this failure already: another plan has succeeded meanwhile. */
-async function isKnown(tx: Tx, orgId: string, { executionId }: FailedPlan): Promise<boolean> {
-  const found = await tx('alerts')
-    .where({ org_id: orgId, subject_id: orgId, kind: RECOVERY_FAILED })
-    .whereRaw(`details ->> 'executionId' = ?`, [executionId])
-    .first<{ id: string } | undefined>('id');
-  return found !== undefined;
 }

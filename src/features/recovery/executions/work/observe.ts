@@ -1,9 +1,9 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { COMMANDS } from '../../../protocol/index.ts';
-import { type WorkEnd, workEnds } from '../../backup/index.ts';
-import { type EndedCommand, endsOfCommands } from '../../commands/index.ts';
-import type { ActionNow } from './decide.ts';
-import type { RecoveryAction } from './execution.model.ts';
+import type { Tx } from '../../../../platform/db/transaction.ts';
+import { COMMANDS } from '../../../../protocol/index.ts';
+import { type WorkEnd, workEnds } from '../../../backup/index.ts';
+import { type EndedCommand, endsOfCommands } from '../../../commands/index.ts';
+import type { ActionNow } from '../decisions/decide.ts';
+import type { RecoveryAction } from '../execution.model.ts';
 
 /** How the work of an execution stands, by what other features and the devices have recorded. */
 

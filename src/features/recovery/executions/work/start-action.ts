@@ -1,9 +1,9 @@
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import type { CommandPayload, DurableCommandType, ServiceCheck } from '../../../protocol/index.ts';
+import type { DeviceHub } from '../../../../hub/index.ts';
+import type { Tx } from '../../../../platform/db/transaction.ts';
+import type { Jobs } from '../../../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../../../platform/omit-undefined.ts';
+import type { Sealer } from '../../../../platform/secrets/sealed.ts';
+import type { CommandPayload, DurableCommandType, ServiceCheck } from '../../../../protocol/index.ts';
 import {
   orderBackup,
   orderFiles,
@@ -11,12 +11,12 @@ import {
   orderMachine,
   orderMachineDiscard,
   WorkRefused,
-} from '../../backup/index.ts';
-import { type AddedCommand, addServerCommand } from '../../commands/index.ts';
-import { supportsCommand } from '../../devices/index.ts';
-import { scriptsForOrganization } from '../../scripts/index.ts';
-import { ActionSpec } from './action-spec.ts';
-import type { RecoveryAction, RecoveryExecution } from './execution.model.ts';
+} from '../../../backup/index.ts';
+import { type AddedCommand, addServerCommand } from '../../../commands/index.ts';
+import { supportsCommand } from '../../../devices/index.ts';
+import { scriptsForOrganization } from '../../../scripts/index.ts';
+import { ActionSpec } from '../action-spec.ts';
+import type { RecoveryAction, RecoveryExecution } from '../execution.model.ts';
 import type { DeviceNow } from './observe.ts';
 
 /** Gives one action to its device, within a transaction: it is given once, or not at all. */

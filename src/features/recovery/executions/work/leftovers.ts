@@ -1,8 +1,8 @@
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { type AddedCommand, announceCommands } from '../../commands/index.ts';
+import { type Tx, withSystem } from '../../../../platform/db/transaction.ts';
+import { type AddedCommand, announceCommands } from '../../../commands/index.ts';
 import type { AdvanceParts } from './advance.ts';
 import { isLeftover } from './end.ts';
-import { RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
+import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.model.ts';
 import { devicesNow, endedActions } from './observe.ts';
 import { startAction } from './start-action.ts';
 
