@@ -59,6 +59,8 @@ export class ObedientDevice {
   #link: FakeDevice | undefined;
   #url = '';
   script: Script = () => undefined;
+  /** False: it goes on with what it was asked to stop, until `stopHeld`. */
+  obeysCancel = true;
   readonly #held: CommandFrame[] = [];
 
   constructor(enrolled: EnrolledDevice) {
@@ -87,9 +89,16 @@ export class ObedientDevice {
   types = (): string[] => this.log.map(({ type }) => type);
   held = (): CommandFrame[] => [...this.#held];
 
+  async stopHeld(): Promise<void> {
+    this.obeysCancel = true;
+    const link = this.#link;
+    for (const { id } of this.held()) if (link !== undefined) await this.#stop(link, id);
+  }
+
   /** Answers what was held back. */
   async release(): Promise<void> {
     this.script = () => undefined;
+    this.obeysCancel = true;
     for (const frame of this.#held.splice(0))
       if (this.#link !== undefined) await this.#answer(this.#link, frame);
   }
@@ -114,6 +123,7 @@ export class ObedientDevice {
   }
 
   async #stop(link: FakeDevice, id: string): Promise<void> {
+    if (!this.obeysCancel) return;
     const index = this.#held.findIndex((frame) => frame.id === id);
     const [frame] = index < 0 ? [] : this.#held.splice(index, 1);
     if (frame === undefined) return;
