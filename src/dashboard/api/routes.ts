@@ -111,7 +111,7 @@ host?: string
  */
 port: number
 /**
- * A check is repeated until it passes or this time is over.
+ * A check is repeated until it passes or this time has expired.
  */
 timeoutSeconds: number
 } | {
@@ -135,7 +135,7 @@ expectStatus?: number
  */
 contains?: string
 /**
- * A check is repeated until it passes or this time is over.
+ * A check is repeated until it passes or this time has expired.
  */
 timeoutSeconds: number
 } | {

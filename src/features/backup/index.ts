@@ -53,7 +53,7 @@ export { cancelWork } from './recovery-work/cancel-work.ts';
 export { type FoundSnapshot, newestSnapshots } from './recovery-work/find-snapshots.ts';
 export { orderBackup } from './recovery-work/order-backup.ts';
 export { orderFilesDiscard, orderMachineDiscard } from './recovery-work/order-discard.ts';
-export { orderFiles, type WorkDevice } from './recovery-work/order-files.ts';
+export { orderFiles } from './recovery-work/order-files.ts';
 export { orderMachine } from './recovery-work/order-machine.ts';
 export { WorkRefused } from './recovery-work/refusal.ts';
 export { type WorkEnd, workEnds } from './recovery-work/work-ends.ts';

@@ -163,8 +163,9 @@ describe('the decisions of an execution of a recovery plan', () => {
                 expect(world.isAborting, `${id} is not begun after the abort`).to.equal(false);
                 for (const before of world.now.groups) {
                   const isBefore = before.sequence < group.sequence || before.id === group.dependsOnGroupId;
-                  if (isBefore)
+                  if (isBefore) {
                     expect(statusOf(before.id), `${id} waits for ${before.id}`).to.equal('completed');
+                  }
                 }
               }
             }

@@ -99,8 +99,9 @@ export class ObedientDevice {
   async release(): Promise<void> {
     this.script = () => undefined;
     this.obeysCancel = true;
-    for (const frame of this.#held.splice(0))
+    for (const frame of this.#held.splice(0)) {
       if (this.#link !== undefined) await this.#answer(this.#link, frame);
+    }
   }
 
   async #serve(link: FakeDevice): Promise<void> {

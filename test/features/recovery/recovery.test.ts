@@ -70,8 +70,9 @@ describe('recovery plans', function () {
       'script.run',
       'recovery.discard-restore',
     ]);
-    for (const { targetPath, from } of orders('backup.restore'))
+    for (const { targetPath, from } of orders('backup.restore')) {
       expect([targetPath, from]).to.deep.equal([undefined, undefined]);
+    }
     expect(orders('backup.vm-from-image')[0]?.network).to.deep.equal({
       type: 'user',
       isIsolated: true,

@@ -92,7 +92,7 @@ function shownExecution(execution: RecoveryExecution, steps: readonly StepFacts[
     execution.finishedAt === null
       ? steps.find(({ state }) => state === 'running' || state === 'checking')
       : undefined;
-  return { ...execution, activeGroupId: active?.groupId ?? null, stepCounts: counts };
+  return Object.assign(execution, { activeGroupId: active?.groupId ?? null, stepCounts: counts });
 }
 
 function shownStep(

@@ -141,5 +141,5 @@ async function withFacts({ tx }: Pick<Context, 'tx'>, plans: readonly RecoveryPl
     tx,
     plans.map(({ id }) => id),
   );
-  return plans.map((plan) => ({ ...plan, ...facts(plan.id) }));
+  return plans.map((plan) => Object.assign(plan, facts(plan.id)));
 }

@@ -1,5 +1,5 @@
 import { newId } from '../../../../platform/ids.ts';
-import { VmNetwork } from '../../../../protocol/index.ts';
+import type { VmNetwork } from '../../../../protocol/index.ts';
 import type { FoundSnapshot } from '../../../backup/index.ts';
 import type { Mark } from '../../plans/plan-facts.ts';
 import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';

@@ -33,8 +33,9 @@ export async function beginExecution(
   wanted: Wanted,
   jobs: Jobs,
 ): Promise<string> {
-  if (plan.status === 'archived')
+  if (plan.status === 'archived') {
     throw invalid('body.executionType', 'is not possible: the plan is archived');
+  }
   const openId = await openExecutionOf(tx, plan);
   if (openId !== undefined) {
     throw new AppError('conflict', 'An execution of this plan has not ended yet.', {
