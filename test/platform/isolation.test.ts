@@ -434,6 +434,11 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/cloud-backup/content/clean-up.job.ts': 3,
   'features/cloud-backup/work/schedule.job.ts': 1,
   'features/cloud-backup/work/work.job.ts': 1,
+  // Executions of recovery plans go on without a request; plans of every organization may be due.
+  'features/recovery/executions/work/advance.ts': 1,
+  'features/recovery/executions/work/due-rehearsals.ts': 2,
+  'features/recovery/executions/work/leftovers.ts': 2,
+  'features/recovery/executions/work/recovery.jobs.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
   'features/groups/dynamic-group-sync.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { followLeftovers } from '../../../src/features/recovery/executions/work/leftovers.ts';
+import { beginDueRehearsals } from '../../../src/features/recovery/executions/work/due-rehearsals.ts';
+import type { AuditEntry } from '../../../src/platform/http/audit.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import type { JobUpdate } from '../../../src/protocol/index.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
@@ -92,6 +94,9 @@ describe('recovery plans', function () {
   });
 
   it('fail over to their targets, and fail back what has changed there', async () => {
+    // A path of the configuration that the device never had.
+    world.at(0).script = (frame) =>
+      payloadOf(frame).from === '/etc/app.conf' ? { error: 'PATH_MISSING' } : undefined;
     const over = await world.ended(await world.execute(planId, 'failover'));
     expect(over.status, JSON.stringify(over)).to.equal('completed');
     expect(orders('recovery.discard-restore')).to.deep.equal([]);
@@ -197,10 +202,11 @@ describe('recovery plans', function () {
     await gone.connect(app);
     await eventually(world.left, ({ length }) => length === 0, 20_000);
     const { hub, secrets, database } = app.server;
+    const audit = undefined as never;
     const jobs = { enqueue: () => Promise.reject(new Error('no job is needed')) } as never;
     await eventually(
       async () => {
-        await followLeftovers({ db: database.jobPool, hub, secrets, jobs, log: quietLog });
+        await followLeftovers({ db: database.jobPool, hub, secrets, jobs, audit, log: quietLog });
         return (await world.read(id)).report.leftovers;
       },
       (left) => left === 0,
@@ -236,6 +242,39 @@ describe('recovery plans', function () {
       expect(again.status).to.equal(400);
     });
   }
+
+  it('are rehearsed by their schedule', async () => {
+    const scheduled = await world.createPlan({ rehearsalSchedule: { frequency: 'daily', time: '03:00' } });
+    const plan = () => world.send('GET', `/dr/plans/${scheduled}`);
+    expect((await plan()).body.nextRehearsalAt).to.match(/T03:00:00/);
+    await inSystem(app, (tx) =>
+      tx('dr_plans')
+        .where({ id: scheduled })
+        .update({ next_rehearsal_at: new Date(Date.now() - 1000) }),
+    );
+    const recorded: string[] = [];
+    const parts = {
+      db: app.server.database.jobPool,
+      log: quietLog,
+      jobs: { enqueue: () => Promise.resolve({ id: '', added: true }) },
+      audit: {
+        record: (_tx: unknown, { action, actor }: AuditEntry) =>
+          Promise.resolve(void recorded.push(`${action} ${actor.kind}`)),
+        committed: () => {},
+      },
+    };
+    for (let round = 0; round < 2; round++) {
+      await beginDueRehearsals(parts as never, new AbortController().signal);
+    }
+    expect(recorded).to.deep.equal(['recovery.execute system']);
+    const { data } = (await world.send('GET', `/dr/executions?planId=${scheduled}`)).body;
+    expect(data).to.have.length(1);
+    expect(data[0]).to.include({ trigger: 'schedule', executionType: 'rehearsal', createdBy: null });
+    expect(new Date((await plan()).body.nextRehearsalAt).getTime()).to.be.greaterThan(Date.now());
+    // Nobody leads it, and the abort brings a leader.
+    await world.send('POST', `/dr/executions/${data[0].id}/abort`);
+    expect((await world.ended(data[0].id)).status).to.equal('aborted');
+  });
 
   it('refuse what cannot be worked off', async () => {
     const { id } = await world.post('/dr/plans', { orgId: world.orgId, name: 'Empty' });

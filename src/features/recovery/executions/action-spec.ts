@@ -17,6 +17,8 @@ export const ActionSpec = z.discriminatedUnion('does', [
     targetPath: z.string().nullable(),
     fromPath: z.string().nullable(),
     overwrite: Overwrite,
+    /** One of the paths of a backup, which a device need not have: a snapshot without it is no failure. */
+    isOptional: z.boolean(),
   }),
   z.object({
     does: z.literal('machine'),
@@ -43,5 +45,7 @@ export const ActionResult = z.object({
   folder: z.string().nullable().optional(),
   forwards: z.array(z.object({ hostPort: z.number(), guestPort: z.number() })).optional(),
   snapshotId: z.uuid().optional(),
+  /** The snapshot does not have what was to be restored. */
+  isMissing: z.boolean().optional(),
 });
 export type ActionResult = z.infer<typeof ActionResult>;

@@ -6,7 +6,7 @@ import { findPlanToChange } from '../plans/plan.service.ts';
 import { beginExecution } from './work/begin.ts';
 import { RecoveryExecution } from './execution.model.ts';
 import type { ExecutePlan } from './execution.schema.ts';
-import { enqueueLead } from './work/lead.ts';
+import { enqueueAbort } from './work/lead.ts';
 import { findExecution, readExecution } from './read-executions.ts';
 
 export interface ExecutionParts {
@@ -47,7 +47,7 @@ export async function abortExecution(ctx: Context, id: string, { jobs }: Executi
   }
   if (execution.abortRequestedAt === null) {
     await execution.$query(ctx.tx).patch({ abortRequestedAt: new Date() });
-    await enqueueLead(ctx.tx, jobs, execution, `${id} abort`);
+    await enqueueAbort(ctx.tx, jobs, execution);
   }
   return readExecution(ctx, id);
 }

@@ -21,6 +21,9 @@ import { createPlan, deletePlan, listPlans, readPlan, updatePlan } from './plan.
 const read = everyScope('recovery:read');
 const write = everyScope('recovery:write');
 
+/** A group of many devices, each with checks of its own. */
+const BODY_LIMIT = 1_000_000;
+
 export const planRoutes: RouteGroup = {
   name: 'Recovery plans',
   description: 'In which order the devices of an organization are restored when a disaster has struck.',
@@ -95,6 +98,7 @@ export const planRoutes: RouteGroup = {
       access: write,
       params: IdParams,
       body: NewRecoveryGroup,
+      bodyLimit: BODY_LIMIT,
       response: RecoveryGroup,
       status: 201,
       errors: ['limit_reached'],
@@ -112,6 +116,7 @@ export const planRoutes: RouteGroup = {
       access: write,
       params: GroupParams,
       body: RecoveryGroupPatch,
+      bodyLimit: BODY_LIMIT,
       response: RecoveryGroup,
       handler: ({ ctx, params, body }) => updateGroup(ctx, params, body),
       audit: {

@@ -32,7 +32,8 @@ type MachineRestore = Exclude<RecoveryRestore, { type: 'files' }>;
 export interface Given {
   entry: RecoveryDevice;
   deviceName: string;
-  /** Of the target. Undefined: it is not there any more. */
+  /** Undefined: the device is not there any more. */
+  sourceOs: OsType | undefined;
   targetOs: OsType | undefined;
   snapshot: FoundSnapshot | undefined;
 }
@@ -61,11 +62,11 @@ export function composeRehearsal({ entry, deviceName, snapshot }: Given): Compos
 }
 
 /** The targets take over. */
-export function composeFailover({ entry, deviceName, targetOs, snapshot }: Given): ComposedStep {
+export function composeFailover({ entry, deviceName, snapshot, ...systems }: Given): ComposedStep {
   const { restore } = entry;
   const checks = checksOf(entry, { isRehearsal: false });
   if (restore.type === 'files') {
-    const { actions, places } = filesTo(entry, restore, { targetOs, snapshot });
+    const { actions, places } = filesTo(entry, restore, { ...systems, snapshot });
     return { actions: [...actions, ...checks], places };
   }
   const restored = machineAction(targetOf(entry), {
@@ -80,7 +81,7 @@ export function composeFailover({ entry, deviceName, targetOs, snapshot }: Given
 function filesTo(
   entry: RecoveryDevice,
   restore: FilesRestore,
-  { targetOs = 'linux', snapshot }: Pick<Given, 'targetOs' | 'snapshot'>,
+  { sourceOs = 'linux', targetOs = 'linux', snapshot }: Pick<Given, 'sourceOs' | 'targetOs' | 'snapshot'>,
 ): ComposedStep {
   const target = targetOf(entry);
   const snapshotId = snapshot?.id ?? null;
@@ -100,7 +101,7 @@ function filesTo(
     const places =
       targetPath === undefined
         ? []
-        : paths.map((path) => ({ source: onDevice(path, targetOs), target: below(targetPath, path) }));
+        : paths.map((path) => ({ source: onDevice(path, sourceOs), target: below(targetPath, path) }));
     return { actions, places };
   }
   return {
@@ -112,9 +113,10 @@ function filesTo(
         selectedPaths: [path],
         fromPath: path,
         targetPath: onDevice(path, targetOs),
+        isOptional: selectedPaths === undefined,
       }),
     ),
-    places: paths.map((path) => ({ source: onDevice(path, targetOs), target: onDevice(path, targetOs) })),
+    places: paths.map((path) => ({ source: onDevice(path, sourceOs), target: onDevice(path, targetOs) })),
   };
 }
 
@@ -147,6 +149,7 @@ export function composeFailback({
       selectedPaths: [inSnapshot(target)],
       fromPath: inSnapshot(target),
       targetPath: source,
+      isOptional: restore.selectedPaths === undefined,
     }),
   );
   const onSource = { ...definition, targetDeviceId: deviceId };
@@ -167,10 +170,19 @@ function filesAction(
     phase: 'main',
     name: name.slice(0, 500),
     deviceId,
-    spec: { does: 'files', madeBy: null, targetPath: null, fromPath: null, overwrite: 'never', ...spec },
+    spec: { ...PLAIN, ...spec },
     undoes: null,
   };
 }
+
+const PLAIN = {
+  does: 'files',
+  madeBy: null,
+  targetPath: null,
+  fromPath: null,
+  overwrite: 'never',
+  isOptional: false,
+} as const;
 
 function machineAction(
   deviceId: string,

@@ -1,6 +1,7 @@
 import type { DeviceHub } from '../../../../hub/index.ts';
 import type { Db } from '../../../../platform/db/pool.ts';
 import { type Tx, withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../../../platform/http/audit.ts';
 import type { Logger } from '../../../../platform/logger.ts';
 import { cancelWork, WorkRefused } from '../../../backup/index.ts';
 import { type AddedCommand, announceCommands, cancelServerCommand } from '../../../commands/index.ts';
@@ -10,11 +11,13 @@ import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.mo
 import type { StepState } from '../execution.schema.ts';
 import { groupBy } from '../decisions/group-by.ts';
 import { asNow, badEnd, type DeviceNow, devicesNow, endedActions } from './observe.ts';
+import { recordBySystem } from './system-audit.ts';
 import { startAction, type StartParts } from './start-action.ts';
 
 export interface AdvanceParts extends StartParts {
   db: Db;
   log: Logger;
+  audit: AuditTrail;
 }
 
 /** `moved`: there may be more to do at once. `still`: nothing but to wait. */
@@ -59,6 +62,9 @@ async function round(tx: Tx, parts: AdvanceParts, executionId: string, notices: 
   await applySteps(tx, execution, state, decision, now);
   if (decision.end !== undefined) {
     await endExecution(tx, { execution, ...state, status: decision.end, now });
+    const more = { status: decision.end };
+    await recordBySystem(tx, parts, { action: 'recovery.end', execution, more });
+    notices.announce.push(() => parts.audit.committed());
     return 'ended';
   }
   const hasMoved = started > 0 || decision.steps.length > 0 || decision.giveUp.length > 0;
@@ -95,10 +101,8 @@ async function change(tx: Tx, action: RecoveryAction, changes: Partial<RecoveryA
 }
 
 async function noteEnds(tx: Tx, actions: readonly RecoveryAction[]): Promise<void> {
-  const running = actions.filter(({ state }) => state === 'running');
-  if (running.length === 0) return;
-  const ends = await endedActions(tx, running);
-  for (const action of running) {
+  const ends = await endedActions(tx, actions);
+  for (const action of actions) {
     const end = ends.get(action.id);
     if (end !== undefined) await change(tx, action, end);
   }

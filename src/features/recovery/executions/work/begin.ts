@@ -26,6 +26,10 @@ export interface Wanted {
   createdBy: string | null;
 }
 
+/** All of them are looked at in each round. */
+const ACTIONS_MAX = 3000;
+const INSERTED_AT_ONCE = 500;
+
 /** Begins an execution of a plan whose row the caller has locked. Throws `AppError`. */
 export async function beginExecution(
   tx: Tx,
@@ -45,6 +49,12 @@ export async function beginExecution(
   const { groups, steps } = await (wanted.executionType === 'failback'
     ? planFailback(tx, plan, wanted)
     : planForward(tx, plan, wanted.executionType));
+  if (steps.reduce((sum, step) => sum + step.actions.length, 0) > ACTIONS_MAX) {
+    throw invalid(
+      'body.executionType',
+      `is not possible: the plan needs more than ${ACTIONS_MAX} restores and checks; restore fewer paths in place`,
+    );
+  }
   const executionId = newId();
   await RecoveryExecution.query(tx).insert({
     id: executionId,
@@ -68,7 +78,9 @@ export async function beginExecution(
   const actions = rows.flatMap(({ step, actions: own }) =>
     own.map((action, position) => ({ ...action, orgId: plan.orgId, stepId: step.id, position })),
   );
-  if (actions.length > 0) await RecoveryAction.query(tx).insert(actions);
+  for (let at = 0; at < actions.length; at += INSERTED_AT_ONCE) {
+    await RecoveryAction.query(tx).insert(actions.slice(at, at + INSERTED_AT_ONCE));
+  }
   await enqueueLead(tx, jobs, { id: executionId, orgId: plan.orgId });
   return executionId;
 }
@@ -127,7 +139,8 @@ async function planForward(
     const isOver = over.has(entry.deviceId);
     const snapshot = isOver ? undefined : snapshots[index];
     const deviceName = source?.name ?? GONE;
-    const given: Given = { entry, deviceName, targetOs: target?.osType, snapshot };
+    const systems = { sourceOs: source?.osType, targetOs: target?.osType };
+    const given: Given = { entry, deviceName, ...systems, snapshot };
     const composed = isOver
       ? { actions: [], places: [] }
       : type === 'rehearsal'

@@ -5,12 +5,15 @@ import { RecoveryPlan } from '../../plans/plan.model.ts';
 import { nextRehearsal } from '../../plans/plan.service.ts';
 import type { AdvanceParts } from './advance.ts';
 import { beginExecution } from './begin.ts';
+import { recordBySystem } from './system-audit.ts';
 
 const AT_ONCE = 100;
 
+type DueParts = Pick<AdvanceParts, 'db' | 'jobs' | 'log' | 'audit'>;
+
 /** Begins the rehearsals of schedules. One plan that cannot be rehearsed never holds up another one. */
 export async function beginDueRehearsals(
-  { db, jobs, log }: Pick<AdvanceParts, 'db' | 'jobs' | 'log'>,
+  { db, jobs, log, audit }: DueParts,
   signal: AbortSignal,
 ): Promise<void> {
   const due = await withSystem(db, 'find the rehearsals of recovery plans that are due', (tx) =>
@@ -23,15 +26,15 @@ export async function beginDueRehearsals(
   );
   for (const { id } of due) {
     if (signal.aborted) return;
-    const begun = begin({ db, jobs }, id);
+    const begun = begin({ db, jobs, log, audit }, id);
     await begun.catch((error: unknown) => {
       log.error({ err: error, recoveryPlanId: id }, 'recovery.rehearsal_not_begun');
     });
   }
 }
 
-const begin = ({ db, jobs }: Pick<AdvanceParts, 'db' | 'jobs'>, id: string): Promise<void> =>
-  withSystem(db, 'begin a rehearsal of a recovery plan that is due', async (tx) => {
+const begin = async (parts: DueParts, id: string): Promise<void> => {
+  await withSystem(parts.db, 'begin a rehearsal of a recovery plan that is due', async (tx) => {
     const plan = await RecoveryPlan.query(tx)
       .findById(id)
       .where('next_rehearsal_at', '<=', new Date())
@@ -47,9 +50,24 @@ const begin = ({ db, jobs }: Pick<AdvanceParts, 'db' | 'jobs'>, id: string): Pro
       createdBy: null,
     } as const;
     try {
-      await withSavepoint(tx, (inner) => beginExecution(inner, plan, wanted, jobs));
+      await withSavepoint(tx, async (inner) => {
+        const executionId = await beginExecution(inner, plan, wanted, parts.jobs);
+        const execution = {
+          ...BY_SCHEDULE,
+          id: executionId,
+          orgId: plan.orgId,
+          planId: id,
+          planName: plan.name,
+        };
+        const more = { trigger: wanted.trigger };
+        await recordBySystem(inner, parts, { action: 'recovery.execute', execution, more });
+      });
     } catch (error) {
       // An execution is under way, or the plan is empty: the next time is as good.
       if (!(error instanceof AppError)) throw error;
     }
   });
+  parts.audit.committed();
+};
+
+const BY_SCHEDULE = { executionType: 'rehearsal' } as const;

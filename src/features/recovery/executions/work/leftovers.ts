@@ -55,7 +55,7 @@ async function followOne(tx: Tx, parts: AdvanceParts, id: string): Promise<Added
     .select('*', tx.raw(`coalesce(finished_at < now() - ${AGAIN_AFTER}, false) as is_due`))
     .castTo<(RecoveryAction & { isDue: boolean })[]>();
   const running = actions.filter(({ phase, state }) => phase === 'cleanup' && state === 'running');
-  const ends = await endedActions(tx, running);
+  const ends = await endedActions(tx, actions);
   for (const action of running) {
     const end = ends.get(action.id);
     if (end === undefined) continue;

@@ -40,11 +40,10 @@ export type ActionEnd = Pick<
   'state' | 'message' | 'result' | 'errorCode' | 'errorMessage' | 'finishedAt'
 >;
 
-/** By the id of the action. Those that still run are not in it. */
-export async function endedActions(
-  tx: Tx,
-  running: readonly RecoveryAction[],
-): Promise<Map<string, ActionEnd>> {
+/** By the id of the action. Those that still run are not in it. @param all  of the execution */
+export async function endedActions(tx: Tx, all: readonly RecoveryAction[]): Promise<Map<string, ActionEnd>> {
+  const running = all.filter(({ state }) => state === 'running');
+  if (running.length === 0) return new Map();
   const restores = running.filter(({ kind }) => kind === 'restore' || kind === 'backup');
   const works = await workEnds(tx, {
     restores: restores.flatMap(({ restoreId }) => restoreId ?? []),
@@ -59,13 +58,30 @@ export async function endedActions(
   const ends = new Map<string, ActionEnd>();
   for (const action of restores) {
     const end = works.get(action.restoreId ?? action.vmRestoreId ?? action.backupJobId ?? '');
-    if (end !== undefined) ends.set(action.id, endOfWork(end));
+    if (end !== undefined)
+      ends.set(action.id, isAbsent(action, end) ? endOfAbsent(action, all) : endOfWork(end));
   }
   for (const action of asked) {
     const end = commands.get(action.commandId ?? '');
-    if (end !== undefined) ends.set(action.id, endOfCommand(end));
+    if (end === undefined) continue;
+    const ended = endOfCommand(end);
+    // Even where somebody has cancelled it, what it was to take down is still there.
+    const isLeft = action.kind === 'discard' && ended.state === 'cancelled';
+    ends.set(action.id, isLeft ? { ...ended, state: 'failed' } : ended);
   }
   return ends;
+}
+
+/** A path of the configuration that the device did not have when it was backed up. */
+const isAbsent = ({ spec }: RecoveryAction, end: WorkEnd): boolean =>
+  end.outcome === 'failed' && end.code === 'PATH_MISSING' && spec.does === 'files' && spec.isOptional;
+
+/** It does no harm, unless nothing at all is restored. */
+function endOfAbsent({ id, stepId }: RecoveryAction, all: readonly RecoveryAction[]): ActionEnd {
+  const others = all.filter((each) => each.stepId === stepId && each.kind === 'restore' && each.id !== id);
+  const message = 'The snapshot does not contain it.';
+  const isAll = others.every(({ result }) => result?.isMissing === true);
+  return isAll ? badEnd('failed', 'PATH_MISSING', message) : goodEnd(message, { isMissing: true });
 }
 
 function endOfWork(end: WorkEnd): ActionEnd {

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { withSystem } from '../../../../platform/db/transaction.ts';
-import { defineJob } from '../../../../platform/jobs/definition.ts';
+import { defineJob, type JobRun } from '../../../../platform/jobs/definition.ts';
 import { advance, type AdvanceParts } from './advance.ts';
 import { beginDueRehearsals } from './due-rehearsals.ts';
-import { enqueueLead, LEAD } from './lead.ts';
+import { enqueueLead, LEAD, LEAD_ABORT } from './lead.ts';
 import { followLeftovers } from './leftovers.ts';
 
 /** While nothing moves: checks answer within moments, and a restore may take hours. An abort is seen after the longest. */
@@ -16,7 +16,7 @@ const WATCH = defineJob({ name: 'recovery.watch', input: z.object({}), attempts:
 
 export function addRecoveryJobs(parts: AdvanceParts): void {
   const { jobs } = parts;
-  jobs.handle(LEAD, async ({ input, signal }) => {
+  const lead = async ({ input, signal }: JobRun<{ executionId: string }>) => {
     let pauseMs: number = PAUSE_MS.first;
     while (!signal.aborted) {
       const advanced = await advance(parts, input.executionId);
@@ -26,7 +26,9 @@ export function addRecoveryJobs(parts: AdvanceParts): void {
     }
     signal.throwIfAborted();
     return {};
-  });
+  };
+  jobs.handle(LEAD, lead);
+  jobs.handle(LEAD_ABORT, lead);
   jobs.handle(WATCH, async ({ signal }) => {
     await beginDueRehearsals(parts, signal);
     await leadAgain(parts);
