@@ -63,7 +63,7 @@ describe('a recovery plan with real agents', function () {
     }
   });
   after(async () => {
-    console.table(figures);
+    for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
     site?.close();
     await world?.close();
   });

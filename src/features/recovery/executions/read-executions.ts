@@ -55,21 +55,19 @@ export async function readExecution(ctx: Pick<Context, 'tx' | 'caller'>, id: str
     .orderBy('position');
   const ofStep = groupBy(actions, ({ stepId }) => stepId);
   const shown = steps.map((step) => shownStep(step, execution, ofStep.get(step.id) ?? []));
-  return {
-    ...shownExecution(execution, steps),
-    groups: execution.groups.map((group) => {
-      const own = shown.filter(({ groupId }) => groupId === group.id);
-      const status = groupState(own.map(({ state }) => state));
-      const ends = own.map(({ finishedAt }) => finishedAt);
-      return {
-        ...group,
-        status,
-        startedAt: earliest(own.map(({ startedAt }) => startedAt)),
-        finishedAt: ends.includes(null) ? null : latest(ends),
-        steps: own,
-      };
-    }),
-  };
+  const groups = execution.groups.map((group) => {
+    const own = shown.filter(({ groupId }) => groupId === group.id);
+    const status = groupState(own.map(({ state }) => state));
+    const ends = own.map(({ finishedAt }) => finishedAt);
+    return {
+      ...group,
+      status,
+      startedAt: earliest(own.map(({ startedAt }) => startedAt)),
+      finishedAt: ends.includes(null) ? null : latest(ends),
+      steps: own,
+    };
+  });
+  return Object.assign(shownExecution(execution, steps), { groups });
 }
 
 interface StepFacts {

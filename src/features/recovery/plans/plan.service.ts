@@ -125,15 +125,14 @@ async function shownPlan(ctx: Pick<Context, 'tx'>, plan: RecoveryPlan) {
   const [one] = await withFacts(ctx, [plan]);
   if (one === undefined) throw new Error('one plan is shown as one');
   const marks = await marksOf(ctx.tx, plan);
-  return {
-    ...one,
+  return Object.assign(one, {
     groups: await groupsOf(ctx.tx, plan),
-    failedOver: marks.map(({ id: _, definition, failedOverAt, ...mark }) => ({
+    failedOver: marks.map(({ definition, failedOverAt, ...mark }) => ({
       ...mark,
       restoreType: definition.restore.type,
       since: failedOverAt,
     })),
-  };
+  });
 }
 
 async function withFacts({ tx }: Pick<Context, 'tx'>, plans: readonly RecoveryPlan[]) {

@@ -58,8 +58,8 @@ export async function endedActions(tx: Tx, all: readonly RecoveryAction[]): Prom
   const ends = new Map<string, ActionEnd>();
   for (const action of restores) {
     const end = works.get(action.restoreId ?? action.vmRestoreId ?? action.backupJobId ?? '');
-    if (end !== undefined)
-      ends.set(action.id, isAbsent(action, end) ? endOfAbsent(action, all) : endOfWork(end));
+    if (end === undefined) continue;
+    ends.set(action.id, isAbsent(action, end) ? endOfAbsent(action, all) : endOfWork(end));
   }
   for (const action of asked) {
     const end = commands.get(action.commandId ?? '');
