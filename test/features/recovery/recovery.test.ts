@@ -84,8 +84,12 @@ describe('recovery plans', function () {
     const ofMachine = orders('recovery.check').find(({ check }) => check?.port === 45_432);
     expect(ofMachine?.check).to.deep.equal({ type: 'tcp', host: '127.0.0.1', port: 45_432 });
     expect(orders('script.run')[0]?.parameters).to.deep.include({ EXECUTION_TYPE: 'rehearsal' });
-    const of = updates.filter((update) => update.id === id);
-    expect(of.at(-1)).to.include({ kind: 'dr', state: 'completed', done: 6, total: 6 });
+    const last = await eventually(
+      () => updates.filter((update) => update.id === id).at(-1),
+      (update) => update?.state === 'completed',
+      20_000,
+    );
+    expect(last).to.include({ kind: 'dr', done: 6, total: 6 });
     watcher.close();
     await app.server.auditSealer.flush();
     const trail = await world.send('GET', `/audit-logs/logs?orgId=${world.orgId}&action=recovery.execute`);
