@@ -6763,6 +6763,361 @@ targetFolder?: string
 response: CloudBackupJob
 }
 /**
+ * List the types of events that can be sent
+ */
+"GET /webhooks/event-types": {
+response: {
+data: WebhookEventType[]
+}
+}
+/**
+ * List webhooks by name
+ */
+"GET /webhooks": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only webhooks of this organization.
+ */
+orgId?: string
+}
+response: {
+data: Webhook[]
+pagination: Pagination
+}
+}
+/**
+ * Create a webhook
+ */
+"POST /webhooks": {
+body: {
+name: string
+/**
+ * https only, with a public address.
+ */
+url: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+/**
+ * Default true.
+ */
+enabled?: boolean
+/**
+ * Leave it out in partner scope for the events of all organizations.
+ */
+orgId?: (string | null)
+}
+response: {
+id: string
+/**
+ * Null: it receives the events of all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+url: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+enabled: boolean
+/**
+ * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
+ */
+status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
+/**
+ * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
+ */
+disabledReason: (("gone" | "failing") | null)
+/**
+ * Attempts that failed since the last one that succeeded.
+ */
+failures: number
+failingSince: (string | null)
+lastSuccessAt: (string | null)
+/**
+ * Until then the previous secret signs as well.
+ */
+previousSecretUntil: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+/**
+ * It begins with whsec_, and is returned only once.
+ */
+secret: string
+}
+}
+/**
+ * Read a webhook
+ */
+"GET /webhooks/{id}": {
+params: {
+id: string
+}
+response: Webhook
+}
+/**
+ * Change, enable or disable a webhook
+ */
+"PATCH /webhooks/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+/**
+ * https only, with a public address.
+ */
+url?: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+enabled?: boolean
+}
+response: Webhook
+}
+/**
+ * Delete a webhook with its log
+ */
+"DELETE /webhooks/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Replace the secret of a webhook
+ */
+"POST /webhooks/{id}/rotate-secret": {
+params: {
+id: string
+}
+body: {
+/**
+ * How long the old secret signs as well; 24 when it is left out.
+ */
+overlapHours?: number
+}
+response: {
+id: string
+/**
+ * Null: it receives the events of all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+url: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+enabled: boolean
+/**
+ * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
+ */
+status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
+/**
+ * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
+ */
+disabledReason: (("gone" | "failing") | null)
+/**
+ * Attempts that failed since the last one that succeeded.
+ */
+failures: number
+failingSince: (string | null)
+lastSuccessAt: (string | null)
+/**
+ * Until then the previous secret signs as well.
+ */
+previousSecretUntil: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+/**
+ * It begins with whsec_, and is returned only once.
+ */
+secret: string
+}
+}
+/**
+ * Send a ping to a webhook at once
+ */
+"POST /webhooks/{id}/test": {
+params: {
+id: string
+}
+response: WebhookTest
+}
+/**
+ * List the deliveries of a webhook, newest first
+ */
+"GET /webhooks/{id}/deliveries": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Any of pending, delivered, failed, separated by commas.
+ */
+status?: string
+/**
+ * `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventType?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")
+/**
+ * Added at or after: an instant, or a day (UTC).
+ */
+from?: string
+/**
+ * Added at or before: an instant, or a day (UTC).
+ */
+to?: string
+}
+response: {
+data: WebhookDelivery[]
+pagination: Pagination
+}
+}
+/**
+ * Read a delivery with its event and response
+ */
+"GET /webhooks/{id}/deliveries/{deliveryId}": {
+params: {
+id: string
+deliveryId: string
+}
+response: WebhookDeliveryDetail
+}
+/**
+ * Send the event of a delivery again
+ */
+"POST /webhooks/{id}/deliveries/{deliveryId}/replay": {
+params: {
+id: string
+deliveryId: string
+}
+response: WebhookDelivery
+}
+/**
+ * Send the events of a span of time again
+ */
+"POST /webhooks/{id}/replay": {
+params: {
+id: string
+}
+body: {
+/**
+ * Deliveries added at or after: an instant, or a day (UTC).
+ */
+from: string
+/**
+ * Deliveries added at or before: an instant, or a day (UTC).
+ */
+to: string
+/**
+ * Which are sent again; only failed ones when it is left out.
+ */
+statuses?: ("delivered" | "failed")[]
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+}
+response: {
+/**
+ * Events that are sent again, each once.
+ */
+replayed: number
+}
+}
+/**
  * List recovery plans by name
  */
 "GET /dr/plans": {
@@ -10960,6 +11315,182 @@ metadata: {
 }
 createdAt: string
 updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "WebhookEventType".
+ */
+export interface WebhookEventType {
+/**
+ * `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+name: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")
+description: string
+/**
+ * A person who subscribes to it must hold this.
+ */
+permission: string
+/**
+ * Only webhooks of partners can have it.
+ */
+isOfPartner: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Webhook".
+ */
+export interface Webhook {
+id: string
+/**
+ * Null: it receives the events of all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+url: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+enabled: boolean
+/**
+ * `failing`: the last attempt failed. `paused`: the server waits before it tries again. `disabled_by_server`: see disabledReason.
+ */
+status: ("active" | "failing" | "paused" | "disabled" | "disabled_by_server")
+/**
+ * Why the server disabled it. `gone`: the receiver answered 410. `failing`: no delivery succeeded for 3 days.
+ */
+disabledReason: (("gone" | "failing") | null)
+/**
+ * Attempts that failed since the last one that succeeded.
+ */
+failures: number
+failingSince: (string | null)
+lastSuccessAt: (string | null)
+/**
+ * Until then the previous secret signs as well.
+ */
+previousSecretUntil: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "WebhookTest".
+ */
+export interface WebhookTest {
+ok: boolean
+responseStatus: (number | null)
+responseExcerpt: (string | null)
+durationMs: number
+error: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "WebhookDelivery".
+ */
+export interface WebhookDelivery {
+id: string
+webhookId: string
+/**
+ * Sent as `webhook-id`; the same in all attempts and replays.
+ */
+eventId: string
+eventType: string
+/**
+ * Null where the event concerns the partner itself.
+ */
+eventOrgId: (string | null)
+eventAt: string
+status: ("pending" | "delivered" | "failed")
+isReplay: boolean
+attempts: number
+nextAttemptAt: (string | null)
+lastAttemptAt: (string | null)
+/**
+ * Of the last attempt.
+ */
+responseStatus: (number | null)
+/**
+ * Of the last attempt.
+ */
+durationMs: (number | null)
+/**
+ * Why the last attempt failed.
+ */
+error: (string | null)
+createdAt: string
+endedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "WebhookDeliveryDetail".
+ */
+export interface WebhookDeliveryDetail {
+id: string
+webhookId: string
+/**
+ * Sent as `webhook-id`; the same in all attempts and replays.
+ */
+eventId: string
+eventType: string
+/**
+ * Null where the event concerns the partner itself.
+ */
+eventOrgId: (string | null)
+eventAt: string
+status: ("pending" | "delivered" | "failed")
+isReplay: boolean
+attempts: number
+nextAttemptAt: (string | null)
+lastAttemptAt: (string | null)
+/**
+ * Of the last attempt.
+ */
+responseStatus: (number | null)
+/**
+ * Of the last attempt.
+ */
+durationMs: (number | null)
+/**
+ * Why the last attempt failed.
+ */
+error: (string | null)
+createdAt: string
+endedAt: (string | null)
+/**
+ * The first 1,024 bytes of the last response.
+ */
+responseExcerpt: (string | null)
+/**
+ * What was sent; null where you may not read such events yourself.
+ */
+data: ({
+[k: string]: unknown
+} | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
