@@ -353,6 +353,15 @@ const ACROSS_TENANTS: Record<string, number> = {
   'cli/demo/backup.ts': 1,
   'cli/demo/data.ts': 2,
   'cli/demo/releases.ts': 1,
+  // The command line of the operator, who runs the whole installation: backup, restore, doctor, administrators.
+  'cli/installation-backup/restore-backup.ts': 1,
+  'cli/installation-backup/write-backup.ts': 1,
+  'features/audit/reading/last-operator-entry.ts': 1,
+  'features/audit/verification/audit-state.ts': 1,
+  'features/devices/agent-versions.ts': 1,
+  'features/users/accounts/system-admins.ts': 4,
+  'platform/db/dump/dump-database.ts': 1,
+  'platform/jobs/queue-state.ts': 1,
   // One round through the devices of all organizations.
   'features/alerts/alert-rounds.ts': 1,
   'features/api-keys/api-key-callers.ts': 1,
@@ -491,7 +500,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'platform/http/mount/mount.ts': 1,
   // Jobs of all partners are claimed, renewed and ended.
   'platform/jobs/job-store.ts': 2,
-  'platform/secrets/reseal.ts': 1,
+  'platform/secrets/reseal.ts': 2,
   // Signing keys are the installation's.
   'platform/secrets/stored-signing-keys.ts': 1,
   'server/services.ts': 1,
