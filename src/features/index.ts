@@ -19,6 +19,7 @@ import { feature as inventory } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
+import { feature as recovery } from './recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
@@ -57,6 +58,7 @@ export const FEATURES = [
   backup,
   cloudBackup,
   webhooks,
+  recovery,
   logRetention,
   audit,
 ] as const;

@@ -19,7 +19,7 @@ export const JobUpdate = z.object({
   kind: z
     .string()
     .describe(
-      'The type of a command, such as `script.run`, or of other work: `backup`, `restore`, `vm_restore`, `verification`, `key_rotation`. Which of the latter are sent depends on the rights of the user.',
+      'The type of a command, such as `script.run`, or of other work: `backup`, `restore`, `vm_restore`, `verification`, `key_rotation`, `dr`. Which of the latter are sent depends on the rights of the user.',
     ),
   orgId: z.uuid(),
   deviceId: z.uuid().optional(),

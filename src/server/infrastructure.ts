@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { SEALED_COLUMNS } from '../features/sealed-columns.ts';
 import { createRateLimits } from '../platform/cluster/rate-limits.ts';
 import { openRedis } from '../platform/cluster/redis.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
@@ -14,6 +15,7 @@ import { createMailer } from '../platform/mail/mailer.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { GuardedFetch } from '../platform/outbound/guarded-fetch.ts';
 import { createTxtLookup } from '../platform/outbound/txt-records.ts';
+import { assertKeysFit } from '../platform/secrets/reseal.ts';
 import { createSealer } from '../platform/secrets/sealed.ts';
 import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
 import type { ServerOptions } from './options.ts';
@@ -36,6 +38,8 @@ export async function openInfrastructure(
   databaseGauges(metrics, database);
 
   const secrets = createSealer(secretKeys);
+  const { broken } = await assertKeysFit(database.queuePool, secrets, SEALED_COLUMNS);
+  if (broken.length > 0) log.error({ broken }, 'secrets.not_opened');
   const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
   const mailer = createMailer(jobs, createDelivery({ ...config.mail, dataDir: config.dataDir, log }));
 

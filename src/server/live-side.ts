@@ -16,6 +16,7 @@ import {
   UpgradeBoard,
   UPGRADES_CHANNEL,
 } from '../features/releases/index.ts';
+import { RECOVERY_WORK } from '../features/recovery/index.ts';
 import { ACCESS_CHANNEL, type Cluster, createHub, type Hub, joinCluster } from '../hub/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import type { UpgradeHistory } from '../hub/ports.ts';
@@ -90,7 +91,7 @@ export async function createLiveSide(
     onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
     fleet: createFleetStore({ db, expensive }),
     credentials,
-    longWork: createLongWork(db, [CLOUD_WORK]),
+    longWork: createLongWork(db, [CLOUD_WORK, RECOVERY_WORK]),
     ledger: createCommandLedger({
       db,
       nodeId,

@@ -194,6 +194,13 @@ describe('changes in the audit trail', function () {
       const kinds = { backupScope: ['mail'], allUsers: true };
       return renaming('/c2c/configs', { connectionId, encryptionKeyId, ...kinds });
     },
+    'PATCH /dr/plans/:id': () => renaming('/dr/plans', { orgId: tenant.orgId }),
+    'PATCH /dr/plans/:id/groups/:groupId': async () => {
+      const planId = await make('/dr/plans', { orgId: tenant.orgId, name: 'With a group' });
+      const { deviceId } = await buildDevice(app, tenant.orgId);
+      const devices = [{ deviceId, restore: { type: 'files' } }];
+      return renaming(`/dr/plans/${planId}/groups`, { sequence: 0, devices });
+    },
     'PATCH /backup/configs/:id': async () => {
       const encryptionKeyId = await make('/backup/encryption/keys', { orgId: tenant.orgId, name: 'Key' });
       const sources = { paths: { linux: ['/home'] } };

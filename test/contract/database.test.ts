@@ -56,6 +56,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
   backup_vault_syncs: { reason: 'manual' },
   backup_snapshots: { engine_id: 'a'.repeat(64) },
+  dr_executions: { execution_type: 'rehearsal', trigger: 'manual' },
+  dr_actions: { kind: 'restore', phase: 'main' },
   backup_verifications: { verification_type: 'integrity' },
   backup_usage_days: { provider: 'server', day: '2026-01-31' },
   backup_sla_events: { event_type: 'rpo_breach' },

@@ -50,7 +50,7 @@ describe('the route table', () => {
     const id = newId();
     for (const row of rows.filter(hasId)) {
       const names = [...row.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-      const isId = (name: string) => /^(id|deviceId|deliveryId)$/.test(name);
+      const isId = (name: string) => /^(id|deviceId|deliveryId|groupId)$/.test(name);
       const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
       const parsed = row.params?.safeParse(given);
       expect(parsed?.success, row.path).to.equal(true);

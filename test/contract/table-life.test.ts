@@ -109,6 +109,9 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     select $id, '${orgId}', id, 'backup', 'manual', 'completed', $at from config`,
   webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
     select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
+  dr_executions: ({ orgId }) => `insert into dr_executions
+      (id, org_id, plan_name, execution_type, trigger, status, groups, finished_at)
+    values ($id, '${orgId}', 'Aged', 'rehearsal', 'manual', 'completed', '[]', $at)`,
   background_jobs: () => `insert into background_jobs
       (id, name, state, input, max_attempts, deadline, finished_at, expires_at)
     values ($id, 'aged', 'succeeded', '{}', 1, $at, $at, $at)`,

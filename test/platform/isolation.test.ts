@@ -353,6 +353,15 @@ const ACROSS_TENANTS: Record<string, number> = {
   'cli/demo/backup.ts': 1,
   'cli/demo/data.ts': 2,
   'cli/demo/releases.ts': 1,
+  // The command line of the operator, who runs the whole installation: backup, restore, doctor, administrators.
+  'cli/installation-backup/restore-backup.ts': 1,
+  'cli/installation-backup/write-backup.ts': 1,
+  'features/audit/reading/last-operator-entry.ts': 1,
+  'features/audit/verification/audit-state.ts': 1,
+  'features/devices/agent-versions.ts': 1,
+  'features/users/accounts/system-admins.ts': 4,
+  'platform/db/dump/dump-database.ts': 1,
+  'platform/jobs/queue-state.ts': 1,
   // One round through the devices of all organizations.
   'features/alerts/alert-rounds.ts': 1,
   'features/api-keys/api-key-callers.ts': 1,
@@ -434,6 +443,11 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/cloud-backup/content/clean-up.job.ts': 3,
   'features/cloud-backup/work/schedule.job.ts': 1,
   'features/cloud-backup/work/work.job.ts': 1,
+  // Executions of recovery plans go on without a request; plans of every organization may be due.
+  'features/recovery/executions/work/advance.ts': 1,
+  'features/recovery/executions/work/due-rehearsals.ts': 2,
+  'features/recovery/executions/work/leftovers.ts': 2,
+  'features/recovery/executions/work/recovery.jobs.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
   'features/groups/dynamic-group-sync.ts': 2,
   // Once for all who follow conditions on a node, each of whom is shown what they may see.
@@ -486,7 +500,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'platform/http/mount/mount.ts': 1,
   // Jobs of all partners are claimed, renewed and ended.
   'platform/jobs/job-store.ts': 2,
-  'platform/secrets/reseal.ts': 1,
+  'platform/secrets/reseal.ts': 3,
   // Signing keys are the installation's.
   'platform/secrets/stored-signing-keys.ts': 1,
   'server/services.ts': 1,

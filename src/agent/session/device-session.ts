@@ -20,6 +20,7 @@ import { machineSources } from '../capabilities/inventory/sources.ts';
 import { LogShipping } from '../capabilities/log-shipping/log-shipping.ts';
 import { powerHandlers } from '../capabilities/power/handlers.ts';
 import { machineRebooter } from '../capabilities/power/reboot.ts';
+import { recoveryCheckHandlers } from '../capabilities/recovery-checks/handlers.ts';
 import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
 import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
 import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
@@ -178,6 +179,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
           await inventory.refresh(signal);
         },
       }),
+      ...recoveryCheckHandlers(),
       ...powerHandlers(settings.allowReboot, machineRebooter),
       ...backups,
       ...imageHandlers(backupParts),

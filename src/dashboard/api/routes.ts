@@ -5,6 +5,146 @@
  * via the `definition` "BackupSources".
  */
 export type BackupSources = (FileSources | ImageSources | DatabaseSources | MssqlSources | HypervSources | KvmSources)
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryRestore".
+ */
+export type RecoveryRestore = ({
+type: "files"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Files and folders, by their paths in the snapshot. Default: everything.
+ */
+selectedPaths?: string[]
+/**
+ * Of a failover: a folder of the target device, to which the files come below their whole paths. Default: the paths that they had. A rehearsal uses a fresh folder of the agent.
+ */
+targetPath?: string
+/**
+ * Of a failover and a failback: what happens to files that are there already.
+ */
+overwrite: ("never" | "ifNewer" | "always")
+} | {
+type: "vm"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Default: the name of the device.
+ */
+vmName?: string
+memoryMb?: number
+cpuCount?: number
+/**
+ * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+} | {
+type: "instant"
+/**
+ * Only snapshots of this backup configuration are used. Default: of any.
+ */
+configId?: string
+/**
+ * Default: the name of the device.
+ */
+vmName?: string
+memoryMb?: number
+cpuCount?: number
+/**
+ * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ */
+network?: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * False: it reaches the networks and the services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are reached at ports of the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * The network of this bridge of the host, as a machine of its own.
+ */
+bridge: string
+})
+})
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryCheck".
+ */
+export type RecoveryCheck = ({
+type: "tcp"
+/**
+ * As the target device reaches it. Default: that device itself; of a machine: the machine. The rehearsal of a machine never uses it, because the machine has no network and the address may be that of its original.
+ */
+host?: string
+/**
+ * Of a machine: its own port.
+ */
+port: number
+/**
+ * A check is repeated until it passes or this time has expired.
+ */
+timeoutSeconds: number
+} | {
+type: "http"
+/**
+ * As the target device reaches it. Default: that device itself; of a machine: the machine. The rehearsal of a machine never uses it, because the machine has no network and the address may be that of its original.
+ */
+host?: string
+port: number
+path: string
+/**
+ * Over TLS. The certificate is not verified.
+ */
+secure: boolean
+/**
+ * Default: any status from 200 to 399.
+ */
+expectStatus?: number
+/**
+ * Text that the first 64 KiB of the answer must contain.
+ */
+contains?: string
+/**
+ * A check is repeated until it passes or this time has expired.
+ */
+timeoutSeconds: number
+} | {
+type: "script"
+/**
+ * A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute.
+ */
+scriptId: string
+})
 
 export interface Api {
 /**
@@ -7033,6 +7173,230 @@ replayed: number
 }
 }
 /**
+ * List recovery plans by name
+ */
+"GET /dr/plans": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+status?: ("draft" | "active" | "archived")
+}
+response: {
+data: RecoveryPlan[]
+pagination: Pagination
+}
+}
+/**
+ * Create a recovery plan
+ */
+"POST /dr/plans": {
+body: {
+/**
+ * Default: the organization of the caller.
+ */
+orgId?: string
+name: string
+description?: (string | null)
+/**
+ * How old the restored data may be.
+ */
+rpoTargetMinutes?: (number | null)
+/**
+ * How long it may take until everything works.
+ */
+rtoTargetMinutes?: (number | null)
+/**
+ * Default draft. An archived plan is not executed.
+ */
+status?: ("draft" | "active" | "archived")
+/**
+ * When rehearsals begin by themselves. Default time zone: UTC.
+ */
+rehearsalSchedule?: (BackupSchedule | null)
+}
+response: RecoveryPlanDetail
+}
+/**
+ * Read a recovery plan with its groups
+ */
+"GET /dr/plans/{id}": {
+params: {
+id: string
+}
+response: RecoveryPlanDetail
+}
+/**
+ * Change a recovery plan
+ */
+"PATCH /dr/plans/{id}": {
+params: {
+id: string
+}
+body: {
+name?: string
+description?: (string | null)
+/**
+ * How old the restored data may be.
+ */
+rpoTargetMinutes?: (number | null)
+/**
+ * How long it may take until everything works.
+ */
+rtoTargetMinutes?: (number | null)
+/**
+ * Default draft. An archived plan is not executed.
+ */
+status?: ("draft" | "active" | "archived")
+/**
+ * When rehearsals begin by themselves. Default time zone: UTC.
+ */
+rehearsalSchedule?: (BackupSchedule | null)
+}
+response: RecoveryPlanDetail
+}
+/**
+ * Delete a recovery plan
+ */
+"DELETE /dr/plans/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Add a group to a recovery plan
+ */
+"POST /dr/plans/{id}/groups": {
+params: {
+id: string
+}
+body: {
+name: string
+/**
+ * A group begins when all groups of lower numbers are completed. Equal ones run together.
+ */
+sequence: number
+/**
+ * It also waits for this group of the plan, whose sequence must not be higher.
+ */
+dependsOnGroupId?: (string | null)
+/**
+ * All at the same time.
+ */
+devices: RecoveryDevice[]
+estimatedDurationMinutes?: (number | null)
+}
+response: RecoveryGroup
+}
+/**
+ * Change a group of a recovery plan
+ */
+"PATCH /dr/plans/{id}/groups/{groupId}": {
+params: {
+id: string
+groupId: string
+}
+body: {
+name?: string
+/**
+ * A group begins when all groups of lower numbers are completed. Equal ones run together.
+ */
+sequence?: number
+/**
+ * It also waits for this group of the plan, whose sequence must not be higher.
+ */
+dependsOnGroupId?: (string | null)
+/**
+ * All at the same time.
+ */
+devices?: RecoveryDevice[]
+estimatedDurationMinutes?: (number | null)
+}
+response: RecoveryGroup
+}
+/**
+ * Remove a group from a recovery plan
+ */
+"DELETE /dr/plans/{id}/groups/{groupId}": {
+params: {
+id: string
+groupId: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Execute a recovery plan
+ */
+"POST /dr/plans/{id}/execute": {
+params: {
+id: string
+}
+body: {
+executionType: ("rehearsal" | "failover" | "failback")
+/**
+ * Why it is done. It stands in the audit log and in the report.
+ */
+note?: string
+/**
+ * Of a failback: must be true where machines have failed over. Muster does not write to the disks of running systems, so a person brings these machines back by bare metal recovery first; the failback then clears their marks.
+ */
+machinesAreBack?: boolean
+}
+response: RecoveryExecutionDetail
+}
+/**
+ * List executions of recovery plans, the newest first
+ */
+"GET /dr/executions": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+planId?: string
+executionType?: ("rehearsal" | "failover" | "failback")
+status?: ("pending" | "running" | "completed" | "failed" | "aborted")
+}
+response: {
+data: RecoveryExecution[]
+pagination: Pagination
+}
+}
+/**
+ * Read an execution of a recovery plan, step by step
+ */
+"GET /dr/executions/{id}": {
+params: {
+id: string
+}
+response: RecoveryExecutionDetail
+}
+/**
+ * Abort an execution of a recovery plan
+ */
+"POST /dr/executions/{id}/abort": {
+params: {
+id: string
+}
+response: RecoveryExecutionDetail
+}
+/**
  * Read the retention of logs, commands and alerts
  */
 "GET /orgs/organizations/{id}/log-retention": {
@@ -9736,6 +10100,10 @@ selectedPaths: (string[] | null)
  * Null until the device has named the folder that it made.
  */
 targetPath: (string | null)
+/**
+ * Of a recovery plan: what of the snapshot comes to `targetPath` itself.
+ */
+fromPath: (string | null)
 overwrite: ("never" | "ifNewer" | "always")
 dryRun: boolean
 /**
@@ -11210,6 +11578,330 @@ responseExcerpt: (string | null)
 data: ({
 [k: string]: unknown
 } | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryPlan".
+ */
+export interface RecoveryPlan {
+id: string
+orgId: string
+name: string
+description: (string | null)
+rpoTargetMinutes: (number | null)
+rtoTargetMinutes: (number | null)
+status: ("draft" | "active" | "archived")
+rehearsalSchedule: (BackupSchedule | null)
+nextRehearsalAt: (string | null)
+groupCount: number
+deviceCount: number
+/**
+ * How many sources are replaced by their targets at the moment.
+ */
+failedOverDevices: number
+lastExecution: ({
+id: string
+executionType: ("rehearsal" | "failover" | "failback")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+createdAt: string
+finishedAt: (string | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryPlanDetail".
+ */
+export interface RecoveryPlanDetail {
+id: string
+orgId: string
+name: string
+description: (string | null)
+rpoTargetMinutes: (number | null)
+rtoTargetMinutes: (number | null)
+status: ("draft" | "active" | "archived")
+rehearsalSchedule: (BackupSchedule | null)
+nextRehearsalAt: (string | null)
+groupCount: number
+deviceCount: number
+/**
+ * How many sources are replaced by their targets at the moment.
+ */
+failedOverDevices: number
+lastExecution: ({
+id: string
+executionType: ("rehearsal" | "failover" | "failback")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+createdAt: string
+finishedAt: (string | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+/**
+ * By sequence.
+ */
+groups: RecoveryGroup[]
+/**
+ * Sources that are replaced by their targets until a failback.
+ */
+failedOver: {
+deviceId: string
+deviceName: string
+targetDeviceId: string
+targetDeviceName: string
+restoreType: ("files" | "vm" | "instant")
+groupId: string
+executionId: string
+since: string
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryGroup".
+ */
+export interface RecoveryGroup {
+id: string
+orgId: string
+planId: string
+name: string
+sequence: number
+dependsOnGroupId: (string | null)
+devices: RecoveryDevice[]
+estimatedDurationMinutes: (number | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryDevice".
+ */
+export interface RecoveryDevice {
+/**
+ * The source: the device whose backups are restored.
+ */
+deviceId: string
+/**
+ * Where they are restored to; of a machine: its host. Default: the device itself.
+ */
+targetDeviceId?: string
+restore: RecoveryRestore
+/**
+ * One after another.
+ */
+checks: RecoveryCheck[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryExecutionDetail".
+ */
+export interface RecoveryExecutionDetail {
+id: string
+orgId: string
+/**
+ * Null: the plan was deleted.
+ */
+planId: (string | null)
+planName: string
+executionType: ("rehearsal" | "failover" | "failback")
+trigger: ("manual" | "schedule")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+note: (string | null)
+/**
+ * The first group that is being worked on.
+ */
+activeGroupId: (string | null)
+stepCounts: {
+[k: string]: number
+}
+/**
+ * Why it did not complete.
+ */
+haltReason: (string | null)
+/**
+ * Null until it has ended.
+ */
+report: (RecoveryReport | null)
+abortRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
+/**
+ * As they were when the execution began, by sequence.
+ */
+groups: {
+id: string
+name: string
+sequence: number
+dependsOnGroupId: (string | null)
+estimatedDurationMinutes: (number | null)
+status: ("waiting" | "running" | "completed" | "failed" | "skipped" | "aborted")
+startedAt: (string | null)
+finishedAt: (string | null)
+steps: RecoveryStep[]
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryReport".
+ */
+export interface RecoveryReport {
+/**
+ * Until the last device worked; null: not all did.
+ */
+rtoSeconds: (number | null)
+/**
+ * Of the oldest data; null: there was none, or a failback.
+ */
+rpoSeconds: (number | null)
+rtoTargetMinutes: (number | null)
+rpoTargetMinutes: (number | null)
+/**
+ * Null: no target, or nothing to compare with it.
+ */
+rtoMet: (boolean | null)
+rpoMet: (boolean | null)
+/**
+ * From the abort until everything had stopped and was taken down.
+ */
+abortSeconds: (number | null)
+/**
+ * What could not be taken down yet, because its device is away. It is, when the device returns.
+ */
+leftovers: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryStep".
+ */
+export interface RecoveryStep {
+id: string
+groupId: string
+deviceId: string
+deviceName: string
+targetDeviceId: string
+targetDeviceName: string
+restoreType: ("files" | "vm" | "instant")
+state: ("waiting" | "running" | "checking" | "completed" | "failed" | "skipped" | "aborted")
+/**
+ * Whether what the step has started for the time of the execution is taken down.
+ */
+cleanup: ("none" | "pending" | "running" | "completed" | "failed")
+/**
+ * What is restored; null: there was none, or the data is backed up first.
+ */
+snapshotId: (string | null)
+/**
+ * When the restored data was backed up.
+ */
+recoveryPointAt: (string | null)
+/**
+ * How old the data was when the execution began.
+ */
+rpoSeconds: (number | null)
+/**
+ * From the beginning of the execution until it worked.
+ */
+rtoSeconds: (number | null)
+failedOverAt: (string | null)
+failedBackAt: (string | null)
+/**
+ * In their order.
+ */
+actions: RecoveryAction[]
+error: ({
+code: string
+message: string
+} | null)
+startedAt: (string | null)
+/**
+ * When everything was restored and all checks had passed.
+ */
+readyAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryAction".
+ */
+export interface RecoveryAction {
+id: string
+/**
+ * `backup`: of a failback, of the data that is brought back. `discard`: takes down what a `restore` has made.
+ */
+kind: ("restore" | "backup" | "check" | "discard")
+/**
+ * What it does, in words.
+ */
+name: string
+state: ("waiting" | "running" | "succeeded" | "failed" | "cancelled" | "skipped")
+/**
+ * The device that does it.
+ */
+deviceId: string
+/**
+ * GET /backup/restore/:id shows its progress.
+ */
+restoreId: (string | null)
+/**
+ * GET /backup/restore/vm/:id shows its progress.
+ */
+vmRestoreId: (string | null)
+/**
+ * GET /backup/jobs/:id shows its progress.
+ */
+backupJobId: (string | null)
+commandId: (string | null)
+/**
+ * What came of it, such as the answer of a check.
+ */
+message: (string | null)
+error: ({
+code: string
+message: string
+} | null)
+startedAt: (string | null)
+finishedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryExecution".
+ */
+export interface RecoveryExecution {
+id: string
+orgId: string
+/**
+ * Null: the plan was deleted.
+ */
+planId: (string | null)
+planName: string
+executionType: ("rehearsal" | "failover" | "failback")
+trigger: ("manual" | "schedule")
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+note: (string | null)
+/**
+ * The first group that is being worked on.
+ */
+activeGroupId: (string | null)
+stepCounts: {
+[k: string]: number
+}
+/**
+ * Why it did not complete.
+ */
+haltReason: (string | null)
+/**
+ * Null until it has ended.
+ */
+report: (RecoveryReport | null)
+abortRequestedAt: (string | null)
+createdBy: (string | null)
+createdAt: string
+startedAt: (string | null)
+finishedAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -14,6 +14,7 @@ export {
   announceCommands,
   cancelServerCommand,
   type EndedCommand,
+  endsOfCommands,
   findEndOfCommand,
 } from './server-commands.ts';
 

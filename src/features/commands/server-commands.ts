@@ -93,6 +93,35 @@ export async function findEndOfCommand(tx: Tx, id: string): Promise<EndedCommand
   });
 }
 
+/** The same for many, by id: `gone` where a command does not exist any more. Open ones are not in the map. */
+export async function endsOfCommands(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<Map<string, EndedCommand | 'gone'>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx('commands')
+    .whereIn('id', [...ids])
+    .select<(Omit<EndedCommand, 'finishedAt'> & { id: string; finishedAt: Date | null })[]>({
+      id: 'id',
+      type: 'type',
+      status: 'status',
+      payload: 'payload',
+      output: 'output',
+      error: 'error',
+      lateResult: 'late_result',
+      startedAt: 'started_at',
+      finishedAt: 'finished_at',
+    });
+  const found = new Map(rows.map(({ id, ...row }) => [id, row]));
+  const ends = new Map<string, EndedCommand | 'gone'>();
+  for (const id of ids) {
+    const row = found.get(id);
+    if (row === undefined) ends.set(id, 'gone');
+    else if (row.finishedAt !== null) ends.set(id, { ...row, finishedAt: row.finishedAt });
+  }
+  return ends;
+}
+
 async function changeOf(tx: Tx, id: string): Promise<JobChange> {
   const { rows } = await tx.raw<{ rows: JobRow[] }>(`select ${JOB_COLUMNS} from commands c where c.id = ?`, [
     id,

@@ -3,6 +3,7 @@ import { containing } from '../../platform/db/like-pattern.ts';
 import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -34,6 +35,21 @@ export async function readScript(ctx: Context, id: string): Promise<Script> {
   if (script === undefined) throw notFound('Script');
   return script;
 }
+
+/** Those of the scripts that can run in an organization, for work that the server does by itself. */
+export const scriptsForOrganization = async (
+  tx: Tx,
+  ids: readonly string[],
+  orgId: string,
+): Promise<Script[]> =>
+  Script.query(tx)
+    .whereIn('id', [...ids])
+    .where((either) => {
+      void either.where('org_id', orgId);
+      void either.orWhereRaw('partner_id = (select o.partner_id from organizations o where o.id = ?)', [
+        orgId,
+      ]);
+    });
 
 export async function createScript(ctx: Context, { orgId, ...fields }: NewScript): Promise<Script> {
   return Script.query(ctx.tx).insertAndFetch({

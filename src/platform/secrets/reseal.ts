@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.ts';
 import { withSystem } from '../db/transaction.ts';
-import { sealContext, type Sealer } from './sealed.ts';
+import { SealBrokenError, sealContext, type Sealer } from './sealed.ts';
 
 /** A column that holds sealed secrets, and the one that names the row in its seal. */
 export interface SealedColumn {
@@ -69,4 +69,37 @@ export async function openSome(
   });
   const opened = rows.map((row) => sealer.open(row.sealed, sealContext(table, column, row.id)));
   return { opened: opened.length, stale: opened.filter(({ stale }) => stale).length };
+}
+
+/**
+ * Opens one value of each column, to refuse a start with a key that is not that of the database: what it sealed from then
+ * on would be under another key than everything else. Throws `SealBrokenError` where some values are there and none opens;
+ * answers what does not open where others do.
+ */
+export async function assertKeysFit(
+  db: Db,
+  sealer: Sealer,
+  columns: readonly SealedColumn[],
+): Promise<{ broken: string[] }> {
+  const one = `(select ?::text as context, ??::text as id, ?? as sealed from ?? where ?? is not null limit 1)`;
+  const rows = await withSystem(db, 'find out if the keys fit', async (tx) => {
+    const { rows: found } = await tx.raw(
+      columns.map(() => one).join(' union all '),
+      columns.flatMap(({ table, column, id }) => [`${table} ${column}`, id, column, table, column]),
+    );
+    return found as { context: string; id: string; sealed: string }[];
+  });
+  const faults: SealBrokenError[] = [];
+  for (const { context, id, sealed } of rows) {
+    const [table = '', column = ''] = context.split(' ');
+    try {
+      sealer.open(sealed, sealContext(table, column, id));
+    } catch (error) {
+      if (!(error instanceof SealBrokenError)) throw error;
+      faults.push(error);
+    }
+  }
+  const [first] = faults;
+  if (first !== undefined && faults.length === rows.length) throw first;
+  return { broken: faults.map(({ message }) => message) };
 }

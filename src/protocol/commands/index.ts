@@ -6,6 +6,7 @@ import { INVENTORY_COMMANDS } from './inventory.ts';
 import type { Lane } from './lanes.ts';
 import { MACHINE_COMMANDS } from './machines.ts';
 import { POWER_COMMANDS } from './power.ts';
+import { RECOVERY_COMMANDS } from './recovery.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 import { SHADOW_COPY_COMMANDS } from './shadow-copies.ts';
 import { SQL_SERVER_COMMANDS } from './sql-server.ts';
@@ -19,6 +20,7 @@ export * from './backups/databases.ts';
 export * from './lanes.ts';
 export * from './machines.ts';
 export * from './outcome.ts';
+export * from './recovery.ts';
 export * from './scripts.ts';
 export * from './secrets.ts';
 export * from './shadow-copies.ts';
@@ -39,6 +41,7 @@ export const COMMANDS = {
   ...SQL_SERVER_COMMANDS,
   ...VM_RESTORE_COMMANDS,
   ...DATABASE_COMMANDS,
+  ...RECOVERY_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;

@@ -1,6 +1,7 @@
 import { COMMANDS, type CommandType, isDurable, laneOf } from '../commands/index.ts';
 import { type CommandExample, PURPOSE_ID, REPOSITORY, SNAPSHOT_ID } from './command-example.ts';
 import { MACHINE_EXAMPLES } from './machine-commands.ts';
+import { RECOVERY_EXAMPLES } from './recovery-commands.ts';
 import { VM_RESTORE_EXAMPLES } from './vm-restore-commands.ts';
 import { DATABASE_PARTS } from './database-examples.ts';
 import type { SocketMessage } from './message.ts';
@@ -261,6 +262,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
   ...WINDOWS_EXAMPLES,
   ...MACHINE_EXAMPLES,
   ...VM_RESTORE_EXAMPLES,
+  ...RECOVERY_EXAMPLES,
 };
 
 /** Each command type, shown as the payload of `command` and the output of `command:result`. */

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { DurableHandlers } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
+import { discardRestore } from './restore/discard-restore.ts';
 import { StagingFolders } from './restore/staging.ts';
 import { runRestore } from './restore/run-restore.ts';
 import { runBackup } from './run-backup.ts';
@@ -18,6 +19,7 @@ export async function openBackups(parts: BackupParts): Promise<DurableHandlers> 
   return {
     'backup.run': runBackup(parts),
     'backup.restore': runRestore({ ...parts, staging }),
+    'recovery.discard-restore': discardRestore({ ...parts, staging }),
     'backup.verify': verifySample(parts),
     'backup.vault-sync': syncVault(parts),
     'backup.test-destination': testDestination(parts),

@@ -28,6 +28,8 @@ export class BackupRestore extends BaseModel {
   /** Of a disk out of an image; null for files. */
   declare image: { disk?: string | undefined; grow: boolean } | null;
   declare targetPath: string | null;
+  /** The entry of the snapshot that comes to `targetPath` itself; null: everything comes below its whole path. */
+  declare fromPath: string | null;
   declare overwrite: 'never' | 'ifNewer' | 'always';
   declare dryRun: boolean;
   /** Of the restore of a machine: which one, and what is made of it. */

@@ -107,6 +107,10 @@ export const BackupRestore = z
     disk: z.string().nullable().describe('Of an image: the disk that was named.'),
     selectedPaths: z.array(z.string()).nullable(),
     targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
+    fromPath: z
+      .string()
+      .nullable()
+      .describe('Of a recovery plan: what of the snapshot comes to `targetPath` itself.'),
     overwrite: Overwrite,
     dryRun: z.boolean(),
     machine: z

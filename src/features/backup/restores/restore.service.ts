@@ -6,11 +6,7 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import {
-  BACKUP_TIMEOUT_SECONDS,
-  type CommandPayload,
-  type DurableCommandType,
-} from '../../../protocol/index.ts';
+import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../../protocol/index.ts';
 import { addCommands, cancelCommand } from '../../commands/index.ts';
 import { commandTargets, type CommandTarget } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
@@ -19,6 +15,7 @@ import type { RepositoryReaders } from '../reading/repository-readers.ts';
 import { BackupRestore } from './restore.model.ts';
 import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
 import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from './restore-access.ts';
+import { restoreOrder, type WantedRestore } from './restore-order.ts';
 import { brokenRule } from './target-path.ts';
 
 export interface RestoreParts {
@@ -66,6 +63,7 @@ export async function createRestore(
     selectedPaths: selectedPaths ?? null,
     image,
     targetPath: targetPath ?? null,
+    fromPath: null,
     overwrite,
     dryRun,
   };
@@ -198,12 +196,10 @@ export async function assertFewOpen({ tx }: Context, deviceId: string): Promise<
   }
 }
 
-type Wanted = Pick<BackupRestore, 'id' | 'selectedPaths' | 'image' | 'targetPath' | 'overwrite' | 'dryRun'>;
-
 /** Gives the device the work, as a command of the ledger. */
 async function send(
   ctx: Context,
-  wanted: Wanted,
+  wanted: WantedRestore,
   { source, device }: { source: RestoreSource; device: CommandTarget },
   { hub, secrets: sealer }: RestoreParts,
 ) {
@@ -215,35 +211,9 @@ async function send(
     timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
   };
   const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer } };
-  const [command] = await addCommands(ctx, [device], { ...orderOf(wanted, shared), ...limits }, hub);
+  const [command] = await addCommands(ctx, [device], { ...restoreOrder(wanted, shared), ...limits }, hub);
   if (command === undefined) throw new Error('no command was created');
   return { commandId: command.id, credentialId, expiresAt: new Date(Date.now() + TTL_SECONDS * 1000) };
-}
-
-type SharedOrder = Pick<
-  CommandPayload<'backup.restore'>,
-  'restoreId' | 'repository' | 'snapshotId' | 'timeoutSeconds'
->;
-
-function orderOf({ selectedPaths, image, targetPath, overwrite, dryRun }: Wanted, shared: SharedOrder) {
-  if (image !== null && targetPath !== null) {
-    const payload = {
-      ...shared,
-      ...omitUndefined({ disk: image.disk }),
-      targetPath,
-      overwrite: overwrite === 'always' ? ('always' as const) : ('never' as const),
-      grow: image.grow,
-    };
-    return { type: 'backup.image-restore' as const, payload };
-  }
-  const payload = {
-    ...shared,
-    ...(selectedPaths === null ? {} : { selectedPaths }),
-    ...(targetPath === null ? {} : { targetPath }),
-    overwrite,
-    dryRun,
-  };
-  return { type: 'backup.restore' as const, payload };
 }
 
 export function shownRestore(restore: BackupRestore, hub: DeviceHub) {

@@ -1,3 +1,4 @@
+import { AppError } from '../../../platform/errors.ts';
 import type { ImageDetails } from '../../../protocol/index.ts';
 import type { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 
@@ -8,6 +9,15 @@ const GIB = 1024 ** 3;
 /** Of a machine that names nothing, and the least and most that is taken over without being asked for. */
 const MEMORY_MIB = { usual: 2048, least: 512, most: 16_384 } as const;
 const PROCESSORS = { usual: 2, most: 8 } as const;
+
+/** Throws `conflict` for a snapshot that is not one of a whole machine. */
+export function imageOf({ details }: Pick<BackupSnapshot, 'details'>): ImageDetails {
+  if (details?.kind === 'image' && details.disks.length > 0) return details;
+  throw new AppError(
+    'conflict',
+    'The snapshot is not one of a whole machine, so no virtual machine can be made of it.',
+  );
+}
 
 export function specsOf({ memoryBytes, processors }: ImageDetails): { memoryMb: number; cpuCount: number } {
   const memory = memoryBytes === null ? MEMORY_MIB.usual : Math.round(memoryBytes / MIB);

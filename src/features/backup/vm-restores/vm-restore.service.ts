@@ -31,6 +31,7 @@ import {
   ownImageOf,
 } from './machine-source.ts';
 import { shownAll } from './shown.ts';
+import { startOrder, type StartedVm } from './start-order.ts';
 import { VmRestore } from './vm-restore.model.ts';
 import type {
   ActiveQuery,
@@ -194,46 +195,20 @@ async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
   }
 }
 
-type Started = Pick<VmRestore, 'id' | 'vmName' | 'spec' | 'kind'>;
-
 /** Gives the host the work, with what opens the repository. */
 async function sendStart(
   ctx: Context,
-  { id, vmName, spec, kind }: Started,
+  started: StartedVm,
   { source, device }: { source: MachineSource; device: CommandTarget },
   parts: VmRestoreParts,
 ) {
-  const { repository, values, credentialId } = await accessForDevice(ctx, source, id);
-  const { memoryMb, cpuCount, diskSizeGb, grow, format, start, network, targetPath } = spec;
-  const payload = {
-    restoreId: id,
-    repository,
-    snapshotId: source.snapshot.engineId,
-    image: source.image,
-    imagePath: source.imagePath,
-    vmName,
-    memoryMb,
-    cpuCount,
-    network,
-    ...omitUndefined({ targetPath: targetPath ?? undefined }),
-  };
-  const secrets = { values, sealer: parts.secrets };
-  if (kind === 'as_vm') {
-    const timeoutSeconds = BACKUP_TIMEOUT_SECONDS;
-    const size = omitUndefined({ diskSizeGb: diskSizeGb ?? undefined, grow });
-    const more = { ...size, format, start, timeoutSeconds };
-    const command = { type: 'backup.vm-from-image' as const, payload: { ...payload, ...more } };
-    return {
-      ...(await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS, secrets }, parts)),
-      credentialId,
-    };
+  const { repository, values, credentialId } = await accessForDevice(ctx, source, started.id);
+  if (started.kind === 'instant_boot') {
+    await extendCredential(ctx.tx, credentialId, new Date(Date.now() + HOLD_MS));
   }
-  await extendCredential(ctx.tx, credentialId, new Date(Date.now() + HOLD_MS));
-  const command = { type: 'backup.vm-instant-boot' as const, payload };
-  return {
-    ...(await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS, secrets }, parts)),
-    credentialId,
-  };
+  const order = startOrder(started, { ...source, repository });
+  const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer: parts.secrets } };
+  return { ...(await send(ctx, device, { ...order, ...limits }, parts)), credentialId };
 }
 
 async function send(

@@ -73,6 +73,11 @@ export const BACKUP_COMMANDS = {
         .optional()
         .describe('All of the snapshot where it is left out.'),
       targetPath: text(4096).optional().describe('A new folder of the agent where it is left out.'),
+      from: text(4096)
+        .optional()
+        .describe(
+          'A file or a folder of the snapshot, which comes to `targetPath` itself and not below its whole path.',
+        ),
       overwrite: z.enum(['never', 'ifNewer', 'always']),
       dryRun: z.boolean(),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),

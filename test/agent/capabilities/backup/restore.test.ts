@@ -77,6 +77,35 @@ describe('restores on a device', function () {
     expect(picture(path.join(result.targetPath, bench.at('source')))).to.equal(picture(bench.at('source')));
   });
 
+  it('bring a folder or a file to a place of its own, and what they brought to the agent is taken down', async () => {
+    await writeFiles(bench.at('target'), { 'one.txt': 'older', 'kept.txt': 'kept' });
+    const folder = bench.at('source/a');
+    const result = await restore({ selectedPaths: [folder], from: folder });
+    expect(result).to.include({ filesRestored: 2, targetPath: bench.at('target') });
+    expect(await readFile(bench.at('target/one.txt'), 'utf8')).to.equal('one');
+    expect(await readFile(bench.at('target/b/two.txt'), 'utf8')).to.equal('two');
+    expect(await readFile(bench.at('target/kept.txt'), 'utf8')).to.equal('kept');
+    const file = bench.at('source/a/b/two.txt');
+    const placed = { selectedPaths: [file], from: file, targetPath: bench.at('target/two.txt') };
+    expect(await restore(placed)).to.include({ filesRestored: 1 });
+    expect((await readdir(bench.at('target'))).sort()).to.deep.equal(['b', 'kept.txt', 'one.txt', 'two.txt']);
+    const renamed = { snapshotId, ...placed, targetPath: bench.at('target/three.txt') };
+    expect((await bench.failure('backup.restore', renamed)).code).to.equal('TARGET_UNSAFE');
+    const gone = bench.at('source/none');
+    const missing = { snapshotId, selectedPaths: [gone], from: gone };
+    expect((await bench.failure('backup.restore', missing)).code).to.equal('PATH_MISSING');
+    expect(await staging()).to.equal(0);
+
+    const own = await restore({ targetPath: undefined });
+    const restoreId = path.basename(own.targetPath);
+    for (const wasThere of [true, false]) {
+      const ended = await bench.ended(await bench.hub.command('recovery.discard-restore', { restoreId }));
+      expect(ended.output).to.deep.equal({ wasThere });
+    }
+    expect(await lstat(own.targetPath).catch(() => 'gone')).to.equal('gone');
+    expect(await lstat(bench.at('source/a/one.txt'))).not.to.equal(undefined);
+  });
+
   it('take only what is selected, by its exact name, and name what is not there', async () => {
     const odd = bench.at('source', 'we[ird]*?\n名.txt');
     const result = await restore({ selectedPaths: [odd, bench.at('source/a/b'), '/no/such/file'] });

@@ -15,6 +15,8 @@ export interface Placed {
 export interface PlaceOptions {
   overwrite: Overwrite;
   signal: AbortSignal;
+  /** Of the folder itself, only this name. */
+  only?: string;
 }
 
 /**
@@ -38,7 +40,9 @@ class Placing {
 
   /** @param within  the path in the snapshot, for messages */
   async folder(from: OpenFolder, to: OpenFolder, within: string): Promise<void> {
+    const isTop = within === path.parse(within).root;
     for (const name of await from.names()) {
+      if (isTop && this.#options.only !== undefined && name.toString() !== this.#options.only) continue;
       this.#options.signal.throwIfAborted();
       const where = path.join(within, name.toString());
       try {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { restore } from '../../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
-import { OpenFolder } from '../../../os/files/open-folder.ts';
+import type { OpenFolder } from '../../../os/files/open-folder.ts';
 import { AGENT_STOPS, type DurableContext, type Progress } from '../../../work/durable-handler.ts';
 import type { BackupParts } from '../../../repository/backup-parts.ts';
 import { STOP_MS } from '../../../repository/local-engine.ts';
@@ -12,6 +12,7 @@ import { placeAll, type Placed, type PlaceOptions } from './place.ts';
 import { RestorePlan } from './plan.ts';
 import { type Amount, assertRoom } from '../../../repository/room.ts';
 import { readSelection } from './selection.ts';
+import { type ChosenEntry, findEntry, openStaged } from './chosen-entry.ts';
 import type { StagedRestore, StagingFolders, StagingPlace } from './staging.ts';
 import { checkTargetPath, findTarget, openTarget } from '../../../repository/target-folder.ts';
 
@@ -32,6 +33,10 @@ interface Work extends RepositoryWork {
   isCancelled: () => boolean;
 }
 
+/** Of a restore that names no target. */
+export const ownFolder = ({ folder }: Pick<RestoreParts, 'folder'>, restoreId: string): string =>
+  path.join(folder, 'restored', restoreId);
+
 /**
  * Restores files of a snapshot. They are fetched into a private folder and then moved to their place, so that nobody who
  * may write to the target can lead restic elsewhere, and nothing at the target is touched before everything is there.
@@ -39,7 +44,7 @@ interface Work extends RepositoryWork {
 export const runRestore = (parts: RestoreParts) => ({
   stopMs: STOP_MS,
   async run(payload: Payload, context: DurableContext<'backup.restore'>): Promise<Output> {
-    const target = payload.targetPath ?? path.join(parts.folder, 'restored', payload.restoreId);
+    const target = payload.targetPath ?? ownFolder(parts, payload.restoreId);
     if (payload.targetPath !== undefined) checkTargetPath(target, parts.dataDir);
     const isCancelled = () => context.signal.aborted && context.signal.reason !== AGENT_STOPS;
     const startedAt = performance.now();
@@ -70,10 +75,11 @@ async function planRestore(work: Work): Promise<Result> {
 
 async function restoreFiles(work: Work): Promise<Result> {
   const { parts, payload } = work;
-  const target = await openTarget(work.target);
+  const entry = payload.from === undefined ? undefined : await findEntry(work, payload.from);
+  const target = await openTarget(entry?.isFolder === false ? path.dirname(work.target) : work.target);
   try {
     if (payload.targetPath !== undefined) checkTargetPath(target.path, parts.dataDir);
-    return await restoreInto(target, work);
+    return await restoreInto(target, work, entry);
   } catch (error) {
     // Who cancels a restore does not want its files. One that was interrupted goes on with them later.
     if (work.isCancelled()) await parts.staging.remove(payload.restoreId);
@@ -83,7 +89,7 @@ async function restoreFiles(work: Work): Promise<Result> {
   }
 }
 
-async function restoreInto(target: OpenFolder, work: Work): Promise<Result> {
+async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry): Promise<Result> {
   const { payload, options, progress } = work;
   const { staging } = work.parts;
   const { restoreId, snapshotId, overwrite } = payload;
@@ -92,7 +98,7 @@ async function restoreInto(target: OpenFolder, work: Work): Promise<Result> {
   const { staged, fetched } =
     left?.fetched === undefined ? await fetchTo(left, where, work) : { staged: left, fetched: left.fetched };
   progress({ phase: 'placing' });
-  const placed = await place(staged.folder, target, { overwrite, signal: options.signal });
+  const placed = await place(staged.folder, target, { overwrite, signal: options.signal }, entry);
   await staging.remove(restoreId);
   const { skipped } = placed;
   const written = { files: fetched.files - skipped.files, bytes: fetched.bytes - skipped.bytes };
@@ -125,10 +131,19 @@ async function fetchTo(left: StagedRestore | undefined, where: StagingPlace, wor
   return { staged, fetched };
 }
 
-async function place(folder: string, target: OpenFolder, options: PlaceOptions): Promise<Placed> {
-  const from = await OpenFolder.open(folder);
+async function place(
+  folder: string,
+  target: OpenFolder,
+  options: PlaceOptions,
+  entry: ChosenEntry | undefined,
+): Promise<Placed> {
+  const from = await openStaged(folder, entry);
   try {
-    return await placeAll(from, target, options);
+    return await placeAll(
+      from,
+      target,
+      entry?.isFolder === false ? { ...options, only: entry.name } : options,
+    );
   } finally {
     await from.close();
   }

@@ -1,0 +1,61 @@
+import path from 'node:path';
+import { EngineError } from '../../../../engine/index.ts';
+import { OpenFolder } from '../../../os/files/open-folder.ts';
+import { targetError } from '../../../repository/backup-error.ts';
+import type { RepositoryWork } from '../../../repository/repository-work.ts';
+import { readSelection } from './selection.ts';
+
+/** The file or folder of a snapshot that comes to a target itself. */
+export interface ChosenEntry {
+  /** The names of its path. */
+  names: string[];
+  name: string;
+  isFolder: boolean;
+}
+
+interface Wanted extends RepositoryWork {
+  payload: { snapshotId: string };
+  target: string;
+}
+
+/** Throws where the snapshot does not have it, and where a file would have to change its name. */
+export async function findEntry(
+  { engine, repository, options, payload, target }: Wanted,
+  from: string,
+): Promise<ChosenEntry> {
+  const names = from.split('/').filter((name) => name !== '');
+  const wanted = `/${names.join('/')}`;
+  let type: string | undefined;
+  await readSelection(
+    engine,
+    repository,
+    { snapshotId: payload.snapshotId, selected: [wanted] },
+    options,
+    (entry) => {
+      if (entry.path === wanted) ({ type } = entry);
+    },
+  );
+  const name = names.at(-1);
+  if (type === undefined || name === undefined) throw new EngineError('PATH_MISSING');
+  const isFolder = type === 'dir';
+  if (!isFolder && path.basename(target) !== name) {
+    throw targetError('TARGET_UNSAFE', 'A file keeps its name when it is restored to a place of its own.');
+  }
+  return { names, name, isFolder };
+}
+
+/** The folder, of what was fetched, whose content is placed. No part of the way there may be a link. */
+export async function openStaged(staged: string, entry: ChosenEntry | undefined): Promise<OpenFolder> {
+  let folder = await OpenFolder.open(staged);
+  if (entry === undefined) return folder;
+  for (const name of entry.isFolder ? entry.names : entry.names.slice(0, -1)) {
+    let next: OpenFolder;
+    try {
+      next = await folder.folder(name);
+    } finally {
+      await folder.close();
+    }
+    folder = next;
+  }
+  return folder;
+}

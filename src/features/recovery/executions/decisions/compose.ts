@@ -1,0 +1,266 @@
+import { newId } from '../../../../platform/ids.ts';
+import type { VmNetwork } from '../../../../protocol/index.ts';
+import type { FoundSnapshot } from '../../../backup/index.ts';
+import type { Mark } from '../../plans/plan-facts.ts';
+import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';
+import type { ActionSpec } from '../action-spec.ts';
+import type { ActionKind } from '../execution.schema.ts';
+import { below, inSnapshot, onDevice } from './places.ts';
+
+/** What an execution does for each device, decided once when it begins. The three types differ here. */
+
+export interface ComposedAction {
+  id: string;
+  kind: ActionKind;
+  phase: 'main' | 'cleanup';
+  name: string;
+  deviceId: string;
+  spec: ActionSpec;
+  undoes: string | null;
+}
+
+export interface ComposedStep {
+  actions: ComposedAction[];
+  /** Of a failover of files. */
+  places: { source: string; target: string }[];
+}
+
+type OsType = 'windows' | 'macos' | 'linux';
+type FilesRestore = Extract<RecoveryRestore, { type: 'files' }>;
+type MachineRestore = Exclude<RecoveryRestore, { type: 'files' }>;
+
+export interface Given {
+  entry: RecoveryDevice;
+  deviceName: string;
+  /** Undefined: the device is not there any more. */
+  sourceOs: OsType | undefined;
+  targetOs: OsType | undefined;
+  snapshot: FoundSnapshot | undefined;
+}
+
+/** Everything goes to isolated places, and is taken down in the end. */
+export function composeRehearsal({ entry, deviceName, snapshot }: Given): ComposedStep {
+  const { restore, checks } = entry;
+  const target = targetOf(entry);
+  const restored =
+    restore.type === 'files'
+      ? filesAction(target, {
+          name: 'Restore the files to a folder of their own',
+          snapshotId: snapshot?.id ?? null,
+          selectedPaths: restore.selectedPaths ?? null,
+        })
+      : machineAction(target, {
+          restore,
+          vmName: `${restore.vmName ?? deviceName} (rehearsal)`,
+          snapshotId: snapshot?.id ?? null,
+          network: isolated(checks),
+        });
+  return {
+    actions: [restored, ...checksOf(entry, { isRehearsal: true }), discardOf(restored)],
+    places: [],
+  };
+}
+
+/** The targets take over. */
+export function composeFailover({ entry, deviceName, snapshot, ...systems }: Given): ComposedStep {
+  const { restore } = entry;
+  const checks = checksOf(entry, { isRehearsal: false });
+  if (restore.type === 'files') {
+    const { actions, places } = filesTo(entry, restore, { ...systems, snapshot });
+    return { actions: [...actions, ...checks], places };
+  }
+  const restored = machineAction(targetOf(entry), {
+    restore,
+    vmName: restore.vmName ?? deviceName,
+    snapshotId: snapshot?.id ?? null,
+    network: reachable(restore.network, entry.checks),
+  });
+  return { actions: [restored, ...checks, discardOf(restored)], places: [] };
+}
+
+function filesTo(
+  entry: RecoveryDevice,
+  restore: FilesRestore,
+  { sourceOs = 'linux', targetOs = 'linux', snapshot }: Pick<Given, 'sourceOs' | 'targetOs' | 'snapshot'>,
+): ComposedStep {
+  const target = targetOf(entry);
+  const snapshotId = snapshot?.id ?? null;
+  const { selectedPaths, targetPath, overwrite } = restore;
+  const paths = (selectedPaths ?? snapshot?.paths ?? []).map(inSnapshot);
+  if (targetPath !== undefined || paths.length === 0) {
+    const name = targetPath === undefined ? 'Restore the files' : `Restore the files below ${targetPath}`;
+    const actions = [
+      filesAction(target, {
+        name,
+        snapshotId,
+        overwrite,
+        selectedPaths: selectedPaths ?? null,
+        targetPath: targetPath ?? null,
+      }),
+    ];
+    const places =
+      targetPath === undefined
+        ? []
+        : paths.map((path) => ({ source: onDevice(path, sourceOs), target: below(targetPath, path) }));
+    return { actions, places };
+  }
+  return {
+    actions: paths.map((path) =>
+      filesAction(target, {
+        name: `Restore ${onDevice(path, targetOs)}`,
+        snapshotId,
+        overwrite,
+        selectedPaths: [path],
+        fromPath: path,
+        targetPath: onDevice(path, targetOs),
+        isOptional: selectedPaths === undefined,
+      }),
+    ),
+    places: paths.map((path) => ({ source: onDevice(path, sourceOs), target: onDevice(path, targetOs) })),
+  };
+}
+
+/** Of a machine nothing is done here: a person has brought it back. */
+export function composeFailback({
+  deviceId,
+  targetDeviceId,
+  definition,
+  places,
+  configId,
+}: Mark): ComposedStep {
+  const { restore } = definition;
+  const moved = places.filter(({ source, target }) => deviceId !== targetDeviceId || source !== target);
+  if (restore.type !== 'files' || moved.length === 0) return { actions: [], places: [] };
+  const backup: ComposedAction = {
+    id: newId(),
+    kind: 'backup',
+    phase: 'main',
+    name: 'Back up the data of the target',
+    deviceId: targetDeviceId,
+    spec: { does: 'backup', configId, paths: moved.map(({ target }) => target) },
+    undoes: null,
+  };
+  const restores = moved.map(({ source, target }) =>
+    filesAction(deviceId, {
+      name: `Restore ${source} to the source`,
+      snapshotId: null,
+      madeBy: backup.id,
+      overwrite: restore.overwrite,
+      selectedPaths: [inSnapshot(target)],
+      fromPath: inSnapshot(target),
+      targetPath: source,
+      isOptional: restore.selectedPaths === undefined,
+    }),
+  );
+  const onSource = { ...definition, targetDeviceId: deviceId };
+  return { actions: [backup, ...restores, ...checksOf(onSource, { isRehearsal: false })], places: [] };
+}
+
+const targetOf = ({ deviceId, targetDeviceId }: RecoveryDevice) => targetDeviceId ?? deviceId;
+
+type FilesSpec = Extract<ActionSpec, { does: 'files' }>;
+
+function filesAction(
+  deviceId: string,
+  { name, ...spec }: { name: string } & Partial<FilesSpec> & Pick<FilesSpec, 'snapshotId' | 'selectedPaths'>,
+): ComposedAction {
+  return {
+    id: newId(),
+    kind: 'restore',
+    phase: 'main',
+    name: name.slice(0, 500),
+    deviceId,
+    spec: { ...PLAIN, ...spec },
+    undoes: null,
+  };
+}
+
+const PLAIN = {
+  does: 'files',
+  madeBy: null,
+  targetPath: null,
+  fromPath: null,
+  overwrite: 'never',
+  isOptional: false,
+} as const;
+
+function machineAction(
+  deviceId: string,
+  {
+    restore: { type, memoryMb, cpuCount },
+    vmName,
+    snapshotId,
+    network,
+  }: { restore: MachineRestore; vmName: string; snapshotId: string | null; network: VmNetwork },
+): ComposedAction {
+  return {
+    id: newId(),
+    kind: 'restore',
+    phase: 'main',
+    name: type === 'vm' ? 'Restore as a virtual machine' : 'Start a virtual machine from the snapshot',
+    deviceId,
+    spec: {
+      does: 'machine',
+      kind: type === 'vm' ? 'as_vm' : 'instant_boot',
+      snapshotId,
+      vmName: vmName.slice(0, 200),
+      memoryMb: memoryMb ?? null,
+      cpuCount: cpuCount ?? null,
+      network,
+    },
+    undoes: null,
+  };
+}
+
+const discardOf = (restored: ComposedAction): ComposedAction => ({
+  id: newId(),
+  kind: 'discard',
+  phase: 'cleanup',
+  name: restored.spec.does === 'files' ? 'Remove the restored files' : 'Discard the virtual machine',
+  deviceId: restored.deviceId,
+  spec: { does: 'discard' },
+  undoes: restored.id,
+});
+
+/** The ports of a machine that its checks reach by way of its host. */
+const portsOf = (checks: readonly RecoveryCheck[], isReached: (host: string | undefined) => boolean) => [
+  ...new Set(
+    checks.flatMap((check) => (check.type !== 'script' && isReached(check.host) ? [check.port] : [])),
+  ),
+];
+
+/** It reaches nothing at all; only its host reaches the ports that are checked. */
+function isolated(checks: readonly RecoveryCheck[]): VmNetwork {
+  const forwards = portsOf(checks, () => true);
+  return forwards.length === 0 ? { type: 'none' } : { type: 'user', isIsolated: true, forwards };
+}
+
+function reachable(network: VmNetwork | undefined, checks: readonly RecoveryCheck[]): VmNetwork {
+  const wanted = network ?? { type: 'user', isIsolated: false, forwards: [] };
+  if (wanted.type !== 'user') return wanted;
+  const forwards = [...new Set([...wanted.forwards, ...portsOf(checks, (host) => host === undefined)])];
+  return { ...wanted, forwards };
+}
+
+function checksOf(entry: RecoveryDevice, { isRehearsal }: { isRehearsal: boolean }): ComposedAction[] {
+  const isMachine = entry.restore.type !== 'files';
+  return entry.checks.map((check) => ({
+    id: newId(),
+    kind: 'check',
+    phase: 'main',
+    name: nameOf(check).slice(0, 500),
+    deviceId: targetOf(entry),
+    spec: {
+      does: 'check',
+      check,
+      isOfMachine: isMachine && (isRehearsal || check.type === 'script' || check.host === undefined),
+    },
+    undoes: null,
+  }));
+}
+
+function nameOf(check: RecoveryCheck): string {
+  if (check.type === 'script') return 'Run a script';
+  const where = check.host === undefined ? `port ${check.port}` : `${check.host}:${check.port}`;
+  return check.type === 'tcp' ? `Connect to ${where}` : `Fetch ${check.path} from ${where}`;
+}

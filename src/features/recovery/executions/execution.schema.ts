@@ -1,0 +1,162 @@
+import { z } from 'zod';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { PageQuery } from '../../../platform/http/pagination.ts';
+import { EXECUTION_STATUSES, EXECUTION_TYPES } from '../plans/plan.schema.ts';
+
+export const STEP_STATES = [
+  'waiting',
+  'running',
+  'checking',
+  'completed',
+  'failed',
+  'skipped',
+  'aborted',
+] as const;
+export type StepState = (typeof STEP_STATES)[number];
+
+export const ACTION_KINDS = ['restore', 'backup', 'check', 'discard'] as const;
+export type ActionKind = (typeof ACTION_KINDS)[number];
+export const ACTION_STATES = ['waiting', 'running', 'succeeded', 'failed', 'cancelled', 'skipped'] as const;
+export type ActionState = (typeof ACTION_STATES)[number];
+
+export const GROUP_STATES = ['waiting', 'running', 'completed', 'failed', 'skipped', 'aborted'] as const;
+
+export const ExecutePlan = z.strictObject({
+  executionType: z.enum(EXECUTION_TYPES),
+  note: text(500).optional().describe('Why it is done. It stands in the audit log and in the report.'),
+  machinesAreBack: z
+    .boolean()
+    .optional()
+    .describe(
+      'Of a failback: must be true where machines have failed over. Muster does not write to the disks of running systems, so a person brings these machines back by bare metal recovery first; the failback then clears their marks.',
+    ),
+});
+export type ExecutePlan = z.infer<typeof ExecutePlan>;
+
+export const ExecutionQuery = PageQuery.extend({
+  orgId: Id.optional(),
+  planId: Id.optional(),
+  executionType: z.enum(EXECUTION_TYPES).optional(),
+  status: z.enum(EXECUTION_STATUSES).optional(),
+});
+export type ExecutionQuery = z.infer<typeof ExecutionQuery>;
+
+const Failure = z.object({ code: z.string(), message: z.string() });
+
+export const RecoveryAction = z
+  .object({
+    id: z.uuid(),
+    kind: z
+      .enum(ACTION_KINDS)
+      .describe(
+        '`backup`: of a failback, of the data that is brought back. `discard`: takes down what a `restore` has made.',
+      ),
+    name: z.string().describe('What it does, in words.'),
+    state: z.enum(ACTION_STATES),
+    deviceId: z.uuid().describe('The device that does it.'),
+    restoreId: z.uuid().nullable().describe('GET /backup/restore/:id shows its progress.'),
+    vmRestoreId: z.uuid().nullable().describe('GET /backup/restore/vm/:id shows its progress.'),
+    backupJobId: z.uuid().nullable().describe('GET /backup/jobs/:id shows its progress.'),
+    commandId: z.uuid().nullable(),
+    message: z.string().nullable().describe('What came of it, such as the answer of a check.'),
+    error: Failure.nullable(),
+    startedAt: Timestamp.nullable(),
+    finishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'RecoveryAction' });
+
+export const RecoveryStep = z
+  .object({
+    id: z.uuid(),
+    groupId: z.uuid(),
+    deviceId: z.uuid(),
+    deviceName: z.string(),
+    targetDeviceId: z.uuid(),
+    targetDeviceName: z.string(),
+    restoreType: z.enum(['files', 'vm', 'instant']),
+    state: z.enum(STEP_STATES),
+    cleanup: z
+      .enum(['none', 'pending', 'running', 'completed', 'failed'])
+      .describe('Whether what the step has started for the time of the execution is taken down.'),
+    snapshotId: z
+      .uuid()
+      .nullable()
+      .describe('What is restored; null: there was none, or the data is backed up first.'),
+    recoveryPointAt: Timestamp.nullable().describe('When the restored data was backed up.'),
+    rpoSeconds: z.number().int().nullable().describe('How old the data was when the execution began.'),
+    rtoSeconds: z.number().int().nullable().describe('From the beginning of the execution until it worked.'),
+    failedOverAt: Timestamp.nullable(),
+    failedBackAt: Timestamp.nullable(),
+    actions: z.array(RecoveryAction).describe('In their order.'),
+    error: Failure.nullable(),
+    startedAt: Timestamp.nullable(),
+    readyAt: Timestamp.nullable().describe('When everything was restored and all checks had passed.'),
+    finishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'RecoveryStep' });
+
+export const RecoveryReport = z
+  .object({
+    rtoSeconds: z.number().int().nullable().describe('Until the last device worked; null: not all did.'),
+    rpoSeconds: z
+      .number()
+      .int()
+      .nullable()
+      .describe('Of the oldest data; null: there was none, or a failback.'),
+    rtoTargetMinutes: z.number().int().nullable(),
+    rpoTargetMinutes: z.number().int().nullable(),
+    rtoMet: z.boolean().nullable().describe('Null: no target, or nothing to compare with it.'),
+    rpoMet: z.boolean().nullable(),
+    abortSeconds: z
+      .number()
+      .nullable()
+      .describe('From the abort until everything had stopped and was taken down.'),
+    leftovers: z
+      .number()
+      .int()
+      .describe(
+        'What could not be taken down yet, because its device is away. It is, when the device returns.',
+      ),
+  })
+  .meta({ id: 'RecoveryReport' });
+export type RecoveryReport = z.infer<typeof RecoveryReport>;
+
+export const RecoveryExecution = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    planId: z.uuid().nullable().describe('Null: the plan was deleted.'),
+    planName: z.string(),
+    executionType: z.enum(EXECUTION_TYPES),
+    trigger: z.enum(['manual', 'schedule']),
+    status: z.enum(EXECUTION_STATUSES),
+    note: z.string().nullable(),
+    activeGroupId: z.uuid().nullable().describe('The first group that is being worked on.'),
+    stepCounts: z.record(z.enum(STEP_STATES), z.number().int()),
+    haltReason: z.string().nullable().describe('Why it did not complete.'),
+    report: RecoveryReport.nullable().describe('Null until it has ended.'),
+    abortRequestedAt: Timestamp.nullable(),
+    createdBy: z.uuid().nullable(),
+    createdAt: Timestamp,
+    startedAt: Timestamp.nullable(),
+    finishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: 'RecoveryExecution' });
+
+export const RecoveryExecutionDetail = RecoveryExecution.extend({
+  groups: z
+    .array(
+      z.object({
+        id: z.uuid(),
+        name: z.string(),
+        sequence: z.number().int(),
+        dependsOnGroupId: z.uuid().nullable(),
+        estimatedDurationMinutes: z.number().int().nullable(),
+        status: z.enum(GROUP_STATES),
+        startedAt: Timestamp.nullable(),
+        finishedAt: Timestamp.nullable(),
+        steps: z.array(RecoveryStep),
+      }),
+    )
+    .describe('As they were when the execution began, by sequence.'),
+}).meta({ id: 'RecoveryExecutionDetail' });
