@@ -11246,7 +11246,7 @@ createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
 /**
- * Of a backup: what became of each kind of each user; at most 4000, those with errors first.
+ * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */
 outcomes: {
 userEmail: string

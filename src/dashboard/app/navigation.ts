@@ -2,6 +2,7 @@ import type { LinkProps } from '@tanstack/react-router';
 import {
   IconBell,
   IconBuilding,
+  IconCloud,
   IconDatabase,
   IconDevices,
   IconHeartbeat,
@@ -36,6 +37,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
   { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
   { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },
+  { label: 'Cloud backup', to: '/cloud-backup', icon: IconCloud, requires: 'backup:read' },
   { label: 'Agents', to: '/agents', icon: IconRefresh },
   { label: 'Enrollment', to: '/enrollment', icon: IconPlugConnected, requires: 'agents:read' },
   { label: 'Organizations', to: '/organizations', icon: IconBuilding, requires: 'organizations:read' },

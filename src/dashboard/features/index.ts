@@ -1,6 +1,7 @@
 import { agentPages } from './agents/index.ts';
 import { alertPages } from './alerts/index.ts';
 import { backupPages } from './backup/index.ts';
+import { cloudBackupPages } from './cloud-backup/index.ts';
 import { auditPages } from './audit/index.ts';
 import { devicePages } from './devices/index.ts';
 import { enrollmentPages } from './enrollment/index.ts';
@@ -28,6 +29,7 @@ export const signedInPages = [
   ...scriptPages,
   ...alertPages,
   ...backupPages,
+  ...cloudBackupPages,
   ...agentPages,
   ...enrollmentPages,
   ...organizationPages,

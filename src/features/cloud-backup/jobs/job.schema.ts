@@ -56,7 +56,7 @@ export const CloudJobDetails = CloudJob.extend({
         error: Failure,
       }),
     )
-    .describe('Of a backup: what became of each kind of each user; at most 4000, those with errors first.'),
+    .describe('Of a backup: what became of each kind of each user; at most 4000, those with failures first.'),
   items: z
     .array(
       z.object({

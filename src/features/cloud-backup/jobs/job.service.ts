@@ -126,7 +126,7 @@ export async function readJob(ctx: Context, id: string) {
   const outcomes = await ctx
     .tx('c2c_outcomes')
     .where({ job_id: id, org_id: job.orgId })
-    .orderByRaw('error_code is null, user_email, kind')
+    .orderByRaw(`status in ('failed', 'partial') desc, user_email, kind`)
     .limit(OUTCOMES_MAX)
     .select<OutcomeRow[]>('*');
   const { rows: items } = await ctx.tx.raw<{ rows: RestoredRow[] }>(
