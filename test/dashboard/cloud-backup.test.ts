@@ -66,7 +66,6 @@ describe('the pages of cloud backup', () => {
     await row.getByRole('button', { name: 'Test' }).click();
     await row.getByText('Microsoft refuses: see the state.').waitFor();
     await row.getByText(/Microsoft refuses the sign-in of the app/).waitFor();
-    await page.mouse.move(0, 0);
     await assertAccessible(page);
     await shot(page, 'connections-refused', true);
     await row.getByRole('button', { name: 'Change' }).click();
@@ -158,10 +157,7 @@ describe('the pages of cloud backup', () => {
     const drawer = page.getByRole('dialog', { name: 'Cloud backup job' });
     await drawer.getByText('Partial').first().waitFor();
     const outcomes = drawer.getByRole('table', { name: 'What became of each user' });
-    await outcomes
-      .getByRole('row', { name: 'bob@example.com OneDrive' })
-      .getByText('Not there')
-      .waitFor();
+    await outcomes.getByRole('row', { name: 'bob@example.com OneDrive' }).getByText('Not there').waitFor();
     await drawer.getByText('Only those with failures (').waitFor();
     await assertAccessible(page);
     await shot(page, 'job');
@@ -195,7 +191,7 @@ describe('the pages of cloud backup', () => {
     await rowOf(page, 'plan.txt').getByRole('button', { name: 'Details' }).click();
     const item = page.getByRole('dialog', { name: 'Cloud item' });
     const contents = item.getByRole('table', { name: 'Contents of the item' });
-    expect(await contents.getByRole('row').count()).to.equal(3);
+    await contents.getByRole('row').nth(2).waitFor();
     await assertAccessible(page);
     await shot(page, 'item', true);
     const [earlier] = await Promise.all([

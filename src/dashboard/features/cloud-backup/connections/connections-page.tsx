@@ -72,6 +72,7 @@ export function CloudConnectionsPage() {
                 {
                   header: 'Name',
                   isName: true,
+                  width: 190,
                   cell: ({ displayName, orgId: owner }) => (
                     <>
                       {displayName}
@@ -85,7 +86,9 @@ export function CloudConnectionsPage() {
                   header: 'Directory and app',
                   cell: ({ tenantId, authMethod, clientId }) => (
                     <>
-                      {tenantId}
+                      <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+                        {tenantId}
+                      </Text>
                       <Text size="xs" c="dimmed">
                         {authMethod === 'platform_app'
                           ? 'The app of this server'
@@ -96,8 +99,8 @@ export function CloudConnectionsPage() {
                 },
                 { header: 'State', cell: (connection) => <ConnectionState connection={connection} /> },
                 {
-                  header: 'Last brought',
-                  width: 110,
+                  header: 'Last backup',
+                  width: 125,
                   cell: ({ lastSyncAt }) => <When at={lastSyncAt} />,
                 },
                 {

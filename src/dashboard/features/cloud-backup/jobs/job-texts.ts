@@ -41,7 +41,7 @@ export function progressText(job: CloudBackupJob, live: Live | undefined): strin
   const done = live?.done ?? job.itemsProcessed;
   return [
     job.type === 'backup' ? `${formatCount(done)} items looked at` : `${formatCount(done)} items done`,
-    live?.percent == null ? undefined : `${Math.round(live.percent)} %`,
+    live?.percent == null || live.percent === 0 ? undefined : `${Math.round(live.percent)} %`,
     job.bytesTransferred === 0 ? undefined : `${formatBytes(job.bytesTransferred)} received`,
   ]
     .filter((part) => part !== undefined)
