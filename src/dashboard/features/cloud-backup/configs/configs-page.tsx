@@ -94,6 +94,7 @@ export function CloudConfigsPage() {
                 {
                   header: 'Name',
                   isName: true,
+                  width: 190,
                   cell: ({ name, enabled, orgId: owner }) => (
                     <TwoLines below={names.organization(owner)}>
                       <Group gap={6}>
@@ -115,6 +116,7 @@ export function CloudConfigsPage() {
                 },
                 {
                   header: 'Schedule',
+                  width: 150,
                   cell: ({ schedule, nextRunAt }) => (
                     <TwoLines
                       below={
@@ -129,7 +131,7 @@ export function CloudConfigsPage() {
                     </TwoLines>
                   ),
                 },
-                { header: 'Last run', width: 150, cell: ({ lastRun }) => <LastRun run={lastRun} /> },
+                { header: 'Last run', width: 120, cell: ({ lastRun }) => <LastRun run={lastRun} /> },
                 {
                   header: 'Actions',
                   align: 'right',

@@ -68,20 +68,18 @@ function ItemName({ item }: { item: CloudBackupItem }) {
   return (
     <Group gap={8} wrap="nowrap" align="flex-start">
       <Shown size={16} role="img" aria-label={ITEM_NAMES[itemType]} style={{ flexShrink: 0, marginTop: 2 }} />
-      <div>
-        <Group gap={6}>
-          <span style={{ overflowWrap: 'anywhere' }}>{nameOf(item)}</span>
-          {isDeleted && <StateBadge tone="neutral" label="Deleted" title="It was deleted at Microsoft." />}
-          {errorCode !== null && (
-            <StateBadge tone="warning" label="Not fetched" title={`The next run tries again: ${errorCode}`} />
-          )}
-        </Group>
+      <Group gap="2px 8px">
+        <span style={{ overflowWrap: 'anywhere' }}>{nameOf(item)}</span>
         {parentPath !== '' && (
           <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
             {parentPath}
           </Text>
         )}
-      </div>
+        {isDeleted && <StateBadge tone="neutral" label="Deleted" title="It was deleted at Microsoft." />}
+        {errorCode !== null && (
+          <StateBadge tone="warning" label="Not fetched" title={`The next run tries again: ${errorCode}`} />
+        )}
+      </Group>
     </Group>
   );
 }
