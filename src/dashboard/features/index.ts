@@ -12,6 +12,7 @@ import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
 import { overviewPages } from './overview/index.ts';
+import { recoveryPages } from './recovery/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
 import { signInPages } from './sign-in/index.ts';
@@ -30,6 +31,7 @@ export const signedInPages = [
   ...alertPages,
   ...backupPages,
   ...cloudBackupPages,
+  ...recoveryPages,
   ...agentPages,
   ...enrollmentPages,
   ...organizationPages,
