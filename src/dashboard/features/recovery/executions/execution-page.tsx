@@ -1,4 +1,4 @@
-import { Alert, Anchor, Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconPlayerStop } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -20,10 +20,11 @@ import {
   Panel,
   When,
 } from '../../../ui/index.ts';
+import { FactLine } from '../parts/fact-line.tsx';
 import { RecoveryFrame } from '../parts/recovery-frame.tsx';
 import { Reached, RecoveryState, TYPE_NAMES } from '../parts/recovery-words.tsx';
 import { devicesText } from './executions-page.tsx';
-import { GroupTimeline } from './group-timeline.tsx';
+import { Timeline } from './timeline.tsx';
 
 const route = getRouteApi('/signed-in/recovery/executions/$executionId');
 const READS = [
@@ -52,7 +53,7 @@ export function ExecutionPage() {
 }
 
 function Execution({ execution, phase }: { execution: RecoveryExecutionDetail; phase: string | undefined }) {
-  const { id, planId, planName, executionType, status, groups, report, note } = execution;
+  const { id, planId, planName, executionType, status, report, note } = execution;
   const refusal = useRefusal('recovery:execute');
   const abort = useApiChange('POST /dr/executions/{id}/abort', { refreshes: READS });
   const isOpen = execution.finishedAt === null;
@@ -82,7 +83,7 @@ function Execution({ execution, phase }: { execution: RecoveryExecutionDetail; p
       actions={
         isOpen && (
           <ConfirmAction
-            color="red"
+            variant="default"
             refusal={refusal ?? asked}
             leftSection={<IconPlayerStop size={14} aria-hidden />}
             title={`Abort this ${executionType}`}
@@ -102,19 +103,12 @@ function Execution({ execution, phase }: { execution: RecoveryExecutionDetail; p
       {note !== null && <Text size="sm">{note}</Text>}
       {isOpen && <Standing execution={execution} phase={phase} />}
       {execution.haltReason !== null && (
-        <Alert
-          color={status === 'failed' ? 'red' : 'orange'}
-          icon={<IconAlertTriangle aria-hidden />}
-          title={status === 'aborted' ? 'It was aborted' : 'It did not complete'}
-          styles={{ title: { color: 'var(--mantine-color-text)' } }}
-        >
+        <Alert color={status === 'failed' ? 'red' : 'orange'} icon={<IconAlertTriangle aria-hidden />}>
           <Text size="sm">{execution.haltReason}</Text>
         </Alert>
       )}
       {report !== null && <Report report={report} execution={execution} />}
-      {groups.map((group) => (
-        <GroupTimeline key={group.id} group={group} execution={execution} />
-      ))}
+      <Timeline execution={execution} />
     </RecoveryFrame>
   );
 }
@@ -148,47 +142,40 @@ function Standing({ execution, phase }: { execution: RecoveryExecutionDetail; ph
 
 function Report({ report, execution }: { report: RecoveryReport; execution: RecoveryExecutionDetail }) {
   const { rtoSeconds, rtoTargetMinutes, rtoMet, rpoSeconds, rpoTargetMinutes, rpoMet } = report;
-  const { startedAt, finishedAt } = execution;
-  const facts = [
-    [
-      'Time to recover (RTO)',
-      <Reached key="rto" seconds={rtoSeconds} targetMinutes={rtoTargetMinutes} isMet={rtoMet} />,
-    ],
-    [
-      'Age of the data (RPO)',
-      <Reached key="rpo" seconds={rpoSeconds} targetMinutes={rpoTargetMinutes} isMet={rpoMet} />,
-    ],
-    ['Devices', devicesText(execution)],
-    [
-      'Took in all',
-      startedAt === null || finishedAt === null
-        ? '–'
-        : formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)),
-    ],
-    ...(report.abortSeconds === null
-      ? []
-      : [['Abort took', formatDuration(report.abortSeconds * 1000)] as const]),
-    [
-      'Left behind',
-      report.leftovers === 0
-        ? 'Nothing'
-        : `${formatCount(report.leftovers)} on devices that are away: it is taken down when they return.`,
-    ],
-  ] as const;
+  const { startedAt, finishedAt, executionType } = execution;
   return (
     <Panel title="Report">
-      <SimpleGrid component="dl" cols={{ base: 2, md: facts.length }} m={0} spacing="md">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <Text component="dt" size="xs" c="dimmed">
-              {name}
-            </Text>
-            <Text component="dd" size="sm" m={0}>
-              {value}
-            </Text>
-          </div>
-        ))}
-      </SimpleGrid>
+      <FactLine
+        facts={[
+          [
+            'Time to recover (RTO)',
+            <Reached key="rto" seconds={rtoSeconds} targetMinutes={rtoTargetMinutes} isMet={rtoMet} />,
+          ],
+          [
+            'Age of the data (RPO)',
+            executionType === 'failback' ? undefined : (
+              <Reached key="rpo" seconds={rpoSeconds} targetMinutes={rpoTargetMinutes} isMet={rpoMet} />
+            ),
+          ],
+          ['Devices', devicesText(execution)],
+          [
+            'Took in all',
+            startedAt === null || finishedAt === null
+              ? undefined
+              : formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)),
+          ],
+          [
+            'Abort took',
+            report.abortSeconds === null ? undefined : formatDuration(report.abortSeconds * 1000),
+          ],
+          [
+            'Left behind',
+            report.leftovers === 0
+              ? 'Nothing'
+              : `${formatCount(report.leftovers)} on devices that are away, until they return`,
+          ],
+        ]}
+      />
     </Panel>
   );
 }

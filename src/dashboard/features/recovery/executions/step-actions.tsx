@@ -11,11 +11,7 @@ export function StepActions({ step }: { step: RecoveryStep }) {
     <Stack gap={6}>
       <Text size="xs" c="dimmed" component="div">
         {step.recoveryPointAt === null ? (
-          step.snapshotId === null ? (
-            'No snapshot is restored.'
-          ) : (
-            'The snapshot is being chosen.'
-          )
+          pointText(step)
         ) : (
           <>
             Data of <When at={step.recoveryPointAt} />
@@ -35,6 +31,12 @@ export function StepActions({ step }: { step: RecoveryStep }) {
       ))}
     </Stack>
   );
+}
+
+/** Why it is not known of when the data is. */
+function pointText({ snapshotId, actions }: RecoveryStep): string {
+  if (actions.some(({ kind }) => kind === 'backup')) return 'The data is backed up first.';
+  return snapshotId === null ? 'There is no snapshot.' : 'The snapshot is being read.';
 }
 
 function Action({ action }: { action: RecoveryAction }) {

@@ -43,7 +43,7 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
           orgId={orgId}
           value={device.deviceId === '' ? undefined : device.deviceId}
           onChange={(id) => onChange({ ...device, deviceId: id ?? '' })}
-          error={faults['deviceId']}
+          error={chosenFault(device.deviceId, faults['deviceId'])}
         />
         <DeviceSelect
           label={restore.type === 'files' ? 'Restored to' : 'Host of the machine'}
@@ -91,6 +91,10 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
     </>
   );
 }
+
+/** Of a field in which nothing was chosen, the rule for ids says little. */
+export const chosenFault = (id: string, fault: string | undefined): string | undefined =>
+  fault === undefined || id !== '' ? fault : 'Choose one.';
 
 /** What both types have is kept. */
 function ofType(type: Restore['type'] | undefined, before: Restore): Restore {

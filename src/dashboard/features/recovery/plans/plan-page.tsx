@@ -23,10 +23,11 @@ import {
   Panel,
   When,
 } from '../../../ui/index.ts';
-import { DeviceLink, FactTable, scheduleText } from '../../backup/index.ts';
+import { DeviceLink, scheduleText } from '../../backup/index.ts';
 import { ExecuteDialog } from '../executions/execute-dialog.tsx';
 import { GroupDialog } from '../groups/group-dialog.tsx';
 import { GroupPanel } from '../groups/group-panel.tsx';
+import { FactLine } from '../parts/fact-line.tsx';
 import { RecoveryFrame } from '../parts/recovery-frame.tsx';
 import { PlanState, Reached, RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
 import { PlanDialog } from './plan-dialog.tsx';
@@ -157,8 +158,7 @@ function Plan({ plan }: { plan: RecoveryPlanDetail }) {
 function PlanFacts({ plan }: { plan: RecoveryPlanDetail }) {
   const { lastRehearsal, lastExecution, rehearsalSchedule, nextRehearsalAt, id } = plan;
   return (
-    <FactTable
-      label="About the plan"
+    <FactLine
       facts={[
         [
           'Time to recover (RTO)',
@@ -194,7 +194,7 @@ function PlanFacts({ plan }: { plan: RecoveryPlanDetail }) {
           lastExecution === null ? (
             'None'
           ) : (
-            <Group key="last" gap={8}>
+            <Group key="last" gap="2px 8px">
               <RecoveryState state={lastExecution.status} />
               <Anchor
                 inherit

@@ -2,7 +2,7 @@ import { Group, Table, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { RecoveryExecutionDetail, RecoveryStep } from '../../../api/index.ts';
-import { formatDuration, Panel, useNow } from '../../../ui/index.ts';
+import { formatDuration, useNow } from '../../../ui/index.ts';
 import { RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
 import { StepActions } from './step-actions.tsx';
 import styles from './timeline.module.css';
@@ -10,61 +10,70 @@ import styles from './timeline.module.css';
 type ExecutedGroup = RecoveryExecutionDetail['groups'][number];
 const COLUMNS = 5;
 
-/** One group: each device with its time from the beginning of the execution on. */
-export function GroupTimeline({
-  group,
-  execution,
-}: {
-  group: ExecutedGroup;
-  execution: RecoveryExecutionDetail;
-}) {
+/** Each device, group by group, with its time from the beginning of the execution on. */
+export function Timeline({ execution }: { execution: RecoveryExecutionDetail }) {
   const now = useNow();
   const begin = Date.parse(execution.startedAt ?? execution.createdAt);
   const end = Math.max(begin + 1000, execution.finishedAt === null ? now : Date.parse(execution.finishedAt));
-  const before = execution.groups.find(({ id }) => id === group.dependsOnGroupId);
+  const span = { begin, end, now: Math.min(now, end) };
+  const names = new Map(execution.groups.map(({ id, name }) => [id, name]));
   return (
-    <Panel
-      title={group.name}
-      label={`Group ${group.name}`}
-      aside={
-        <Group gap={8}>
-          {before !== undefined && (
-            <Text size="xs" c="dimmed">
-              waits for {before.name}
-            </Text>
-          )}
-          <RecoveryState state={group.status} />
-        </Group>
-      }
-    >
-      <Table.ScrollContainer minWidth={620}>
-        <Table verticalSpacing={5} layout="fixed" aria-label={`Devices of the group ${group.name}`}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th w="24%">Device</Table.Th>
-              <Table.Th w="20%">Restored to</Table.Th>
-              <Table.Th w={120}>State</Table.Th>
-              <Table.Th>
-                <Group justify="space-between" wrap="nowrap">
-                  <span>Time</span>
-                  <Text size="xs" c="dimmed" fw={400}>
-                    0 to {formatDuration(end - begin)}
-                  </Text>
-                </Group>
-              </Table.Th>
-              <Table.Th w={110} ta="right">
-                Works after
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
+    <Table.ScrollContainer minWidth={680}>
+      <Table verticalSpacing={5} layout="fixed" aria-label="Steps of the execution">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w="24%">Device</Table.Th>
+            <Table.Th w="22%">Restored to</Table.Th>
+            <Table.Th w={190}>State</Table.Th>
+            <Table.Th>
+              <Group justify="space-between" wrap="nowrap">
+                <span>Time</span>
+                <Text size="xs" c="dimmed" fw={400}>
+                  0 to {formatDuration(end - begin)}
+                </Text>
+              </Group>
+            </Table.Th>
+            <Table.Th w={120} ta="right">
+              Works after
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        {execution.groups.map((group) => (
+          <Table.Tbody key={group.id} aria-label={`Group ${group.name}`}>
+            <GroupRow group={group} before={names.get(group.dependsOnGroupId ?? '')} />
             {group.steps.map((step) => (
-              <Step key={step.id} step={step} span={{ begin, end, now: Math.min(now, end) }} />
+              <Step key={step.id} step={step} span={span} />
             ))}
           </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-    </Panel>
+        ))}
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function GroupRow({ group, before }: { group: ExecutedGroup; before: string | undefined }) {
+  const { name, status, sequence, startedAt, finishedAt, estimatedDurationMinutes } = group;
+  const notes = [
+    `number ${sequence}`,
+    before === undefined ? undefined : `waits for ${before}`,
+    startedAt === null || finishedAt === null
+      ? estimatedDurationMinutes === null
+        ? undefined
+        : `about ${formatDuration(estimatedDurationMinutes * 60_000)}`
+      : `took ${formatDuration(Date.parse(finishedAt) - Date.parse(startedAt))}`,
+  ].filter((note) => note !== undefined);
+  return (
+    <Table.Tr bg="var(--mantine-color-default-hover)">
+      <Table.Th scope="rowgroup" colSpan={COLUMNS}>
+        <Group gap={8}>
+          {name}
+          <RecoveryState state={status} />
+          <Text size="xs" c="dimmed" fw={400}>
+            {notes.join(' · ')}
+          </Text>
+        </Group>
+      </Table.Th>
+    </Table.Tr>
   );
 }
 
@@ -96,14 +105,16 @@ function Step({ step, span }: { step: RecoveryStep; span: Span }) {
           </UnstyledButton>
         </Table.Th>
         <Table.Td style={{ overflowWrap: 'anywhere' }}>
-          {step.targetDeviceId === step.deviceId ? 'Itself' : step.targetDeviceName}
-          <Text size="xs" c="dimmed">
+          {step.targetDeviceId === step.deviceId ? 'Itself' : step.targetDeviceName}{' '}
+          <Text span size="xs" c="dimmed">
             {RESTORE_NAMES[step.restoreType]}
           </Text>
         </Table.Td>
         <Table.Td>
-          <RecoveryState state={step.state} />
-          <CleanupText cleanup={step.cleanup} />
+          <Group gap={6}>
+            <RecoveryState state={step.state} />
+            <CleanupText cleanup={step.cleanup} />
+          </Group>
         </Table.Td>
         <Table.Td>
           <Track step={step} span={span} />
