@@ -1,4 +1,4 @@
-import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Anchor, Box, Group, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { RecoveryAction, RecoveryStep } from '../../../api/index.ts';
 import { formatDuration, When } from '../../../ui/index.ts';
@@ -44,7 +44,9 @@ function Action({ action }: { action: RecoveryAction }) {
   const text = error?.message ?? message;
   return (
     <Group gap={8} align="flex-start" wrap="nowrap">
-      <RecoveryState state={state} />
+      <Box w={100} style={{ flexShrink: 0 }}>
+        <RecoveryState state={state} />
+      </Box>
       <div>
         <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
           {name}

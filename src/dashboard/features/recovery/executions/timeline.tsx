@@ -9,13 +9,13 @@ import styles from './timeline.module.css';
 
 type ExecutedGroup = RecoveryExecutionDetail['groups'][number];
 const COLUMNS = 5;
+const SECOND_MS = 1000;
 
 /** Each device, group by group, with its time from the beginning of the execution on. */
 export function Timeline({ execution }: { execution: RecoveryExecutionDetail }) {
-  const now = useNow();
   const begin = Date.parse(execution.startedAt ?? execution.createdAt);
-  const end = Math.max(begin + 1000, execution.finishedAt === null ? now : Date.parse(execution.finishedAt));
-  const span = { begin, end, now: Math.min(now, end) };
+  const end = Math.max(begin + SECOND_MS, useEnd(execution));
+  const span = { begin, end };
   const names = new Map(execution.groups.map(({ id, name }) => [id, name]));
   return (
     <Table.ScrollContainer minWidth={680}>
@@ -79,8 +79,18 @@ function GroupRow({ group, before }: { group: ExecutedGroup; before: string | un
 
 interface Span {
   begin: number;
+  /** Of an execution that goes on: now. */
   end: number;
-  now: number;
+}
+
+/** The clock of the page moves every ten seconds only, so what has happened since its last move counts as well. */
+function useEnd({ finishedAt, groups }: RecoveryExecutionDetail): number {
+  const now = useNow();
+  if (finishedAt !== null) return Date.parse(finishedAt);
+  const times = groups.flatMap(({ steps }) =>
+    steps.flatMap((step) => [step.startedAt, step.readyAt, step.finishedAt]),
+  );
+  return Math.max(now, ...times.map((at) => (at === null ? 0 : Date.parse(at) + SECOND_MS)));
 }
 
 function Step({ step, span }: { step: RecoveryStep; span: Span }) {
@@ -151,11 +161,11 @@ function CleanupText({ cleanup }: Pick<RecoveryStep, 'cleanup'>) {
 
 /** When the step was worked on, to scale. The words beside it say the same. */
 function Track({ step, span }: { step: RecoveryStep; span: Span }) {
-  const { begin, end, now } = span;
+  const { begin, end } = span;
   if (step.startedAt === null) return <div className={styles['track']} />;
   const part = (at: number) => Math.min(100, Math.max(0, (100 * (at - begin)) / (end - begin)));
   const from = part(Date.parse(step.startedAt));
-  const last = step.finishedAt === null ? now : Date.parse(step.finishedAt);
+  const last = step.finishedAt === null ? end : Date.parse(step.finishedAt);
   const ready = step.readyAt === null ? last : Date.parse(step.readyAt);
   return (
     <div className={styles['track']}>
