@@ -10,7 +10,6 @@ import {
 import { assertAccessible, useDashboard } from '../support/browser.ts';
 import { buildPerson, buildTenant, giveSecondFactor } from '../support/factories.ts';
 import { removeEntry } from '../support/graph-server.ts';
-import { shot } from '/tmp/shot.ts';
 
 type Cloud = Omit<CloudFixture, 'env' | 'close'>;
 
@@ -48,9 +47,7 @@ describe('the pages of cloud backup', () => {
     const dialog = page.getByRole('dialog', { name: 'Connect a directory of Microsoft 365' });
     await dialog.getByText('You leave Muster.').waitFor();
     await assertAccessible(page);
-    await shot(page, 'connect-server');
     await dialog.getByRole('radio', { name: 'An app of your own' }).check();
-    await shot(page, 'connect-own');
     const fields = { ...connectionOf(tenant.orgId), tenantId: 'example.com', clientSecret: 'wrong' };
     await dialog.getByLabel('Name').fill('Example Ltd');
     await dialog.getByLabel('Directory (tenant) id').fill(fields.tenantId);
@@ -67,7 +64,6 @@ describe('the pages of cloud backup', () => {
     await row.getByText('Microsoft refuses: see the state.').waitFor();
     await row.getByText(/Microsoft refuses the sign-in of the app/).waitFor();
     await assertAccessible(page);
-    await shot(page, 'connections-refused', true);
     await row.getByRole('button', { name: 'Change' }).click();
     const change = page.getByRole('dialog', { name: 'Change “Example Ltd”' });
     await change.getByLabel('New client secret').fill('a-newer-secret');
@@ -107,12 +103,10 @@ describe('the pages of cloud backup', () => {
     const refused = await open(false);
     await refused.getByRole('alert').getByText('is no administrator of the directory').waitFor();
     await assertAccessible(refused);
-    await shot(refused, 'consent-refused');
     const page = await open(true);
     await page.getByRole('status').getByText('Nothing is backed up yet.').waitFor();
     await rowOf(page, 'The directory').getByText('The app of this server').waitFor();
     await assertAccessible(page);
-    await shot(page, 'consent-done', true);
     await page.getByRole('button', { name: 'Close' }).click();
     expect(new URL(page.url()).search).to.equal('');
   });
@@ -137,11 +131,9 @@ describe('the pages of cloud backup', () => {
     await dialog.getByRole('radio', { name: 'Some users' }).check();
     await dialog.getByLabel('Addresses').fill('ada@example.com, nobody');
     await assertAccessible(page);
-    await shot(page, 'config-what');
     await dialog.getByRole('tab', { name: 'When and how long' }).click();
     await choose(page, 'How often', 'Every week');
     await assertAccessible(page);
-    await shot(page, 'config-when', true);
     dashboard.allow(/status of 400/);
     await dialog.getByRole('button', { name: 'Make the configuration' }).click();
     await dialog.getByRole('alert').waitFor();
@@ -160,14 +152,12 @@ describe('the pages of cloud backup', () => {
     await outcomes.getByRole('row', { name: 'bob@example.com OneDrive' }).getByText('Not there').waitFor();
     await drawer.getByText('Only those with failures (').waitFor();
     await assertAccessible(page);
-    await shot(page, 'job');
     await drawer.getByRole('switch', { name: /^Only those/ }).check();
     await outcomes.getByText('Calendar').first().waitFor({ state: 'detached' });
     await drawer.getByRole('button', { name: 'Close' }).click();
     await rowOf(page, 'Everybody')
       .getByText(/64 new, 1 failed/)
       .waitFor();
-    await shot(page, 'jobs', true);
 
     ada.file('f', 'plan.txt', Buffer.from('a later plan'), 'd');
     removeEntry(ada.folders.get('inbox')!.entries, 'gone');
@@ -177,14 +167,12 @@ describe('the pages of cloud backup', () => {
     await row.getByText('Partial').waitFor();
     await page.getByText(/They take .* in the backup store/).waitFor();
     await assertAccessible(page);
-    await shot(page, 'configs');
     await row.getByRole('button', { name: 'Items' }).click();
     await page.getByRole('button', { name: 'Next page' }).click();
     await page.getByText('This is the last page.').waitFor();
     await page.getByRole('button', { name: 'First page' }).click();
     await choose(page, 'User', 'ada@example.com');
     await assertAccessible(page);
-    await shot(page, 'items');
     expect(await refusalOf(page, 'Restore …')).to.include('Choose items');
     await choose(page, 'Kind', 'OneDrive');
     await rowOf(page, 'broken.bin').getByText('Not fetched').waitFor();
@@ -193,7 +181,6 @@ describe('the pages of cloud backup', () => {
     const contents = item.getByRole('table', { name: 'Contents of the item' });
     await contents.getByRole('row').nth(2).waitFor();
     await assertAccessible(page);
-    await shot(page, 'item', true);
     const [earlier] = await Promise.all([
       page.waitForEvent('download'),
       contents.getByRole('row').last().getByRole('button', { name: 'Download' }).click(),
@@ -205,12 +192,10 @@ describe('the pages of cloud backup', () => {
     await restore.getByLabel('Address of the user').fill('ada@example.com');
     await restore.getByLabel('Folder').fill('From the backup');
     await assertAccessible(page);
-    await shot(page, 'restore');
     await restore.getByRole('button', { name: 'Restore', exact: true }).click();
     await drawer.getByText('Restored', { exact: true }).waitFor();
     await drawer.getByText('Completed').waitFor();
     await assertAccessible(page);
-    await shot(page, 'restore-job', true);
     expect(String(ada.files.get('path:From the backup/Papers/plan.txt')?.content)).to.equal('the first plan');
 
     await drawer.getByRole('button', { name: 'Close' }).click();
@@ -245,7 +230,6 @@ describe('the pages of cloud backup', () => {
     await drawer.getByText(/^10 items looked at/).waitFor();
     await drawer.getByRole('progressbar', { name: 'Progress of the backup' }).waitFor();
     await assertAccessible(page);
-    await shot(page, 'job-running');
     await drawer.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Stop the backup' }).click();
     await drawer.getByText('Cancelled').waitFor();
