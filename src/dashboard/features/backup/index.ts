@@ -2,7 +2,7 @@ import { lazy } from 'react';
 
 export { backupPages } from './backup.pages.ts';
 export { KeySelect } from './keys/key-select.tsx';
-export { DeviceLink, DeviceSelect, useDeviceName, useDevices } from './parts/device-names.tsx';
+export { DeviceLink, DeviceSelect, useDeviceName } from './parts/device-names.tsx';
 export { FactTable } from './parts/facts.tsx';
 export { Cause } from './parts/faults.tsx';
 export { timeZone } from './parts/local-time.ts';

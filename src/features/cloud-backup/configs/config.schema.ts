@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule, isEverDue } from '../../backup/index.ts';
-import { CloudJobStatus } from '../jobs/job.schema.ts';
+import { CloudJobStatus } from '../job-status.ts';
 import { KindName } from '../kinds/kind.ts';
 
 const Schedule = BackupSchedule.refine(isEverDue, {

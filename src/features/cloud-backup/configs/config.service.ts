@@ -11,7 +11,7 @@ import { type BackupSchedule, nextSlot, readKey } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { findConnection } from '../connections/connection.service.ts';
 import { CloudConfig } from './config.model.ts';
-import type { CloudJob } from '../jobs/job.model.ts';
+import type { CloudJobStatus } from '../job-status.ts';
 import type {
   CloudConfigPatch,
   CloudConfigQuery,
@@ -37,7 +37,7 @@ export async function listCloudConfigs(ctx: Context, query: CloudConfigQuery) {
 interface LastRun {
   config_id: string;
   job_id: string;
-  status: CloudJob['status'];
+  status: CloudJobStatus;
   created_at: Date;
   finished_at: Date | null;
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { Id, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
+import { CloudJobStatus } from '../job-status.ts';
 import { KindName } from '../kinds/kind.ts';
 
 /** Of a `bigint`, which the driver answers as text. */
 export const Count = z.preprocess((value) => Number(value), z.number().int().nonnegative());
 const Failure = z.object({ code: z.string(), message: z.string() }).nullable();
 const Type = z.enum(['backup', 'restore']);
-export const CloudJobStatus = z.enum(['pending', 'running', 'completed', 'partial', 'failed', 'cancelled']);
 
 export const CloudJob = z
   .object({

@@ -7,7 +7,16 @@ import { apiQuery, useApiChange, type CloudConnection } from '../../../api/index
 import { useNames } from '../../../directory/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { Action, ConfirmAction, Empty, Loaded, PagedTable, StateBadge, When } from '../../../ui/index.ts';
+import {
+  Action,
+  ConfirmAction,
+  Empty,
+  Loaded,
+  PagedTable,
+  StateBadge,
+  useNow,
+  When,
+} from '../../../ui/index.ts';
 import { CloudFrame } from '../parts/cloud-frame.tsx';
 import { useCloudConfigs } from '../parts/lists.ts';
 import { ChangeConnectionDialog } from './change-connection-dialog.tsx';
@@ -124,7 +133,8 @@ export function CloudConnectionsPage() {
 }
 
 function ConnectionState({ connection: { status, error, throttledUntil } }: { connection: CloudConnection }) {
-  const isThrottled = throttledUntil !== null && Date.parse(throttledUntil) > Date.now();
+  const now = useNow();
+  const isThrottled = throttledUntil !== null && Date.parse(throttledUntil) > now;
   return (
     <Stack gap={2} align="flex-start">
       {status === 'active' ? (

@@ -20,6 +20,10 @@ const newDevice = (): DeviceForm => ({
   restore: { type: 'files', overwrite: 'always' },
   checks: [],
 });
+const withoutKey = (form: DeviceForm): RecoveryDevice => {
+  const { key: _, ...device } = form;
+  return device;
+};
 const formOf = (device: RecoveryDevice): DeviceForm => ({ key: ++made, ...device });
 
 /** Makes a group of a plan, or changes one: its place in the order, its devices, and how they are checked. */
@@ -53,7 +57,7 @@ export function GroupDialog({
     sequence: form.sequence,
     dependsOnGroupId: form.dependsOnGroupId,
     estimatedDurationMinutes: form.estimated ?? null,
-    devices: devices.map(({ key: _, ...device }) => device),
+    devices: devices.map(withoutKey),
   });
   const add = () => {
     const device = newDevice();
