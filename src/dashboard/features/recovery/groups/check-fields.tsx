@@ -15,6 +15,7 @@ import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery, type RecoveryCheck } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
+import { chosenFault } from './chosen-fault.ts';
 
 const CHECKS_MAX = 10;
 const NEW: readonly { label: string; check: RecoveryCheck }[] = [
@@ -174,7 +175,12 @@ function Check({ check, fault, onChange }: CheckProps<RecoveryCheck>) {
 }
 
 function ScriptCheck({ check, fault, onChange }: CheckProps<Extract<RecoveryCheck, { type: 'script' }>>) {
-  const scripts = useQuery({ ...apiQuery('GET /scripts', { query: { limit: '100' } }), staleTime: 60_000 });
+  const refusal = useRefusal('scripts:read');
+  const scripts = useQuery({
+    ...apiQuery('GET /scripts', { query: { limit: '100' } }),
+    staleTime: 60_000,
+    enabled: refusal === undefined,
+  });
   return (
     <Select
       w={300}
@@ -184,7 +190,7 @@ function ScriptCheck({ check, fault, onChange }: CheckProps<Extract<RecoveryChec
       data={(scripts.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
       value={check.scriptId === '' ? null : check.scriptId}
       onChange={(value) => onChange({ ...check, scriptId: value ?? '' })}
-      error={fault('scriptId') ?? scripts.error?.message}
+      error={chosenFault(check.scriptId, fault('scriptId')) ?? refusal ?? scripts.error?.message}
     />
   );
 }

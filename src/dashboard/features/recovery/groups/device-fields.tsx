@@ -1,9 +1,11 @@
 import { Group, NumberInput, Select, SimpleGrid, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery, type RecoveryDevice } from '../../../api/index.ts';
+import { useRefusal } from '../../../session/index.ts';
 import { DeviceSelect } from '../../backup/index.ts';
 import { RESTORE_NAMES } from '../parts/recovery-words.tsx';
 import { CheckFields } from './check-fields.tsx';
+import { chosenFault } from './chosen-fault.ts';
 
 /** What a plan says of a device, while it is being written. */
 export interface DeviceForm extends RecoveryDevice {
@@ -29,9 +31,11 @@ interface Props {
 
 export function DeviceFields({ orgId, device, faults, onChange }: Props) {
   const { restore } = device;
+  const refusal = useRefusal('backup:read');
   const configs = useQuery({
     ...apiQuery('GET /backup/configs', { query: { orgId, limit: '100' } }),
     staleTime: 60_000,
+    enabled: refusal === undefined,
   });
   const setRestore = (next: Restore) => onChange({ ...device, restore: next });
   return (
@@ -66,8 +70,8 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
         />
         <Select
           label="Backup configuration"
-          description={undefined}
-          placeholder="Any: the newest snapshot"
+          disabled={refusal !== undefined}
+          placeholder={refusal ?? 'Any: the newest snapshot'}
           clearable
           data={(configs.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           value={restore.configId ?? null}
@@ -91,10 +95,6 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
     </>
   );
 }
-
-/** Of a field in which nothing was chosen, the rule for ids says little. */
-export const chosenFault = (id: string, fault: string | undefined): string | undefined =>
-  fault === undefined || id !== '' ? fault : 'Choose one.';
 
 /** What both types have is kept. */
 function ofType(type: Restore['type'] | undefined, before: Restore): Restore {

@@ -7,6 +7,7 @@ import {
   type RecoveryGroup,
   type RecoveryPlanDetail,
 } from '../../../api/index.ts';
+import { useRefusal } from '../../../session/index.ts';
 import { Action, ConfirmAction, formatDuration, PagedTable, Panel } from '../../../ui/index.ts';
 import { DeviceLink } from '../../backup/index.ts';
 import { RESTORE_NAMES } from '../parts/recovery-words.tsx';
@@ -122,10 +123,11 @@ function RestoreText({ restore }: { restore: RecoveryDevice['restore'] }) {
 }
 
 function Checks({ checks }: Pick<RecoveryDevice, 'checks'>) {
+  const isAllowed = useRefusal('scripts:read') === undefined;
   const scripts = useQuery({
     ...apiQuery('GET /scripts', { query: { limit: '100' } }),
     staleTime: 60_000,
-    enabled: checks.some(({ type }) => type === 'script'),
+    enabled: isAllowed && checks.some(({ type }) => type === 'script'),
   });
   const nameOf = (id: string) => scripts.data?.data.find((script) => script.id === id)?.name;
   if (checks.length === 0) return 'None: it counts as working when it is restored.';
