@@ -12,7 +12,7 @@ export function NameCell({ name, description, ...way }: NameCellProps) {
     <>
       <Anchor
         inherit
-        // Beside other text, the colour alone does not tell a link.
+        // Beside other text, a link has to be seen without its colour.
         {...(description === null ? {} : { underline: 'always' as const })}
         renderRoot={(props) => <Link {...props} {...way} />}
       >

@@ -73,13 +73,13 @@ const USERS_SHOWN = 200;
 export async function listConfigUsers(ctx: Context, id: string, { search }: CloudConfigUserQuery) {
   const config = await findCloudConfig(ctx, id);
   const { rows } = await ctx.tx.raw<{ rows: { userEmail: string }[] }>(
-    `with recursive users as (
+    `with recursive found as (
       (select user_id, user_email from c2c_items where config_id = :id order by user_id limit 1)
       union all
-      select next.user_id, next.user_email from users cross join lateral (
+      select next.user_id, next.user_email from found cross join lateral (
         select user_id, user_email from c2c_items
-        where config_id = :id and user_id > users.user_id order by user_id limit 1) next)
-    select distinct user_email as "userEmail" from users
+        where config_id = :id and user_id > found.user_id order by user_id limit 1) next)
+    select distinct user_email as "userEmail" from found
     where user_email ilike :pattern order by user_email limit ${USERS_SHOWN}`,
     { id: config.id, pattern: containing(search ?? '') },
   );

@@ -71,7 +71,8 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
         <Select
           label="Backup configuration"
           disabled={refusal !== undefined}
-          placeholder={refusal ?? 'Any: the newest snapshot'}
+          {...(refusal === undefined ? {} : { description: refusal })}
+          placeholder="Any: the newest snapshot"
           clearable
           data={(configs.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           value={restore.configId ?? null}
