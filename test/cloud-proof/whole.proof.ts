@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect } from 'chai';
 import { asOwner } from '../support/test-postgres.ts';
 import { createTestApp } from '../support/test-app.ts';
@@ -12,6 +13,7 @@ import { eventually } from '../support/eventually.ts';
 const USERS = Number(process.env['CLOUD_USERS'] ?? 50);
 const ITEMS = Number(process.env['CLOUD_ITEMS'] ?? 100_000);
 const MEMORY_MAX_MIB = 900;
+const LOOK_MS = 1000;
 
 describe('a backup of a directory under faults', function () {
   this.timeout(3_600_000);
@@ -48,11 +50,13 @@ describe('a backup of a directory under faults', function () {
     });
     // Not over the API: on a busy machine, a run takes longer than a token lasts.
     const [job = { status: 'unknown' }] = await eventually(
-      () =>
-        asOwner<{ status: string }>(
+      async () => {
+        await setTimeout(LOOK_MS);
+        return asOwner<{ status: string }>(
           cloud.app.database.ownerUrl,
           `select status from c2c_jobs where id = '${started.body.id as string}' and finished_at is not null`,
-        ),
+        );
+      },
       ({ length }) => length === 1,
       3_500_000,
     );
