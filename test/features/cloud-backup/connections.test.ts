@@ -31,6 +31,7 @@ describe('cloud connections', function () {
     const renewed = await change({ clientSecret: 'a-newer-secret' });
     expect(renewed.body, 'nothing is known of the new secret').to.include({ status: 'active' });
     expect((await cloud.call('POST', `/c2c/connections/${made.id}/test`)).body.status).to.equal('success');
+    await cloud.app.server.auditSealer.flush();
     const log = await asOwner(
       cloud.app.database.ownerUrl,
       `select details from audit_logs where action = 'c2c.connection.update'`,
