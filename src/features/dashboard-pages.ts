@@ -10,5 +10,5 @@ export const DASHBOARD_PAGES = {
   verifyEmail: '/verify-email',
   profile: '/profile',
   /** Where the browser comes back to after a consent to the backup of Microsoft 365. */
-  cloudBackup: '/backup',
+  cloudBackup: '/cloud-backup/connections',
 } as const;

@@ -67,6 +67,16 @@ describe('changes in the audit trail', function () {
     conditions: [{ field: 'hostname', operator: 'equals', value }],
   });
 
+  const connect = (displayName: string) =>
+    make('/c2c/connections', {
+      orgId: tenant.orgId,
+      provider: 'microsoft_365',
+      displayName,
+      tenantId: tenant.siteId,
+      clientId: tenant.siteId,
+      clientSecret: 'hunter1',
+    });
+
   /** For each of these routes one request that changes something. */
   const UPDATES: Record<string, () => Promise<Update>> = {
     'PATCH /users/me': async () => {
@@ -178,19 +188,18 @@ describe('changes in the audit trail', function () {
       const { deviceId } = await buildDevice(app, tenant.orgId);
       return renaming('/backup/vault', { deviceId, configId, provider: 's3', details: S3_DETAILS });
     },
+    'PATCH /c2c/connections/:id': async () => ({
+      path: `/c2c/connections/${await connect('Old')}`,
+      body: { displayName: 'New' },
+      before: { displayName: 'Old' },
+      after: { displayName: 'New' },
+    }),
     'PATCH /c2c/configs/:id': async () => {
       const encryptionKeyId = await make('/backup/encryption/keys', {
         orgId: tenant.orgId,
         name: 'Cloud key',
       });
-      const connectionId = await make('/c2c/connections', {
-        orgId: tenant.orgId,
-        provider: 'microsoft_365',
-        displayName: 'Directory',
-        tenantId: tenant.siteId,
-        clientId: tenant.siteId,
-        clientSecret: 'hunter1',
-      });
+      const connectionId = await connect('Directory');
       const kinds = { backupScope: ['mail'], allUsers: true };
       return renaming('/c2c/configs', { connectionId, encryptionKeyId, ...kinds });
     },

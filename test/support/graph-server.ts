@@ -158,8 +158,10 @@ async function respond(self: GraphServer, request: IncomingMessage, response: Se
   const body = Buffer.concat(chunks);
   const url = new URL(request.url ?? '', self.url);
   let answer: GraphFault;
-  if (url.pathname.startsWith('/login/')) answer = signIn(self, new URLSearchParams(body.toString()));
-  else if (url.pathname.startsWith('/files/')) answer = preauthorized(self, url, request, body);
+  if (url.pathname.startsWith('/login/')) {
+    answer =
+      request.method === 'GET' ? sendBack(self, url) : signIn(self, new URLSearchParams(body.toString()));
+  } else if (url.pathname.startsWith('/files/')) answer = preauthorized(self, url, request, body);
   else if (request.headers.authorization !== 'Bearer app-token') {
     answer = new Refused(401, 'InvalidAuthenticationToken').fault;
   } else answer = call(self, request.method ?? '', url, body, request.headers);
@@ -173,6 +175,18 @@ async function respond(self: GraphServer, request: IncomingMessage, response: Se
     return;
   }
   response.writeHead(status, { 'content-type': type, ...headers }).end(bytes);
+}
+
+/** What the pages of Microsoft do when a person has consented, or has signed in: the browser goes back. */
+function sendBack(self: GraphServer, { pathname, searchParams }: URL): GraphFault {
+  const given = (name: string) => searchParams.get(name) ?? '';
+  const isConsent = pathname.endsWith('/adminconsent');
+  if (!isConsent) self.nonce = given('nonce');
+  const answer = isConsent
+    ? { admin_consent: 'True', tenant: self.person.tenantId, state: given('state') }
+    : { code: 'a-code', state: given('state') };
+  const location = `${given('redirect_uri')}?${new URLSearchParams(answer).toString()}`;
+  return { status: 302, headers: { location }, body: '' };
 }
 
 function signIn(self: GraphServer, form: URLSearchParams): GraphFault {

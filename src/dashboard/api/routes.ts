@@ -6529,6 +6529,26 @@ id: string
 response: CloudConnection
 }
 /**
+ * Rename a cloud connection, or give it a new secret
+ */
+"PATCH /c2c/connections/{id}": {
+params: {
+id: string
+}
+body: {
+displayName?: string
+/**
+ * Only with a new secret, and of the same directory.
+ */
+clientId?: string
+/**
+ * Replaces one that has expired. It is stored sealed, and never returned.
+ */
+clientSecret?: string
+}
+response: CloudConnection
+}
+/**
  * Delete a cloud connection that no configuration uses
  */
 "DELETE /c2c/connections/{id}": {
@@ -6686,6 +6706,28 @@ success: true
 }
 }
 /**
+ * List the users of whom a cloud backup configuration has items
+ */
+"GET /c2c/configs/{id}/users": {
+params: {
+id: string
+}
+query: {
+/**
+ * Part of the address, in any case.
+ */
+search?: string
+}
+response: {
+/**
+ * By address. At most 200: `search` finds the others.
+ */
+data: {
+userEmail: string
+}[]
+}
+}
+/**
  * Begin a cloud backup
  */
 "POST /c2c/configs/{id}/run": {
@@ -6776,11 +6818,40 @@ id: string
 response: CloudBackupItem
 }
 /**
+ * List the contents that a cloud backup item has had
+ */
+"GET /c2c/items/{id}/versions": {
+params: {
+id: string
+}
+response: {
+/**
+ * The newest first, at most 1000.
+ */
+data: {
+id: string
+sizeBytes: (number | null)
+capturedAt: string
+/**
+ * When a newer content took its place.
+ */
+supersededAt: (string | null)
+isNewest: boolean
+}[]
+}
+}
+/**
  * Download a cloud backup item
  */
 "GET /c2c/items/{id}/content": {
 params: {
 id: string
+}
+query: {
+/**
+ * An earlier content. Default: the newest one.
+ */
+versionId?: string
 }
 response: null
 }
@@ -6799,9 +6870,13 @@ response: null
 "POST /c2c/items/restore": {
 body: {
 /**
- * Of one configuration. Their newest contents are restored.
+ * Of one configuration.
  */
 itemIds: string[]
+/**
+ * An earlier content of the one item. Default: the newest contents.
+ */
+versionId?: string
 /**
  * Another connection of the organization. Default: that of the configuration.
  */
@@ -6816,6 +6891,20 @@ targetUser?: string
 targetFolder?: string
 }
 response: CloudBackupJob
+}
+/**
+ * Read what cloud backups take in the backup store
+ */
+"GET /c2c/usage": {
+query: {
+orgId?: string
+}
+response: {
+/**
+ * Encrypted, with earlier contents. A content that several items have counts once.
+ */
+storedBytes: number
+}
 }
 /**
  * List the types of events that can be sent
@@ -11252,6 +11341,15 @@ keepVersions?: number
 }
 enabled: boolean
 nextRunAt: (string | null)
+/**
+ * The newest run that is still recorded.
+ */
+lastRun: ({
+jobId: string
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+createdAt: string
+completedAt: (string | null)
+} | null)
 createdAt: string
 updatedAt: string
 }
@@ -11333,7 +11431,7 @@ createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
 /**
- * Of a backup: what became of each kind of each user; at most 4000, those with errors first.
+ * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */
 outcomes: {
 userEmail: string
@@ -11357,6 +11455,12 @@ message: string
  */
 items: {
 itemId: string
+itemType: ("mail" | "calendar" | "contacts" | "onedrive")
+subjectOrName: string
+/**
+ * Whose item it is.
+ */
+userEmail: string
 /**
  * `present`: an earlier restore has brought this content to the place already.
  */
@@ -11606,6 +11710,18 @@ status: ("pending" | "running" | "completed" | "failed" | "aborted")
 createdAt: string
 finishedAt: (string | null)
 } | null)
+/**
+ * The newest one that has ended, and what it has reached.
+ */
+lastRehearsal: ({
+id: string
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+finishedAt: string
+rtoSeconds: (number | null)
+rpoSeconds: (number | null)
+rtoMet: (boolean | null)
+rpoMet: (boolean | null)
+} | null)
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
@@ -11636,6 +11752,18 @@ executionType: ("rehearsal" | "failover" | "failback")
 status: ("pending" | "running" | "completed" | "failed" | "aborted")
 createdAt: string
 finishedAt: (string | null)
+} | null)
+/**
+ * The newest one that has ended, and what it has reached.
+ */
+lastRehearsal: ({
+id: string
+status: ("pending" | "running" | "completed" | "failed" | "aborted")
+finishedAt: string
+rtoSeconds: (number | null)
+rpoSeconds: (number | null)
+rtoMet: (boolean | null)
+rpoMet: (boolean | null)
 } | null)
 createdBy: (string | null)
 createdAt: string

@@ -36,6 +36,8 @@ export const readableColors: CSSVariablesResolver = () => ({
   light: {
     '--mantine-color-dimmed': '#5c636a',
     '--mantine-color-error': '#a82222',
+    // What lies below blue text that the pointer is over.
+    '--mantine-color-blue-light-hover': '#c2e5ff',
     '--mantine-color-teal-light-color': '#06674a',
     '--mantine-color-orange-light-color': '#9c3309',
     '--mantine-color-red-light-color': '#a82222',

@@ -1,6 +1,7 @@
 import { agentPages } from './agents/index.ts';
 import { alertPages } from './alerts/index.ts';
 import { backupPages } from './backup/index.ts';
+import { cloudBackupPages } from './cloud-backup/index.ts';
 import { auditPages } from './audit/index.ts';
 import { devicePages } from './devices/index.ts';
 import { enrollmentPages } from './enrollment/index.ts';
@@ -11,6 +12,7 @@ import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
 import { overviewPages } from './overview/index.ts';
+import { recoveryPages } from './recovery/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
 import { signInPages } from './sign-in/index.ts';
@@ -28,6 +30,8 @@ export const signedInPages = [
   ...scriptPages,
   ...alertPages,
   ...backupPages,
+  ...cloudBackupPages,
+  ...recoveryPages,
   ...agentPages,
   ...enrollmentPages,
   ...organizationPages,

@@ -10,7 +10,12 @@ interface NameCellProps extends Pick<LinkProps, 'to' | 'params'> {
 export function NameCell({ name, description, ...way }: NameCellProps) {
   return (
     <>
-      <Anchor inherit renderRoot={(props) => <Link {...props} {...way} />}>
+      <Anchor
+        inherit
+        // Beside other text, a link has to be seen without its colour.
+        {...(description === null ? {} : { underline: 'always' as const })}
+        renderRoot={(props) => <Link {...props} {...way} />}
+      >
         {name}
       </Anchor>
       {description !== null && (

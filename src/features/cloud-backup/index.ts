@@ -7,6 +7,7 @@ import { CREATED_BY_PEOPLE, defineFeature, ONE_PER_ORGANIZATION } from '../featu
 import { cloudConfigRoutes } from './configs/config.routes.ts';
 import { connectionRoutes, type ConnectionRouteParts } from './connections/connection.routes.ts';
 import { cleanUpDaily } from './content/clean-up.job.ts';
+import { cloudUsageRoutes } from './content/usage.routes.ts';
 import { cloudItemRoutes } from './items/item.routes.ts';
 import { cloudJobRoutes } from './jobs/job.routes.ts';
 import { cloudRestoreRoutes } from './restores/restore.routes.ts';
@@ -43,6 +44,7 @@ export const feature = defineFeature({
     cloudJobRoutes(parts),
     cloudItemRoutes(parts),
     cloudRestoreRoutes(parts),
+    cloudUsageRoutes,
   ],
   jobs(parts: Parameters<typeof addWorkJob>[0] & Parameters<typeof cleanUpDaily>[0]) {
     addWorkJob(parts);

@@ -48,7 +48,12 @@ export interface CloudItemAnswer {
 
 export const PLATFORM_APP = '0d7e3a6c-5d5e-4b0e-8a52-0f7f0cf3a111';
 
-export async function createCloudFixture(options: TestAppOptions = {}): Promise<CloudFixture> {
+/** Microsoft, as a server beside it sees it, and the settings of that server. */
+export async function startMicrosoft(): Promise<{
+  graph: GraphServer;
+  env: Record<string, string>;
+  close(): Promise<void>;
+}> {
   const graph = await startGraphServer();
   const dataDir = mkdtempSync(path.join(tmpdir(), 'muster-cloud-'));
   const env = {
@@ -58,9 +63,37 @@ export async function createCloudFixture(options: TestAppOptions = {}): Promise<
     C2C_ALLOWED_PRIVATE_CIDRS: '127.0.0.1/32',
     C2C_M365_CLIENT_ID: PLATFORM_APP,
     C2C_M365_CLIENT_SECRET: 'platform-secret',
-    ...options.env,
   };
+  return {
+    graph,
+    env,
+    async close() {
+      await graph.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function createCloudFixture(options: TestAppOptions = {}): Promise<CloudFixture> {
+  const microsoft = await startMicrosoft();
+  const { graph } = microsoft;
+  const env = { ...microsoft.env, ...options.env };
   const app = await createTestApp({ ...options, outbound: { allowHttp: true }, env });
+  return {
+    ...(await buildCloudTenant(app, graph)),
+    env,
+    async close() {
+      await app.close();
+      await microsoft.close();
+    },
+  };
+}
+
+/** An organization with a connection and a key, on a server beside that Microsoft. */
+export async function buildCloudTenant(
+  app: TestApp,
+  graph: GraphServer,
+): Promise<Omit<CloudFixture, 'env' | 'close'>> {
   const tenant = await buildTenant(app);
   await giveSecondFactor(app, tenant.admin);
   const call = (method: string, place: string, body?: unknown) =>
@@ -75,7 +108,6 @@ export async function createCloudFixture(options: TestAppOptions = {}): Promise<
   return {
     app,
     graph,
-    env,
     tenant,
     keyId,
     connectionId,
@@ -107,11 +139,6 @@ export async function createCloudFixture(options: TestAppOptions = {}): Promise<
         if (body.nextAfter === null) return all;
         after = `&after=${body.nextAfter as string}`;
       }
-    },
-    async close() {
-      await app.close();
-      await graph.close();
-      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }

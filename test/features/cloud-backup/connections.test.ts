@@ -26,6 +26,19 @@ describe('cloud connections', function () {
     expect((await cloud.call('POST', `/c2c/connections/${cloud.connectionId}/test`)).body.status).to.equal(
       'success',
     );
+    const change = (fields: object) => cloud.call('PATCH', `/c2c/connections/${made.id}`, fields);
+    expect((await change({ clientId: newId() })).body.details[0].path).to.equal('body.clientSecret');
+    const renewed = await change({ clientSecret: 'a-newer-secret' });
+    expect(renewed.body, 'nothing is known of the new secret').to.include({ status: 'active' });
+    expect((await cloud.call('POST', `/c2c/connections/${made.id}/test`)).body.status).to.equal('success');
+    await cloud.app.server.auditSealer.flush();
+    const log = await asOwner(
+      cloud.app.database.ownerUrl,
+      `select details from audit_logs where action = 'c2c.connection.update'`,
+    );
+    expect(JSON.stringify([renewed.body, log]))
+      .to.include('clientSecret')
+      .and.not.match(/a-newer-secret|v1\./);
     expect((await cloud.call('DELETE', `/c2c/connections/${made.id}`)).status).to.equal(200);
     const [{ sealed_secret: sealed } = {}] = await asOwner<{ sealed_secret?: string }>(
       cloud.app.database.ownerUrl,
@@ -53,16 +66,26 @@ describe('cloud connections', function () {
       ['POST', `/c2c/connections/${cloud.connectionId}/test`],
       ['DELETE', `/c2c/connections/${cloud.connectionId}`],
       ['GET', `/c2c/configs/${configId}`],
+      ['GET', `/c2c/configs/${configId}/users`],
       ['DELETE', `/c2c/configs/${configId}`],
       ['POST', `/c2c/configs/${configId}/run`],
       ['GET', `/c2c/jobs/${job.id}`],
       ['POST', `/c2c/jobs/${job.id}/cancel`],
       ['GET', `/c2c/items/${item!.id}`],
       ['GET', `/c2c/items/${item!.id}/content`],
+      ['GET', `/c2c/items/${item!.id}/versions`],
     ] as const) {
       expect((await cloud.app.call(method, path, { token })).status, `${method} ${path}`).to.equal(404);
     }
     expect((await cloud.app.call('GET', '/c2c/items', { token })).body.data).to.deep.equal([]);
+    expect((await cloud.app.call('GET', '/c2c/usage', { token })).body).to.deep.equal({ storedBytes: 0 });
+    const rename = { token, body: { displayName: 'Mine' } };
+    expect((await cloud.app.call('PATCH', `/c2c/connections/${cloud.connectionId}`, rename)).status).to.equal(
+      404,
+    );
+    expect((await cloud.call('GET', `/c2c/configs/${configId}/users?search=ADA`)).body.data).to.deep.equal([
+      { userEmail: 'ada@example.com' },
+    ]);
     for (const [path, body] of [
       ['/c2c/items/restore', { itemIds: [item!.id] }],
       ['/c2c/items/export', { itemIds: [item!.id] }],
@@ -130,6 +153,10 @@ describe('cloud connections', function () {
       const page = await signedIn(cloud.graph.person.tenantId);
       const { body } = await cloud.call('GET', `/c2c/connections/${page.searchParams.get('connected')}`);
       expect(body).to.include({ authMethod: 'platform_app', tenantId: cloud.graph.person.tenantId });
+      const again = await signedIn(cloud.graph.person.tenantId);
+      expect(again.searchParams.get('connected'), 'a second consent mends the first').to.equal(body.id);
+      const secret = await cloud.call('PATCH', `/c2c/connections/${body.id}`, { clientSecret: 'mine' });
+      expect(secret.status, 'a secret for the app of the server').to.equal(400);
     });
 
     it('do not connect a directory that the browser only claims', async () => {

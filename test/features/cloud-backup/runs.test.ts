@@ -49,6 +49,46 @@ describe('a backup of Microsoft 365', function () {
     expect(await names(configId)).to.have.length(29);
     const third = await cloud.run(configId);
     expect(third).to.include({ status: 'completed', itemsNew: 0, itemsUpdated: 0, itemsDeleted: 0 });
+    const { body: config } = await cloud.call('GET', `/c2c/configs/${configId}`);
+    expect(config.lastRun).to.include({ jobId: third.id, status: 'completed' });
+    const { body: usage } = await cloud.call('GET', '/c2c/usage');
+    expect(usage.storedBytes).to.be.greaterThan(large.length);
+  });
+
+  it('keeps what an item was before, and gives and restores it', async () => {
+    const [ada, bob] = [cloud.mailbox('ada@example.com'), cloud.mailbox('bob@example.com')];
+    ada.file('f', 'plan.txt', Buffer.from('the first plan'));
+    ada.file('g', 'other.txt', Buffer.from('another file'));
+    const configId = await cloud.config({ backupScope: ['onedrive'] });
+    await cloud.run(configId);
+    ada.file('f', 'plan.txt', Buffer.from('a later plan'));
+    await cloud.run(configId);
+    const [plan, other] = await Promise.all(
+      ['plan', 'other'].map(async (name) => (await cloud.items(`configId=${configId}&search=${name}`))[0]!),
+    );
+    const { body } = await cloud.call('GET', `/c2c/items/${plan!.id}/versions`);
+    const versions = body.data as { id: string; isNewest: boolean; supersededAt: string | null }[];
+    expect(versions.map(({ isNewest, supersededAt }) => [isNewest, supersededAt === null])).to.deep.equal([
+      [true, true],
+      [false, false],
+    ]);
+    const versionId = versions[1]!.id;
+    const content = (id: string) => cloud.call('GET', `/c2c/items/${id}/content?versionId=${versionId}`);
+    expect((await content(plan!.id)).body).to.equal('the first plan');
+    expect((await content(other!.id)).status, 'a content of another item').to.equal(404);
+
+    const restore = (itemIds: string[]) =>
+      cloud.call('POST', '/c2c/items/restore', { itemIds, versionId, targetUser: 'bob@example.com' });
+    const both = await restore([plan!.id, other!.id]);
+    expect([both.status, both.body.details[0].path]).to.deep.equal([400, 'body.versionId']);
+    expect((await restore([other!.id])).status).to.equal(404);
+    const job = await ended(cloud.call, (await restore([plan!.id])).body.id as string);
+    expect(job.items[0]).to.include({
+      status: 'restored',
+      subjectOrName: 'plan.txt',
+      userEmail: 'ada@example.com',
+    });
+    expect(String(bob.files.get('path:Restored by Muster/plan.txt')?.content)).to.equal('the first plan');
   });
 
   it('starts over when its token has expired, without doubling anything', async () => {

@@ -4,13 +4,22 @@ import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { CloudConfig, CloudConfigPatch, CloudConfigQuery, NewCloudConfig } from './config.schema.ts';
+import {
+  CloudConfig,
+  CloudConfigPatch,
+  CloudConfigQuery,
+  CloudConfigUserQuery,
+  CloudConfigUsers,
+  NewCloudConfig,
+} from './config.schema.ts';
 import {
   createCloudConfig,
   deleteCloudConfig,
   findCloudConfig,
   listCloudConfigs,
+  listConfigUsers,
   updateCloudConfig,
+  withLastRun,
 } from './config.service.ts';
 
 export const cloudConfigRoutes: RouteGroup = {
@@ -35,7 +44,7 @@ export const cloudConfigRoutes: RouteGroup = {
       response: CloudConfig,
       status: 201,
       errors: ['conflict', 'limit_reached'],
-      handler: ({ ctx, body }) => createCloudConfig(ctx, body),
+      handler: async ({ ctx, body }) => withLastRun(ctx, await createCloudConfig(ctx, body)),
       audit: { action: 'c2c.config.create', resource: 'c2c_config', note: auditSubject },
     }),
     route({
@@ -45,7 +54,18 @@ export const cloudConfigRoutes: RouteGroup = {
       access: everyScope('backup:read'),
       params: IdParams,
       response: CloudConfig,
-      handler: ({ ctx, params }) => findCloudConfig(ctx, params.id),
+      handler: async ({ ctx, params }) => withLastRun(ctx, await findCloudConfig(ctx, params.id)),
+    }),
+    route({
+      method: 'get',
+      path: '/c2c/configs/:id/users',
+      summary: 'List the users of whom a cloud backup configuration has items',
+      access: everyScope('backup:read'),
+      cost: 'expensive',
+      params: IdParams,
+      query: CloudConfigUserQuery,
+      response: CloudConfigUsers,
+      handler: ({ ctx, params, query }) => listConfigUsers(ctx, params.id, query),
     }),
     route({
       method: 'patch',
@@ -57,7 +77,8 @@ export const cloudConfigRoutes: RouteGroup = {
       body: CloudConfigPatch,
       response: CloudConfig,
       errors: ['conflict'],
-      handler: ({ ctx, params, body }) => updateCloudConfig(ctx, params.id, body),
+      handler: async ({ ctx, params, body }) =>
+        withLastRun(ctx, await updateCloudConfig(ctx, params.id, body)),
       audit: {
         action: 'c2c.config.update',
         resource: 'c2c_config',

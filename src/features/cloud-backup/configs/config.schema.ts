@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule, isEverDue } from '../../backup/index.ts';
+import { CloudJobStatus } from '../job-status.ts';
 import { KindName } from '../kinds/kind.ts';
 
 const Schedule = BackupSchedule.refine(isEverDue, {
@@ -82,7 +83,27 @@ export const CloudConfig = z
     retention: CloudRetention,
     enabled: z.boolean(),
     nextRunAt: Timestamp.nullable(),
+    lastRun: z
+      .object({
+        jobId: z.uuid(),
+        status: CloudJobStatus,
+        createdAt: Timestamp,
+        completedAt: Timestamp.nullable(),
+      })
+      .nullable()
+      .describe('The newest run that is still recorded.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
   .meta({ id: 'CloudBackupConfig' });
+
+export const CloudConfigUserQuery = z.object({
+  search: text(320).optional().describe('Part of the address, in any case.'),
+});
+export type CloudConfigUserQuery = z.infer<typeof CloudConfigUserQuery>;
+
+export const CloudConfigUsers = z.object({
+  data: z
+    .array(z.object({ userEmail: z.string() }))
+    .describe('By address. At most 200: `search` finds the others.'),
+});

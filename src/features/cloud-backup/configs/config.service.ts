@@ -1,5 +1,6 @@
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
+import { containing } from '../../../platform/db/like-pattern.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
 import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -10,7 +11,13 @@ import { type BackupSchedule, nextSlot, readKey } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { findConnection } from '../connections/connection.service.ts';
 import { CloudConfig } from './config.model.ts';
-import type { CloudConfigPatch, CloudConfigQuery, NewCloudConfig } from './config.schema.ts';
+import type { CloudJobStatus } from '../job-status.ts';
+import type {
+  CloudConfigPatch,
+  CloudConfigQuery,
+  CloudConfigUserQuery,
+  NewCloudConfig,
+} from './config.schema.ts';
 
 const CONFIGS_MAX = 100;
 const NAME_TAKEN = 'Another cloud backup configuration of this organization has this name.';
@@ -20,11 +27,63 @@ const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
 
 export async function listCloudConfigs(ctx: Context, query: CloudConfigQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const configs = accessible(ctx)
+  const { results, total } = await accessible(ctx)
     .where(omitUndefined({ org_id: query.orgId, connection_id: query.connectionId }))
     .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
-  return toPage(query, await configs);
+  return toPage(query, { results: await withLastRuns(ctx, results), total });
+}
+
+interface LastRun {
+  config_id: string;
+  job_id: string;
+  status: CloudJobStatus;
+  created_at: Date;
+  finished_at: Date | null;
+}
+
+async function withLastRuns<C extends CloudConfig>(ctx: Pick<Context, 'tx'>, configs: readonly C[]) {
+  const { rows } = await ctx.tx.raw<{ rows: LastRun[] }>(
+    `select c.id as config_id, j.id as job_id, j.status, j.created_at, j.finished_at
+    from c2c_configs c cross join lateral (
+      select * from c2c_jobs where org_id = c.org_id and config_id = c.id and type = 'backup'
+      order by created_at desc, id desc limit 1) j
+    where c.id = any(?)`,
+    [configs.map(({ id }) => id)],
+  );
+  const runs = new Map(rows.map((row) => [row.config_id, row]));
+  return configs.map((config) => {
+    const run = runs.get(config.id);
+    const lastRun =
+      run === undefined
+        ? null
+        : { jobId: run.job_id, status: run.status, createdAt: run.created_at, completedAt: run.finished_at };
+    return Object.assign(config, { lastRun });
+  });
+}
+
+export async function withLastRun<C extends CloudConfig>(ctx: Pick<Context, 'tx'>, config: C) {
+  const [shown] = await withLastRuns(ctx, [config]);
+  return shown ?? Object.assign(config, { lastRun: null });
+}
+
+const USERS_SHOWN = 200;
+
+/** Jumps in the index from one user to the next, because a user may have a million items. */
+export async function listConfigUsers(ctx: Context, id: string, { search }: CloudConfigUserQuery) {
+  const config = await findCloudConfig(ctx, id);
+  const { rows } = await ctx.tx.raw<{ rows: { userEmail: string }[] }>(
+    `with recursive found as (
+      (select user_id, user_email from c2c_items where config_id = :id order by user_id limit 1)
+      union all
+      select next.user_id, next.user_email from found cross join lateral (
+        select user_id, user_email from c2c_items
+        where config_id = :id and user_id > found.user_id order by user_id limit 1) next)
+    select distinct user_email as "userEmail" from found
+    where user_email ilike :pattern order by user_email limit ${USERS_SHOWN}`,
+    { id: config.id, pattern: containing(search ?? '') },
+  );
+  return { data: rows };
 }
 
 export async function findCloudConfig(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<CloudConfig> {

@@ -8,6 +8,7 @@ import type { ClientInfo } from '../../../platform/context.ts';
 import {
   CallbackQuery,
   CloudConnection,
+  ConnectionPatch,
   ConnectionQuery,
   ConnectionTest,
   ConsentQuery,
@@ -19,6 +20,7 @@ import {
   findConnection,
   listConnections,
   shownConnection,
+  updateConnection,
 } from './connection.service.ts';
 import { beginConsent, type ConsentParts, finishConsent } from './consent.service.ts';
 import { testConnection } from './test-connection.ts';
@@ -112,6 +114,25 @@ export const connectionRoutes = (parts: ConnectionRouteParts): RouteGroup => ({
       params: IdParams,
       response: CloudConnection,
       handler: async ({ ctx, params }) => shownConnection(await findConnection(ctx, params.id)),
+    }),
+    route({
+      method: 'patch',
+      path: '/c2c/connections/:id',
+      summary: 'Rename a cloud connection, or give it a new secret',
+      access: CONNECT,
+      params: IdParams,
+      body: ConnectionPatch,
+      response: CloudConnection,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => updateConnection(ctx, params.id, body, parts.cloud.secrets),
+      audit: {
+        action: 'c2c.connection.update',
+        resource: 'c2c_connection',
+        note: (connection) => ({
+          ...about(connection),
+          details: { changedFields: connection.changedFields },
+        }),
+      },
     }),
     route({
       method: 'post',

@@ -43,6 +43,15 @@ export const NewConnection = z.discriminatedUnion('provider', [
 ]);
 export type NewConnection = z.infer<typeof NewConnection>;
 
+export const ConnectionPatch = z.strictObject({
+  displayName: text(200).optional(),
+  clientId: Id.optional().describe('Only with a new secret, and of the same directory.'),
+  clientSecret: text(1000)
+    .optional()
+    .describe('Replaces one that has expired. It is stored sealed, and never returned.'),
+});
+export type ConnectionPatch = z.infer<typeof ConnectionPatch>;
+
 export const ConnectionQuery = PageQuery.extend({ orgId: Id.optional() });
 export type ConnectionQuery = z.infer<typeof ConnectionQuery>;
 

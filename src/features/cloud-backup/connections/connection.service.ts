@@ -2,14 +2,15 @@ import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
+import { AppError, invalid, noFields, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { newId } from '../../../platform/ids.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { sealContext, type Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { CloudConnection, SEALED_CONNECTION_SECRET } from './connection.model.ts';
-import type { ConnectionQuery, NewConnection } from './connection.schema.ts';
+import type { ConnectionPatch, ConnectionQuery, NewConnection } from './connection.schema.ts';
 
 export const CONNECTIONS_MAX = 20;
 const NAME_TAKEN = 'Another cloud connection of this organization has this name.';
@@ -72,6 +73,38 @@ export async function assertRoom(tx: Context['tx'], orgId: string): Promise<void
   if (present >= CONNECTIONS_MAX) {
     throw new AppError('limit_reached', `Cloud connection limit reached (${CONNECTIONS_MAX}).`);
   }
+}
+
+/** The directory stays: what was backed up is of its users. */
+export async function updateConnection(ctx: Context, id: string, patch: ConnectionPatch, sealer: Sealer) {
+  const connection = await findConnection(ctx, id);
+  await assertManageable(ctx, connection.orgId);
+  const changedFields = Object.keys(omitUndefined(patch));
+  if (changedFields.length === 0) throw noFields();
+  const { clientSecret, ...rest } = patch;
+  if (connection.authMethod === 'platform_app' && (clientSecret ?? rest.clientId) !== undefined) {
+    throw invalid('body', 'must not name an app: this connection uses the app of this server');
+  }
+  if (rest.clientId !== undefined && clientSecret === undefined) {
+    throw invalid('body.clientSecret', 'must be given with clientId');
+  }
+  const updated = await namingConflict(
+    patchRecorded(ctx, connection, {
+      ...omitUndefined(rest),
+      ...(clientSecret === undefined
+        ? {}
+        : {
+            sealedSecret: sealer.seal(clientSecret, contextOf(id)),
+            // What Microsoft has said of the secret before does not hold for this one.
+            lastErrorCode: null,
+            lastErrorMessage: null,
+          }),
+    }),
+    'c2c_connections_name',
+    'body.displayName',
+    NAME_TAKEN,
+  );
+  return Object.assign(shownConnection(updated), { changedFields });
 }
 
 export async function deleteConnection(ctx: Context, id: string) {

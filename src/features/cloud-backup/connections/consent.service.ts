@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { z } from 'zod';
-import { type Context, holds, type PublicContext } from '../../../platform/context.ts';
+import { type Caller, type Context, holds, type PublicContext } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
@@ -272,6 +273,11 @@ const connect = (ctx: PublicContext, consent: Consent, tenantId: string, { audit
     const mayEnter =
       caller.scope === 'system' || caller.orgIds.includes(consent.org_id) || caller.orgAccess === 'all';
     if (!mayEnter || !holds(caller.permissions, 'backup:write')) throw new ConsentFailure('forbidden');
+    const known = await connectedAgain(tx, consent.org_id, tenantId);
+    if (known !== undefined) {
+      await audit.record(tx, noteOf(known, 'c2c.connection.update', caller, ctx));
+      return known;
+    }
     await assertRoom(tx, consent.org_id);
     const present = await CloudConnection.query(tx).where('org_id', consent.org_id).select('display_name');
     const names = new Set(present.map(({ displayName }) => displayName.toLowerCase()));
@@ -287,15 +293,31 @@ const connect = (ctx: PublicContext, consent: Consent, tenantId: string, { audit
       tenantId,
       createdBy: caller.userId,
     });
-    await audit.record(tx, {
-      action: 'c2c.connection.create',
-      resourceType: 'c2c_connection',
-      resourceId: connection.id,
-      resourceName: connection.displayName,
-      orgId: consent.org_id,
-      details: { authMethod: 'platform_app', tenantId },
-      actor: caller,
-      state: ctx,
-    });
+    await audit.record(tx, noteOf(connection, 'c2c.connection.create', caller, ctx));
     return connection;
   });
+
+/** A consent that is given again mends the connection that the directory has already. */
+async function connectedAgain(tx: Tx, orgId: string, tenantId: string): Promise<CloudConnection | undefined> {
+  const [connection] = await CloudConnection.query(tx)
+    .where({ org_id: orgId, tenant_id: tenantId, auth_method: 'platform_app' })
+    .orderBy('id')
+    .limit(1);
+  return connection?.$query(tx).patchAndFetch({ lastErrorCode: null, lastErrorMessage: null });
+}
+
+const noteOf = (
+  { id, orgId, displayName, tenantId }: CloudConnection,
+  action: 'c2c.connection.create' | 'c2c.connection.update',
+  actor: Caller,
+  state: PublicContext,
+) => ({
+  action,
+  resourceType: 'c2c_connection',
+  resourceId: id,
+  resourceName: displayName,
+  orgId,
+  details: { authMethod: 'platform_app', tenantId },
+  actor,
+  state,
+});

@@ -7,7 +7,7 @@ import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../../platform/http/files/tar.ts';
 import type { ContentParts } from '../content/content.ts';
 import { readContent } from '../content/content-reader.ts';
-import { asStored, findItem, findStoredItems, type StoredItem } from './item.service.ts';
+import { asStored, findItem, findStoredItems, type StoredItem, withVersion } from './item.service.ts';
 import { iCalendarOf, vCardOf } from './text-forms.ts';
 
 /** Downloads that one person has at once, and all. */
@@ -28,8 +28,17 @@ export class ItemExports {
     this.#parts = parts;
   }
 
-  async one(ctx: DetachedContext, id: string, request: Request): Promise<StreamAnswer> {
-    const item = asStored(await ctx.withTenant((inside) => findItem(inside, id)));
+  async one(
+    ctx: DetachedContext,
+    { id, versionId }: { id: string; versionId?: string | undefined },
+    request: Request,
+  ): Promise<StreamAnswer> {
+    const item = await ctx.withTenant(async (inside) => {
+      const newest = asStored(await findItem(inside, id));
+      return versionId === undefined || newest === undefined
+        ? newest
+        : withVersion(inside, newest, versionId);
+    });
     if (item === undefined) {
       throw new AppError('conflict', 'The content of this item could not be fetched yet.');
     }
@@ -38,7 +47,11 @@ export class ItemExports {
       fileName: fileNameOf(item),
       type: 'application/octet-stream',
       read: () => this.#pieces(item),
-      noted: { orgId: item.orgId, resourceId: item.id, details: { items: 1 } },
+      noted: {
+        orgId: item.orgId,
+        resourceId: item.id,
+        details: { items: 1, ...(versionId === undefined ? {} : { versionId }) },
+      },
     });
   }
 

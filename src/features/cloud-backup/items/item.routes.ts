@@ -5,8 +5,8 @@ import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { ContentParts } from '../content/content.ts';
 import { ItemExports } from './export.service.ts';
-import { CloudItem, ItemExport, ItemPage, ItemQuery } from './item.schema.ts';
-import { findItem, listItems, shownItem } from './item.service.ts';
+import { CloudItem, ContentQuery, ItemExport, ItemPage, ItemQuery, ItemVersions } from './item.schema.ts';
+import { findItem, listItems, listVersions, shownItem } from './item.service.ts';
 
 const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
 
@@ -38,15 +38,26 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
       }),
       route({
         method: 'get',
+        path: '/c2c/items/:id/versions',
+        summary: 'List the contents that a cloud backup item has had',
+        access: everyScope('backup:read'),
+        params: IdParams,
+        response: ItemVersions,
+        handler: ({ ctx, params }) => listVersions(ctx, params.id),
+      }),
+      route({
+        method: 'get',
         path: '/c2c/items/:id/content',
         summary: 'Download a cloud backup item',
         description: 'A message as .eml, an event as .ics, a contact as .vcf, a file as it was.',
         access: everyScope('recovery:execute'),
         params: IdParams,
+        query: ContentQuery,
         response: NoBody,
         media: ['application/octet-stream'],
         errors: ['conflict', 'rate_limited'],
-        prepare: ({ ctx, params, signal, closed }) => exports.one(ctx, params.id, { signal, closed }),
+        prepare: ({ ctx, params, query, signal, closed }) =>
+          exports.one(ctx, { ...params, ...query }, { signal, closed }),
         handler: ({ prepared }) => prepared,
         audit: { action: 'c2c.item.export', resource: 'c2c_item', note: noteOf },
       }),

@@ -49,5 +49,23 @@ export const ItemPage = z.object({
   nextAfter: z.uuid().nullable().describe('For the next page; null: this is the last one.'),
 });
 
+export const ItemVersions = z.object({
+  data: z
+    .array(
+      z.object({
+        id: z.uuid(),
+        sizeBytes: Bytes,
+        capturedAt: Timestamp,
+        supersededAt: Timestamp.nullable().describe('When a newer content took its place.'),
+        isNewest: z.boolean(),
+      }),
+    )
+    .describe('The newest first, at most 1000.'),
+});
+
+export const ContentQuery = z.object({
+  versionId: Id.optional().describe('An earlier content. Default: the newest one.'),
+});
+
 export const ItemExport = z.strictObject({ itemIds: z.array(Id).min(1).max(1000) });
 export type ItemExport = z.infer<typeof ItemExport>;

@@ -37,6 +37,51 @@ export async function findItem(ctx: Pick<Context, 'tx' | 'caller'>, id: string):
   return item;
 }
 
+interface VersionRow {
+  id: string;
+  bytes: string;
+  captured_at: Date;
+  superseded_at: Date | null;
+}
+
+const VERSIONS_MAX = 1000;
+
+export async function listVersions(ctx: Context, itemId: string) {
+  const item = await findItem(ctx, itemId);
+  const rows = await ctx
+    .tx('c2c_versions')
+    .where({ org_id: item.orgId, item_id: itemId })
+    .orderBy([
+      { column: 'captured_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(VERSIONS_MAX)
+    .select<VersionRow[]>('id', 'bytes', 'captured_at', 'superseded_at');
+  return {
+    data: rows.map((row) => ({
+      id: row.id,
+      sizeBytes: row.bytes,
+      capturedAt: row.captured_at,
+      supersededAt: row.superseded_at,
+      isNewest: row.id === item.versionId,
+    })),
+  };
+}
+
+/** The item with an earlier content in place of the newest one. */
+export async function withVersion(
+  ctx: Pick<Context, 'tx'>,
+  item: StoredItem,
+  versionId: string,
+): Promise<StoredItem> {
+  const version = await ctx
+    .tx('c2c_versions')
+    .where({ org_id: item.orgId, item_id: item.id, id: versionId })
+    .first<{ bytes: string } | undefined>('bytes');
+  if (version === undefined) throw notFound('Content of the cloud backup item');
+  return { ...item, versionId, sizeBytes: version.bytes };
+}
+
 /** What an export or a restore needs of an item whose content is stored. */
 export type StoredItem = Pick<
   CloudItem,

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { Id, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
+import { CloudJobStatus } from '../job-status.ts';
 import { KindName } from '../kinds/kind.ts';
 
 /** Of a `bigint`, which the driver answers as text. */
 export const Count = z.preprocess((value) => Number(value), z.number().int().nonnegative());
 const Failure = z.object({ code: z.string(), message: z.string() }).nullable();
 const Type = z.enum(['backup', 'restore']);
-const Status = z.enum(['pending', 'running', 'completed', 'partial', 'failed', 'cancelled']);
 
 export const CloudJob = z
   .object({
@@ -16,7 +16,7 @@ export const CloudJob = z
     configId: z.uuid(),
     type: Type,
     trigger: z.enum(['manual', 'schedule']),
-    status: Status.describe(
+    status: CloudJobStatus.describe(
       '`partial`: something was not had; the outcomes say what. The next run tries it again.',
     ),
     phase: z.string().nullable(),
@@ -56,11 +56,14 @@ export const CloudJobDetails = CloudJob.extend({
         error: Failure,
       }),
     )
-    .describe('Of a backup: what became of each kind of each user; at most 4000, those with errors first.'),
+    .describe('Of a backup: what became of each kind of each user; at most 4000, those with failures first.'),
   items: z
     .array(
       z.object({
         itemId: z.uuid(),
+        itemType: KindName,
+        subjectOrName: z.string(),
+        userEmail: z.string().describe('Whose item it is.'),
         status: z
           .enum(['pending', 'restored', 'present', 'failed'])
           .describe('`present`: an earlier restore has brought this content to the place already.'),
@@ -74,6 +77,6 @@ export const CloudJobQuery = PageQuery.extend({
   orgId: Id.optional(),
   configId: Id.optional(),
   type: Type.optional(),
-  status: Status.optional(),
+  status: CloudJobStatus.optional(),
 });
 export type CloudJobQuery = z.infer<typeof CloudJobQuery>;

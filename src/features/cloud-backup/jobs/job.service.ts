@@ -113,6 +113,12 @@ interface OutcomeRow {
   error_message: string | null;
 }
 
+type RestoredRow = Pick<OutcomeRow, 'user_email' | 'kind' | 'error_code' | 'error_message'> & {
+  item_id: string;
+  name: string;
+  status: 'pending' | 'restored' | 'present' | 'failed';
+};
+
 const OUTCOMES_MAX = 4000;
 
 export async function readJob(ctx: Context, id: string) {
@@ -120,19 +126,15 @@ export async function readJob(ctx: Context, id: string) {
   const outcomes = await ctx
     .tx('c2c_outcomes')
     .where({ job_id: id, org_id: job.orgId })
-    .orderByRaw('error_code is null, user_email, kind')
+    .orderByRaw(`status in ('failed', 'partial') desc, user_email, kind`)
     .limit(OUTCOMES_MAX)
     .select<OutcomeRow[]>('*');
-  const items = await ctx
-    .tx('c2c_restored_items')
-    .where({ job_id: id, org_id: job.orgId })
-    .orderBy('item_id')
-    .select<
-      (Pick<OutcomeRow, 'error_code' | 'error_message'> & {
-        item_id: string;
-        status: 'pending' | 'restored' | 'present' | 'failed';
-      })[]
-    >('*');
+  const { rows: items } = await ctx.tx.raw<{ rows: RestoredRow[] }>(
+    `select r.item_id, r.status, r.error_code, r.error_message, i.kind, i.name, i.user_email
+    from c2c_restored_items r join c2c_items i on i.org_id = r.org_id and i.id = r.item_id
+    where r.org_id = ? and r.job_id = ? order by r.error_code is null, i.user_email, r.item_id`,
+    [job.orgId, id],
+  );
   return {
     ...shownJob(job),
     outcomes: outcomes.map((row) => ({
@@ -146,7 +148,14 @@ export async function readJob(ctx: Context, id: string) {
       bytesTransferred: row.bytes_transferred,
       error: errorOf(row),
     })),
-    items: items.map((row) => ({ itemId: row.item_id, status: row.status, error: errorOf(row) })),
+    items: items.map((row) => ({
+      itemId: row.item_id,
+      itemType: row.kind,
+      subjectOrName: row.name,
+      userEmail: row.user_email,
+      status: row.status,
+      error: errorOf(row),
+    })),
   };
 }
 

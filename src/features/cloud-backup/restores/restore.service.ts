@@ -4,7 +4,7 @@ import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { assertManageable } from '../../organizations/index.ts';
 import { CloudConfig } from '../configs/config.model.ts';
 import { CloudConnection } from '../connections/connection.model.ts';
-import { findStoredItems } from '../items/item.service.ts';
+import { findStoredItems, withVersion } from '../items/item.service.ts';
 import { CloudJob } from '../jobs/job.model.ts';
 import { enqueueWork, shownJob } from '../jobs/job.service.ts';
 import type { NewCloudRestore } from './restore.schema.ts';
@@ -13,8 +13,13 @@ const OPEN_MAX = 20;
 const FOLDER = 'Restored by Muster';
 
 export async function createRestore(ctx: Context, input: NewCloudRestore, jobs: Jobs) {
-  const { orgId, configId, items } = await findStoredItems(ctx, input.itemIds);
+  const { orgId, configId, items: newest } = await findStoredItems(ctx, input.itemIds);
   await assertManageable(ctx, orgId);
+  const { versionId } = input;
+  const items =
+    versionId === undefined
+      ? newest
+      : await Promise.all(newest.map((item) => withVersion(ctx, item, versionId)));
   const config = await CloudConfig.query(ctx.tx).findById(configId).throwIfNotFound();
   const connectionId = input.targetConnectionId ?? config.connectionId;
   const connection = await CloudConnection.query(ctx.tx).findOne({ id: connectionId, org_id: orgId });

@@ -87,6 +87,10 @@ const planWork = (run: Run, emails: readonly string[], kinds: readonly KindName[
 async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Promise<void> {
   const key = { job_id: run.jobId, user_email: email, kind };
   try {
+    await within(run, async (tx) => {
+      await holdJob(tx, run);
+      await tx('c2c_outcomes').where(key).update({ status: 'running' });
+    });
     const user = await users.find(email);
     await readKind(run, KINDS[kind], user);
     await within(run, async (tx) => {

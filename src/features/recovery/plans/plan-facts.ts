@@ -13,14 +13,32 @@ export interface LastExecution {
   finishedAt: Date | null;
 }
 
+/** What the newest rehearsal that has ended has reached. */
+export interface LastRehearsal {
+  id: string;
+  status: ExecutionStatus;
+  finishedAt: Date;
+  rtoSeconds: number | null;
+  rpoSeconds: number | null;
+  rtoMet: boolean | null;
+  rpoMet: boolean | null;
+}
+
 interface Facts {
   groupCount: number;
   deviceCount: number;
   failedOverDevices: number;
   lastExecution: LastExecution | null;
+  lastRehearsal: LastRehearsal | null;
 }
 
-const NOTHING: Facts = { groupCount: 0, deviceCount: 0, failedOverDevices: 0, lastExecution: null };
+const NOTHING: Facts = {
+  groupCount: 0,
+  deviceCount: 0,
+  failedOverDevices: 0,
+  lastExecution: null,
+  lastRehearsal: null,
+};
 
 /** Of plans that the caller may see. */
 export async function planFacts(tx: Tx, ids: readonly string[]): Promise<(id: string) => Facts> {
@@ -29,7 +47,7 @@ export async function planFacts(tx: Tx, ids: readonly string[]): Promise<(id: st
   }>(
     `select p.id as "planId", coalesce(g.groups, 0)::int as "groupCount", coalesce(g.devices, 0)::int as "deviceCount",
       coalesce(m.marks, 0)::int as "failedOverDevices", e.id as "executionId", e.execution_type as "executionType",
-      e.status, e.created_at as "createdAt", e.finished_at as "finishedAt"
+      e.status, e.created_at as "createdAt", e.finished_at as "finishedAt", r.rehearsal as "lastRehearsal"
     from dr_plans p
     left join lateral (
       select count(*) as groups, sum(jsonb_array_length(g.devices)) as devices from dr_groups g
@@ -41,15 +59,25 @@ export async function planFacts(tx: Tx, ids: readonly string[]): Promise<(id: st
     left join lateral (
       select x.* from dr_executions x where x.org_id = p.org_id and x.plan_id = p.id
       order by x.created_at desc, x.id desc limit 1) e on true
+    left join lateral (
+      select jsonb_build_object('id', x.id, 'status', x.status, 'finishedAt', x.finished_at,
+        'rtoSeconds', x.report -> 'rtoSeconds', 'rpoSeconds', x.report -> 'rpoSeconds',
+        'rtoMet', x.report -> 'rtoMet', 'rpoMet', x.report -> 'rpoMet') as rehearsal
+      from dr_executions x where x.org_id = p.org_id and x.plan_id = p.id
+        and x.execution_type = 'rehearsal' and x.finished_at is not null
+      order by x.created_at desc, x.id desc limit 1) r on true
     where p.id = any(?::uuid[])`,
     [[...ids]],
   );
   const facts = new Map(
     rows.map(({ planId, executionId, groupCount, deviceCount, failedOverDevices, ...execution }) => {
+      const { lastRehearsal: rehearsal } = execution;
+      const lastRehearsal =
+        rehearsal === null ? null : { ...rehearsal, finishedAt: new Date(rehearsal.finishedAt) };
       const { executionType, status, createdAt, finishedAt } = execution;
       const lastExecution =
         executionId === null ? null : { id: executionId, executionType, status, createdAt, finishedAt };
-      return [planId, { groupCount, deviceCount, failedOverDevices, lastExecution }];
+      return [planId, { groupCount, deviceCount, failedOverDevices, lastExecution, lastRehearsal }];
     }),
   );
   return (id) => facts.get(id) ?? NOTHING;

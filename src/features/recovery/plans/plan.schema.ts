@@ -112,6 +112,18 @@ export const RecoveryPlan = z
         finishedAt: Timestamp.nullable(),
       })
       .nullable(),
+    lastRehearsal: z
+      .object({
+        id: z.uuid(),
+        status: z.enum(EXECUTION_STATUSES),
+        finishedAt: Timestamp,
+        rtoSeconds: z.number().nullable(),
+        rpoSeconds: z.number().nullable(),
+        rtoMet: z.boolean().nullable(),
+        rpoMet: z.boolean().nullable(),
+      })
+      .nullable()
+      .describe('The newest one that has ended, and what it has reached.'),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,

@@ -5,8 +5,10 @@ import { useApiChange, type BackupConfig } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { OrganizationSelect, useFirstOrganization } from '../parts/organization-select.tsx';
 import { formOf, newConfig, patchOf, type ConfigForm, type Provider } from './config-form.ts';
-import { DestinationFields, KeySelect } from './destination-fields.tsx';
-import { RetentionFields, ScheduleFields } from './schedule-fields.tsx';
+import { KeySelect } from '../keys/key-select.tsx';
+import { ScheduleFields } from '../schedule/schedule-fields.tsx';
+import { DestinationFields } from './destination-fields.tsx';
+import { RetentionFields } from './retention-fields.tsx';
 import { SourceFields } from './sources/source-fields.tsx';
 import { TargetFields } from './target-fields.tsx';
 
@@ -97,7 +99,12 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
                         ))}
                       </Stack>
                     </Radio.Group>
-                    <KeySelect {...part} />
+                    <KeySelect
+                      orgId={form.orgId}
+                      value={form.encryptionKeyId}
+                      onChange={(encryptionKeyId) => set({ encryptionKeyId })}
+                      error={faults['encryptionKeyId']}
+                    />
                   </>
                 )}
                 <DestinationFields {...part} hasSecret={config !== undefined} />
@@ -120,7 +127,7 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
             </Tabs.Panel>
             <Tabs.Panel value="when">
               <Stack gap="sm">
-                <ScheduleFields {...part} />
+                <ScheduleFields {...part} description="In the time zone of each device’s site." />
                 <RetentionFields {...part} />
               </Stack>
             </Tabs.Panel>

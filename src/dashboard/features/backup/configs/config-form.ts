@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BackupConfig, Input } from '../../../api/index.ts';
+import { given, scheduleFormOf, scheduleOf, type ScheduleForm } from '../schedule/schedule-form.ts';
 import { sourceFormOf, sourcesOf, type SourceForm } from './sources/source-form.ts';
 
 /** What the dialog of a configuration holds: the texts of its fields, and how they become what the API takes. */
@@ -8,7 +9,6 @@ type NewConfig = Input<'POST /backup/configs'>['body'];
 type ConfigPatch = Input<'PATCH /backup/configs/{id}'>['body'];
 type Schedule = NonNullable<BackupConfig['schedule']>;
 export type Provider = BackupConfig['provider'];
-export type Frequency = Schedule['frequency'] | 'none';
 
 export const KEPT = [
   'keepLast',
@@ -20,19 +20,13 @@ export const KEPT = [
 ] as const;
 export type Kept = (typeof KEPT)[number];
 
-export interface ConfigForm extends SourceForm {
+export interface ConfigForm extends SourceForm, ScheduleForm {
   orgId: string | undefined;
   name: string;
   provider: Provider;
   encryptionKeyId: string | undefined;
   enabled: boolean;
   isDefault: boolean;
-  frequency: Frequency;
-  time: string;
-  dayOfWeek: string;
-  dayOfMonth: string;
-  windowStart: string;
-  windowEnd: string;
   kept: Partial<Record<Kept, number>>;
   all: boolean;
   deviceIds: string[];
@@ -69,7 +63,6 @@ const Details = z
 
 /** The form of a new configuration, or of one that is there. */
 export function formOf(config: BackupConfig | undefined, orgId: string | undefined): ConfigForm {
-  const schedule = config?.schedule;
   const isNew = config === undefined;
   return {
     orgId: config?.orgId ?? orgId,
@@ -79,12 +72,7 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
     enabled: config?.enabled ?? true,
     isDefault: config?.isDefault ?? false,
     ...sourceFormOf(config?.sources),
-    frequency: isNew ? 'daily' : (schedule?.frequency ?? 'none'),
-    time: schedule?.time ?? (isNew ? '22:00' : ''),
-    dayOfWeek: String(schedule?.dayOfWeek ?? 0),
-    dayOfMonth: String(schedule?.dayOfMonth ?? 1),
-    windowStart: schedule?.windowStart ?? '',
-    windowEnd: schedule?.windowEnd ?? '',
+    ...scheduleFormOf(config?.schedule),
     kept: isNew ? { keepDaily: 7, keepWeekly: 4, keepMonthly: 12 } : keptOf(config.retention),
     all: config?.targets.all ?? false,
     deviceIds: Texts.parse(config?.targets.deviceIds),
@@ -97,26 +85,6 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
 
 const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
   Object.fromEntries(KEPT.map((kind) => [kind, retention[kind]]).filter(([, count]) => count !== undefined));
-
-/** Leaves out what is empty. */
-const given = <T extends Record<string, string>>(texts: T): Partial<T> => {
-  const kept: Partial<T> = { ...texts };
-  for (const name in kept) if (kept[name] === '') delete kept[name];
-  return kept;
-};
-
-function scheduleOf(form: ConfigForm): Schedule | null {
-  const { frequency, time, windowStart, windowEnd } = form;
-  if (frequency === 'none') return null;
-  return {
-    frequency,
-    ...given({ time, windowStart, windowEnd }),
-    ...(frequency === 'weekly' ? { dayOfWeek: Number(form.dayOfWeek) } : {}),
-    ...(frequency === 'monthly'
-      ? { dayOfMonth: form.dayOfMonth === 'last' ? ('last' as const) : Number(form.dayOfMonth) }
-      : {}),
-  };
-}
 
 /** Fields of the retention that the dialog does not show, such as `retentionDays`, stay as they are. */
 function common(form: ConfigForm, before: BackupConfig | undefined) {

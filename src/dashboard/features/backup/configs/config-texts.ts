@@ -6,13 +6,6 @@ import { KIND_NAMES } from './sources/source-kinds.ts';
 
 const Many = z.array(z.string()).catch([]);
 
-/** "Daily at 22:00", "By hand". */
-export function scheduleText({ schedule }: BackupConfig): string {
-  if (schedule === null) return 'By hand';
-  const time = schedule.time ?? schedule.windowStart;
-  return `${formatWord(schedule.frequency)}${time === undefined ? '' : ` at ${time}`}`;
-}
-
 /** "Files", "Whole disks". */
 export const sourceText = ({ sources: { kind } }: BackupConfig): string =>
   KIND_NAMES[kind] ?? formatWord(kind);

@@ -11,7 +11,8 @@ import { Action, ConfirmAction, Empty, Loaded, PagedTable, StateBadge } from '..
 import { BackupFrame } from '../parts/backup-frame.tsx';
 import { ConfigDialog } from './config-dialog.tsx';
 import { RunDialog, TestDialog } from './config-trials.tsx';
-import { placeText, scheduleText, sourceText, targetText } from './config-texts.ts';
+import { scheduleText } from '../schedule/schedule-form.ts';
+import { placeText, sourceText, targetText } from './config-texts.ts';
 
 const route = getRouteApi('/signed-in/backup/configurations');
 type Opened =
@@ -86,7 +87,7 @@ export function ConfigsPage() {
                     </>
                   ),
                 },
-                { header: 'Schedule', cell: scheduleText },
+                { header: 'Schedule', cell: ({ schedule }) => scheduleText(schedule) },
                 { header: 'Devices', cell: targetText },
                 {
                   header: 'Actions',

@@ -1,7 +1,4 @@
-import { Anchor, PasswordInput, Select, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { apiQuery } from '../../../api/index.ts';
+import { PasswordInput, TextInput } from '@mantine/core';
 import type { PartProps } from './config-form.ts';
 
 const FIELDS = [
@@ -48,39 +45,5 @@ export function DestinationFields({ form, set, faults, hasSecret }: PartProps & 
         error={faults['details.secretKey']}
       />
     </>
-  );
-}
-
-/** The key of the repositories, which cannot be changed afterwards. */
-export function KeySelect({ form, set, faults }: PartProps) {
-  const keys = useQuery({
-    ...apiQuery('GET /backup/encryption/keys', { query: { orgId: form.orgId, limit: '100' } }),
-    enabled: form.orgId !== undefined,
-  });
-  const isMissing = keys.data?.data.length === 0;
-  return (
-    <Select
-      label="Encryption key"
-      required
-      description={
-        isMissing ? (
-          <>
-            The organization has no key.{' '}
-            <Anchor
-              inherit
-              renderRoot={(props) => <Link {...props} to="/backup/keys" search={{ org: form.orgId }} />}
-            >
-              Make one first
-            </Anchor>
-          </>
-        ) : (
-          'It cannot be changed afterwards, but it can be rotated.'
-        )
-      }
-      data={(keys.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
-      value={form.encryptionKeyId ?? null}
-      onChange={(value) => set({ encryptionKeyId: value ?? undefined })}
-      error={faults['encryptionKeyId'] ?? keys.error?.message}
-    />
   );
 }

@@ -1,5 +1,5 @@
-import { Group, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
-import { KEPT, type Frequency, type Kept, type PartProps } from './config-form.ts';
+import { Group, Select, TextInput } from '@mantine/core';
+import type { Frequency, ScheduleForm } from './schedule-form.ts';
 
 const FREQUENCIES: readonly { value: Frequency; label: string }[] = [
   { value: 'none', label: 'By hand only' },
@@ -9,18 +9,22 @@ const FREQUENCIES: readonly { value: Frequency; label: string }[] = [
   { value: 'monthly', label: 'Every month' },
 ];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
-const DAYS_OF_MONTH = 31;
-const LABELS: Record<Kept, string> = {
-  keepLast: 'Newest snapshots',
-  keepDaily: 'Days',
-  keepWeekly: 'Weeks',
-  keepMonthly: 'Months',
-  keepYearly: 'Years',
-  immutableDays: 'Immutable for days',
-};
-
-/** Times are of the time zone of each device's site, unless the configuration names another. */
-export function ScheduleFields({ form, set, faults }: PartProps) {
+/** Days that every month has. */
+const DAYS_OF_MONTH = 28;
+/** When something is due. */
+export function ScheduleFields({
+  form,
+  set,
+  faults,
+  description,
+}: {
+  form: ScheduleForm;
+  set: (change: Partial<ScheduleForm>) => void;
+  /** The rule that a field breaks, by its path. */
+  faults: Record<string, string>;
+  /** Whose time zone it is. */
+  description: string;
+}) {
   const time = (name: 'time' | 'windowStart' | 'windowEnd', label: string) => (
     <TextInput
       type="time"
@@ -34,7 +38,7 @@ export function ScheduleFields({ form, set, faults }: PartProps) {
     <>
       <Select
         label="How often"
-        description="In the time zone of each device’s site."
+        description={description}
         allowDeselect={false}
         data={FREQUENCIES}
         value={form.frequency}
@@ -74,27 +78,5 @@ export function ScheduleFields({ form, set, faults }: PartProps) {
         />
       )}
     </>
-  );
-}
-
-export function RetentionFields({ form, set, faults }: PartProps) {
-  const change = (kind: Kept, value: number | string) => {
-    const { [kind]: _, ...others } = form.kept;
-    set({ kept: typeof value === 'number' ? { ...others, [kind]: value } : others });
-  };
-  return (
-    <SimpleGrid cols={3} spacing="sm" role="group" aria-label="How many snapshots are kept">
-      {KEPT.map((kind) => (
-        <NumberInput
-          key={kind}
-          label={LABELS[kind]}
-          min={0}
-          allowDecimal={false}
-          value={form.kept[kind] ?? ''}
-          onChange={(value) => change(kind, value)}
-          error={faults[`retention.${kind}`] ?? (kind === 'keepLast' ? faults['retention'] : undefined)}
-        />
-      ))}
-    </SimpleGrid>
   );
 }

@@ -1,0 +1,1 @@
+export { cloudBackupPages } from './cloud-backup.pages.ts';

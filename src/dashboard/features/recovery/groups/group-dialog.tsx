@@ -1,0 +1,199 @@
+import { Accordion, Button, Group, NumberInput, Select, Stack, Text, TextInput } from '@mantine/core';
+import { IconAlertTriangle, IconPlus } from '@tabler/icons-react';
+import { useState } from 'react';
+import {
+  useApiChange,
+  type RecoveryDevice,
+  type RecoveryGroup,
+  type RecoveryPlanDetail,
+} from '../../../api/index.ts';
+import { FormDialog } from '../../../ui/index.ts';
+import { useDeviceName } from '../../backup/index.ts';
+import { RESTORE_NAMES } from '../parts/recovery-words.tsx';
+import { DeviceFields, type DeviceForm } from './device-fields.tsx';
+
+const READS = ['GET /dr/plans/{id}', 'GET /dr/plans'] as const;
+let made = 0;
+const newDevice = (): DeviceForm => ({
+  key: ++made,
+  deviceId: '',
+  restore: { type: 'files', overwrite: 'always' },
+  checks: [],
+});
+const withoutKey = (form: DeviceForm): RecoveryDevice => {
+  const { key: _, ...device } = form;
+  return device;
+};
+const formOf = (device: RecoveryDevice): DeviceForm => ({ key: ++made, ...device });
+
+/** Makes a group of a plan, or changes one: its place in the order, its devices, and how they are checked. */
+export function GroupDialog({
+  plan,
+  group,
+  onClose,
+}: {
+  plan: RecoveryPlanDetail;
+  group: RecoveryGroup | undefined;
+  onClose: () => void;
+}) {
+  const highest = Math.max(0, ...plan.groups.map(({ sequence }) => sequence));
+  const [form, setForm] = useState({
+    name: group?.name ?? '',
+    sequence: group?.sequence ?? highest + 1,
+    dependsOnGroupId: group?.dependsOnGroupId ?? null,
+    estimated: group?.estimatedDurationMinutes ?? undefined,
+  });
+  const [devices, setDevices] = useState<readonly DeviceForm[]>(() =>
+    group === undefined ? [newDevice()] : group.devices.map(formOf),
+  );
+  const [opened, setOpened] = useState<string | null>(
+    group === undefined || group.devices.length === 1 ? String(devices[0]?.key) : null,
+  );
+  const set = (change: Partial<typeof form>) => setForm((before) => ({ ...before, ...change }));
+  const create = useApiChange('POST /dr/plans/{id}/groups', { refreshes: READS });
+  const patch = useApiChange('PATCH /dr/plans/{id}/groups/{groupId}', { refreshes: READS });
+  const body = () => ({
+    name: form.name,
+    sequence: form.sequence,
+    dependsOnGroupId: form.dependsOnGroupId,
+    estimatedDurationMinutes: form.estimated ?? null,
+    devices: devices.map(withoutKey),
+  });
+  const add = () => {
+    const device = newDevice();
+    setDevices([...devices, device]);
+    setOpened(String(device.key));
+  };
+  const others = plan.groups.filter(({ id }) => id !== group?.id);
+  return (
+    <FormDialog
+      title={group === undefined ? 'New group' : `Change “${group.name}”`}
+      size="xl"
+      opened
+      onClose={onClose}
+      submitLabel={group === undefined ? 'Add the group' : 'Save'}
+      submit={() =>
+        group === undefined
+          ? create.mutateAsync({ params: { id: plan.id }, body: body() })
+          : patch.mutateAsync({ params: { id: plan.id, groupId: group.id }, body: body() })
+      }
+    >
+      {(faults) => (
+        <>
+          <Group grow align="flex-start">
+            <TextInput
+              label="Name"
+              description="Such as Databases."
+              required
+              value={form.name}
+              onChange={(event) => set({ name: event.currentTarget.value })}
+              error={faults['name']}
+              data-autofocus
+            />
+            <NumberInput
+              label="Number in the order"
+              description="Equal ones run together."
+              required
+              min={0}
+              max={10_000}
+              allowDecimal={false}
+              value={form.sequence}
+              onChange={(value) => set({ sequence: typeof value === 'number' ? value : 0 })}
+              error={faults['sequence']}
+            />
+            <Select
+              label="Also waits for"
+              description="A group of no higher number."
+              clearable
+              placeholder="None"
+              data={others.map(({ id, name }) => ({ value: id, label: name }))}
+              value={form.dependsOnGroupId}
+              onChange={(value) => set({ dependsOnGroupId: value })}
+              error={faults['dependsOnGroupId']}
+            />
+            <NumberInput
+              label="Estimated"
+              description="For the page of the plan."
+              placeholder="Not known"
+              suffix=" min"
+              min={1}
+              allowDecimal={false}
+              value={form.estimated ?? ''}
+              onChange={(value) => set({ estimated: typeof value === 'number' ? value : undefined })}
+              error={faults['estimatedDurationMinutes']}
+            />
+          </Group>
+          <Group justify="space-between">
+            <Text size="sm" fw={500}>
+              Devices
+            </Text>
+            <Button variant="default" leftSection={<IconPlus size={14} aria-hidden />} onClick={add}>
+              Add a device
+            </Button>
+          </Group>
+          <Accordion variant="contained" value={opened} onChange={setOpened} keepMounted={false}>
+            {devices.map((device, at) => {
+              const own = faultsOf(faults, at);
+              return (
+                <Accordion.Item key={device.key} value={String(device.key)}>
+                  <Accordion.Control>
+                    <Title device={device} isFaulty={Object.keys(own).length > 0} />
+                  </Accordion.Control>
+                  <Accordion.Panel>
+                    <Stack gap="sm">
+                      <DeviceFields
+                        orgId={plan.orgId}
+                        device={device}
+                        faults={own}
+                        onChange={(next) =>
+                          setDevices(devices.map((one) => (one.key === next.key ? next : one)))
+                        }
+                      />
+                      <Group justify="flex-end">
+                        <Button
+                          variant="subtle"
+                          color="red"
+                          disabled={devices.length === 1}
+                          onClick={() => setDevices(devices.filter(({ key }) => key !== device.key))}
+                        >
+                          Remove this device
+                        </Button>
+                      </Group>
+                    </Stack>
+                  </Accordion.Panel>
+                </Accordion.Item>
+              );
+            })}
+          </Accordion>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+/** The rules that fields of one device break, by their paths within it. */
+function faultsOf(faults: Record<string, string>, at: number): Record<string, string> {
+  const start = `devices.${at}.`;
+  return Object.fromEntries(
+    Object.entries(faults)
+      .filter(([path]) => path.startsWith(start))
+      .map(([path, rule]) => [path.slice(start.length), rule]),
+  );
+}
+
+function Title({ device, isFaulty }: { device: DeviceForm; isFaulty: boolean }) {
+  return (
+    <Group gap={6}>
+      <Text size="sm" fw={500}>
+        {device.deviceId === '' ? 'A device' : <NameOf id={device.deviceId} />}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {RESTORE_NAMES[device.restore.type]}, {device.checks.length}{' '}
+        {device.checks.length === 1 ? 'check' : 'checks'}
+      </Text>
+      {isFaulty && <IconAlertTriangle size={14} role="img" aria-label="has a fault" />}
+    </Group>
+  );
+}
+
+const NameOf = ({ id }: { id: string }) => useDeviceName(id);

@@ -1,0 +1,143 @@
+import { Badge, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import {
+  apiQuery,
+  useApiChange,
+  type RecoveryDevice,
+  type RecoveryGroup,
+  type RecoveryPlanDetail,
+} from '../../../api/index.ts';
+import { useRefusal } from '../../../session/index.ts';
+import { Action, ConfirmAction, formatDuration, PagedTable, Panel } from '../../../ui/index.ts';
+import { DeviceLink } from '../../backup/index.ts';
+import { RESTORE_NAMES } from '../parts/recovery-words.tsx';
+import { checkText } from './check-text.ts';
+
+/** One group of a plan: what is restored where, and how it is checked. */
+export function GroupPanel({
+  group,
+  plan,
+  refusal,
+  onChange,
+}: {
+  group: RecoveryGroup;
+  plan: RecoveryPlanDetail;
+  refusal: string | undefined;
+  onChange: () => void;
+}) {
+  const remove = useApiChange('DELETE /dr/plans/{id}/groups/{groupId}', {
+    refreshes: ['GET /dr/plans/{id}', 'GET /dr/plans'],
+  });
+  const { id, name, sequence, dependsOnGroupId, estimatedDurationMinutes, devices } = group;
+  const before = plan.groups.find((one) => one.id === dependsOnGroupId);
+  const dependents = plan.groups.filter((one) => one.dependsOnGroupId === id).map((one) => one.name);
+  const isNeeded =
+    dependents.length === 0 ? undefined : `Other groups wait for it: ${dependents.join(', ')}.`;
+  const button = { size: 'compact-xs', variant: 'subtle' } as const;
+  const notes = [
+    before === undefined ? undefined : `waits for ${before.name}`,
+    estimatedDurationMinutes === null
+      ? undefined
+      : `about ${formatDuration(estimatedDurationMinutes * 60_000)}`,
+  ].filter((note) => note !== undefined);
+  return (
+    <Panel
+      title={name}
+      label={`Group ${name}`}
+      aside={
+        <Group gap={8}>
+          {notes.length > 0 && (
+            <Text size="xs" c="dimmed">
+              {notes.join(' · ')}
+            </Text>
+          )}
+          <Badge variant="default" radius="sm" tt="none" fw={500}>
+            Number {sequence}
+          </Badge>
+          <Action {...button} refusal={refusal} onClick={onChange}>
+            Change
+          </Action>
+          <ConfirmAction
+            {...button}
+            refusal={refusal ?? isNeeded}
+            title={`Remove “${name}”`}
+            question="Its devices are not part of the plan any more. Nothing happens to the devices themselves."
+            confirm="Remove"
+            run={() => remove.mutateAsync({ params: { id: plan.id, groupId: id } })}
+          >
+            Remove
+          </ConfirmAction>
+        </Group>
+      }
+    >
+      <PagedTable
+        label={`Devices of the group ${name}`}
+        rows={devices}
+        keyOf={({ deviceId }) => deviceId}
+        columns={[
+          {
+            header: 'Device',
+            isName: true,
+            width: '20%',
+            cell: ({ deviceId }) => <DeviceLink id={deviceId} />,
+          },
+          {
+            header: 'Restored to',
+            width: '20%',
+            cell: ({ deviceId, targetDeviceId }) =>
+              targetDeviceId === undefined || targetDeviceId === deviceId ? (
+                'Itself'
+              ) : (
+                <DeviceLink id={targetDeviceId} />
+              ),
+          },
+          { header: 'As', width: '30%', cell: ({ restore }) => <RestoreText restore={restore} /> },
+          { header: 'Checks', cell: ({ checks }) => <Checks checks={checks} /> },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function RestoreText({ restore }: { restore: RecoveryDevice['restore'] }) {
+  const detail =
+    restore.type === 'files'
+      ? (restore.selectedPaths?.join(', ') ?? 'Everything')
+      : [
+          restore.vmName,
+          restore.memoryMb === undefined ? undefined : `${restore.memoryMb} MB`,
+          restore.cpuCount === undefined ? undefined : `${restore.cpuCount} processors`,
+        ]
+          .filter((part) => part !== undefined)
+          .join(', ');
+  return (
+    <>
+      {RESTORE_NAMES[restore.type]}
+      {detail !== '' && (
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          {detail}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function Checks({ checks }: Pick<RecoveryDevice, 'checks'>) {
+  const isAllowed = useRefusal('scripts:read') === undefined;
+  const scripts = useQuery({
+    ...apiQuery('GET /scripts', { query: { limit: '100' } }),
+    staleTime: 60_000,
+    enabled: isAllowed && checks.some(({ type }) => type === 'script'),
+  });
+  const nameOf = (id: string) => scripts.data?.data.find((script) => script.id === id)?.name;
+  if (checks.length === 0) return 'None: it counts as working when it is restored.';
+  return (
+    <Stack gap={0}>
+      {checks.map((check) => (
+        <span key={JSON.stringify(check)} style={{ overflowWrap: 'anywhere' }}>
+          {checkText(check, nameOf)}
+        </span>
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,1 @@
+export { recoveryPages } from './recovery.pages.ts';

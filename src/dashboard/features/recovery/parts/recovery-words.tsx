@@ -1,0 +1,77 @@
+import { Text } from '@mantine/core';
+import type { RecoveryAction, RecoveryExecution, RecoveryPlan, RecoveryStep } from '../../../api/index.ts';
+import { formatDuration, StateBadge, type Tone } from '../../../ui/index.ts';
+
+export type ExecutionType = RecoveryExecution['executionType'];
+
+export const TYPE_NAMES: Readonly<Record<ExecutionType, string>> = {
+  rehearsal: 'Rehearsal',
+  failover: 'Failover',
+  failback: 'Failback',
+};
+
+export const RESTORE_NAMES: Readonly<Record<RecoveryStep['restoreType'], string>> = {
+  files: 'Files',
+  vm: 'Virtual machine',
+  instant: 'Instant boot',
+};
+
+const PLAN_STATES: Readonly<Record<RecoveryPlan['status'], { tone: Tone; label: string; title: string }>> = {
+  draft: { tone: 'neutral', label: 'Draft', title: 'It is still being written. It can be executed.' },
+  active: { tone: 'good', label: 'Active', title: 'It is what is done when a disaster has struck.' },
+  archived: { tone: 'neutral', label: 'Archived', title: 'It is not executed any more.' },
+};
+export const PlanState = ({ status }: Pick<RecoveryPlan, 'status'>) => (
+  <StateBadge {...PLAN_STATES[status]} />
+);
+
+const STATES: Readonly<
+  Record<RecoveryExecution['status'] | RecoveryStep['state'] | RecoveryAction['state'], [Tone, string]>
+> = {
+  pending: ['neutral', 'Waits'],
+  waiting: ['neutral', 'Waits'],
+  running: ['busy', 'Running'],
+  checking: ['busy', 'Checking'],
+  completed: ['good', 'Completed'],
+  succeeded: ['good', 'Done'],
+  failed: ['bad', 'Failed'],
+  skipped: ['neutral', 'Skipped'],
+  aborted: ['warning', 'Aborted'],
+  cancelled: ['warning', 'Cancelled'],
+};
+
+/** The state of an execution, of a group, of a step or of what a step does. */
+export function RecoveryState({ state }: { state: keyof typeof STATES }) {
+  const [tone, label] = STATES[state];
+  return <StateBadge tone={tone} label={label} />;
+}
+
+/** "4 min of 30 min", and whether that is what the plan demands. */
+export function Reached({
+  seconds,
+  targetMinutes,
+  isMet,
+}: {
+  seconds: number | null;
+  targetMinutes: number | null;
+  isMet: boolean | null;
+}) {
+  const target = targetMinutes === null ? undefined : formatDuration(targetMinutes * 60_000);
+  if (seconds === null && isMet === null) {
+    return (
+      <Text span inherit c="dimmed">
+        {target === undefined ? '–' : `Target ${target}`}
+      </Text>
+    );
+  }
+  const reached = seconds === null ? 'Not reached' : formatDuration(seconds * 1000);
+  const text = target === undefined ? reached : `${reached} of ${target}`;
+  if (isMet === null) return text;
+  return (
+    <StateBadge
+      tone={isMet ? 'good' : 'bad'}
+      label={text}
+      title={isMet ? 'Within the target.' : 'The target was missed.'}
+    />
+  );
+}
