@@ -165,6 +165,29 @@ describe('a backup of Microsoft 365', function () {
     ]);
   });
 
+  it('raises an alert where it fails, which the next run that ends well or the removal of the configuration ends', async () => {
+    const alerts = async () =>
+      (await cloud.call('GET', '/alerts?kind=cloud_backup_failed&status=active')).body.data as {
+        message: string;
+      }[];
+    cloud.mailbox('ada@example.com').message('m', 'Mail');
+    const [first, second] = [await cloud.config({ name: 'First' }), await cloud.config({ name: 'Second' })];
+    await cloud.run(first);
+    expect(await alerts()).to.deep.equal([]);
+    cloud.graph.onCall = () => ({ status: 401, body: { error: { code: 'InvalidAuthenticationToken' } } });
+    for (const configId of [first, second]) {
+      expect(await cloud.run(configId)).to.include({ status: 'failed' });
+    }
+    cloud.graph.onCall = undefined;
+    const [alert, ...more] = await alerts();
+    expect(more).to.deep.equal([]);
+    expect(alert?.message).to.include('First: ').and.include('Second: ');
+    await cloud.run(first);
+    expect(await alerts(), 'the other one stands').to.have.length(1);
+    await cloud.call('DELETE', `/c2c/configs/${second}`);
+    expect(await alerts()).to.deep.equal([]);
+  });
+
   it('follows no link to another host, no redirect to an internal address, and no list without an end', async () => {
     const ada = cloud.mailbox('ada@example.com');
     ada.message('m', 'Mail');

@@ -10,6 +10,7 @@ import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { type BackupSchedule, nextSlot, readKey } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { findConnection } from '../connections/connection.service.ts';
+import { followFailedRuns } from '../failed-runs.ts';
 import { CloudConfig } from './config.model.ts';
 import type { CloudJobStatus } from '../job-status.ts';
 import type {
@@ -168,6 +169,7 @@ export async function deleteCloudConfig(ctx: Context, id: string) {
     'update c2c_jobs set cancel_requested_at = now() where org_id = ? and config_id = ? and finished_at is null',
     [config.orgId, id],
   );
+  await followFailedRuns(ctx.tx, config.orgId, { hasFailed: false });
   return { success: true as const, config };
 }
 

@@ -11,6 +11,7 @@ import type { ContentParts } from '../content/content.ts';
 import { GraphError, isOfConnection, Postponed } from '../graph/graph-error.ts';
 import { runRestore } from '../restores/run-restore.ts';
 import { runBackup } from '../runs/run-backup.ts';
+import { followFailedRuns } from '../failed-runs.ts';
 import { CloudJob } from '../jobs/job.model.ts';
 import { enqueueWork, WORK } from '../jobs/job.service.ts';
 import { type Run, RunEnded, within } from '../runs/run.ts';
@@ -51,13 +52,14 @@ async function work(
     workerId: job.workerId ?? '',
     log,
   };
+  const about = { connectionId: connection.id, type: job.type };
   const watching = watchCancel(base, both, () => stop.abort(new RunEnded('cancelled')));
   try {
     const graph = openGraph(parts.cloud, connection, { db: parts.db, signal: both, patienceMs: PATIENCE_MS });
     const run: Run = { ...base, graph };
     const ending =
       job.type === 'backup' ? await runBackup(run, config) : await runRestore(run, parts.cloud, job);
-    await finish(run, connection.id, ending);
+    await finish(run, about, ending);
   } catch (error) {
     signal.throwIfAborted();
     const reason: unknown = stop.signal.aborted ? stop.signal.reason : error;
@@ -75,7 +77,7 @@ async function work(
       code: 'INTERNAL',
       message: 'Something failed on the server.',
     };
-    await finish(base, connection.id, ending === 'again' ? unexpected : ending);
+    await finish(base, about, ending === 'again' ? unexpected : ending);
   } finally {
     stop.abort();
     await watching;
@@ -131,7 +133,11 @@ async function watchCancel(
   }
 }
 
-async function finish(run: Omit<Run, 'graph'>, connectionId: string, ending: Ending): Promise<void> {
+async function finish(
+  run: Omit<Run, 'graph'>,
+  { connectionId, type }: { connectionId: string; type: CloudJob['type'] },
+  ending: Ending,
+): Promise<void> {
   const { status, code = null, message = null } = ending;
   await within(run, async (tx) => {
     const ended = await CloudJob.query(tx)
@@ -146,6 +152,7 @@ async function finish(run: Omit<Run, 'graph'>, connectionId: string, ending: End
         phase: null,
       });
     if (ended === 0) return;
+    if (type === 'backup') await followFailedRuns(tx, run.orgId, { hasFailed: status === 'failed' });
     const isBroken = code !== null && isOfConnection(new GraphError(code, ''));
     const outcome = { lastErrorCode: isBroken ? code : null, lastErrorMessage: isBroken ? message : null };
     if (status === 'completed' || status === 'partial') {
