@@ -241,6 +241,8 @@ describe('bad input to the routes of backups', function () {
       ['POST', '/backup/restore/as-vm/estimate', { snapshotId }],
       ['POST', '/backup/restore/instant-boot', { snapshotId, vmName: 'a' }],
       ['POST', '/backup/restore/instant-boot', { snapshotId, targetDeviceId: own.deviceId, vmName: 'a' }],
+      ['GET', `/backup/restore/vm?orgId=${orgId}`],
+      ['GET', `/backup/restore/vm?deviceId=${deviceId}`],
       ['GET', `/backup/restore/instant-boot/active?orgId=${orgId}`],
       ['GET', `/backup/restore/instant-boot/active?deviceId=${deviceId}`],
       ['POST', `/backup/restore/instant-boot/${vmId}/migrate`, {}],
