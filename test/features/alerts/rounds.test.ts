@@ -113,7 +113,8 @@ describe('alert rounds', function () {
     expect(await rounds.round()).to.deep.include({ raised: 0 });
     // Its time is over: at once everything is looked at.
     await ground.sql(
-      `update alert_rounds set watched_since = now() - interval '10 minutes', whole_at = now() - interval '1 minute'`,
+      `update alert_rounds set watched_since = now() - interval '10 minutes 1 second',
+        whole_at = now() - interval '1 minute'`,
     );
     expect(await rounds.round()).to.deep.equal({ isWhole: true, raised: 2, resolved: 0 });
     expect(await rounds.round()).to.deep.equal({ isWhole: false, raised: 0, resolved: 0 });

@@ -29,7 +29,11 @@ export function createOutput({ json = false }: { json?: boolean | undefined }): 
     line: (text) => write(`${isAtStart ? '' : '\n'}${text}\n`),
     piece: write,
     json: (value) => write(`${visibleJson(value)}\n`),
-    remark: (text) => void stderr.write(`${visible(text)}\n`),
+    // After what was written before it: nobody who reads no further is to hear of the rest.
+    remark: (text) =>
+      void stdout.write('', (error) => {
+        if (error == null) stderr.write(`${visible(text)}\n`);
+      }),
   };
 }
 
