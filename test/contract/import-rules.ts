@@ -20,6 +20,8 @@ const mayImport = {
   // Of the agent only its room `os`: see `wrongDirection`.
   watchdog: ['watchdog', 'agent', 'protocol'],
   dashboard: ['dashboard', 'protocol'],
+  // Of the dashboard only how its requests are typed: see `wrongDirection`.
+  clients: ['clients', 'dashboard', 'protocol'],
   // Builds programs from their sources, and imports none of them.
   packaging: ['packaging'],
   knexfile: ['platform', 'config'],
@@ -39,11 +41,14 @@ const singleFiles: Record<string, Zone> = {
 export function zoneOf(path: string): Zone | undefined {
   const single = singleFiles[path];
   if (single !== undefined) return single;
-  const folder = path.match(/^src\/([^/]+)\//)?.[1] ?? path.match(/^(seeds)\//)?.[1];
+  const folder = path.match(/^src\/([^/]+)\//)?.[1] ?? path.match(/^(seeds|clients)\//)?.[1];
   const folders: readonly string[] = Object.keys(mayImport);
   if (folder === undefined || !folders.includes(folder)) return undefined;
   return ['main', 'knexfile'].includes(folder) ? undefined : (folder as Zone);
 }
+
+/** What the dashboard and the client for programs of others have in common. */
+const TYPED_REQUESTS = /^src\/dashboard\/api\/(routes|typed-route|idempotency-key)\.ts$/;
 
 /** Files below src that belong to no part of the house, and so would be judged by no rule. */
 export function strayFiles(graph: Graph): string[] {
@@ -57,6 +62,7 @@ export function wrongDirection(graph: Graph): string[] {
     const to = zoneOf(target);
     if (from === undefined || to === undefined) return true;
     if (from === 'dashboard' && to === 'features') return !(typeOnly && target.endsWith('.schema.ts'));
+    if (from === 'clients' && to === 'dashboard' && !TYPED_REQUESTS.test(target)) return true;
     if (from === 'watchdog' && to === 'agent' && !target.startsWith('src/agent/os/')) return true;
     const allowed: readonly string[] = mayImport[from];
     return !allowed.includes(to);
@@ -70,6 +76,7 @@ export function wrongPackages(graph: Graph): string[] {
     if (zoneOf(path) === 'protocol') return name !== 'zod';
     // What the engine imports becomes part of the agent.
     if (zoneOf(path) === 'engine') return !['node', 'zod', '@noble/ciphers', 'fzstd'].includes(name);
+    if (zoneOf(path) === 'clients') return name !== 'zod' && name !== 'socket.io-client';
     if (zoneOf(path) === 'config') return name !== 'zod' && name !== 'node';
     return false;
   });
@@ -85,6 +92,7 @@ const SIDE_DOORS = [
   /^src\/hub\/ports(\.ts$|\/)/,
   // Tables are loaded with the pages that have one, apart from the controls of every page.
   /^src\/dashboard\/ui\/data-table\/index\.ts$/,
+  TYPED_REQUESTS,
 ];
 
 /**
@@ -250,7 +258,7 @@ export function awayFromHome(graph: Graph): string[] {
 }
 
 export function environmentReaders(graph: Graph): string[] {
-  const allowed = /^src\/(config(\.ts$|\/)|agent\/|watchdog\/)/;
+  const allowed = /^(src\/(config(\.ts$|\/)|agent\/|watchdog\/)|clients\/typescript\/examples\/)/;
   return [...graph.values()]
     .filter(({ path, readsEnvironment }) => readsEnvironment && !allowed.test(path))
     .map(({ path }) => `${path} → process.env`);

@@ -1,5 +1,6 @@
-import { ApiError, raw, send, type Answer, type Input, type Route } from './request.ts';
+import { ApiError, raw, send } from './request.ts';
 import { accessToken, renewToken } from './tokens.ts';
+import type { Answer, Input, Route } from './typed-route.ts';
 
 /** Requests of the person who is signed in. */
 

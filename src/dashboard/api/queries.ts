@@ -7,7 +7,8 @@ import {
 } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { call } from './client.ts';
-import { ApiError, type Answer, type Input, type Route } from './request.ts';
+import { ApiError } from './request.ts';
+import type { Answer, Input, Route } from './typed-route.ts';
 
 /** Reads and changes of the API for components, on TanStack Query. */
 

@@ -1,27 +1,8 @@
 import { z } from 'zod';
-import type { Api } from './routes.ts';
+import { type Answer, ErrorBody, type Input, type InputParts, pathOf, type Route } from './typed-route.ts';
 
 /** Requests to the REST API, typed by the routes that the server really has. */
 
-export type Route = keyof Api;
-export type Answer<R extends Route> = Api[R]['response'];
-
-/** Leaves may be `undefined`, so that a filter that is not set needs no special case. */
-type Loose<T> = { [K in keyof T]: T[K] | undefined };
-type Part<Name extends string, T> = object extends T ? { [K in Name]?: Loose<T> } : { [K in Name]: Loose<T> };
-type Of<R extends Route, Name extends string> = Api[R] extends { [K in Name]: infer T }
-  ? Part<Name, T>
-  : object;
-export type Input<R extends Route> = (Api[R] extends { params: infer P } ? { params: P } : object) &
-  Of<R, 'query'> &
-  (Api[R] extends { body: infer B } ? { body: B } : object);
-
-const ErrorBody = z.object({
-  error: z.string(),
-  code: z.string(),
-  requestId: z.string().optional(),
-  details: z.unknown().optional(),
-});
 const DeviceFault = z.object({ code: z.string(), message: z.string().min(1) });
 const FieldFaults = z.array(z.object({ path: z.string(), message: z.string() }));
 
@@ -54,12 +35,6 @@ export class ApiError extends Error {
   }
 }
 
-interface Shape {
-  params?: Record<string, string>;
-  query?: Record<string, string | number | boolean | undefined>;
-  body?: unknown;
-}
-
 export interface SendOptions {
   token?: string | undefined;
   signal?: AbortSignal | undefined;
@@ -73,20 +48,6 @@ export interface SendOptions {
  * server waits for a device is half of this.
  */
 const ANSWER_MS = 60_000;
-
-/** The path and query of a request below /api/v1, each part encoded. */
-export function pathOf(route: Route, { params = {}, query = {} }: Shape = {}): string {
-  const path = route.slice(route.indexOf(' ') + 1).replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = params[name];
-    if (value === undefined) throw new Error(`The request "${route}" lacks its parameter "${name}".`);
-    return encodeURIComponent(value);
-  });
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') search.set(name, String(value));
-  }
-  return `/api/v1${path}${search.size > 0 ? `?${search.toString()}` : ''}`;
-}
 
 /** Sends one request. Throws an `ApiError` for each answer that is not a success. */
 export async function send<R extends Route>(
@@ -105,8 +66,7 @@ export async function raw<R extends Route>(
   input: Input<R>,
   { token, signal, headers = {}, answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined }: SendOptions,
 ): Promise<Response> {
-  // The parts of every input, whichever of them the route has.
-  const shape = input as Shape;
+  const shape = input as InputParts;
   const patience = new AbortController();
   const timer = answerMs === undefined ? undefined : setTimeout(() => patience.abort(), answerMs);
   const response = await fetch(pathOf(route, shape), {

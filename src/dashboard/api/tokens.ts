@@ -1,5 +1,6 @@
-import { ApiError, send, type Answer } from './request.ts';
+import { ApiError, send } from './request.ts';
 import type { Tokens } from './routes.ts';
+import type { Answer } from './typed-route.ts';
 
 /**
  * The access token lives in memory only. The refresh token is a cookie that scripts cannot read. Tabs share that cookie,
