@@ -50,7 +50,8 @@ function texts(): { file: string; text: string }[] {
   return list
     .split('\n')
     .filter(
-      (file) => /^(src|test|docs|clients)\/.*\.(tsx?|md|mjs)$|^README\.md$/.test(file) && !EXEMPT.includes(file),
+      (file) =>
+        /^(src|test|docs|clients)\/.*\.(tsx?|md|mjs)$|^README\.md$/.test(file) && !EXEMPT.includes(file),
     )
     .filter((file) => existsSync(path.join(ROOT, file)))
     .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }));

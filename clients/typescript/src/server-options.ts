@@ -7,8 +7,7 @@ export interface ServerOptions {
   token: Token;
 }
 
-export const tokenOf = async (token: Token): Promise<string> =>
-  typeof token === 'string' ? token : token();
+export const tokenOf = async (token: Token): Promise<string> => (typeof token === 'string' ? token : token());
 
 const HERE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

@@ -28,7 +28,7 @@ const AGAIN_MIN_MS = 500;
 const AGAIN_MAX_MS = 10_000;
 
 const Refusal = z.object({
-  data: z.object({ code: z.string(), message: z.string(), retryAfterMs: z.number().nonnegative().optional() }),
+  data: z.object({ code: z.string(), retryAfterMs: z.number().nonnegative().optional() }),
 });
 
 /** The connection to the hub: it is made again after a loss, until the server refuses the token or `close` is called. */
@@ -68,8 +68,8 @@ export class HubConnection {
       const refusal = Refusal.safeParse(error);
       // Socket.IO tries again where the server was not reached.
       if (!refusal.success) return;
-      const { code, message, retryAfterMs } = refusal.data.data;
-      if (retryAfterMs === undefined) this.#end(new MusterError(0, { code, error: message }));
+      const { code, retryAfterMs } = refusal.data.data;
+      if (retryAfterMs === undefined) this.#end(new MusterError(0, { code, error: error.message }));
       else this.#connectLater(retryAfterMs);
     });
   }
@@ -160,8 +160,8 @@ export class HubConnection {
     this.#failures = 0;
     const refused = ErrorAck.safeParse(given);
     if (refused.success) {
-      const { code, message: error, retryAfterMs } = refused.data.error;
-      throw new MusterError(0, { code, error, retryAfterMs });
+      const { message, ...facts } = refused.data.error;
+      throw new MusterError(0, { ...facts, error: message });
     }
     const parsed = answer.safeParse(given);
     if (parsed.success) return parsed.data;

@@ -36,9 +36,10 @@ export type JsonRoute = Exclude<Route, RouteWith<null>>;
 export type ListRoute = RouteWith<{ data: readonly unknown[]; pagination: Pagination }> & `GET ${string}`;
 export type ItemOf<R extends ListRoute> = Answer<R> extends { data: readonly (infer Item)[] } ? Item : never;
 /** The input may be left out where the route needs none. */
-type Given<R extends Route> = object extends Input<R>
-  ? [input?: Input<R>, options?: RequestOptions]
-  : [input: Input<R>, options?: RequestOptions];
+type Given<R extends Route> =
+  object extends Input<R>
+    ? [input?: Input<R>, options?: RequestOptions]
+    : [input: Input<R>, options?: RequestOptions];
 
 export interface Client {
   /** Calls a route and answers its JSON. Throws a `MusterError` for everything that is no success. */
