@@ -1,7 +1,7 @@
 import { compile } from 'json-schema-to-typescript';
 import { z } from 'zod';
 
-/** Just what the types of the dashboard's client are made from. */
+/** Just what the types of requests are made from. */
 const Schema = z.record(z.string(), z.unknown());
 const Content = z.object({ 'application/json': z.object({ schema: Schema }).optional() }).loose();
 const Operation = z.object({
@@ -30,7 +30,8 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /**
  * The TypeScript source of the interface `Api`: for each route of an OpenAPI document, such as `GET /devices/{id}`, its
- * path parameters, query, body and answer. The dashboard's client is typed by it, so that a changed route breaks its build.
+ * path parameters, query, body and answer. The dashboard and `clients/typescript` are typed by it, so that a changed route breaks
+ * their build.
  */
 export async function dashboardTypes(document: unknown): Promise<string> {
   const { paths, components } = OpenApiDocument.parse(document);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { brokenReferences, pageFaults, type Repository } from './doc-links.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
-const FOLDERS = ['src', 'test', 'docs', 'migrations', 'bench', 'seeds'];
+const FOLDERS = ['src', 'test', 'docs', 'migrations', 'bench', 'seeds', 'clients/typescript/examples'];
 const DECISIONS = 'docs/decisions';
 
 const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
@@ -31,7 +31,11 @@ const repository: Repository = {
 const none = (faults: string[]) => expect(faults, `\n${faults.join('\n')}\n`).to.deep.equal([]);
 
 describe('the documents', () => {
-  const pages = ['README.md', ...files.filter((file) => file.startsWith('docs/') && file.endsWith('.md'))];
+  const pages = [
+    'README.md',
+    'clients/typescript/README.md',
+    ...files.filter((file) => file.startsWith('docs/') && file.endsWith('.md')),
+  ];
 
   it('name only files, links and npm scripts that exist', () => {
     expect(pages.length, 'pages that were read').to.be.above(30);

@@ -11,7 +11,7 @@ export interface Repository {
 const LINK = /\]\((?<target>[^)\s]+)\)/g;
 const CODE = /`(?<code>[^`\n]+)`/g;
 const FENCED = /^```[\s\S]*?^```/gm;
-const PATH = /^(?:src|test|docs|migrations|bench|seeds|\.ci)(?:\/|$)/;
+const PATH = /^(?:src|test|docs|migrations|bench|seeds|clients|\.ci)(?:\/|$)/;
 const FILE_NAME = /^[\w./-]+\.(?:ts|mjs|sql|md|py)$/;
 const NPM_RUN = /npm (?:run (?<script>[\w:-]+)|(?<short>test|start)\b)/g;
 /** Stands for a name that the reader chooses, as in `<noun>.schema.ts`. */

@@ -139,6 +139,9 @@ describe('import rules', () => {
     ['src/engine/a.ts', `import '../platform/ids.ts'`, 'src/platform/ids.ts'],
     ['src/engine/a.ts', `import type { A } from '../agent/a.ts'`, 'src/agent/a.ts'],
     ['src/hub/a.ts', `import '../engine/index.ts'`, 'src/engine/index.ts'],
+    ['clients/a.ts', `import '../src/dashboard/api/client.ts'`, 'src/dashboard/api/client.ts'],
+    ['clients/a.ts', `import type { A } from '../src/hub/index.ts'`, 'src/hub/index.ts'],
+    ['src/dashboard/a.ts', `import '../../clients/a.ts'`, 'clients/a.ts'],
   ];
   for (const [from, statement, to] of upward) {
     it(`find ${from} with ${statement}`, () => {
@@ -161,6 +164,8 @@ describe('import rules', () => {
       'src/platform/ids.ts': '',
       'src/protocol/index.ts': `import 'zod'`,
       'src/config.ts': `import 'zod'; import 'node:fs'; process.env`,
+      'clients/a.ts': `import '../src/protocol/index.ts'; import '../src/dashboard/api/typed-route.ts'`,
+      'src/dashboard/api/typed-route.ts': '',
       'src/dashboard/main.ts': `import type { Site } from '../features/sites/site.schema.ts'`,
       'knexfile.ts': `import type { Knex } from 'knex'; import './src/config.ts'`,
     });
@@ -178,11 +183,13 @@ describe('import rules', () => {
       'src/protocol/a.ts': `import 'node:fs'`,
       'src/config.ts': `import 'pino'`,
       'src/engine/a.ts': `import 'pino'; import 'node:fs'`,
+      'clients/a.ts': `import 'node:fs'; import 'socket.io-client'; import 'zod'`,
     });
     expect(rules.wrongPackages(graph)).to.deep.equal([
       'src/protocol/a.ts → node:fs',
       'src/config.ts → pino',
       'src/engine/a.ts → pino',
+      'clients/a.ts → node:fs',
     ]);
   });
 

@@ -181,8 +181,9 @@ export class HubConnection {
     if (this.#ended !== undefined) return;
     this.#ended = error;
     clearTimeout(this.#again);
-    this.#socket.disconnect();
+    // First, so that readings end by this error, and not by the loss of the connection.
     for (const callback of this.#whenEnded) callback(error);
+    this.#socket.disconnect();
   }
 
   #connectLater(afterMs = 0): void {
