@@ -17,7 +17,7 @@ const NPM_RUN = /npm (?:run (?<script>[\w:-]+)|(?<short>test|start)\b)/g;
 /** Stands for a name that the reader chooses, as in `<noun>.schema.ts`. */
 const PLACEHOLDER = /[<{…]/;
 /** Written by a command, so it is not part of the repository. */
-const GENERATED = new Set(['bench/results/hub.json']);
+const GENERATED = new Set(['bench/results/hub.json', 'clients/typescript/dist']);
 /** The feature that docs/adding-a-feature.md builds. */
 const EXAMPLE = /^(?:src|test)\/features\/contacts\//;
 

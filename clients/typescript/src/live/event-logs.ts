@@ -4,7 +4,7 @@ import {
   EventLogsRows,
   type EventLogsTail,
   type LogEntry,
-  QueryOutcome,
+  type QueryOutcome,
   QueryStarted,
 } from '../../../../src/protocol/index.ts';
 import { ownError } from '../error.ts';
