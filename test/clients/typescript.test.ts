@@ -418,7 +418,8 @@ describe('the TypeScript client', function () {
         sockets.push(socket);
         socket.onAny((event: string, message: unknown, ack: (answer: unknown) => void) => {
           asked.push([event, message]);
-          ack(acks[event]?.(message as never, socket) ?? { ok: true });
+          const given = Promise.resolve(acks[event]?.(message as never, socket));
+          void given.then((answer) => ack(answer ?? { ok: true }));
         });
       });
       const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
@@ -477,7 +478,9 @@ describe('the TypeScript client', function () {
     it('checks what it is sent of queries and jobs, and stops at a server that says nonsense', async () => {
       const job = { id, kind: 'backup', orgId: id, state: 'running', phase: 'running', at: 'now' };
       let queries = 0;
+      let startTail = (_answer: object): void => {};
       const bad = await hub({
+        'eventlogs:tail': () => new Promise((resolve) => (startTail = resolve)),
         'devices:subscribe': () => ({ ok: true, devices: 'x'.repeat(1_000_000) }),
         'eventlogs:query': () => ({ ok: true, queryId: `q${++queries}` }),
         'jobs:subscribe': () => ({ ok: true, jobs: [job] }),
@@ -504,6 +507,22 @@ describe('the TypeScript client', function () {
         (found) => found.length > 0,
       );
       expect(cancelled).to.deep.equal([['eventlogs:cancel', { queryId: 'q1' }]]);
+
+      // What is aborted before the server has named it is ended as soon as it has a name.
+      const aborting = new AbortController();
+      const { signal } = aborting;
+      const tail = bad.live.followEventLog({ deviceId: id, name: 'System' }, { signal }).next();
+      await eventually(
+        () => bad.asked.at(-1)?.[0],
+        (event) => event === 'eventlogs:tail',
+      );
+      aborting.abort(new Error('Enough'));
+      expect(await tail.catch(String)).to.equal('Error: Enough');
+      startTail({ ok: true, queryId: 't1' });
+      await eventually(
+        () => JSON.stringify(bad.asked.at(-1)),
+        (last) => last === '["eventlogs:cancel",{"queryId":"t1"}]',
+      );
 
       const following = bad.live.followJob(id);
       expect((await following.next()).value).to.deep.equal({ type: 'state', job });

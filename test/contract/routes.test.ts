@@ -351,7 +351,7 @@ describe('the OpenAPI document', () => {
     expect(JSON.parse(committed)).to.deep.equal(JSON.parse(JSON.stringify(document)));
   });
 
-  it('gives the committed types of the client of the dashboard (npm run docs writes them)', async () => {
+  it('gives the committed types of the dashboard and of the TypeScript client (npm run docs writes them)', async () => {
     const file = path.join(import.meta.dirname, '../../src/dashboard/api/routes.ts');
     expect(await dashboardTypes(document)).to.equal(await readFile(file, 'utf8'));
   });
