@@ -20,10 +20,16 @@ export function KeySelect({
     enabled: orgId !== undefined,
   });
   const isMissing = keys.data?.data.length === 0;
+  // A list that opens before it is read shows nothing, and closes when it comes.
+  const isRead = keys.data !== undefined || keys.error !== null;
   return (
     <Select
       label="Encryption key"
       required
+      disabled={!isRead}
+      placeholder={
+        isRead ? undefined : orgId === undefined ? 'First choose the organization' : 'Reading the keys …'
+      }
       description={
         isMissing ? (
           <>
