@@ -143,6 +143,8 @@ export const badEnd = (state: 'failed' | 'cancelled', code: string, message: str
 
 /** A device that is away for so long is not waited for. */
 const AWAY_MS = 5 * 60_000;
+/** Presence is written in batches, so a device that has just come back still looks as if it were away. */
+const SETTLED_MS = 3000;
 /** One that was asked to stop, or to take something down, has to react sooner. */
 const AWAY_WHEN_ASKED_MS = 10_000;
 const SILENT_WHEN_ASKED_MS = 60_000;
@@ -163,6 +165,6 @@ function isLostAt(
   if (device === undefined) return true;
   const awayMs = device.awaySince === null ? 0 : now.getTime() - device.awaySince.getTime();
   const askedAt = phase === 'cleanup' ? startedAt : cancelRequestedAt;
-  if (askedAt === null) return awayMs >= AWAY_MS;
+  if (askedAt === null) return awayMs >= AWAY_MS && now.getTime() - (startedAt?.getTime() ?? 0) >= SETTLED_MS;
   return awayMs >= AWAY_WHEN_ASKED_MS || now.getTime() - askedAt.getTime() >= SILENT_WHEN_ASKED_MS;
 }
