@@ -79,7 +79,7 @@ describe('the pages of webhooks', () => {
     await page.getByRole('button', { name: 'Change' }).click();
     await dialog.getByRole('switch', { name: 'Enabled' }).press('Space');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Active').waitFor();
+    await page.getByText('Active', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Replay', exact: true }).first().click();
     await dialog.getByRole('button', { name: 'Replay' }).click();
     await page
