@@ -27,6 +27,7 @@ import { CloudConfigDialog } from './config-dialog.tsx';
 import { usersText } from './config-form.ts';
 
 const route = getRouteApi('/signed-in/cloud-backup');
+const USAGE_MS = 10_000;
 /** `undefined`: a new one. */
 type Opened = { config: CloudBackupConfig | undefined };
 
@@ -44,7 +45,11 @@ export function CloudConfigsPage() {
     ...apiQuery('GET /c2c/configs', { query: { orgId, page: String(page ?? 1) } }),
     placeholderData: keepPreviousData,
   });
-  const usage = useQuery(apiQuery('GET /c2c/usage', { query: { orgId } }));
+  // Read again by itself as well: what a run has stored can be counted after its end was shown.
+  const usage = useQuery({
+    ...apiQuery('GET /c2c/usage', { query: { orgId } }),
+    refetchInterval: USAGE_MS,
+  });
   const live = useLiveJobs(orgId === undefined ? {} : { orgId }).filter(
     ({ kind }) => kind === 'cloud_backup',
   );
