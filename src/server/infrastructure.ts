@@ -15,7 +15,7 @@ import { createMailer } from '../platform/mail/mailer.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { GuardedFetch } from '../platform/outbound/guarded-fetch.ts';
 import { createTxtLookup } from '../platform/outbound/txt-records.ts';
-import { assertKeysFit } from '../platform/secrets/reseal.ts';
+import { assertSecretsOpen } from '../platform/secrets/reseal.ts';
 import { createSealer } from '../platform/secrets/sealed.ts';
 import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
 import type { ServerOptions } from './options.ts';
@@ -38,7 +38,7 @@ export async function openInfrastructure(
   databaseGauges(metrics, database);
 
   const secrets = createSealer(secretKeys);
-  const { broken } = await assertKeysFit(database.queuePool, secrets, SEALED_COLUMNS);
+  const { broken } = await assertSecretsOpen(database.queuePool, secrets, SEALED_COLUMNS);
   if (broken.length > 0) log.error({ broken }, 'secrets.not_opened');
   const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
   const mailer = createMailer(jobs, createDelivery({ ...config.mail, dataDir: config.dataDir, log }));

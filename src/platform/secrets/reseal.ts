@@ -76,7 +76,7 @@ export async function openSome(
  * on would be under another key than everything else. Throws `SealBrokenError` where some values are there and none opens;
  * answers what does not open where others do.
  */
-export async function assertKeysFit(
+export async function assertSecretsOpen(
   db: Db,
   sealer: Sealer,
   columns: readonly SealedColumn[],
