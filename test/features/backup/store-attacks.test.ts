@@ -227,6 +227,34 @@ describe('the backup store under attack', function () {
     expect(await statusOf(device, 'POST', `data/${name}`, content), 'and then the real one').to.equal(200);
   });
 
+  it('serves others as before when readers leave in the middle of large objects', async () => {
+    const { place, content } = await upload(server, 'data', 8 << 20);
+    const head = Buffer.from(
+      `GET /backup-store/${repository.id}/${place} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(device)}\r\n\r\n`,
+    );
+    // Twice as many as a repository may have at once: each leaves with most of the object still to come.
+    const leaving = Array.from({ length: 10 }, () => leaveAfterFirstBytes(head));
+    expect(await Promise.all(leaving)).to.deep.equal(leaving.map(() => 200));
+    const bodies = await Promise.all(
+      Array.from({ length: 5 }, async () => (await send(device, 'GET', place)).body),
+    );
+    for (const body of bodies) expect(sha256(body)).to.equal(sha256(content));
+    const from = content.length - 700_000;
+    const { body } = await send(device, 'GET', place, { headers: { range: `bytes=${from}-` } });
+    expect(body.equals(content.subarray(from))).to.equal(true);
+  });
+
+  /** Takes the beginning of the answer only. */
+  const leaveAfterFirstBytes = (text: Buffer): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(new URL(app.url).port), '127.0.0.1', () => socket.write(text));
+      socket.once('error', reject);
+      socket.once('data', (piece) => {
+        socket.destroy();
+        resolve(Number(String(piece).split(' ')[1] ?? 0));
+      });
+    });
+
   it('survives uploads that break off at each stage, and clients that stop in the middle', async () => {
     const { name, content } = anObject(100_000);
     const head = Buffer.from(

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { releaseMemory } from '../../../../platform/release-memory.ts';
 import type { ListedObject } from '../records/objects.ts';
 
 const VERSION_1 = 'application/vnd.x.restic.rest.v1';
@@ -35,13 +35,39 @@ async function* listText(pages: AsyncIterable<ListedObject[]>, withSizes: boolea
   yield separator === '[' ? '[]' : ']';
 }
 
-/** Should it fail half-way, the connection is cut: nobody takes a part for the whole. */
+/**
+ * Sends a body and ends the answer. The memory of each piece is freed once it is sent: nobody else may use the pieces.
+ * Should reading fail half-way, the connection is cut, so that nobody takes a part for the whole; where the client
+ * leaves, this just ends.
+ */
 export async function sendAll(response: ServerResponse, body: Readable): Promise<void> {
   response.setTimeout(PATIENCE_MS, () => response.destroy());
+  const stopReading = () => body.destroy();
+  response.once('close', stopReading);
   try {
-    await pipeline(body, response);
+    for await (const piece of body as AsyncIterable<Buffer | string>) {
+      if (!(await isSent(response, piece))) return;
+      if (typeof piece !== 'string') releaseMemory(piece);
+    }
+    response.end();
   } catch (error) {
-    const hasLeft = error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
-    if (!hasLeft) throw error;
+    if (response.closed) return;
+    response.destroy();
+    throw error;
+  } finally {
+    response.off('close', stopReading);
+    body.destroy();
   }
+}
+
+/** When the system has taken the piece, and its memory is free. `false` where the client has left. */
+function isSent(response: ServerResponse, piece: Buffer | string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onClose = () => resolve(false);
+    response.once('close', onClose);
+    response.write(piece, (error) => {
+      response.off('close', onClose);
+      resolve(!error);
+    });
+  });
 }

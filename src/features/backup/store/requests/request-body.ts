@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '../../../../platform/errors.ts';
+import { releaseMemory } from '../../../../platform/release-memory.ts';
 import { notAnnounced } from '../storage/storage.ts';
 
 /** Throws unless the request says how long its body is, and that is no more than `limit`. */
@@ -22,7 +23,10 @@ interface Patience {
   until: Date;
 }
 
-/** The body as it arrives. The next piece is asked for when the last one was dealt with, so no more is in memory. */
+/**
+ * The body as it arrives. The next piece is asked for when the last one was dealt with, so no more is in memory. Each
+ * piece is valid until the next one is asked for.
+ */
 export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patience): AsyncGenerator<Buffer> {
   // The time that the disk takes is not the client's.
   let waitingSince: number | undefined = performance.now();
@@ -37,6 +41,7 @@ export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patie
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       waitingSince = undefined;
       yield piece;
+      releaseMemory(piece);
       waitingSince = performance.now();
     }
   } catch (error) {

@@ -119,7 +119,7 @@ async function readObject(
             wanted,
           )
         : Readable.from([
-            inMemory.subarray(wanted?.first, wanted === undefined ? undefined : wanted.last + 1),
+            Buffer.from(inMemory.subarray(wanted?.first, wanted === undefined ? undefined : wanted.last + 1)),
           ]);
     if (body === undefined) throw new AppError('unavailable', 'The object is missing in the store.');
     const length = wanted === undefined ? size : wanted.last - wanted.first + 1;

@@ -106,7 +106,9 @@ export async function readSmall(
   const size = announcedSize(request, LARGEST.locks);
   const pieces: Buffer[] = [];
   const body = bodyOf(request, { idleMs: parts.idleMs, until: access.expiresAt });
-  for await (const piece of checkedBytes(body, { size, sha256: name })) pieces.push(piece);
+  for await (const piece of checkedBytes(body, { size, sha256: name })) {
+    pieces.push(Buffer.from(piece));
+  }
   return Buffer.concat(pieces);
 }
 

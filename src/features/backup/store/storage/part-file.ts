@@ -1,41 +1,47 @@
 import { type FileHandle, open, readdir, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { releaseMemory } from '../../../../platform/release-memory.ts';
 import { storageFull } from './storage.ts';
-
-/** Files in which uploads are collected before they count. */
 
 /** What stays free on the disk, on which the database may be as well. */
 export const RESERVE_BYTES = 256 << 20;
 /** Pieces of the network are small; one write of this size costs hardly more than one of theirs. */
-const WRITE_BYTES = 1 << 20;
+const WRITE_BYTES = 512 << 10;
 
-/** Writes a new file, so that its content survives a power cut. It is for the caller to remove it where this fails. */
+/**
+ * Writes a new file, so that its content survives a power cut. It is for the caller to remove it where this fails.
+ *
+ * @param pieces  each has to be valid only until the next one is asked for
+ */
 export async function writePart(part: string, pieces: AsyncIterable<Buffer>): Promise<void> {
   const file = await open(part, 'wx', 0o600);
+  const block = Buffer.allocUnsafeSlow(WRITE_BYTES);
   try {
-    let waiting: Buffer[] = [];
-    let size = 0;
+    let filled = 0;
     for await (const piece of pieces) {
-      waiting.push(piece);
-      size += piece.length;
-      if (size < WRITE_BYTES) continue;
-      await writeAll(file, waiting);
-      waiting = [];
-      size = 0;
+      for (let taken = 0; taken < piece.length; ) {
+        const copied = piece.copy(block, filled, taken);
+        taken += copied;
+        filled += copied;
+        if (filled < WRITE_BYTES) continue;
+        await writeAll(file, block);
+        filled = 0;
+      }
     }
-    await writeAll(file, waiting);
+    await writeAll(file, block.subarray(0, filled));
     await file.sync();
   } finally {
     await file.close();
+    releaseMemory(block);
   }
 }
 
-/** `writev` may write a part only, as on a disk that is nearly full. */
-async function writeAll(file: FileHandle, pieces: readonly Buffer[]): Promise<void> {
-  const size = pieces.reduce((sum, { length }) => sum + length, 0);
-  if (size === 0) return;
-  const { bytesWritten } = await file.writev(pieces);
-  if (bytesWritten < size) await file.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
+/** One write may write a part only, as on a disk that is nearly full. */
+async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, written);
+    written += bytesWritten;
+  }
 }
 
 /** Removes the files that nobody has written to for so long. */
