@@ -2,19 +2,14 @@ import { useEffect, useState } from 'react';
 import { z } from 'zod';
 import { call } from '../api/index.ts';
 import {
-  isFinal as isFinalState,
   JobOutput,
   JobsSnapshot,
   JobUpdate,
   type JobState,
   type JobsSubscribe,
 } from '../../protocol/index.ts';
+import { isFinal, type KnownJobs, withSnapshot, withUpdate } from './known-jobs.ts';
 import { hub } from './socket.ts';
-
-export const isFinal = ({ state }: { state: JobState }): boolean => isFinalState(state);
-
-/** How many finished jobs stay in sight. */
-const KEPT = 200;
 
 /**
  * How many components hold each subscription. The hub knows equal subscriptions of a connection once, so only the last
@@ -52,7 +47,7 @@ export function useLiveJobs(
   onOutput?: (output: JobOutput) => void,
 ): readonly JobUpdate[] {
   const key = filter === undefined ? undefined : JSON.stringify(filter);
-  const [jobs, setJobs] = useState<ReadonlyMap<string, JobUpdate>>(new Map());
+  const [jobs, setJobs] = useState<KnownJobs>(new Map());
   useEffect(() => {
     if (key === undefined) return undefined;
     const message = JSON.parse(key) as JobsSubscribe;
@@ -63,7 +58,7 @@ export function useLiveJobs(
     const stops = [
       subscribe(key, (snapshot) => setJobs((known) => withSnapshot(known, snapshot.jobs))),
       hub.on('job:update', JobUpdate, (job) => {
-        if (concerns(job)) setJobs((known) => kept(new Map(known).set(job.id, job)));
+        if (concerns(job)) setJobs((known) => withUpdate(known, job));
       }),
       hub.on('job:output', JobOutput, (output) => {
         if (message.jobId === output.id) onOutput?.(output);
@@ -76,21 +71,6 @@ export function useLiveJobs(
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
   return [...jobs.values()].sort((a, b) => (a.at < b.at ? 1 : -1));
-}
-
-/** An open job that is missing from a new snapshot has ended while there was no connection: it is no longer shown. */
-function withSnapshot(
-  known: ReadonlyMap<string, JobUpdate>,
-  open: readonly JobUpdate[],
-): Map<string, JobUpdate> {
-  const ended = [...known.values()].filter(isFinal);
-  return kept(new Map([...ended, ...open].map((job) => [job.id, job])));
-}
-
-function kept(jobs: Map<string, JobUpdate>): Map<string, JobUpdate> {
-  const ended = [...jobs.values()].filter(isFinal).sort((a, b) => (a.at < b.at ? -1 : 1));
-  for (const job of ended.slice(0, Math.max(0, ended.length - KEPT))) jobs.delete(job.id);
-  return jobs;
 }
 
 /** What is known of one of several jobs. */
