@@ -5,6 +5,7 @@ import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
 import { type VaultSide, withVault } from '../../repository/repository-work.ts';
+import { destinationRoom } from '../../repository/snapshot-facts.ts';
 
 /**
  * Copies snapshots into a vault. Those that it has are skipped, so a sync that was interrupted goes on with the snapshot at
@@ -46,6 +47,7 @@ export const syncVault = (parts: BackupParts) => ({
           return copy === undefined ? [] : [{ source: id, copy }];
         }),
         seconds: (performance.now() - startedAt) / 1000,
+        ...(await destinationRoom(vault.repository)),
       };
     }),
 });

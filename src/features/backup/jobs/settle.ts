@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { BackupResult } from '../../../protocol/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
+import { noteDestinationRoom } from '../repositories/repository.service.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
 import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
@@ -53,7 +54,7 @@ export async function settleJob(
     return 'ended';
   }
   const { code, message } = failureOf(command);
-  if (code === 'DESTINATION_FULL') await noteRoom(tx, job, { freeBytes: 0 });
+  if (code === 'DESTINATION_FULL') await noteDestinationRoom(tx, job.repositoryId, { freeBytes: 0 });
   await failJob(tx, job, code, message);
   return 'ended';
 }
@@ -84,7 +85,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     return 'ended';
   }
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  await noteRoom(tx, job, output.destinationRoom);
+  await noteDestinationRoom(tx, job.repositoryId, output.destinationRoom);
   await addSyncsAfterBackup(tx, snapshot.repositoryId);
   const { status, bytesAdded, bytesProcessed, unreadable } = output;
   const files = output.filesNew + output.filesChanged + output.filesUnmodified;
@@ -104,22 +105,6 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     finishedAt: job.finishedAt ?? new Date(),
   });
   return 'ended';
-}
-
-/** What is left at a destination of the customer. The store of Muster knows that by itself. */
-async function noteRoom(
-  tx: Tx,
-  { repositoryId }: BackupJob,
-  room: { freeBytes: number; totalBytes?: number } | undefined,
-): Promise<void> {
-  if (repositoryId === null) return;
-  await BackupRepository.query(tx)
-    .findById(repositoryId)
-    .whereNot('provider', 'server')
-    .patch({
-      destinationFreeBytes: room === undefined ? null : String(room.freeBytes),
-      ...(room?.totalBytes === undefined ? {} : { destinationTotalBytes: String(room.totalBytes) }),
-    });
 }
 
 /** A later round gives the job to its device again. */

@@ -20,7 +20,7 @@ export class BackupRepository extends BaseModel {
   declare initializedAt: Date | null;
   /** What all objects take, those in the trash included. */
   declare storedBytes: string;
-  /** Outside of the backup store: what the device has found to be free after its last backup. */
+  /** Outside of the backup store: what the device has found to be free after its last backup or sync. */
   declare destinationFreeBytes: string | null;
   declare destinationTotalBytes: string | null;
   declare pruningUntil: Date | null;

@@ -52,3 +52,19 @@ export async function extendPrune(tx: Tx, repositoryId: string, until: Date): Pr
     .patch({ pruningUntil: until });
   if (changed === 0) throw new AppError('conflict', 'The repository is not being pruned any more.');
 }
+
+/** What is left at a destination of the customer, as a device has found it. The store of Muster knows that by itself. */
+export async function noteDestinationRoom(
+  tx: Tx,
+  repositoryId: string | null,
+  room: { freeBytes: number; totalBytes?: number } | undefined,
+): Promise<void> {
+  if (repositoryId === null) return;
+  await BackupRepository.query(tx)
+    .findById(repositoryId)
+    .whereNot('provider', 'server')
+    .patch({
+      destinationFreeBytes: room === undefined ? null : String(room.freeBytes),
+      ...(room?.totalBytes === undefined ? {} : { destinationTotalBytes: String(room.totalBytes) }),
+    });
+}

@@ -5,6 +5,7 @@ import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
 import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
+import { noteDestinationRoom } from '../repositories/repository.service.ts';
 import { recordCopies, type SeenCopies } from './record-copies.ts';
 import { addFollowingSync } from './add-syncs.ts';
 import { cancelSyncNow, endAccess, failSync } from './sync-end.ts';
@@ -128,9 +129,11 @@ async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promis
   }
   if (output === undefined) {
     const { code, message } = command.error ?? SILENT_ENDS[command.status] ?? UNKNOWN;
+    if (code === 'DESTINATION_FULL') await noteDestinationRoom(tx, ended.target.id, { freeBytes: 0 });
     await failSync(tx, sync, { code, message, copied: added });
     return;
   }
+  await noteDestinationRoom(tx, ended.target.id, output.destinationRoom);
   const missing = sync.wanted.filter((id) => !sources.has(id)).length;
   if (missing > 0) {
     const message = `${missing} of ${sync.wanted.length} snapshots are not in the vault after the sync.`;

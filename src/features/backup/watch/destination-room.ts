@@ -146,32 +146,37 @@ function withFree(usages: readonly StoreUsage[], freeBytes: number): Destination
 
 const sumOf = (usages: readonly StoreUsage[]) => usages.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** A repository in a bucket or on a disk of a device. */
+/** The repository of a configuration or of a vault, in a bucket or on a disk of a device. */
 interface OwnDestination extends DestinationRoom {
   orgId: string;
   deviceId: string;
   deviceName: string;
-  configId: string;
-  configName: string;
+  /** Of the configuration or the vault. */
+  placeId: string;
+  placeName: string;
 }
 
 async function readDestinationsOfDevices(tx: Tx): Promise<OwnDestination[]> {
   const { rows } = await tx.raw<{ rows: OwnDestination[] }>(
-    `select r.org_id as "orgId", r.device_id as "deviceId", c.id as "configId", c.name as "configName",
+    `select r.org_id as "orgId", r.device_id as "deviceId", coalesce(c.id, v.id) as "placeId",
+      coalesce(c.name, v.name) as "placeName",
       coalesce(nullif(d.display_name, ''), d.hostname) as "deviceName",
       r.destination_free_bytes::float8 as "freeBytes", coalesce(r.destination_total_bytes, 0)::float8 as "totalBytes",
       case when age.days >= ${GROWTH_DAYS_MIN} then (
-        select coalesce(sum(s.added_bytes), 0)::float8 from backup_snapshots s where s.repository_id = r.id
+        select coalesce(sum(s.added_bytes), 0)::float8 from backup_snapshots s where s.repository_id = source.id
           and s.received_at > greatest(age.first_at, now() - interval '${GROWTH_DAYS} days'))
         / least(age.days, ${GROWTH_DAYS}) end as "bytesPerDay"
     from backup_repositories r
-    join backup_configs c on c.id = r.config_id
+    left join backup_configs c on c.id = r.config_id
+    left join backup_vaults v on v.repository_id = r.id
+    -- A vault grows by what is backed up: what a copy of a snapshot adds is not known.
+    cross join lateral (select coalesce(v.source_repository_id, r.id) as id) source
     join devices d on d.id = r.device_id and d.condition <> 'decommissioned'
     cross join lateral (
       select min(s.received_at) as first_at, extract(epoch from now() - min(s.received_at))::float8 / 86400 as days
-      from backup_snapshots s where s.repository_id = r.id) age
-    where r.destination_free_bytes is not null
-    order by r.device_id, c.name, c.id`,
+      from backup_snapshots s where s.repository_id = source.id) age
+    where r.destination_free_bytes is not null and coalesce(c.id, v.id) is not null
+    order by r.device_id, 4, 3`,
   );
   return rows;
 }
@@ -183,7 +188,7 @@ function deviceAlerts(
   const soon = new Map<string, OwnDestination[]>();
   for (const each of destinations) {
     const before = knownPlaces(standing.get(each.deviceId));
-    if (!isFullSoon(each, before.includes(each.configId))) continue;
+    if (!isFullSoon(each, before.includes(each.placeId))) continue;
     soon.set(each.deviceId, [...(soon.get(each.deviceId) ?? []), each]);
   }
   return [...soon].map(([deviceId, theirs]) => ({
@@ -193,10 +198,10 @@ function deviceAlerts(
     severity: severityOf(theirs),
     title: `${theirs[0]?.deviceName ?? ''}: the destination of its backups is full soon`,
     message: [
-      ...theirs.map((each) => sentenceAbout(`${each.configName}: the destination`, each, true)),
+      ...theirs.map((each) => sentenceAbout(`${each.placeName}: the destination`, each, true)),
       'Make room there, or choose another destination. Backups fail when it is full.',
     ].join('\n'),
-    details: { places: theirs.map(({ configId }) => configId), daysLeft: leastDays(theirs) },
+    details: { places: theirs.map(({ placeId }) => placeId), daysLeft: leastDays(theirs) },
   }));
 }
 

@@ -60,6 +60,12 @@ export const NamedPaths = z.object({
 /** How long a backup or a restore may take. */
 export const BACKUP_TIMEOUT_SECONDS = 86_400;
 
+export const DestinationRoom = z
+  .object({ freeBytes: Count, totalBytes: Count })
+  .optional()
+  .describe('Of the disk of the destination, where it is one that the device sees.');
+export type DestinationRoom = z.infer<typeof DestinationRoom>;
+
 /** What a device reports of a backup that has made a snapshot, whatever was backed up. */
 export const BackupResult = z.object({
   status: z
@@ -78,10 +84,7 @@ export const BackupResult = z.object({
   bytesAdded: Count.describe('What the snapshot added to the repository.'),
   seconds: z.number().nonnegative(),
   unreadable: NamedPaths,
-  destinationRoom: z
-    .object({ freeBytes: Count, totalBytes: Count })
-    .optional()
-    .describe('Of the disk of the destination, where it is one that the device sees.'),
+  destinationRoom: DestinationRoom,
   shadowCopies: z
     .object({
       used: z.boolean().describe('False: the files were read as they are, and those in use may be missing.'),

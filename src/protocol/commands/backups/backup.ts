@@ -5,6 +5,7 @@ import {
   BackupRepositoryAccess,
   BackupResult,
   Count,
+  DestinationRoom,
   EngineId,
   NAMED_PATHS_MAX,
   NamedPaths,
@@ -167,6 +168,7 @@ export const BACKUP_COMMANDS = {
         .max(VAULT_SYNC_SNAPSHOTS_MAX)
         .describe('Those that the vault has now, also from earlier. A copy has an id of its own.'),
       seconds: z.number().nonnegative(),
+      destinationRoom: DestinationRoom,
     }),
   },
   'backup.test-destination': {

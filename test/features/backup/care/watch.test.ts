@@ -216,6 +216,22 @@ describe('how devices are protected', function () {
       await free(0, 0);
       await watchRoom();
       expect((await raised())[0].message).to.contain('On local: the destination is full.');
+
+      // A vault of it grows by what is backed up.
+      await free(900);
+      const vault = { deviceId, name: 'Cellar', provider: 'local', details: { path: '/mnt/cellar' } };
+      const made = await other.send('POST', '/backup/vault', { ...vault, configId });
+      expect(made.status, JSON.stringify(made.body)).to.equal(201);
+      const copies = made.body;
+      await inSystem(app, (tx) =>
+        tx('backup_repositories')
+          .where({ id: copies.repositoryId })
+          .update({ destination_free_bytes: 205 * GB, destination_total_bytes: 1000 * GB }),
+      );
+      await watchRoom();
+      const [ofVault] = await raised();
+      expect(ofVault.message).to.contain('Cellar: the destination is full in about 7 days');
+      expect(ofVault.details).to.deep.equal({ places: [copies.id], daysLeft: 6 });
     });
   });
 

@@ -73,8 +73,16 @@ describe('the sync of a vault', function () {
     expect((await asked('GET', 'snapshots/')).status).to.equal(200);
     expect((await asked('DELETE', `snapshots/${snapshots[0]}`)).status, 'only reads').to.equal(403);
 
-    await device?.succeed(frame, copiesOf(frame));
+    const destinationRoom = { freeBytes: 5_000_000_000_000, totalBytes: 8_000_000_000_000 };
+    await device?.succeed(frame, { ...copiesOf(frame), destinationRoom });
     const status = await vault.ended();
+    const room = () =>
+      inSystem(app, (tx) =>
+        tx('backup_repositories')
+          .where({ id: copiesId })
+          .first('destination_free_bytes as free', 'destination_total_bytes as total'),
+      );
+    expect(await room()).to.deep.equal({ free: '5000000000000', total: '8000000000000' });
     expect(status).to.include({ state: 'current', snapshots: 3, lastError: null });
     expect(status.syncs[0]).to.include({ status: 'completed', copiedSnapshots: 3, deviceId });
     expect((await asked('GET', 'snapshots/')).status, 'after the end').to.equal(401);
