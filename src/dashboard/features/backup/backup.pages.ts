@@ -55,6 +55,10 @@ const snapshotRoute = createRoute({
     view: z.enum(['files', 'changes']).optional().catch(undefined),
     /** The snapshot that it is compared with. */
     against: id,
+    /** The volume of an image whose files are shown; of a snapshot of machines, that of one of them. */
+    machine: text,
+    disk: text,
+    partition: page,
   }),
   staticData: { ...staticData, title: 'Snapshot' },
   component: lazyRouteComponent(() => import('./snapshots/snapshot-page.tsx'), 'SnapshotPage'),

@@ -58,7 +58,15 @@ export function OneChain({
       </details>
       {isOpen && newest !== undefined && (
         <RestoreDatabaseDialog
-          source={{ snapshotId: newest.id, orgId, deviceId, upTo: newest.recoverableTo, ranges }}
+          source={{
+            snapshotId: newest.id,
+            orgId,
+            deviceId,
+            engine,
+            databases,
+            upTo: newest.recoverableTo,
+            ranges,
+          }}
           onClose={close}
         />
       )}

@@ -1,7 +1,7 @@
 import { Checkbox, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useApiChange } from '../../../api/index.ts';
+import { useApiChange, type BackupDatabaseInstance } from '../../../api/index.ts';
 import { FormDialog, formatTime } from '../../../ui/index.ts';
 import { DeviceSelect } from '../parts/device-names.tsx';
 import {
@@ -18,19 +18,49 @@ interface Range {
   to: string;
 }
 
+type Engine = BackupDatabaseInstance['engine'];
+
 export interface DatabaseSource {
   snapshotId: string;
   orgId: string;
   deviceId: string;
+  engine: Engine;
+  databases: readonly string[];
   /** Up to when the snapshot holds everything. */
   upTo: string | null;
   /** Every point in time within these can be restored, the earliest first. Without any, only the snapshot. */
   ranges: readonly Range[];
 }
 
+interface Texts {
+  title: string;
+  folder: string;
+  placeholder: string;
+  noRecovery: string;
+}
+
+const OF_SERVER: Texts = {
+  title: 'Restore a database server',
+  folder:
+    'An empty folder of the device that belongs to the user of the database. A running server is not touched.',
+  placeholder: '/srv/restored',
+  noRecovery: 'The files are laid ready. They are recovered when a server starts with them.',
+};
+const TEXTS: Readonly<Record<Engine, Texts>> = {
+  postgresql: OF_SERVER,
+  mariadb: { ...OF_SERVER, noRecovery: 'Not possible: a backup of MariaDB is made ready in any case.' },
+  mssql: {
+    title: 'Restore a database of SQL Server',
+    folder:
+      'A folder of the device that the service of SQL Server reads. The backups lie there while they are restored.',
+    placeholder: String.raw`D:\Restored`,
+    noRecovery: 'The database then waits for more logs, and cannot be used until the last of them.',
+  },
+};
+
 /** Restores a database server into a folder of a device, and leads to the restore. */
 export function RestoreDatabaseDialog({
-  source: { snapshotId, orgId, deviceId: before, upTo, ranges },
+  source: { snapshotId, orgId, deviceId: before, engine, databases, upTo, ranges },
   asOf,
   onClose,
 }: {
@@ -44,15 +74,18 @@ export function RestoreDatabaseDialog({
   const [isInstant, setInstant] = useState(ranges.length > 0);
   const [instant, setText] = useState(() => latest(ranges));
   const [targetPath, setPath] = useState('');
+  const [targetDatabase, setTarget] = useState(`${databases[0] ?? 'database'}_restored`);
   const [noRecovery, setNoRecovery] = useState(false);
   const restore = useApiChange('POST /backup/databases/restore', { refreshes: ['GET /backup/restore'] });
   const at = isInstant ? fromLocalField(instant) : undefined;
+  const texts = TEXTS[engine];
   const submit = async () => {
     const { id } = await restore.mutateAsync({
       body: {
         snapshotId,
         ...(deviceId === undefined ? {} : { deviceId }),
         targetPath: targetPath.trim(),
+        ...(engine === 'mssql' ? { targetDatabase: targetDatabase.trim() } : {}),
         ...(at === undefined ? {} : { pointInTime: withOffset(at) }),
         noRecovery,
         ...(asOf === undefined ? {} : { asOf }),
@@ -62,7 +95,7 @@ export function RestoreDatabaseDialog({
   };
   return (
     <FormDialog
-      title="Restore a database server"
+      title={texts.title}
       size="lg"
       opened
       onClose={onClose}
@@ -118,11 +151,21 @@ export function RestoreDatabaseDialog({
               error={faults['pointInTime'] ?? faultOf(at, ranges)}
             />
           )}
+          {engine === 'mssql' && (
+            <TextInput
+              label="New database"
+              required
+              description="A new name: nothing that is there is replaced."
+              value={targetDatabase}
+              onChange={(event) => setTarget(event.currentTarget.value)}
+              error={faults['targetDatabase']}
+            />
+          )}
           <TextInput
             label="Folder"
             required
-            description="An empty folder of the device that belongs to the user of the database. A running server is not touched."
-            placeholder="/srv/restored"
+            description={texts.folder}
+            placeholder={texts.placeholder}
             value={targetPath}
             onChange={(event) => setPath(event.currentTarget.value)}
             error={faults['targetPath']}
@@ -130,9 +173,11 @@ export function RestoreDatabaseDialog({
           />
           <Checkbox
             label="Without recovery"
-            description="The files are laid ready. They are recovered when a server starts with them."
+            description={texts.noRecovery}
+            disabled={engine === 'mariadb'}
             checked={noRecovery}
             onChange={(event) => setNoRecovery(event.currentTarget.checked)}
+            error={faults['noRecovery']}
           />
           <Text size="sm">The page “Restores” shows how it goes on.</Text>
         </>

@@ -1,8 +1,9 @@
-import { Anchor, Checkbox, Group, Text } from '@mantine/core';
-import { IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
+import { Alert, Anchor, Checkbox, Group, Text } from '@mantine/core';
+import { IconAlertTriangle, IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { apiQuery, type BackupSnapshotEntry, type Pagination } from '../../../api/index.ts';
-import { Action, Empty, formatBytes, formatTime, Loaded, PagedTable } from '../../../ui/index.ts';
+import { Action, Empty, formatBytes, formatTime, Loaded, PagedTable, type Column } from '../../../ui/index.ts';
+import type { VolumePlace } from './use-snapshot-download.ts';
 
 const ICONS = { file: IconFile, directory: IconFolder, symlink: IconLink, other: IconQuestionMark };
 const LIMIT = '100';
@@ -13,40 +14,50 @@ interface EntryProps {
   path: string;
   /** The state of the backup store that is shown; without it, that of now. */
   asOf: string | undefined;
-  chosen: ReadonlySet<string>;
-  onToggle: (path: string) => void;
+  /** What is chosen to be restored; without it, nothing can be chosen. */
+  choice?: { chosen: ReadonlySet<string>; onToggle: (path: string) => void };
   onOpen: (path: string) => void;
   onDownload: (path: string) => void;
   /** Why nothing can be downloaded now. */
   refusal: string | undefined;
 }
 
-/** One folder of a snapshot, page by page. */
+/** One folder of a snapshot, or of a volume of an image in it, page by page. */
 export function FolderEntries({
   page,
   onPage,
+  volume = {},
   ...props
-}: EntryProps & { page: number; onPage: (page: number) => void }) {
+}: EntryProps & { page: number; onPage: (page: number) => void; volume?: Partial<VolumePlace> }) {
   const { id, path, asOf } = props;
   const entries = useQuery({
     ...apiQuery('GET /backup/snapshots/{id}/browse', {
       params: { id },
-      query: { path, asOf, page: String(page), limit: LIMIT },
+      query: { path, asOf, page: String(page), limit: LIMIT, ...volume },
     }),
     placeholderData: keepPreviousData,
   });
   return (
     <Loaded query={entries} what="Reading the folder">
-      {({ data, pagination }) =>
-        data.length === 0 ? (
-          <Empty title="The folder is empty" />
-        ) : (
-          <EntryTable {...props} entries={data} page={pagination} onPage={onPage} />
-        )
-      }
+      {({ data, pagination, isSettled = true }) => (
+        <>
+          {!isSettled && <NotSettled />}
+          {data.length === 0 ? (
+            <Empty title="The folder is empty" />
+          ) : (
+            <EntryTable {...props} entries={data} page={pagination} onPage={onPage} />
+          )}
+        </>
+      )}
     </Loaded>
   );
 }
+
+const NotSettled = () => (
+  <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="It was in use when it was saved">
+    The newest changes can be missing or damaged.
+  </Alert>
+);
 
 /** What has a name, in a folder and all folders in it. */
 export function FoundEntries({ name, ...props }: EntryProps & { name: string }) {
@@ -79,8 +90,7 @@ function EntryTable({
   page,
   onPage,
   showsPath = false,
-  chosen,
-  onToggle,
+  choice,
   onOpen,
   onDownload,
   refusal,
@@ -98,18 +108,7 @@ function EntryTable({
       page={page}
       onPage={onPage}
       columns={[
-        {
-          header: 'Restore',
-          width: 70,
-          cell: ({ name, path }) => (
-            <Checkbox
-              size="xs"
-              aria-label={`Choose "${name}" to restore it`}
-              checked={chosen.has(path)}
-              onChange={() => onToggle(path)}
-            />
-          ),
-        },
+        ...(choice === undefined ? [] : [choiceColumn(choice)]),
         {
           header: 'Name',
           isName: true,
@@ -140,6 +139,22 @@ function EntryTable({
     />
   );
 }
+
+const choiceColumn = ({
+  chosen,
+  onToggle,
+}: NonNullable<EntryProps['choice']>): Column<BackupSnapshotEntry> => ({
+  header: 'Restore',
+  width: 70,
+  cell: ({ name, path }) => (
+    <Checkbox
+      size="xs"
+      aria-label={`Choose "${name}" to restore it`}
+      checked={chosen.has(path)}
+      onChange={() => onToggle(path)}
+    />
+  ),
+});
 
 function EntryName({
   entry: { name, path, type },

@@ -1,45 +1,38 @@
-import { Anchor, Breadcrumbs, Group, SegmentedControl, Text, TextInput } from '@mantine/core';
+import { Group, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
 import { IconDownload, IconRestore, IconSearch } from '@tabler/icons-react';
-import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { download, type BackupSnapshot } from '../../../api/index.ts';
-import { useRefusal } from '../../../session/index.ts';
-import { Action, Failure, saveFile } from '../../../ui/index.ts';
+import type { BackupSnapshot } from '../../../api/index.ts';
+import { Action, Failure } from '../../../ui/index.ts';
 import { RestoreWizard } from '../restores/restore-wizard.tsx';
 import { SnapshotChanges } from './changes.tsx';
 import { FolderEntries, FoundEntries } from './entries.tsx';
 import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
+import { Trail } from './trail.tsx';
+import { useSnapshotDownload } from './use-snapshot-download.ts';
 
 /** The files of a snapshot: to look at, to compare, to download, and to restore. */
 export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
   const { id } = snapshot;
-  const { search, go, removal } = useSnapshotSearch(snapshot);
+  const { search, go } = useSnapshotSearch(snapshot);
   const { path = '/', q, page = 1, asOf, view = 'files', against } = search;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isOpen, { open, close }] = useDisclosure(false);
   const searchFor = useDebouncedCallback((text: string) => go({ q: text === '' ? undefined : text }), 400);
-  const fetching = useMutation({
-    mutationFn: async (wanted: string) => {
-      const query = { path: wanted === '/' ? undefined : wanted, asOf };
-      const { blob, name } = await download('GET /backup/snapshots/{id}/download', { params: { id }, query });
-      saveFile(name ?? 'snapshot', blob);
-    },
-  });
+  const fetching = useSnapshotDownload(snapshot);
   const toggle = (entry: string) => {
     const next = new Set(chosen);
     if (!next.delete(entry)) next.add(entry);
     setChosen(next);
   };
-  const refusal = useRefusal('recovery:execute') ?? removal;
+  const { refusal } = fetching;
   const entries = {
     id,
     asOf,
-    chosen,
-    onToggle: toggle,
+    choice: { chosen, onToggle: toggle },
     onOpen: (folder: string) => go({ path: folder, q: undefined }),
-    onDownload: (entry: string) => fetching.mutate(entry),
-    refusal: refusal ?? (fetching.isPending ? 'A download is being prepared.' : undefined),
+    onDownload: fetching.begin,
+    refusal: fetching.refusalOfAnother,
   };
   return (
     <SnapshotFrame
@@ -51,7 +44,7 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
             refusal={refusal}
             loading={fetching.isPending}
             leftSection={<IconDownload size={14} aria-hidden />}
-            onClick={() => fetching.mutate(path)}
+            onClick={() => fetching.begin(path)}
           >
             Download this folder
           </Action>
@@ -75,7 +68,7 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
               go({ view: next === 'changes' ? 'changes' : undefined, q: undefined, against: undefined })
             }
           />
-          <Trail path={path} onOpen={(folder) => go({ path: folder, q: undefined })} />
+          <Trail root="Snapshot" path={path} onOpen={(folder) => go({ path: folder, q: undefined })} />
         </Group>
         {view === 'files' && (
           <TextInput
@@ -107,32 +100,5 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
       )}
       {isOpen && <RestoreWizard snapshot={snapshot} asOf={asOf} chosen={[...chosen]} onClose={close} />}
     </SnapshotFrame>
-  );
-}
-
-/** The folders from the root to the one that is shown. */
-function Trail({ path, onOpen }: { path: string; onOpen: (path: string | undefined) => void }) {
-  const names = path.split('/').filter((name) => name !== '');
-  return (
-    <Breadcrumbs component="nav" aria-label="Folder" separatorMargin={6}>
-      {['Snapshot', ...names].map((name, depth) => {
-        const folder = depth === 0 ? undefined : `/${names.slice(0, depth).join('/')}`;
-        return depth === names.length ? (
-          <Text key={folder ?? '/'} size="sm" fw={600} aria-current="page">
-            {name}
-          </Text>
-        ) : (
-          <Anchor
-            key={folder ?? '/'}
-            component="button"
-            type="button"
-            size="sm"
-            onClick={() => onOpen(folder)}
-          >
-            {name}
-          </Anchor>
-        );
-      })}
-    </Breadcrumbs>
   );
 }

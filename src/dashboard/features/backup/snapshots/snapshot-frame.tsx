@@ -13,6 +13,9 @@ import { SnapshotMarks } from './snapshot-table.tsx';
 const route = getRouteApi('/signed-in/backup/snapshots/$snapshotId');
 type Search = ReturnType<typeof route.useSearch>;
 
+/** Leads from the files of a volume back to what it is part of. */
+export const NO_VOLUME = { machine: undefined, disk: undefined, partition: undefined, path: undefined };
+
 /** The state of the store that is shown, and the way to other ones. */
 export function useSnapshotSearch({ removedAt }: BackupSnapshot) {
   const search = route.useSearch();

@@ -1,3 +1,4 @@
+import { Group, SegmentedControl } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconDownload, IconRestore } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -11,7 +12,8 @@ import { SnapshotContent } from './details/content.tsx';
 import type { Details } from '../parts/content-text.ts';
 import { WaysBack } from './details/ways-back.tsx';
 import { SnapshotFiles } from './snapshot-files.tsx';
-import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
+import { NO_VOLUME, SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
+import { ImageFiles } from './volumes/image-files.tsx';
 
 const route = getRouteApi('/signed-in/backup/snapshots/$snapshotId');
 
@@ -32,36 +34,42 @@ export function SnapshotPage() {
   );
 }
 
-/** Why the files of such a snapshot are not offered one by one. */
-const NO_FILES: Readonly<Record<Details['kind'], string>> = {
-  database: 'A database is no folder: restore it to a folder of a device.',
-  image: 'Whole disks are no folder that can be downloaded here.',
-  machines: 'The disks of machines are no folder that can be downloaded here.',
-};
-
 /** Why a snapshot of a kind cannot be restored from here. */
 const noRestore = (details: Details, asOf: string | undefined): string | undefined =>
   details.kind === 'machines' && asOf !== undefined
     ? 'Machines are restored from the backup store as it is now.'
     : undefined;
 
+/** Why nothing of such a snapshot is downloaded here; `undefined` where single files of its disks are. */
+function noFiles(details: Details): string | undefined {
+  if (details.kind === 'database') return 'A database is no folder: restore it to a folder of a device.';
+  return details.kind === 'machines' && details.hypervisor === 'hyperv'
+    ? 'What is in the disks of machines of Hyper-V is not read here.'
+    : undefined;
+}
+
 function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; details: Details }) {
   const [isOpen, { open, close }] = useDisclosure(false);
-  const { search, removal } = useSnapshotSearch(snapshot);
+  const { search, go, removal } = useSnapshotSearch(snapshot);
   const refusal = useRefusal('recovery:execute') ?? noRestore(details, search.asOf) ?? removal;
+  const refusalOfFiles = noFiles(details);
+  const view = refusalOfFiles === undefined && search.view === 'files' ? 'files' : 'machine';
+  const comesBack = details.kind === 'image' || refusalOfFiles === undefined;
   return (
     <SnapshotFrame
       snapshot={snapshot}
       actions={
         <>
-          <Action
-            variant="default"
-            refusal={NO_FILES[details.kind]}
-            leftSection={<IconDownload size={14} aria-hidden />}
-            onClick={() => undefined}
-          >
-            Download
-          </Action>
+          {refusalOfFiles !== undefined && (
+            <Action
+              variant="default"
+              refusal={refusalOfFiles}
+              leftSection={<IconDownload size={14} aria-hidden />}
+              onClick={() => undefined}
+            >
+              Download
+            </Action>
+          )}
           {details.kind !== 'image' && (
             <Action refusal={refusal} leftSection={<IconRestore size={14} aria-hidden />} onClick={open}>
               Restore …
@@ -70,14 +78,41 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
         </>
       }
     >
-      {details.kind === 'image' && <WaysBack snapshot={snapshot} details={details} asOf={search.asOf} />}
-      <SnapshotContent details={details} snapshot={snapshot} />
+      {refusalOfFiles === undefined && (
+        <Group>
+          <SegmentedControl
+            aria-label="What is shown"
+            size="xs"
+            data={[
+              { value: 'machine', label: details.kind === 'image' ? 'Machine' : 'Machines' },
+              { value: 'files', label: 'Files' },
+            ]}
+            value={view}
+            onChange={(next) => go({ ...NO_VOLUME, view: next === 'files' ? next : undefined })}
+          />
+        </Group>
+      )}
+      {view === 'files' ? (
+        <ImageFiles
+          snapshot={snapshot}
+          {...(details.kind === 'machines' ? { machines: details.machines } : {})}
+        />
+      ) : (
+        <>
+          {comesBack && details.kind !== 'database' && (
+            <WaysBack snapshot={snapshot} details={details} asOf={search.asOf} />
+          )}
+          <SnapshotContent details={details} snapshot={snapshot} />
+        </>
+      )}
       {isOpen && details.kind === 'database' && (
         <RestoreDatabaseDialog
           source={{
             snapshotId: snapshot.id,
             orgId: snapshot.orgId,
             deviceId: snapshot.deviceId,
+            engine: details.engine,
+            databases: details.databases,
             upTo: details.recoverableTo,
             ranges: [],
           }}

@@ -1,20 +1,21 @@
 import { SimpleGrid, Stack } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
+import { useApiChange } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { EstimateFacts, WithEstimate } from './estimate.tsx';
 import { HostSelect } from './host-select.tsx';
 import { FolderField, NeedsFields, NetworkFields } from './machine-fields.tsx';
-import { toBody, useMachineWish } from './machine-wish.ts';
+import { toBody, useMachineWish, type MachineSource } from './machine-wish.ts';
 import { VM_READS } from './use-vm-work.ts';
 
 /** Starts a machine straight from a snapshot, and leads to it. */
-export function BootDialog({ snapshot, onClose }: { snapshot: BackupSnapshot; onClose: () => void }) {
+export function BootDialog({ onClose, ...source }: MachineSource & { onClose: () => void }) {
+  const { snapshot } = source;
   const navigate = useNavigate();
-  const { wish, set } = useMachineWish(snapshot);
+  const { wish, set } = useMachineWish(source);
   const boot = useApiChange('POST /backup/restore/instant-boot', { refreshes: VM_READS });
   const submit = async () => {
-    const { id } = await boot.mutateAsync({ body: toBody(snapshot, wish) });
+    const { id } = await boot.mutateAsync({ body: toBody(source, wish) });
     await navigate({ to: '/backup/instant-boots', search: { boot: id } });
   };
   return (
@@ -27,10 +28,10 @@ export function BootDialog({ snapshot, onClose }: { snapshot: BackupSnapshot; on
       submit={submit}
     >
       {(faults) => (
-        <WithEstimate snapshot={snapshot}>
+        <WithEstimate source={source}>
           {(estimate) => (
             <>
-              <EstimateFacts snapshot={snapshot} estimate={estimate} />
+              <EstimateFacts source={source} estimate={estimate} />
               <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
                 <Stack gap="sm">
                   <HostSelect

@@ -1,25 +1,26 @@
 import { SimpleGrid } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { call, type BackupSnapshot, type VmEstimate } from '../../../api/index.ts';
+import { call, type VmEstimate } from '../../../api/index.ts';
 import { formatBytes, formatCount, formatCounted, Loaded } from '../../../ui/index.ts';
 import { FactTable } from '../parts/facts.tsx';
 import { bootModeText, ConsistencyBadge } from '../parts/consistency.tsx';
+import type { MachineSource } from './machine-wish.ts';
 
 const MIB = 2 ** 20;
 
 /** What a machine of the snapshot needs. What is asked of the person comes once that is known. */
 export function WithEstimate({
-  snapshot: { id },
+  source: { snapshot, machine },
   children,
 }: {
-  snapshot: BackupSnapshot;
+  source: MachineSource;
   children: (estimate: VmEstimate) => ReactNode;
 }) {
+  const body = { snapshotId: snapshot.id, ...(machine === undefined ? {} : { machine: machine.id }) };
   const estimate = useQuery({
-    queryKey: ['POST /backup/restore/as-vm/estimate', id],
-    queryFn: ({ signal }) =>
-      call('POST /backup/restore/as-vm/estimate', { body: { snapshotId: id } }, { signal }),
+    queryKey: ['POST /backup/restore/as-vm/estimate', body],
+    queryFn: ({ signal }) => call('POST /backup/restore/as-vm/estimate', { body }, { signal }),
     staleTime: Number.POSITIVE_INFINITY,
   });
   return (
@@ -29,9 +30,16 @@ export function WithEstimate({
   );
 }
 
-export function EstimateFacts({ snapshot, estimate }: { snapshot: BackupSnapshot; estimate: VmEstimate }) {
+export function EstimateFacts({
+  source: { snapshot, machine },
+  estimate,
+}: {
+  source: MachineSource;
+  estimate: VmEstimate;
+}) {
   const { memoryMb, cpuCount, diskSizeGb, disks, osVersion, bootMode, storedBytes } = estimate;
-  const { details } = snapshot;
+  const image = snapshot.details?.kind === 'image' ? snapshot.details : undefined;
+  const consistency = (machine ?? image)?.consistency;
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="xs">
       <FactTable
@@ -50,9 +58,9 @@ export function EstimateFacts({ snapshot, estimate }: { snapshot: BackupSnapshot
           ['Starts by', bootModeText(bootMode)],
           [
             'Consistency',
-            details?.kind === 'image' ? (
-              <ConsistencyBadge key="consistency" value={details.consistency} />
-            ) : undefined,
+            consistency === undefined ? undefined : (
+              <ConsistencyBadge key="consistency" value={consistency} />
+            ),
           ],
         ]}
       />

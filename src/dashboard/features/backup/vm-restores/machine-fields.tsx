@@ -1,6 +1,6 @@
 import { Group, NumberInput, Radio, Stack, TextInput } from '@mantine/core';
 import type { VmEstimate } from '../../../api/index.ts';
-import { faultIn, type NetworkChoice, type WishProps } from './machine-wish.ts';
+import { faultIn, isOfFiles, type NetworkChoice, type WishProps } from './machine-wish.ts';
 
 export function NeedsFields({ wish, set, faults, estimate }: WishProps & { estimate: VmEstimate }) {
   return (
@@ -101,10 +101,16 @@ export function NetworkFields({ wish, set, faults }: WishProps) {
 }
 
 export function FolderField({ wish, set, faults }: WishProps) {
+  const isNeeded = isOfFiles(wish);
   return (
     <TextInput
       label="Folder"
-      description="Where the host keeps what the machine writes. Empty: a folder of the agent."
+      description={
+        isNeeded
+          ? 'Where the host lays the files of the disks.'
+          : 'Where the host keeps what the machine writes. Empty: a folder of the agent.'
+      }
+      required={isNeeded}
       placeholder="/srv/machines"
       value={wish.targetPath}
       onChange={(event) => set({ targetPath: event.currentTarget.value })}

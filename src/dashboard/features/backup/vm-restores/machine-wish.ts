@@ -1,8 +1,17 @@
 import { useState } from 'react';
 import type { BackupSnapshot, Input } from '../../../api/index.ts';
+import type { DetailsOf } from '../parts/content-text.ts';
 
 type Body = Input<'POST /backup/restore/as-vm'>['body'];
+export type DiskFormat = NonNullable<Body['format']>;
 export type NetworkChoice = 'isolated' | 'host' | 'bridge' | 'none';
+
+/** What a virtual machine is made of. */
+export interface MachineSource {
+  snapshot: BackupSnapshot;
+  /** Of a snapshot of several machines: which of them. */
+  machine?: DetailsOf<'machines'>['machines'][number] | undefined;
+}
 
 /** What a person wants a machine of a snapshot to be, as the form holds it. */
 export interface MachineWish {
@@ -16,7 +25,9 @@ export interface MachineWish {
   ports: string;
   bridge: string;
   targetPath: string;
-  format: 'qcow2' | 'raw';
+  format: DiskFormat;
+  /** The last partition grows with the first disk. */
+  grow: boolean;
   start: boolean;
 }
 
@@ -27,10 +38,10 @@ export interface WishProps {
   faults: Record<string, string>;
 }
 
-export function useMachineWish({ details }: BackupSnapshot) {
+export function useMachineWish({ snapshot: { details }, machine }: MachineSource) {
   const [wish, setWish] = useState<MachineWish>({
     deviceId: undefined,
-    vmName: details?.kind === 'image' ? details.machine : '',
+    vmName: machine?.name ?? (details?.kind === 'image' ? details.machine : ''),
     memoryMb: undefined,
     cpuCount: undefined,
     diskSizeGb: '',
@@ -39,6 +50,7 @@ export function useMachineWish({ details }: BackupSnapshot) {
     bridge: '',
     targetPath: '',
     format: 'qcow2',
+    grow: false,
     start: true,
   });
   const set = (change: Partial<MachineWish>) => setWish((before) => ({ ...before, ...change }));
@@ -46,10 +58,11 @@ export function useMachineWish({ details }: BackupSnapshot) {
 }
 
 /** What both ways of making a machine are sent. */
-export function toBody({ id: snapshotId }: BackupSnapshot, wish: MachineWish) {
+export function toBody({ snapshot, machine }: MachineSource, wish: MachineWish) {
   const { deviceId, vmName, memoryMb, cpuCount, targetPath } = wish;
   return {
-    snapshotId,
+    snapshotId: snapshot.id,
+    ...(machine === undefined ? {} : { machine: machine.id }),
     vmName: vmName.trim(),
     network: toNetwork(wish),
     vmSpecs: {
@@ -59,6 +72,24 @@ export function toBody({ id: snapshotId }: BackupSnapshot, wish: MachineWish) {
     ...(deviceId === undefined ? {} : { targetDeviceId: deviceId }),
     ...(targetPath.trim() === '' ? {} : { targetPath: targetPath.trim() }),
   } satisfies Partial<Body>;
+}
+
+/** Disks for Hyper-V are only files: no machine is made of them here. */
+export const isOfFiles = ({ format }: Pick<MachineWish, 'format'>): boolean => format === 'vhdx';
+
+/** What a machine is sent whose disks are copied. */
+export function toRestoreBody(source: MachineSource, wish: MachineWish): Body {
+  const { diskSizeGb, format, grow, start } = wish;
+  const { network, ...body } = toBody(source, wish);
+  const isSized = typeof diskSizeGb === 'number';
+  return {
+    ...body,
+    hypervisor: 'kvm',
+    vmSpecs: { ...body.vmSpecs, ...(isSized ? { diskSizeGb } : {}) },
+    ...(isSized ? { grow } : {}),
+    format,
+    ...(isOfFiles(wish) ? { start: false } : { network, start }),
+  };
 }
 
 function toNetwork({ network, ports, bridge }: MachineWish): NonNullable<Body['network']> {

@@ -1,24 +1,46 @@
-import { Checkbox, Group, Modal, NumberInput, Radio, Stack, Stepper, Text } from '@mantine/core';
+import { Checkbox, Group, Modal, Stack, Stepper, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { ApiError, useApiChange, type BackupSnapshot, type VmEstimate } from '../../../api/index.ts';
+import { ApiError, useApiChange, type VmEstimate } from '../../../api/index.ts';
 import { Action, Failure } from '../../../ui/index.ts';
 import { useDeviceName } from '../parts/device-names.tsx';
+import { faultOfSize, FormatField, SizeFields } from './disk-fields.tsx';
 import { EstimateFacts, WithEstimate } from './estimate.tsx';
 import { HostSelect } from './host-select.tsx';
 import { FolderField, NeedsFields, NetworkFields } from './machine-fields.tsx';
-import { toBody, useMachineWish, type MachineWish, type WishProps } from './machine-wish.ts';
+import {
+  isOfFiles,
+  toRestoreBody,
+  useMachineWish,
+  type MachineSource,
+  type MachineWish,
+  type WishProps,
+} from './machine-wish.ts';
 import { VM_READS } from './use-vm-work.ts';
 
 interface Props {
-  snapshot: BackupSnapshot;
+  source: MachineSource;
   onClose: () => void;
 }
 
 const LAST_STEP = 2;
+/** The fields of each step, by which a refusal leads back to where it can be mended. */
+const FIELDS = [
+  ['vmName', 'vmSpecs', 'grow'],
+  ['targetDeviceId', 'targetPath', 'format'],
+  ['network', 'start'],
+];
+
+function stepOf(error: Error): number | undefined {
+  const paths = error instanceof ApiError ? Object.keys(error.fields) : [];
+  const step = FIELDS.findIndex((fields) =>
+    paths.some((path) => fields.some((field) => path === field || path.startsWith(`${field}.`))),
+  );
+  return step === -1 ? undefined : step;
+}
 
 /** Makes a virtual machine of a snapshot, whose disks are copied to a host, and leads to it. */
-export function MachineWizard({ snapshot, onClose }: Props) {
+export function MachineWizard({ onClose, ...source }: MachineSource & { onClose: () => void }) {
   return (
     <Modal
       opened
@@ -27,57 +49,42 @@ export function MachineWizard({ snapshot, onClose }: Props) {
       size="lg"
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      <WithEstimate snapshot={snapshot}>
-        {(estimate) => <Steps snapshot={snapshot} estimate={estimate} onClose={onClose} />}
+      <WithEstimate source={source}>
+        {(estimate) => <Steps source={source} estimate={estimate} onClose={onClose} />}
       </WithEstimate>
     </Modal>
   );
 }
 
-function Steps({ snapshot, estimate, onClose }: Props & { estimate: VmEstimate }) {
+function Steps({ source, estimate, onClose }: Props & { estimate: VmEstimate }) {
+  const { snapshot } = source;
   const navigate = useNavigate();
   const [step, setStep] = useState(0);
-  const { wish, set } = useMachineWish(snapshot);
+  const { wish, set } = useMachineWish(source);
   const restore = useApiChange('POST /backup/restore/as-vm', { refreshes: VM_READS });
   const faults = restore.error instanceof ApiError ? restore.error.fields : {};
   const props: WishProps = { wish, set, faults };
-  const begin = () => {
-    const body = toBody(snapshot, wish);
-    const { diskSizeGb, format, start } = wish;
+  const ofFiles = isOfFiles(wish);
+  const begin = () =>
     restore.mutate(
-      {
-        body: {
-          ...body,
-          hypervisor: 'kvm',
-          vmSpecs: { ...body.vmSpecs, ...(typeof diskSizeGb === 'number' ? { diskSizeGb } : {}) },
-          format,
-          start,
-        },
-      },
+      { body: toRestoreBody(source, wish) },
       {
         onSuccess: ({ id }) => {
           onClose();
           void navigate({ to: '/backup/restores', search: { view: 'machines', machine: id } });
         },
+        onError: (error) => setStep(stepOf(error) ?? step),
       },
     );
-  };
-  const missing = missingIn(wish)[step];
+  const missing = missingIn(wish, estimate)[step];
   return (
     <Stack>
       <Stepper active={step} onStepClick={setStep} allowNextStepsSelect={false} size="sm">
         <Stepper.Step label="Machine">
           <Stack gap="sm">
-            <EstimateFacts snapshot={snapshot} estimate={estimate} />
+            <EstimateFacts source={source} estimate={estimate} />
             <NeedsFields {...props} estimate={estimate} />
-            <NumberInput
-              label="Size of the first disk in GiB"
-              description="Empty: as before. The disk can only become larger."
-              min={1}
-              value={wish.diskSizeGb}
-              onChange={(diskSizeGb) => set({ diskSizeGb })}
-              error={faults['vmSpecs.diskSizeGb']}
-            />
+            <SizeFields {...props} estimate={estimate} />
           </Stack>
         </Stepper.Step>
         <Stepper.Step label="Host">
@@ -90,31 +97,25 @@ function Steps({ snapshot, estimate, onClose }: Props & { estimate: VmEstimate }
               onChange={(deviceId) => set({ deviceId })}
               error={faults['targetDeviceId']}
             />
+            <FormatField {...props} />
             <FolderField {...props} />
-            <Radio.Group
-              label="Kind of the disks"
-              value={wish.format}
-              onChange={(value) => set({ format: value === 'raw' ? 'raw' : 'qcow2' })}
-            >
-              <Stack gap="xs" mt="xs">
-                <Radio
-                  value="qcow2"
-                  label="qcow2"
-                  description="For KVM. It takes the space that is in use."
-                />
-                <Radio value="raw" label="raw" description="The bytes of the disk, for every hypervisor." />
-              </Stack>
-            </Radio.Group>
           </Stack>
         </Stepper.Step>
         <Stepper.Step label="Network">
           <Stack gap="sm">
-            <NetworkFields {...props} />
-            <Checkbox
-              label="Start the machine"
-              checked={wish.start}
-              onChange={(event) => set({ start: event.currentTarget.checked })}
-            />
+            {ofFiles ? (
+              <Text size="sm">Files for Hyper-V have no network, and nothing is started.</Text>
+            ) : (
+              <>
+                <NetworkFields {...props} />
+                <Checkbox
+                  label="Start the machine"
+                  checked={wish.start}
+                  onChange={(event) => set({ start: event.currentTarget.checked })}
+                  error={faults['start']}
+                />
+              </>
+            )}
             <Summary wish={wish} estimate={estimate} />
           </Stack>
         </Stepper.Step>
@@ -139,18 +140,29 @@ function Steps({ snapshot, estimate, onClose }: Props & { estimate: VmEstimate }
 }
 
 /** What each step still needs. */
-const missingIn = ({ vmName, deviceId, network, bridge }: MachineWish) => [
-  vmName.trim() === '' ? 'Give the machine a name first.' : undefined,
-  deviceId === undefined ? 'Choose a host first.' : undefined,
-  network === 'bridge' && bridge.trim() === '' ? 'Name the bridge first.' : undefined,
-];
+const missingIn = (wish: MachineWish, estimate: VmEstimate) => {
+  const { vmName, deviceId, network, bridge, targetPath } = wish;
+  const withoutFolder = isOfFiles(wish) && targetPath.trim() === '';
+  return [
+    vmName.trim() === '' ? 'Give the machine a name first.' : faultOfSize(wish, estimate),
+    deviceId === undefined
+      ? 'Choose a host first.'
+      : withoutFolder
+        ? 'Name the folder for the files first.'
+        : undefined,
+    network === 'bridge' && !isOfFiles(wish) && bridge.trim() === '' ? 'Name the bridge first.' : undefined,
+  ];
+};
 
 function Summary({ wish, estimate }: { wish: MachineWish; estimate: VmEstimate }) {
   const host = useDeviceName(wish.deviceId ?? '');
+  const result = isOfFiles(wish)
+    ? `, as files of ${wish.vmName} in ${wish.targetPath.trim()}`
+    : `, as the machine ${wish.vmName}${wish.start ? ', and starts it' : ''}`;
   return (
     <Text size="sm">
-      Copies up to {estimate.diskSizeGb} GiB to {host}, as the machine {wish.vmName}
-      {wish.start ? ', and starts it' : ''}. The page “Restores” shows how it goes on.
+      Copies up to {estimate.diskSizeGb} GiB to {host}
+      {result}. The page “Restores” shows how it goes on.
     </Text>
   );
 }

@@ -1,4 +1,4 @@
-import { Group, Stack, Text } from '@mantine/core';
+import { Group, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { BackupSnapshot } from '../../../../api/index.ts';
 import { useRefusal } from '../../../../session/index.ts';
@@ -39,17 +39,23 @@ const WAYS: readonly { way: Way; name: string; text: string; action: string }[] 
   },
 ];
 
-/** How a machine comes back from an image of its disks. */
+/** Of the snapshot of a host, the other ways lead through its hypervisor. */
+const isOfMachines = ({ way }: (typeof WAYS)[number]) => way === 'boot' || way === 'machine';
+
+/** How a machine comes back from an image of its disks, also where that is one of several. */
 export function WaysBack({
   snapshot,
   details,
   asOf,
 }: {
   snapshot: BackupSnapshot;
-  details: DetailsOf<'image'>;
+  details: DetailsOf<'image'> | DetailsOf<'machines'>;
   asOf: string | undefined;
 }) {
   const [way, setWay] = useState<Way>();
+  const machines = details.kind === 'machines' ? details.machines : [];
+  const [machineId, setMachine] = useState(machines[0]?.id);
+  const machine = machines.find(({ id }) => id === machineId);
   const refusal = useRefusal('recovery:execute') ?? notHere(snapshot);
   const past =
     asOf === undefined
@@ -59,7 +65,18 @@ export function WaysBack({
   return (
     <Panel title="Ways back">
       <Stack gap="xs">
-        {WAYS.map(({ way: each, name, text, action }) => (
+        {machines.length > 1 && (
+          <Select
+            label="Which machine"
+            w={280}
+            searchable
+            allowDeselect={false}
+            data={machines.map(({ id, name }) => ({ value: id, label: name }))}
+            value={machineId ?? null}
+            onChange={(next) => setMachine(next ?? undefined)}
+          />
+        )}
+        {(details.kind === 'image' ? WAYS : WAYS.filter(isOfMachines)).map(({ way: each, name, text, action }) => (
           <Group key={each} justify="space-between" wrap="nowrap">
             <div>
               <Text size="sm" fw={600}>
@@ -79,9 +96,9 @@ export function WaysBack({
           </Group>
         ))}
       </Stack>
-      {way === 'boot' && <BootDialog snapshot={snapshot} onClose={close} />}
-      {way === 'machine' && <MachineWizard snapshot={snapshot} onClose={close} />}
-      {way === 'disk' && (
+      {way === 'boot' && <BootDialog snapshot={snapshot} machine={machine} onClose={close} />}
+      {way === 'machine' && <MachineWizard snapshot={snapshot} machine={machine} onClose={close} />}
+      {way === 'disk' && details.kind === 'image' && (
         <RestoreDiskDialog snapshot={snapshot} disks={details.disks} asOf={asOf} onClose={close} />
       )}
       {way === 'token' && <NewTokenDialog snapshot={snapshot} onClose={close} />}
