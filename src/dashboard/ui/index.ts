@@ -22,4 +22,5 @@ export {
   type Tone,
 } from './status.tsx';
 export { useNow, When } from './time.tsx';
+export { TIME_ZONES } from './forms/time-zones.ts';
 export { useSubmit } from './forms/use-submit.ts';

@@ -3,11 +3,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useApiChange, type Site } from '../../api/index.ts';
 import { DIRECTORY } from '../../directory/index.ts';
-import { FormDialog } from '../../ui/index.ts';
+import { FormDialog, TIME_ZONES } from '../../ui/index.ts';
 
 /** The zones that this browser knows, with UTC, which it leaves out. */
-const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
-
 /** Makes a site of an organization, or changes the one that is given. */
 export function SiteDialog({
   orgId,
@@ -56,7 +54,7 @@ export function SiteDialog({
             searchable
             allowDeselect={false}
             limit={100}
-            data={ZONES.includes(timezone) ? ZONES : [timezone, ...ZONES]}
+            data={TIME_ZONES.includes(timezone) ? TIME_ZONES : [timezone, ...TIME_ZONES]}
             value={timezone}
             onChange={(value) => setTimezone(value ?? timezone)}
             error={faults['timezone']}

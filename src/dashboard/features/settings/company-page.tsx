@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Partner } from '../../api/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { formatWord, Loaded } from '../../ui/index.ts';
+import { formatWord, Loaded, TIME_ZONES } from '../../ui/index.ts';
 import {
   DATE_FORMATS,
   DAYS,
@@ -182,7 +182,6 @@ function CompanyForm({ partner }: { partner: Partner }) {
 }
 
 const scopeOfPartner = { scopes: ['partner' as const] };
-const TIME_ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
 const allDays = (custom: Record<string, Day>): Record<string, Day> =>
   Object.fromEntries(DAYS.map((day) => [day, custom[day] ?? CLOSED]));
 

@@ -8,9 +8,11 @@ import { formOf, newConfig, patchOf, type ConfigForm, type Provider } from './co
 import { KeySelect } from '../keys/key-select.tsx';
 import { ScheduleFields } from '../schedule/schedule-fields.tsx';
 import { DestinationFields } from './destination-fields.tsx';
+import { LimitFields } from './limit-fields.tsx';
 import { RetentionFields } from './retention-fields.tsx';
 import { SourceFields } from './sources/source-fields.tsx';
 import { TargetFields } from './target-fields.tsx';
+import { TimeZoneField } from './time-zone-field.tsx';
 
 const PROVIDERS: readonly { value: Provider; label: string; description: string }[] = [
   { value: 'server', label: 'This server', description: 'Muster keeps the data. A device cannot delete it.' },
@@ -36,7 +38,7 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
       submit={() =>
         config === undefined
           ? create.mutateAsync({ body: newConfig(form) })
-          : patch.mutateAsync({ params: { id: config.id }, body: patchOf(form, config) })
+          : patch.mutateAsync({ params: { id: config.id }, body: patchOf(form) })
       }
     >
       {(faults) => {
@@ -55,7 +57,7 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
               <Tabs.Tab value="when" rightSection={fault('schedule', 'retention')}>
                 When and how long
               </Tabs.Tab>
-              <Tabs.Tab value="devices" rightSection={fault('targets')}>
+              <Tabs.Tab value="devices" rightSection={fault('targets', 'limits')}>
                 Devices
               </Tabs.Tab>
             </Tabs.List>
@@ -127,12 +129,16 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
             </Tabs.Panel>
             <Tabs.Panel value="when">
               <Stack gap="sm">
-                <ScheduleFields {...part} description="In the time zone of each device’s site." />
+                <ScheduleFields {...part} description="By the clock of the time zone below." />
+                {form.frequency !== 'none' && <TimeZoneField {...part} />}
                 <RetentionFields {...part} />
               </Stack>
             </Tabs.Panel>
             <Tabs.Panel value="devices">
-              <TargetFields {...part} />
+              <Stack gap="sm">
+                <TargetFields {...part} />
+                <LimitFields {...part} />
+              </Stack>
             </Tabs.Panel>
           </Tabs>
         );

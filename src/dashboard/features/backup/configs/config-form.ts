@@ -16,6 +16,7 @@ export const KEPT = [
   'keepWeekly',
   'keepMonthly',
   'keepYearly',
+  'retentionDays',
   'immutableDays',
 ] as const;
 export type Kept = (typeof KEPT)[number];
@@ -28,6 +29,10 @@ export interface ConfigForm extends SourceForm, ScheduleForm {
   enabled: boolean;
   isDefault: boolean;
   kept: Partial<Record<Kept, number>>;
+  /** Empty: that of each device's site. */
+  timezone: string;
+  uploadKiBps: number | undefined;
+  cpuPercent: number | undefined;
   all: boolean;
   deviceIds: string[];
   groupIds: string[];
@@ -74,6 +79,9 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
     ...sourceFormOf(config?.sources),
     ...scheduleFormOf(config?.schedule),
     kept: isNew ? { keepDaily: 7, keepWeekly: 4, keepMonthly: 12 } : keptOf(config.retention),
+    timezone: config?.schedule?.timezone ?? '',
+    uploadKiBps: config?.limits.uploadKiBps,
+    cpuPercent: config?.limits.cpuPercent,
     all: config?.targets.all ?? false,
     deviceIds: Texts.parse(config?.targets.deviceIds),
     groupIds: Texts.parse(config?.targets.groupIds),
@@ -86,17 +94,19 @@ export function formOf(config: BackupConfig | undefined, orgId: string | undefin
 const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
   Object.fromEntries(KEPT.map((kind) => [kind, retention[kind]]).filter(([, count]) => count !== undefined));
 
-/** Fields of the retention that the dialog does not show, such as `retentionDays`, stay as they are. */
-function common(form: ConfigForm, before: BackupConfig | undefined) {
-  const { deviceIds, groupIds, filterId } = form;
-  const { retentionDays } = before?.retention ?? {};
+function common(form: ConfigForm) {
+  const { deviceIds, groupIds, filterId, uploadKiBps, cpuPercent } = form;
   return {
     name: form.name,
     enabled: form.enabled,
     isDefault: form.isDefault,
-    sources: sourcesOf(form, before?.sources),
-    schedule: withTimezone(scheduleOf(form), before),
-    retention: { ...form.kept, ...(retentionDays === undefined ? {} : { retentionDays }) },
+    sources: sourcesOf(form),
+    schedule: withTimezone(scheduleOf(form), form),
+    retention: form.kept,
+    limits: {
+      ...(uploadKiBps === undefined ? {} : { uploadKiBps }),
+      ...(cpuPercent === undefined ? {} : { cpuPercent }),
+    },
     targets: {
       ...(form.all ? { all: true } : {}),
       ...(deviceIds.length === 0 ? {} : { deviceIds }),
@@ -106,10 +116,8 @@ function common(form: ConfigForm, before: BackupConfig | undefined) {
   };
 }
 
-const withTimezone = (schedule: Schedule | null, before: BackupConfig | undefined): Schedule | null => {
-  const timezone = before?.schedule?.timezone;
-  return schedule === null || timezone === undefined ? schedule : { ...schedule, timezone };
-};
+const withTimezone = (schedule: Schedule | null, { timezone }: ConfigForm): Schedule | null =>
+  schedule === null ? null : { ...schedule, ...given({ timezone }) };
 
 const bucketOf = ({ bucket, accessKey, region, endpoint, prefix }: ConfigForm) => ({
   bucket,
@@ -119,7 +127,7 @@ const bucketOf = ({ bucket, accessKey, region, endpoint, prefix }: ConfigForm) =
 
 export function newConfig(form: ConfigForm): NewConfig {
   const shared = {
-    ...common(form, undefined),
+    ...common(form),
     orgId: form.orgId ?? '',
     encryptionKeyId: form.encryptionKeyId ?? '',
   };
@@ -130,8 +138,8 @@ export function newConfig(form: ConfigForm): NewConfig {
   return { ...shared, provider: 'server' };
 }
 
-export function patchOf(form: ConfigForm, before: BackupConfig): ConfigPatch {
-  const shared = common(form, before);
+export function patchOf(form: ConfigForm): ConfigPatch {
+  const shared = common(form);
   if (form.provider === 's3') {
     return { ...shared, details: { ...bucketOf(form), ...given({ secretKey: form.secretKey }) } };
   }

@@ -6,9 +6,9 @@ import { KIND_NAMES } from './sources/source-kinds.ts';
 
 const Many = z.array(z.string()).catch([]);
 
-/** "Files", "Whole disks". */
-export const sourceText = ({ sources: { kind } }: BackupConfig): string =>
-  KIND_NAMES[kind] ?? formatWord(kind);
+/** "Files", "Whole disks", "SQL Server: Sales". */
+export const sourceText = ({ sources }: BackupConfig): string =>
+  sources.kind === 'mssql' ? `${KIND_NAMES.mssql}: ${sources.database}` : KIND_NAMES[sources.kind];
 
 export function placeText({ provider, details }: BackupConfig): string {
   if (provider === 'server') return 'This server';

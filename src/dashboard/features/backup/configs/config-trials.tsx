@@ -1,8 +1,9 @@
-import { Group, Modal, Stack, Text } from '@mantine/core';
+import { Group, Modal, Select, Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useApiChange, type BackupConfig } from '../../../api/index.ts';
 import { Action, Failure, formatWord, StateBadge } from '../../../ui/index.ts';
+import { BACKUP_TYPE_NAMES, BACKUP_TYPES, type BackupType } from '../parts/database-names.ts';
 import { DeviceSelect } from '../parts/device-names.tsx';
 
 interface Props {
@@ -64,15 +65,21 @@ export function TestDialog({ config, onClose }: Props) {
   );
 }
 
+const isOfDatabase = ({ sources: { kind } }: BackupConfig) => kind === 'database' || kind === 'mssql';
+
 /** Backs up one device now, and leads to the job. */
 export function RunDialog({ config, onClose }: Props) {
   const navigate = useNavigate();
   const [deviceId, setDevice] = useState<string>();
+  const [backupType, setType] = useState<BackupType>();
   const run = useApiChange('POST /backup/jobs/run/{deviceId}', { refreshes: ['GET /backup/jobs'] });
   const begin = () => {
     if (deviceId === undefined) return;
     run.mutate(
-      { params: { deviceId }, body: { configId: config.id } },
+      {
+        params: { deviceId },
+        body: { configId: config.id, ...(backupType === undefined ? {} : { backupType }) },
+      },
       { onSuccess: ({ id }) => void navigate({ to: '/backup/jobs', search: { job: id } }) },
     );
   };
@@ -85,6 +92,17 @@ export function RunDialog({ config, onClose }: Props) {
     >
       <Stack>
         <DeviceSelect label="Device" orgId={config.orgId} value={deviceId} onChange={setDevice} />
+        {isOfDatabase(config) && (
+          <Select
+            label="Type"
+            placeholder="What the chain needs next"
+            description="A type that the chain does not allow is refused."
+            clearable
+            data={BACKUP_TYPES.map((value) => ({ value, label: BACKUP_TYPE_NAMES[value] }))}
+            value={backupType ?? null}
+            onChange={(next) => setType(BACKUP_TYPES.find((type) => type === next))}
+          />
+        )}
         {run.error !== null && <Failure error={run.error} />}
         <Group justify="flex-end">
           <Action variant="default" onClick={onClose}>

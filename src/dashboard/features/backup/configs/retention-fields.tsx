@@ -7,6 +7,7 @@ const LABELS: Record<Kept, string> = {
   keepWeekly: 'Weeks',
   keepMonthly: 'Months',
   keepYearly: 'Years',
+  retentionDays: 'All of so many days',
   immutableDays: 'Immutable for days',
 };
 

@@ -6,13 +6,15 @@ export const ENGINE_NAMES: Readonly<Record<BackupDatabaseInstance['engine'], str
   mssql: 'SQL Server',
 };
 
-type BackupType = BackupDatabaseChains['chains'][number]['snapshots'][number]['backupType'];
+export type BackupType = BackupDatabaseChains['chains'][number]['snapshots'][number]['backupType'];
 
 export const BACKUP_TYPE_NAMES: Readonly<Record<BackupType, string>> = {
   full: 'Full backup',
   differential: 'Differential backup',
   log: 'Log',
 };
+
+export const BACKUP_TYPES: readonly BackupType[] = ['full', 'differential', 'log'];
 
 const SHOWN = 8;
 

@@ -94,14 +94,7 @@ export function RestoreDatabaseDialog({
     await navigate({ to: '/backup/restores', search: { restore: id } });
   };
   return (
-    <FormDialog
-      title={texts.title}
-      size="lg"
-      opened
-      onClose={onClose}
-      submitLabel="Restore"
-      submit={submit}
-    >
+    <FormDialog title={texts.title} size="lg" opened onClose={onClose} submitLabel="Restore" submit={submit}>
       {(faults) => (
         <>
           <DeviceSelect

@@ -2,7 +2,15 @@ import { Alert, Anchor, Checkbox, Group, Text } from '@mantine/core';
 import { IconAlertTriangle, IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { apiQuery, type BackupSnapshotEntry, type Pagination } from '../../../api/index.ts';
-import { Action, Empty, formatBytes, formatTime, Loaded, PagedTable, type Column } from '../../../ui/index.ts';
+import {
+  Action,
+  Empty,
+  formatBytes,
+  formatTime,
+  Loaded,
+  PagedTable,
+  type Column,
+} from '../../../ui/index.ts';
 import type { VolumePlace } from './use-snapshot-download.ts';
 
 const ICONS = { file: IconFile, directory: IconFolder, symlink: IconLink, other: IconQuestionMark };

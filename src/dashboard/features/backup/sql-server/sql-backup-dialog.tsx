@@ -1,12 +1,9 @@
 import { Checkbox, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { useApiChange, type Input } from '../../../api/index.ts';
+import { useApiChange } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
-import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
+import { BACKUP_TYPE_NAMES, BACKUP_TYPES, type BackupType } from '../parts/database-names.ts';
 import type { SqlSource } from './sql-parts.ts';
-
-type BackupType = Input<'POST /backup/mssql/backup'>['body']['backupType'];
-const TYPES: readonly BackupType[] = ['full', 'differential', 'log'];
 
 /** Has SQL Server write a backup into a file on its host. */
 export function SqlBackupDialog({
@@ -42,9 +39,9 @@ export function SqlBackupDialog({
           <Select
             label="Type"
             allowDeselect={false}
-            data={TYPES.map((value) => ({ value, label: BACKUP_TYPE_NAMES[value] }))}
+            data={BACKUP_TYPES.map((value) => ({ value, label: BACKUP_TYPE_NAMES[value] }))}
             value={backupType}
-            onChange={(next) => setType(TYPES.find((type) => type === next) ?? 'full')}
+            onChange={(next) => setType(BACKUP_TYPES.find((type) => type === next) ?? 'full')}
             error={faults['backupType']}
           />
           <TextInput

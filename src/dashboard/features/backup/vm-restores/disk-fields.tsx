@@ -58,7 +58,9 @@ export function FormatField({ wish, set, faults }: WishProps) {
     <Radio.Group
       label="Kind of the disks"
       value={wish.format}
-      onChange={(value) => set({ format: FORMATS.find((format) => format.value === value)?.value ?? 'qcow2' })}
+      onChange={(value) =>
+        set({ format: FORMATS.find((format) => format.value === value)?.value ?? 'qcow2' })
+      }
       error={faults['format']}
     >
       <Stack gap="xs" mt="xs">

@@ -13,13 +13,12 @@ import {
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useApiChange, type CloudBackupConfig, type CloudConnection } from '../../../api/index.ts';
-import { ChipChoice, FormDialog } from '../../../ui/index.ts';
+import { ChipChoice, FormDialog, TIME_ZONES } from '../../../ui/index.ts';
 import { KeySelect, ScheduleFields } from '../../backup/index.ts';
 import { KIND_NAMES, KINDS } from '../parts/kinds.ts';
 import { type CloudForm, formOf, newConfig, patchOf } from './config-form.ts';
 
 const READS = ['GET /c2c/configs', 'GET /c2c/configs/{id}'] as const;
-const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
 const TABS = [
   {
     value: 'what',
@@ -143,7 +142,7 @@ export function CloudConfigDialog({
                   searchable
                   allowDeselect={false}
                   limit={100}
-                  data={ZONES}
+                  data={TIME_ZONES}
                   value={form.timezone}
                   onChange={(value) => set({ timezone: value ?? 'UTC' })}
                   error={faults['schedule.timezone']}

@@ -1,32 +1,17 @@
-import { Autocomplete, NumberInput, Radio, Select, Stack } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { apiQuery } from '../../../../api/index.ts';
+import { Autocomplete, Select } from '@mantine/core';
 import { ENGINE_NAMES } from '../../parts/database-names.ts';
-import { BETWEEN, usualBetween, type Between, type Engine, type SourceFieldProps } from './source-form.ts';
+import { ChainFields } from './chain-fields.tsx';
+import { BETWEEN, usualBetween, type Engine, type SourceFieldProps } from './source-form.ts';
+import { useInstances } from './use-instances.ts';
 
 const ENGINES: readonly { value: Engine; label: string }[] = [
   { value: 'postgresql', label: ENGINE_NAMES.postgresql },
   { value: 'mariadb', label: ENGINE_NAMES.mariadb },
 ];
-const BETWEEN_TEXTS: Readonly<Record<Between, { label: string; description: string }>> = {
-  log: {
-    label: 'Logs',
-    description: 'Small. Every point in time between two backups can be restored.',
-  },
-  differential: {
-    label: 'What has changed since the full one',
-    description: 'The state of each backup can be restored, and none between them.',
-  },
-  none: { label: 'Nothing', description: 'Every backup is a full one.' },
-};
 
 export function DatabaseFields({ form, set, faultOf }: SourceFieldProps) {
   const { orgId, engine } = form;
-  const found = useQuery({
-    ...apiQuery('GET /backup/databases/instances', { query: { orgId, engine, limit: '100' } }),
-    enabled: orgId !== undefined,
-  });
-  const names = new Set((found.data?.data ?? []).map(({ instance }) => instance));
+  const names = new Set(useInstances(orgId, engine).map(({ instance }) => instance));
   return (
     <>
       <Select
@@ -49,29 +34,7 @@ export function DatabaseFields({ form, set, faultOf }: SourceFieldProps) {
         onChange={(instance) => set({ instance })}
         error={faultOf('instance')}
       />
-      <NumberInput
-        label="Days between full backups"
-        description="A backup is a full one where the last full one is older."
-        required
-        allowDecimal={false}
-        value={form.fullEveryDays ?? ''}
-        onChange={(value) => set({ fullEveryDays: typeof value === 'number' ? value : undefined })}
-        error={faultOf('fullEveryDays')}
-      />
-      <Radio.Group
-        label="Backups between the full ones"
-        value={form.between}
-        onChange={(value) =>
-          set({ between: BETWEEN[engine].find((one) => one === value) ?? usualBetween(engine) })
-        }
-        error={faultOf('between')}
-      >
-        <Stack gap="xs" mt="xs">
-          {BETWEEN[engine].map((value) => (
-            <Radio key={value} value={value} {...BETWEEN_TEXTS[value]} />
-          ))}
-        </Stack>
-      </Radio.Group>
+      <ChainFields chain={form} set={set} offered={BETWEEN[engine]} faultOf={faultOf} />
     </>
   );
 }

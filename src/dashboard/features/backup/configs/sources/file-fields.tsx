@@ -1,4 +1,4 @@
-import { Textarea } from '@mantine/core';
+import { Checkbox, Textarea } from '@mantine/core';
 import type { SourceFieldProps } from './source-form.ts';
 
 const SYSTEMS = [
@@ -31,6 +31,13 @@ export function FileFields({ form, set, faults, faultOf }: SourceFieldProps) {
         value={form.excludes}
         onChange={(event) => set({ excludes: event.currentTarget.value })}
         error={faultOf('excludes')}
+      />
+      <Checkbox
+        label="Stay on one file system"
+        description="File systems that are mounted below a path are left out."
+        checked={form.oneFileSystem}
+        onChange={(event) => set({ oneFileSystem: event.currentTarget.checked })}
+        error={faultOf('oneFileSystem')}
       />
     </>
   );

@@ -1,9 +1,10 @@
-import { Radio, Stack, Text } from '@mantine/core';
+import { Radio, Stack } from '@mantine/core';
 import type { FC } from 'react';
 import { DatabaseFields } from './database-fields.tsx';
 import { DiskFields } from './disk-fields.tsx';
 import { FileFields } from './file-fields.tsx';
 import { MachineFields } from './machine-fields.tsx';
+import { SqlServerFields } from './sql-server-fields.tsx';
 import type { SourceFieldProps, Sources } from './source-form.ts';
 import { KIND_NAMES } from './source-kinds.ts';
 
@@ -24,6 +25,12 @@ const KINDS: readonly Kind[] = [
     value: 'database',
     description: 'The server of a database, as its own programs back it up. Of devices with Linux.',
     Fields: DatabaseFields,
+  },
+  {
+    value: 'mssql',
+    description:
+      'One database of SQL Server: full backups, and logs or differential ones between them. Of devices with Windows.',
+    Fields: SqlServerFields,
   },
   {
     value: 'hyperv',
@@ -59,14 +66,7 @@ export function SourceFields(props: Omit<SourceFieldProps, 'faultOf'>) {
           ))}
         </Stack>
       </Radio.Group>
-      {chosen === undefined ? (
-        <Text size="sm">
-          This configuration backs up something that this dialog cannot show. It stays as it is, unless you
-          choose something else.
-        </Text>
-      ) : (
-        <chosen.Fields {...props} faultOf={faultOf} />
-      )}
+      {chosen !== undefined && <chosen.Fields {...props} faultOf={faultOf} />}
     </Stack>
   );
 }

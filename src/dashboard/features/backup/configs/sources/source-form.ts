@@ -15,15 +15,31 @@ export const BETWEEN: Readonly<Record<Engine, readonly Between[]>> = {
   mariadb: ['differential', 'none'],
 };
 const FULL_EVERY_DAYS = 7;
+/** The default instance of SQL Server. */
+const SQL_INSTANCE = 'MSSQLSERVER';
 
 export const usualBetween = (engine: Engine): Between => BETWEEN[engine][0] ?? 'none';
 
-export interface SourceForm {
+/** When a backup of a database is a full one, and what the others are. */
+export interface ChainForm {
+  fullEveryDays: number | undefined;
+  between: Between;
+}
+
+/** Of a database of SQL Server. */
+export interface SqlForm extends ChainForm {
+  instance: string;
+  database: string;
+  spoolPath: string;
+}
+
+export interface SourceForm extends ChainForm {
   kind: Sources['kind'];
   linux: string;
   macos: string;
   windows: string;
   excludes: string;
+  oneFileSystem: boolean;
   /** Every fixed disk, or those that are named. */
   disks: 'all' | 'named';
   diskNames: string;
@@ -31,8 +47,7 @@ export interface SourceForm {
   engine: Engine;
   /** Empty: the only one of the engine on each device. */
   instance: string;
-  fullEveryDays: number | undefined;
-  between: Between;
+  sql: SqlForm;
   /** All that a host has, or those that are named. */
   machines: 'all' | 'named';
   machineNames: string;
@@ -55,7 +70,7 @@ const lines = (texts: unknown): string => Texts.parse(texts).join('\n');
 /** The fields for sources that are there, or for those of a new configuration. */
 export function sourceFormOf(before: Sources | undefined): SourceForm {
   const [files, image] = [ofKind(before, 'files'), ofKind(before, 'image')];
-  const database = ofKind(before, 'database');
+  const [database, sql] = [ofKind(before, 'database'), ofKind(before, 'mssql')];
   const guests = ofKind(before, 'hyperv') ?? ofKind(before, 'kvm');
   const engine = database?.engine ?? 'postgresql';
   const paths = files?.paths ?? {
@@ -69,6 +84,7 @@ export function sourceFormOf(before: Sources | undefined): SourceForm {
     macos: lines(paths.macos),
     windows: lines(paths.windows),
     excludes: lines(files?.excludes),
+    oneFileSystem: files?.oneFileSystem ?? false,
     disks: Array.isArray(image?.disks) ? 'named' : 'all',
     diskNames: Array.isArray(image?.disks) ? lines(image.disks) : '',
     excludeDisks: lines(image?.excludeDisks),
@@ -76,42 +92,51 @@ export function sourceFormOf(before: Sources | undefined): SourceForm {
     instance: database?.instance ?? '',
     fullEveryDays: database?.fullEveryDays ?? FULL_EVERY_DAYS,
     between: database?.between ?? usualBetween(engine),
+    sql: {
+      instance: sql?.instance ?? SQL_INSTANCE,
+      database: sql?.database ?? '',
+      spoolPath: sql?.spoolPath ?? '',
+      fullEveryDays: sql?.fullEveryDays ?? FULL_EVERY_DAYS,
+      between: sql?.between ?? 'log',
+    },
     machines: Array.isArray(guests?.machines) ? 'named' : 'all',
     machineNames: Array.isArray(guests?.machines) ? lines(guests.machines) : '',
     consistency: guests?.consistency ?? 'application',
   };
 }
 
-/** Fields of the same kind that the dialog does not show, such as `oneFileSystem`, stay as they are. */
-const TO_SOURCES: { [K in Sources['kind']]?: (form: SourceForm, before: Sources | undefined) => Sources } = {
-  files: ({ linux, macos, windows, excludes }, before) => {
+const TO_SOURCES: { [K in Sources['kind']]: (form: SourceForm) => Sources } = {
+  files: ({ linux, macos, windows, excludes, oneFileSystem }) => {
     const paths = { linux: linesOf(linux), macos: linesOf(macos), windows: linesOf(windows) };
     return {
-      ...ofKind(before, 'files'),
       kind: 'files',
       paths: Object.fromEntries(Object.entries(paths).filter(([, named]) => named !== undefined)),
       excludes: linesOf(excludes) ?? [],
+      ...(oneFileSystem ? { oneFileSystem } : {}),
     };
   },
-  image: ({ disks, diskNames, excludeDisks }, before) => ({
-    ...ofKind(before, 'image'),
+  image: ({ disks, diskNames, excludeDisks }) => ({
     kind: 'image',
     disks: disks === 'all' ? 'all' : (linesOf(diskNames) ?? []),
     excludeDisks: disks === 'all' ? (linesOf(excludeDisks) ?? []) : [],
   }),
-  database: ({ engine, instance, fullEveryDays, between }, before) => {
-    const { instance: _, ...others } = ofKind(before, 'database') ?? {};
-    return {
-      ...others,
-      kind: 'database',
-      engine,
-      ...(instance.trim() === '' ? {} : { instance: instance.trim() }),
-      fullEveryDays: fullEveryDays ?? FULL_EVERY_DAYS,
-      between,
-    };
-  },
-  hyperv: (form, before) => ({ ...ofKind(before, 'hyperv'), kind: 'hyperv', ...guestsOf(form) }),
-  kvm: (form, before) => ({ ...ofKind(before, 'kvm'), kind: 'kvm', ...guestsOf(form) }),
+  database: ({ engine, instance, fullEveryDays = FULL_EVERY_DAYS, between }) => ({
+    kind: 'database',
+    engine,
+    ...(instance.trim() === '' ? {} : { instance: instance.trim() }),
+    fullEveryDays,
+    between,
+  }),
+  mssql: ({ sql: { instance, database, spoolPath, fullEveryDays = FULL_EVERY_DAYS, between } }) => ({
+    kind: 'mssql',
+    instance: instance.trim(),
+    database,
+    spoolPath: spoolPath.trim(),
+    fullEveryDays,
+    between,
+  }),
+  hyperv: (form) => ({ kind: 'hyperv', ...guestsOf(form) }),
+  kvm: (form) => ({ kind: 'kvm', ...guestsOf(form) }),
 };
 
 const guestsOf = ({ machines, machineNames, consistency }: SourceForm) => ({
@@ -119,12 +144,7 @@ const guestsOf = ({ machines, machineNames, consistency }: SourceForm) => ({
   consistency,
 });
 
-/** A kind that the dialog cannot show stays as it is. */
-export function sourcesOf(form: SourceForm, before: Sources | undefined): Sources {
-  const made = TO_SOURCES[form.kind]?.(form, before) ?? before;
-  if (made === undefined) throw new Error(`The dialog makes no sources of the kind ${form.kind}`);
-  return made;
-}
+export const sourcesOf = (form: SourceForm): Sources => TO_SOURCES[form.kind](form);
 
 function ofKind<K extends Sources['kind']>(sources: Sources | undefined, kind: K): SourcesOf<K> | undefined {
   return isOfKind(sources, kind) ? sources : undefined;

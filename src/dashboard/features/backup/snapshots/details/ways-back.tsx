@@ -76,25 +76,27 @@ export function WaysBack({
             onChange={(next) => setMachine(next ?? undefined)}
           />
         )}
-        {(details.kind === 'image' ? WAYS : WAYS.filter(isOfMachines)).map(({ way: each, name, text, action }) => (
-          <Group key={each} justify="space-between" wrap="nowrap">
-            <div>
-              <Text size="sm" fw={600}>
-                {name}
-              </Text>
-              <Text size="sm">{text}</Text>
-            </div>
-            <Action
-              variant="default"
-              size="compact-sm"
-              flex="none"
-              refusal={refusal ?? (each === 'disk' ? undefined : past)}
-              onClick={() => setWay(each)}
-            >
-              {action}
-            </Action>
-          </Group>
-        ))}
+        {(details.kind === 'image' ? WAYS : WAYS.filter(isOfMachines)).map(
+          ({ way: each, name, text, action }) => (
+            <Group key={each} justify="space-between" wrap="nowrap">
+              <div>
+                <Text size="sm" fw={600}>
+                  {name}
+                </Text>
+                <Text size="sm">{text}</Text>
+              </div>
+              <Action
+                variant="default"
+                size="compact-sm"
+                flex="none"
+                refusal={refusal ?? (each === 'disk' ? undefined : past)}
+                onClick={() => setWay(each)}
+              >
+                {action}
+              </Action>
+            </Group>
+          ),
+        )}
       </Stack>
       {way === 'boot' && <BootDialog snapshot={snapshot} machine={machine} onClose={close} />}
       {way === 'machine' && <MachineWizard snapshot={snapshot} machine={machine} onClose={close} />}

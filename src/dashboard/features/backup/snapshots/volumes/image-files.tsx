@@ -30,9 +30,7 @@ export function ImageFiles({
           allowDeselect={false}
           data={machines.map(({ id, name }) => ({ value: id, label: name }))}
           value={machine ?? null}
-          onChange={(next) =>
-            go({ ...NO_VOLUME, machine: next ?? undefined })
-          }
+          onChange={(next) => go({ ...NO_VOLUME, machine: next ?? undefined })}
         />
       )}
       {disk === undefined ? (

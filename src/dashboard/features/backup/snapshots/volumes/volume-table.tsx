@@ -30,11 +30,11 @@ export function VolumeTable({
         {
           header: 'Files',
           width: 110,
-          cell: ({ disk, name, partition, ...volume }) => (
+          cell: ({ disk, partition, type, content }) => (
             <Action
               size="compact-xs"
               variant="light"
-              refusal={noBrowsing(volume)}
+              refusal={noBrowsing({ type, content })}
               onClick={() => onOpen({ disk, partition: partition ?? undefined })}
             >
               Browse
