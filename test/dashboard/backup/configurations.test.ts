@@ -95,6 +95,82 @@ describe('the dialog of a backup configuration', () => {
     });
   });
 
+  it('makes one of a database of SQL Server, and says what is wrong at its fields', async () => {
+    dashboard.allow(/status of 400/);
+    const page = await open();
+    const form = await newConfiguration(page, 'Sales');
+    await form.getByRole('radio', { name: 'SQL Server' }).check();
+    const instance = form.getByRole('combobox', { name: 'Instance' });
+    expect(await instance.inputValue()).to.equal('MSSQLSERVER');
+    await form.getByText('Logs need the recovery model').waitFor();
+    await form.getByRole('combobox', { name: 'Database' }).fill('Sales');
+    const folder = form.getByRole('textbox', { name: 'Folder for backups on their way' });
+    await folder.fill('spool');
+    await form.getByRole('button', { name: 'Make the configuration' }).click();
+    await form.locator('[aria-invalid=true]').and(folder).waitFor();
+    await assertAccessible(page);
+    await folder.fill(String.raw`D:\Spool`);
+    await form.getByRole('radio', { name: 'What has changed since the full one' }).check();
+    await form.getByRole('button', { name: 'Make the configuration' }).click();
+    await rowOf(page, 'Sales').getByText('SQL Server: Sales').waitFor();
+    const made = {
+      kind: 'mssql',
+      instance: 'MSSQLSERVER',
+      database: 'Sales',
+      spoolPath: String.raw`D:\Spool`,
+      fullEveryDays: 7,
+      between: 'differential',
+    };
+    expect(await sources('Sales')).to.deep.equal(made);
+
+    const again = await change(page, 'Sales');
+    await again.getByRole('tab', { name: 'What' }).click();
+    expect(await again.getByRole('radio', { name: 'What has changed since the full one' }).isChecked()).to.equal(
+      true,
+    );
+    await again.getByRole('radio', { name: 'Logs' }).check();
+    await again.getByRole('button', { name: 'Save' }).click();
+    await again.waitFor({ state: 'detached' });
+    expect(await sources('Sales')).to.deep.equal({ ...made, between: 'log' });
+
+    await rowOf(page, 'Sales').getByRole('button', { name: 'Run now' }).click();
+    const run = page.getByRole('dialog', { name: 'Run “Sales” now' });
+    await run.getByRole('combobox', { name: 'Type' }).click();
+    await page.getByRole('option', { name: 'Differential backup' }).waitFor();
+    await assertAccessible(page);
+  });
+
+  it('says in which time zone it runs, and what a backup may take of its device', async () => {
+    dashboard.allow(/status of 400/);
+    await tenant.createConfig({ name: 'Slow', limits: { cpuPercent: 50 } });
+    const page = await open();
+    const form = await change(page, 'Slow');
+    await form.getByRole('tab', { name: 'When and how long' }).click();
+    await form.getByRole('combobox', { name: 'How often' }).click();
+    await page.getByRole('option', { name: 'Every day' }).click();
+    const zone = form.getByRole('combobox', { name: 'Time zone' });
+    await zone.fill('Berlin');
+    await page.getByRole('option', { name: 'Europe/Berlin' }).click();
+    await assertAccessible(page);
+    await form.getByRole('tab', { name: 'Devices' }).click();
+    const [upload, processors] = ['Upload of a device in KiB a second', 'Percent of its processors'].map((name) =>
+      form.getByRole('textbox', { name }),
+    ) as [Locator, Locator];
+    expect(await processors.inputValue()).to.equal('50');
+    await processors.fill('');
+    await upload.fill('1');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.locator('[aria-invalid=true]').and(upload).waitFor();
+    await assertAccessible(page);
+    await upload.fill('2000');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+    const { body } = await tenant.send('GET', '/backup/configs');
+    const slow = body.data.find(({ name }: { name: string }) => name === 'Slow');
+    expect(slow.limits).to.deep.equal({ uploadKiBps: 2000 });
+    expect(slow.schedule).to.include({ frequency: 'daily', timezone: 'Europe/Berlin' });
+  });
+
   it('makes one of virtual machines', async () => {
     const page = await open();
     const form = await newConfiguration(page, 'Hosts');
@@ -112,7 +188,7 @@ describe('the dialog of a backup configuration', () => {
     });
   });
 
-  it('keeps what it does not show, also where another kind was looked at meanwhile', async () => {
+  it('keeps what was set elsewhere, also where another kind was looked at meanwhile', async () => {
     const kept = { kind: 'files', paths: { linux: ['/srv'] }, excludes: ['*.tmp'], oneFileSystem: true };
     await tenant.createConfig({ name: 'Papers', sources: kept, retention: { retentionDays: 30 } });
     const page = await open();
@@ -122,6 +198,7 @@ describe('the dialog of a backup configuration', () => {
     await form.getByRole('radio', { name: 'Databases' }).check();
     await form.getByRole('radio', { name: 'Files' }).check();
     expect(await form.getByRole('textbox', { name: 'Paths on Linux' }).inputValue()).to.equal('/srv');
+    expect(await form.getByRole('checkbox', { name: 'Stay on one file system' }).isChecked()).to.equal(true);
     await form.getByRole('button', { name: 'Save' }).click();
     await rowOf(page, 'Letters').waitFor();
     expect(await sources('Letters')).to.deep.equal(kept);
