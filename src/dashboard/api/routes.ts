@@ -10296,6 +10296,10 @@ noRecovery: boolean
  * How many are applied.
  */
 snapshots: number
+/**
+ * Of SQL Server: the name of the new database.
+ */
+targetDatabase?: string
 result: ({
 /**
  * False: it is recovered when its server starts with the folder.

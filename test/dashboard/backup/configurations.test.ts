@@ -125,9 +125,9 @@ describe('the dialog of a backup configuration', () => {
 
     const again = await change(page, 'Sales');
     await again.getByRole('tab', { name: 'What' }).click();
-    expect(await again.getByRole('radio', { name: 'What has changed since the full one' }).isChecked()).to.equal(
-      true,
-    );
+    expect(
+      await again.getByRole('radio', { name: 'What has changed since the full one' }).isChecked(),
+    ).to.equal(true);
     await again.getByRole('radio', { name: 'Logs' }).check();
     await again.getByRole('button', { name: 'Save' }).click();
     await again.waitFor({ state: 'detached' });
@@ -153,8 +153,8 @@ describe('the dialog of a backup configuration', () => {
     await page.getByRole('option', { name: 'Europe/Berlin' }).click();
     await assertAccessible(page);
     await form.getByRole('tab', { name: 'Devices' }).click();
-    const [upload, processors] = ['Upload of a device in KiB a second', 'Percent of its processors'].map((name) =>
-      form.getByRole('textbox', { name }),
+    const [upload, processors] = ['Upload of a device in KiB a second', 'Percent of its processors'].map(
+      (name) => form.getByRole('textbox', { name }),
     ) as [Locator, Locator];
     expect(await processors.inputValue()).to.equal('50');
     await processors.fill('');

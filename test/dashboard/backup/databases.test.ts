@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import type { BackupSnapshot } from '../../../src/features/backup/snapshots/snapshot.model.ts';
 import { type DatabaseDetails, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../../features/backup/snapshot-support.ts';
+import { inSystem } from '../../features/backup/store-support.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { needsRestic } from '../../support/restic.ts';
@@ -81,7 +82,7 @@ describe('the pages of backups of databases and whole disks', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it('say what each snapshot is, and offer no files where there are none', async () => {
+  it('say what each snapshot is, and offer no files of databases', async () => {
     const page = await dashboard.open(`/devices/${device.deviceId}?tab=backup`, { person: device.admin });
     const rows = page.getByRole('table', { name: 'Snapshots' }).getByRole('row');
     await rows.filter({ hasText: 'PostgreSQL 15.8: full backup' }).waitFor();
@@ -91,9 +92,6 @@ describe('the pages of backups of databases and whole disks', () => {
     await page.getByRole('row', { name: 'Starts by UEFI' }).waitFor();
     await page.getByRole('row', { name: 'Consistency None' }).waitFor();
     expect(new URL(page.url()).pathname).to.equal(`/backup/snapshots/${image.id}`);
-    const download = page.getByRole('button', { name: 'Download' });
-    expect(await download.getAttribute('aria-disabled')).to.equal('true');
-    expect(await download.getAttribute('aria-description')).to.include('Whole disks');
     expect(await page.getByRole('button', { name: 'Restore …' }).count()).to.equal(0);
     expect(await page.getByRole('table', { name: 'Files and folders' }).count()).to.equal(0);
     await assertAccessible(page);
@@ -101,6 +99,9 @@ describe('the pages of backups of databases and whole disks', () => {
     await page.goBack();
     await rows.filter({ hasText: 'PostgreSQL 15.8: full backup' }).getByRole('link').click();
     await page.getByRole('row', { name: 'Databases shop, crm' }).waitFor();
+    const download = page.getByRole('button', { name: 'Download' });
+    expect(await download.getAttribute('aria-disabled')).to.equal('true');
+    expect(await download.getAttribute('aria-description')).to.include('A database is no folder');
     await page.getByRole('button', { name: 'Restore …' }).click();
     const dialog = page.getByRole('dialog', { name: 'Restore a database server' });
     expect(await dialog.getByRole('radio', { name: 'A point in time' }).isDisabled()).to.equal(true);
@@ -269,6 +270,72 @@ describe('the pages of backups of databases and whole disks', () => {
     await backup.getByRole('checkbox', { name: 'Copy only' }).check();
     await backup.getByRole('button', { name: 'Back up', exact: true }).click();
     expect((await agent.nextCommand()).payload).to.deep.include({ backupType: 'full', copyOnly: true });
+  });
+
+  it('restore a database of SQL Server with its chain, under a new name', async () => {
+    const sql: DatabaseDetails = {
+      ...FULL,
+      engine: 'mssql',
+      instance: 'MSSQLSERVER',
+      databases: ['Sales'],
+      version: '16.0',
+      from: '5',
+      to: '10',
+      branch: null,
+    };
+    const windows = await buildBackedUpDevice({ ...dashboard.app, dataDir });
+    await inSystem(dashboard.app, (tx) =>
+      tx('devices').where({ id: windows.deviceId }).update({ os_type: 'windows' }),
+    );
+    await windows.write({ 'mssql.bak': 'full' });
+    await windows.backUp({ backupType: 'database', details: sql });
+    const log = { ...sql, backupType: 'log', from: '10', to: '20', recoverableFrom: null } as const;
+    const newest = await windows.backUp({
+      backupType: 'database',
+      details: { ...log, recoverableTo: `${DAY}T11:00:00.000Z` },
+    });
+    const host = await connectDevice(dashboard.app, windows.device.token, {
+      capabilities: [...COMMAND_TYPES, SECRETS_CAPABILITY],
+    });
+    try {
+      const page = await dashboard.open(`/backup/snapshots/${newest.id}`, { person: windows.admin });
+      await page.getByRole('button', { name: 'Restore …' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Restore a database of SQL Server' });
+      const name = dialog.getByRole('textbox', { name: 'New database' });
+      expect(await name.inputValue()).to.equal('Sales_restored');
+      await dialog.getByText('The database then waits for more logs').waitFor();
+      await dialog.getByRole('textbox', { name: 'Folder' }).fill('restored');
+      dashboard.allow(/status of 400/);
+      await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+      await dialog.getByText('must be an absolute path').first().waitFor();
+      await assertAccessible(page);
+      await page.keyboard.press('Escape');
+
+      await page.goto(`/backup/databases?device=${windows.deviceId}`);
+      await page.getByRole('button', { name: 'Restore to a point in time …' }).click();
+      await dialog.getByLabel(/^Point in time/).waitFor();
+      await name.fill('Sales of January');
+      await dialog.getByRole('textbox', { name: 'Folder' }).fill(String.raw`D:\Restored`);
+      await dialog.getByRole('checkbox', { name: 'Without recovery' }).check();
+      await assertAccessible(page);
+      await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+      const frame = await host.nextCommand();
+      expect(frame.type).to.equal('backup.database-restore');
+      expect(frame.payload).to.deep.include({
+        engine: 'mssql',
+        targetDatabase: 'Sales of January',
+        targetPath: String.raw`D:\Restored`,
+        pointInTime: `${DAY}T11:00:00.000Z`,
+        noRecovery: true,
+      });
+      const drawer = page.getByRole('dialog', { name: 'Restore', exact: true });
+      await drawer.getByRole('row', { name: 'New database Sales of January' }).waitFor();
+      await drawer.getByRole('row', { name: 'Snapshots 2' }).waitFor();
+      await drawer.getByRole('row', { name: 'Recovery Waits for more logs' }).waitFor();
+      await assertAccessible(page);
+    } finally {
+      host.close();
+    }
   });
 
   it('restore a point in time of the own time zone, and lead to the restore', async () => {

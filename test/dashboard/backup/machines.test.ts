@@ -292,8 +292,16 @@ describe('the pages of virtual machines and of machines that come back', () => {
       await page.getByRole('button', { name: 'Restore as a machine …' }).click();
       const wizard = page.getByRole('dialog', { name: 'Restore as a machine' });
       await wizard.getByRole('textbox', { name: 'Name' }).fill('web-02');
-      await wizard.getByRole('textbox', { name: 'Size of the first disk in GiB' }).fill('8');
+      const size = wizard.getByRole('textbox', { name: 'Size of the first disk in GiB' });
+      const grow = wizard.getByRole('checkbox', { name: 'Use all of the larger disk' });
+      expect(await grow.isDisabled()).to.equal(true);
       const forward = wizard.getByRole('button', { name: 'Next' });
+      await size.fill('2');
+      await wizard.getByText('The first disk needs at least 3 GiB.').waitFor();
+      expect(await forward.getAttribute('aria-description')).to.contain('at least 3 GiB');
+      await assertAccessible(page);
+      await size.fill('8');
+      await grow.check();
       await forward.click();
       await wizard.getByRole('combobox', { name: 'Host' }).waitFor();
       await assertAccessible(page);
@@ -307,6 +315,7 @@ describe('the pages of virtual machines and of machines that come back', () => {
       expect(frame.payload).to.deep.include({
         vmName: 'web-02',
         diskSizeGb: 8,
+        grow: true,
         network: { type: 'bridge', bridge: 'br0' },
         start: true,
       });
@@ -345,6 +354,33 @@ describe('the pages of virtual machines and of machines that come back', () => {
         .getByRole('dialog', { name: 'Restore', exact: true })
         .getByRole('row', { name: 'Disk sdb' })
         .waitFor();
+    });
+
+    it('become files for Hyper-V, of which no machine is made', async () => {
+      const page = await openSnapshot();
+      await page.getByRole('button', { name: 'Restore as a machine …' }).click();
+      const wizard = page.getByRole('dialog', { name: 'Restore as a machine' });
+      const forward = wizard.getByRole('button', { name: 'Next' });
+      await forward.click();
+      await wizard.getByRole('radio', { name: 'vhdx' }).check();
+      expect(await forward.getAttribute('aria-description')).to.equal('Name the folder for the files first.');
+      await assertAccessible(page);
+      const folder = wizard.getByRole('textbox', { name: 'Folder' });
+      await folder.fill('disks');
+      await forward.click();
+      await wizard.getByText('Files for Hyper-V have no network').waitFor();
+      expect(await wizard.getByRole('checkbox', { name: 'Start the machine' }).count()).to.equal(0);
+      dashboard.allow(/status of 400/);
+      const restore = wizard.getByRole('button', { name: 'Restore', exact: true });
+      await restore.click();
+      // The refusal leads back to the field that it is about.
+      await wizard.locator('[aria-invalid=true]').and(folder).waitFor();
+      await folder.fill('/srv/disks');
+      await forward.click();
+      await restore.click();
+      const frame = await next('backup.vm-from-image');
+      expect(frame.payload).to.deep.include({ format: 'vhdx', targetPath: '/srv/disks', start: false });
+      await host.finish(frame, { status: 'cancelled' });
     });
 
     it('come back onto an empty machine by a token, which is shown once, watched and revoked', async () => {

@@ -77,11 +77,11 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
         action: 'backup.database.restore',
         resource: 'backup_restore',
         note: ({ id, orgId, deviceId, snapshotId }, { body }) => {
-          const { targetPath, pointInTime = null, noRecovery } = body;
+          const { targetPath, targetDatabase = null, pointInTime = null, noRecovery } = body;
           return {
             orgId,
             resourceId: id,
-            details: { deviceId, snapshotId, targetPath, pointInTime, noRecovery },
+            details: { deviceId, snapshotId, targetPath, targetDatabase, pointInTime, noRecovery },
           };
         },
       },

@@ -57,6 +57,8 @@ export class BackupRestore extends BaseModel {
     pointInTime: string | null;
     noRecovery: boolean;
     snapshots: number;
+    /** Of SQL Server: the new database. */
+    targetDatabase?: string;
   } | null;
   /** As the device has reported it. */
   declare databaseResult: unknown;

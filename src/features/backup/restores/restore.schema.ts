@@ -143,6 +143,7 @@ export const BackupRestore = z
         pointInTime: z.string().nullable(),
         noRecovery: z.boolean(),
         snapshots: z.number().int().describe('How many are applied.'),
+        targetDatabase: z.string().optional().describe('Of SQL Server: the name of the new database.'),
         result: RestoredDatabase.nullable(),
       })
       .nullable()

@@ -139,18 +139,15 @@ const factsOfFiles = ({ overwrite, selectedPaths }: BackupRestore): Facts => [
 ];
 
 function factsOfDatabase(database: NonNullable<BackupRestore['database']>): Facts {
-  const { engine, pointInTime, noRecovery, snapshots, result } = database;
+  const { engine, pointInTime, noRecovery, snapshots, targetDatabase, result } = database;
   const recoveredTo = result?.recoveredTo ?? null;
+  const later = engine === 'mssql' ? 'Waits for more logs' : 'When its server starts with the folder';
   return [
     ['Database', ENGINE_NAMES[engine]],
+    ['New database', targetDatabase],
     ['To', pointInTime === null ? 'The end of the snapshot' : formatTime(new Date(pointInTime))],
     ['Snapshots', formatCount(snapshots)],
-    [
-      'Recovery',
-      noRecovery || result?.isRecovered === false
-        ? 'When its server starts with the folder'
-        : 'A part of the restore',
-    ],
+    ['Recovery', noRecovery || result?.isRecovered === false ? later : 'A part of the restore'],
     ['Newest change in it', recoveredTo === null ? undefined : formatTime(new Date(recoveredTo))],
   ];
 }
