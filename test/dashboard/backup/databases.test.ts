@@ -8,6 +8,7 @@ import { type DatabaseDetails, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../.
 import { type BackedUpDevice, buildBackedUpDevice } from '../../features/backup/snapshot-support.ts';
 import { inSystem } from '../../features/backup/store-support.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { needsRestic } from '../../support/restic.ts';
 
@@ -40,6 +41,19 @@ const disk = (name: string, offset: number) => ({
   sizeBytes: 40 * 2 ** 30,
   offset,
   sectorBytes: 512,
+});
+/** A backup in the history of SQL Server. */
+const set = (id: number, more: object) => ({
+  id,
+  uuid: `00000000-0000-4000-8000-00000000000${id}`,
+  isCopyOnly: false,
+  isDamaged: false,
+  fork: null,
+  differentialBase: null,
+  finishedAt: `2026-11-22T08:00:0${id}`,
+  sizeBytes: 2 ** 20,
+  file: String.raw`D:\Backups\sales-${id}.bak`,
+  ...more,
 });
 const GERMAN = { timezoneId: 'Europe/Berlin', locale: 'en-GB' };
 
@@ -210,18 +224,6 @@ describe('the pages of backups of databases and whole disks', () => {
     const asked = await agent.nextCommand();
     expect(asked.type).to.equal('backup.mssql-history');
     expect(asked.payload).to.deep.equal({ instance: 'MSSQLSERVER', database: 'Sales' });
-    const set = (id: number, more: object) => ({
-      id,
-      uuid: `00000000-0000-4000-8000-00000000000${id}`,
-      isCopyOnly: false,
-      isDamaged: false,
-      fork: null,
-      differentialBase: null,
-      finishedAt: `2026-11-22T08:00:0${id}`,
-      sizeBytes: 2 ** 20,
-      file: String.raw`D:\Backups\sales-${id}.bak`,
-      ...more,
-    });
     await agent.succeed(asked, {
       recoveryModel: 'FULL',
       sets: [
@@ -270,6 +272,65 @@ describe('the pages of backups of databases and whole disks', () => {
     await backup.getByRole('checkbox', { name: 'Copy only' }).check();
     await backup.getByRole('button', { name: 'Back up', exact: true }).click();
     expect((await agent.nextCommand()).payload).to.deep.include({ backupType: 'full', copyOnly: true });
+  });
+
+  it('restore a chain that SQL Server itself knows, one file after another', async () => {
+    const page = await dashboard.open(`/backup/databases?device=${device.deviceId}`, {
+      person: device.admin,
+    });
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'SQL Server 16.0' })
+      .getByRole('button', { name: 'Backups' })
+      .click();
+    await agent.succeed(await agent.nextCommand(), {
+      recoveryModel: 'FULL',
+      sets: [
+        set(1, { backupType: 'full', firstLsn: '5', lastLsn: '10' }),
+        set(2, { backupType: 'log', firstLsn: '10', lastLsn: '20' }),
+        set(3, {
+          backupType: 'differential',
+          firstLsn: '10',
+          lastLsn: '20',
+          differentialBase: '00000000-0000-4000-8000-000000000001',
+        }),
+        set(4, { backupType: 'log', firstLsn: '20', lastLsn: '100' }),
+        set(5, { backupType: 'log', firstLsn: '100', lastLsn: '110', file: null }),
+      ],
+    });
+    const drawer = page.getByRole('dialog', { name: 'SQL Server MSSQLSERVER' });
+    await drawer.getByRole('button', { name: 'Restore with its chain …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Restore Sales with its chain' });
+    // The last log is in no file that is known.
+    const end = dialog.getByRole('combobox', { name: 'With everything up to' });
+    expect(await end.inputValue()).to.equal('Log of 2026-11-22 08:00:04');
+    await dialog.getByText('3 backups are restored').waitFor();
+    await dialog.getByLabel('Up to', { exact: true }).fill('2026-11-22T08:00:03');
+    await dialog.getByRole('textbox', { name: 'New database' }).fill('Sales of noon');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Restore', exact: true }).click();
+    const run = drawer.getByRole('region', { name: 'Restore of Sales of noon' });
+    await run.getByText('Keep this open').waitFor();
+    await assertAccessible(page);
+    for (const [file, backupType, more] of [
+      [1, 'full', { noRecovery: true }],
+      [3, 'differential', { noRecovery: true }],
+      [4, 'log', { noRecovery: false, stopAt: '2026-11-22T08:00:03' }],
+    ] as const) {
+      const step = await agent.nextCommand();
+      expect(step.payload).to.deep.include({
+        targetDatabase: 'Sales of noon',
+        backupFile: String.raw`D:\Backups\sales-${file}.bak`,
+        backupType,
+        ...more,
+      });
+      await agent.succeed(step, { database: 'Sales of noon', state: 'RESTORING', seconds: 1 });
+    }
+    await eventually(
+      () => run.getByText('The device has done it.').count(),
+      (done) => done === 3,
+    );
+    expect(await run.getByText('Keep this open').count()).to.equal(0);
   });
 
   it('restore a database of SQL Server with its chain, under a new name', async () => {

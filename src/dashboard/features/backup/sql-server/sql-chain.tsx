@@ -1,27 +1,29 @@
 import { Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
 import { useState } from 'react';
-import type { SqlChains } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, formatBytes, formatCounted, PagedTable, StateBadge } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
-import type { SqlSet, SqlSource } from './sql-parts.ts';
+import { noRestore, setsOf, type Chain, type ChainOrder } from './restore-path.ts';
+import { clockText, type SqlSet, type SqlSource } from './sql-parts.ts';
+import { SqlChainDialog } from './sql-chain-dialog.tsx';
 import { SqlRestoreDialog } from './sql-restore-dialog.tsx';
-
-type Chain = SqlChains['data']['chains'][number];
-
-/** By the clock of the machine: "2026-11-23T09:30:00" → "2026-11-23 09:30:00". */
-const clockText = (at: string): string => at.replace('T', ' ');
 
 /** A full backup of SQL Server's history, with what joins it. */
 export function SqlChain({
-  chain: { full, differentials, logs, hasGap, recoverableTo, isOurs },
+  chain,
   source,
   onSent,
+  onBegun,
 }: {
   chain: Chain;
   source: SqlSource;
   onSent: (id: string) => void;
+  /** The restore of several backups has begun. */
+  onBegun: (order: ChainOrder, firstId: string) => void;
 }) {
+  const { full, differentials, logs, hasGap, recoverableTo, isOurs } = chain;
+  const [isOpen, { open, close }] = useDisclosure(false);
   const refusal = useRefusal('recovery:execute');
   const [restored, setRestored] = useState<SqlSet>();
   return (
@@ -34,6 +36,9 @@ export function SqlChain({
           {!isOurs && <StateBadge tone="info" label="Of another program" />}
           {full.isCopyOnly && <StateBadge tone="info" label="Copy only" />}
           {hasGap && <StateBadge tone="warning" label="A log is missing" />}
+          <Action size="compact-xs" variant="light" refusal={refusal ?? noRestore(full)} onClick={open}>
+            Restore with its chain …
+          </Action>
         </Group>
         <Text size="sm">
           With {formatCounted(differentials.length, 'differential backup')} and{' '}
@@ -43,7 +48,7 @@ export function SqlChain({
         <PagedTable
           label={`Backups of the chain of ${clockText(full.finishedAt)}`}
           // The history may name several backups alike.
-          rows={[full, ...differentials, ...logs].map((set, place) => ({ ...set, key: `${place}` }))}
+          rows={setsOf(chain).map((set, place) => ({ ...set, key: `${place}` }))}
           keyOf={({ key }) => key}
           columns={[
             { header: 'Ended', isName: true, width: 190, cell: ({ finishedAt }) => clockText(finishedAt) },
@@ -75,6 +80,7 @@ export function SqlChain({
           ]}
         />
       </Stack>
+      {isOpen && <SqlChainDialog chain={chain} source={source} onBegun={onBegun} onClose={close} />}
       {restored !== undefined && (
         <SqlRestoreDialog
           source={source}
@@ -85,9 +91,4 @@ export function SqlChain({
       )}
     </Paper>
   );
-}
-
-function noRestore({ file, isDamaged }: SqlSet): string | undefined {
-  if (isDamaged) return 'SQL Server has marked this backup as damaged.';
-  return file === null ? 'SQL Server does not say in which file it is.' : undefined;
 }

@@ -9,7 +9,9 @@ import { Action, Empty, Loaded } from '../../../ui/index.ts';
 import { CommandStanding } from '../parts/command-standing.tsx';
 import { DeviceLink } from '../parts/device-names.tsx';
 import { SqlBackupDialog } from './sql-backup-dialog.tsx';
+import type { ChainOrder } from './restore-path.ts';
 import { SqlChain } from './sql-chain.tsx';
+import { SqlChainRun } from './sql-chain-run.tsx';
 import type { SqlSource } from './sql-parts.ts';
 
 /** The databases of an instance of SQL Server, and what its own history says can be restored of them. */
@@ -39,6 +41,7 @@ function Instance({ found: { deviceId, instance, databases } }: { found: BackupD
   const [database, setDatabase] = useState(databases[0]?.name);
   const [isOpen, { open, close }] = useDisclosure(false);
   const [sent, setSent] = useState<string>();
+  const [run, setRun] = useState<{ source: SqlSource; order: ChainOrder; firstId: string }>();
   return (
     <Stack gap="sm">
       <Text size="sm">
@@ -63,9 +66,15 @@ function Instance({ found: { deviceId, instance, databases } }: { found: BackupD
           Back up to a file …
         </Action>
       </Group>
+      {run !== undefined && <SqlChainRun key={run.firstId} {...run} />}
       {sent !== undefined && <CommandStanding key={sent} id={sent} deviceId={deviceId} />}
       {database !== undefined && (
-        <History key={database} source={{ deviceId, instance, database }} onSent={setSent} />
+        <History
+          key={database}
+          source={{ deviceId, instance, database }}
+          onSent={setSent}
+          onBegun={(order, firstId) => setRun({ source: { deviceId, instance, database }, order, firstId })}
+        />
       )}
       {isOpen && database !== undefined && (
         <SqlBackupDialog source={{ deviceId, instance, database }} onSent={setSent} onClose={close} />
@@ -79,7 +88,10 @@ const RECOVERY_MODELS: Readonly<Record<string, string>> = {
 };
 
 /** Read from the device while somebody looks. */
-function History({ source, onSent }: { source: SqlSource; onSent: (id: string) => void }) {
+function History({
+  source,
+  ...begins
+}: { source: SqlSource } & Pick<Parameters<typeof SqlChain>[0], 'onSent' | 'onBegun'>) {
   const chains = useQuery({
     ...apiQuery('GET /backup/mssql/chains', { query: { ...source } }),
     // A device that needed 30 seconds will need them again.
@@ -115,7 +127,7 @@ function History({ source, onSent }: { source: SqlSource; onSent: (id: string) =
                   key={`${chain.full.uuid} ${chain.full.id}`}
                   chain={chain}
                   source={source}
-                  onSent={onSent}
+                  {...begins}
                 />
               ))
             )}

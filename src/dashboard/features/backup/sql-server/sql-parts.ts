@@ -9,3 +9,6 @@ export interface SqlSource {
 
 /** One backup of the history of SQL Server. */
 export type SqlSet = SqlChains['data']['chains'][number]['full'];
+
+/** By the clock of the machine: "2026-11-23T09:30:00" → "2026-11-23 09:30:00". */
+export const clockText = (at: string): string => at.replace('T', ' ');

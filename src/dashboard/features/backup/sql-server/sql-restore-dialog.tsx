@@ -3,12 +3,14 @@ import { useState } from 'react';
 import { useApiChange } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
+import { stepBody } from './restore-path.ts';
 import type { SqlSet, SqlSource } from './sql-parts.ts';
+import { StopAtField } from './stop-at-field.tsx';
 
 /** Has SQL Server restore one backup: a full one as a new database, and the others into one that waits for them. */
 export function SqlRestoreDialog({
-  source: { deviceId, instance, database },
-  set: { backupType, file },
+  source,
+  set,
   onSent,
   onClose,
 }: {
@@ -17,6 +19,8 @@ export function SqlRestoreDialog({
   onSent: (id: string) => void;
   onClose: () => void;
 }) {
+  const { database } = source;
+  const { backupType, file } = set;
   const isFull = backupType === 'full';
   const [targetDatabase, setTarget] = useState(`${database}_restored`);
   const [noRecovery, setNoRecovery] = useState(false);
@@ -24,15 +28,7 @@ export function SqlRestoreDialog({
   const restore = useApiChange('POST /backup/mssql/restore');
   const submit = async () => {
     const { id } = await restore.mutateAsync({
-      body: {
-        deviceId,
-        instance,
-        backupFile: file ?? '',
-        targetDatabase: targetDatabase.trim(),
-        backupType,
-        noRecovery,
-        ...(backupType === 'log' && stopAt !== '' ? { stopAt: withSeconds(stopAt) } : {}),
-      },
+      body: stepBody(source, { path: [set], targetDatabase: targetDatabase.trim(), stopAt, noRecovery }, 0),
     });
     onSent(id);
   };
@@ -64,15 +60,7 @@ export function SqlRestoreDialog({
             data-autofocus
           />
           {backupType === 'log' && (
-            <TextInput
-              type="datetime-local"
-              step={1}
-              label="Up to"
-              description="By the clock of the machine. Empty: all of the log."
-              value={stopAt}
-              onChange={(event) => setStopAt(event.currentTarget.value)}
-              error={faults['stopAt']}
-            />
+            <StopAtField value={stopAt} onChange={setStopAt} error={faults['stopAt']} />
           )}
           <Checkbox
             label="More backups follow"
@@ -86,6 +74,3 @@ export function SqlRestoreDialog({
     </FormDialog>
   );
 }
-
-/** Fields for times leave out seconds that are zero. */
-const withSeconds = (time: string): string => (time.length === 16 ? `${time}:00` : time);
