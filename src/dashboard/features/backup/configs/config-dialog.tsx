@@ -129,7 +129,10 @@ export function ConfigDialog({ config, onClose }: { config: BackupConfig | undef
             </Tabs.Panel>
             <Tabs.Panel value="when">
               <Stack gap="sm">
-                <ScheduleFields {...part} description="By the clock of the time zone below." />
+                <ScheduleFields
+                  {...part}
+                  description="In the time zone of each device’s site, unless one is named."
+                />
                 {form.frequency !== 'none' && <TimeZoneField {...part} />}
                 <RetentionFields {...part} />
               </Stack>

@@ -13,6 +13,12 @@ export const notHere = ({ provider }: BackupSnapshot): string | undefined =>
     ? undefined
     : 'The data of this snapshot is not on this server. Restore it with restic and tar.';
 
+/** Of machines on a host, one has to be chosen, which the page of the snapshot does. */
+const notOne = ({ details }: BackupSnapshot): string | undefined =>
+  details?.kind === 'image'
+    ? undefined
+    : 'This snapshot is of the machines of a host. Open it, and choose the machine there.';
+
 /** The snapshots of whole disks, of which one is chosen. */
 export function ChooseImageDialog({
   onChoose,
@@ -76,7 +82,7 @@ export function ChooseImageDialog({
                       <Action
                         size="compact-xs"
                         variant="light"
-                        refusal={notHere(snapshot)}
+                        refusal={notHere(snapshot) ?? notOne(snapshot)}
                         onClick={() => {
                           onClose();
                           onChoose(snapshot);

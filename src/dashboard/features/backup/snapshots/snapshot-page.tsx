@@ -54,7 +54,6 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
   const refusal = useRefusal('recovery:execute') ?? noRestore(details, search.asOf) ?? removal;
   const refusalOfFiles = noFiles(details);
   const view = refusalOfFiles === undefined && search.view === 'files' ? 'files' : 'machine';
-  const comesBack = details.kind === 'image' || refusalOfFiles === undefined;
   return (
     <SnapshotFrame
       snapshot={snapshot}
@@ -99,7 +98,7 @@ function SnapshotOfMore({ snapshot, details }: { snapshot: BackupSnapshot; detai
         />
       ) : (
         <>
-          {comesBack && details.kind !== 'database' && (
+          {details.kind !== 'database' && refusalOfFiles === undefined && (
             <WaysBack snapshot={snapshot} details={details} asOf={search.asOf} />
           )}
           <SnapshotContent details={details} snapshot={snapshot} />

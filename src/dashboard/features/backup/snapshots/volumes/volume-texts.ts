@@ -33,7 +33,7 @@ export function mountPoint(
   fstab: string | null,
   { uuid, label }: Pick<Volume, 'uuid' | 'label'>,
 ): string | undefined {
-  const names = [`uuid=${uuid?.toLowerCase()}`, `label=${label?.toLowerCase()}`];
+  const names = [uuid && `uuid=${uuid}`, label && `label=${label}`].map((name) => name?.toLowerCase());
   for (const line of fstab?.split('\n') ?? []) {
     const [device = '', place] = line.trim().split(/\s+/);
     if (names.includes(device.replaceAll('"', '').toLowerCase()) && place?.startsWith('/')) return place;
