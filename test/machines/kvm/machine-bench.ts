@@ -1,12 +1,9 @@
 import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { mountPoints, unmountAll } from '../../../src/agent/os/files/mounts.ts';
-import { findByCommand } from '../../../src/agent/os/processes/find-by-command.ts';
-import { endLeftover } from '../../../src/agent/os/processes/leftover-process.ts';
 import {
   type CommandOutput,
   type CommandPayload,
@@ -14,6 +11,7 @@ import {
   type ImageDetails,
   type VM_RESTORE_COMMANDS,
 } from '../../../src/protocol/index.ts';
+import { machineTraces } from '../machine-traces.ts';
 
 /** A repository with images of disks, and the part of the agent that makes machines of them. */
 
@@ -32,6 +30,7 @@ export async function openMachineBench() {
   const at = (...names: string[]) => path.join(folder, ...names);
   const dataDir = at('data');
   await mkdir(dataDir, { mode: 0o700 });
+  const traces = machineTraces(folder, dataDir);
   const environment = {
     PATH: process.env['PATH'],
     RESTIC_REPOSITORY: at('repository'),
@@ -164,22 +163,10 @@ export async function openMachineBench() {
       agent = await startAgent();
     },
     kill: () => void agent.kill('SIGKILL'),
-    /** The processes of restic that serve snapshots, and what is mounted. */
-    mounts: async () => (await mountPoints()).filter((point) => point.startsWith(folder)),
-    engines: () =>
-      findByCommand((words) => words.at(-1)?.startsWith(path.join(dataDir, 'backup/mounts')) === true),
-    /** The processes of machines that belong to this bench. */
-    machines: async () => {
-      const all = await findByCommand((words) => words.includes('-pidfile'));
-      const folders = await Promise.all(all.map(({ pid }) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
-      return all.filter((_each, index) => folders[index]?.startsWith(folder) === true);
-    },
+    ...traces,
     async close(): Promise<void> {
       agent.kill('SIGKILL');
-      for (const each of await findByCommand((words) => words.some((word) => word.includes(folder)))) {
-        if (each.pid !== process.pid) await endLeftover(each);
-      }
-      for (const point of await mountPoints()) if (point.startsWith(folder)) await unmountAll(point);
+      await traces.end();
       await rm(folder, { recursive: true, force: true });
     },
   };

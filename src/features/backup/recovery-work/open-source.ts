@@ -12,6 +12,15 @@ export async function sourceOf(
   { snapshotId, orgId }: { snapshotId: string; orgId: string },
   sealer: Sealer,
 ): Promise<RestoreSource> {
+  const { snapshot, repository } = await storedSnapshot(tx, { snapshotId, orgId });
+  return { snapshot, repository, asOf: null, access: await repositoryPassword(tx, repository, sealer) };
+}
+
+/** The same without what opens it. Throws `WorkRefused`. */
+export async function storedSnapshot(
+  tx: Tx,
+  { snapshotId, orgId }: { snapshotId: string; orgId: string },
+): Promise<{ snapshot: BackupSnapshot; repository: BackupRepository }> {
   const snapshot = await BackupSnapshot.query(tx).findById(snapshotId).where('org_id', orgId);
   if (snapshot === undefined || snapshot.removedAt !== null) {
     throw new WorkRefused('SNAPSHOT_GONE', 'The snapshot was removed.');
@@ -20,5 +29,5 @@ export async function sourceOf(
   if (repository?.provider !== 'server') {
     throw new WorkRefused('NOT_ON_SERVER', 'The data of the snapshot is not on this server.');
   }
-  return { snapshot, repository, asOf: null, access: await repositoryPassword(tx, repository, sealer) };
+  return { snapshot, repository };
 }

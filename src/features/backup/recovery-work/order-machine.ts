@@ -6,6 +6,7 @@ import { type AddedCommand, addServerCommand } from '../../commands/index.ts';
 import { accessForDevice } from '../restores/restore-access.ts';
 import { extendCredential } from '../store/records/credentials.ts';
 import { imageOf, specsOf } from '../vm-restores/estimate.ts';
+import type { MachinePlace } from '../vm-restores/machine-source.ts';
 import { startOrder } from '../vm-restores/start-order.ts';
 import { VmRestore } from '../vm-restores/vm-restore.model.ts';
 import { HOLD_MS } from '../vm-restores/vm-restore.service.ts';
@@ -17,12 +18,18 @@ export interface MachineOrder {
   /** The host. */
   device: WorkDevice;
   kind: VmRestore['kind'];
+  /** Of a snapshot of guests: one of them, as it was read from the store. Null: the snapshot is of one machine. */
+  guest: Guest | null;
   vmName: string;
   memoryMb: number | null;
   cpuCount: number | null;
   network: VmNetwork;
   ttlSeconds: number;
   createdBy: string | null;
+}
+
+interface Guest extends MachinePlace {
+  id: string;
 }
 
 /** Of the start of a machine from its snapshot, which takes seconds. */
@@ -34,9 +41,9 @@ export async function orderMachine(
   order: MachineOrder,
   secrets: Sealer,
 ): Promise<{ vmRestoreId: string; command: AddedCommand }> {
-  const { snapshotId, device, kind, vmName, network, ttlSeconds, createdBy } = order;
+  const { snapshotId, device, kind, guest, vmName, network, ttlSeconds, createdBy } = order;
   const source = await sourceOf(tx, { snapshotId, orgId: device.orgId }, secrets);
-  const specs = specsOf(imageOf(source.snapshot));
+  const specs = specsOf(guest?.image ?? imageOf(source.snapshot));
   const spec = {
     memoryMb: order.memoryMb ?? specs.memoryMb,
     cpuCount: order.cpuCount ?? specs.cpuCount,
@@ -45,12 +52,13 @@ export async function orderMachine(
     start: true,
     network,
     targetPath: null,
+    ...(guest === null ? {} : { machine: guest.id }),
   };
   const started = { id: newId(), vmName, spec, kind };
   const { repository, values, credentialId } = await accessForDevice({ tx }, source, started.id);
   if (kind === 'instant_boot') await extendCredential(tx, credentialId, new Date(Date.now() + HOLD_MS));
   const command = await addServerCommand(tx, device, {
-    ...startOrder(started, { snapshot: source.snapshot, repository }),
+    ...startOrder(started, { snapshot: source.snapshot, repository, ...placeOf(guest) }),
     ttlSeconds,
     timeoutSeconds: kind === 'as_vm' ? BACKUP_TIMEOUT_SECONDS : BOOT_SECONDS,
     secrets: { values, sealer: secrets },
@@ -72,3 +80,6 @@ export async function orderMachine(
   });
   return { vmRestoreId: started.id, command };
 }
+
+const placeOf = (guest: Guest | null) =>
+  guest === null ? {} : { image: guest.image, imagePath: guest.imagePath };

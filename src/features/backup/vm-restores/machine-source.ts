@@ -1,4 +1,4 @@
-import { imageDetailsOf, MACHINE_PATH, openMachineIn } from '../../../engine/index.ts';
+import { imageDetailsOf, MACHINE_PATH, openMachineIn, type RepositoryReader } from '../../../engine/index.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import type { ImageDetails } from '../../../protocol/index.ts';
@@ -12,11 +12,13 @@ import { findSnapshot } from '../snapshots/snapshot.service.ts';
 
 /** The machine of a snapshot that becomes a virtual machine. */
 
-export interface MachineSource extends RestoreSource {
+export interface MachinePlace {
   image: ImageDetails;
   /** Its archive in the snapshot. */
   imagePath: string;
 }
+
+export interface MachineSource extends RestoreSource, MachinePlace {}
 
 export interface MachineQuery {
   snapshotId: string;
@@ -42,16 +44,24 @@ export async function openMachineSource(
   const { snapshot } = state;
   const own = ownImageOf(snapshot, machine);
   if (own !== undefined) return { ...state, image: own, imagePath: MACHINE_PATH };
-  return answeringFailures(async () => {
-    const imagePath = await imagePathIn(reader, snapshot, { machine, field: 'body.machine', signal });
-    const opened = await reader.openContent(
-      { snapshotId: snapshot.engineId, path: imagePath },
-      { limits: { entries: 10, parts: PARTS_MAX }, signal },
-    );
-    if (opened === 'too_large' || opened.type !== 'file') throw noImage();
-    const { description, disks } = await openMachineIn(opened.content);
-    return { ...state, image: imageDetailsOf(description, disks), imagePath };
-  });
+  const wanted = { machine, field: 'body.machine', signal };
+  return { ...state, ...(await answeringFailures(() => readPlace(reader, snapshot, wanted))) };
+}
+
+/** Reads from the store which of the machines of a snapshot is meant, and what it consists of. */
+export async function readPlace(
+  reader: RepositoryReader,
+  snapshot: BackupSnapshot,
+  wanted: { machine: string | undefined; field: string; signal: AbortSignal },
+): Promise<MachinePlace> {
+  const imagePath = await imagePathIn(reader, snapshot, wanted);
+  const opened = await reader.openContent(
+    { snapshotId: snapshot.engineId, path: imagePath },
+    { limits: { entries: 10, parts: PARTS_MAX }, signal: wanted.signal },
+  );
+  if (opened === 'too_large' || opened.type !== 'file') throw noImage();
+  const { description, disks } = await openMachineIn(opened.content);
+  return { image: imageDetailsOf(description, disks), imagePath };
 }
 
 /** What its device has reported of a snapshot of one machine. */

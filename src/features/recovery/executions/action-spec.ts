@@ -1,8 +1,11 @@
 import { z } from 'zod';
-import { VmNetwork } from '../../../protocol/index.ts';
+import { ImageDetails, VmNetwork } from '../../../protocol/index.ts';
 import { RecoveryCheck } from '../plans/target.schema.ts';
 
 const Overwrite = z.enum(['never', 'ifNewer', 'always']);
+
+const GuestPlace = z.object({ image: ImageDetails, imagePath: z.string() });
+export type GuestPlace = z.infer<typeof GuestPlace>;
 
 /** What an action does, as it is stored: everything is decided when the execution begins. */
 export const ActionSpec = z.discriminatedUnion('does', [
@@ -24,6 +27,14 @@ export const ActionSpec = z.discriminatedUnion('does', [
     does: z.literal('machine'),
     kind: z.enum(['as_vm', 'instant_boot']),
     snapshotId: z.uuid().nullable(),
+    /** As the plan names it. */
+    machine: z.string().nullable().default(null),
+    /** Of a snapshot of guests: which one. Null: the snapshot is of one machine, which its device has described. */
+    machineId: z.string().nullable().default(null),
+    /** What was read from the store of that guest, before it is given to its device. */
+    guest: GuestPlace.nullable().default(null),
+    /** Why it cannot be started, as it was found out when the execution began. */
+    refusal: z.object({ code: z.string(), message: z.string() }).nullable().default(null),
     vmName: z.string(),
     memoryMb: z.number().nullable(),
     cpuCount: z.number().nullable(),

@@ -74,6 +74,7 @@ export const RecoveryStep = z
     targetDeviceId: z.uuid(),
     targetDeviceName: z.string(),
     restoreType: z.enum(['files', 'vm', 'instant']),
+    machine: z.string().nullable().describe('Of a guest of the device: which one, as the plan names it.'),
     state: z.enum(STEP_STATES),
     cleanup: z
       .enum(['none', 'pending', 'running', 'completed', 'failed'])

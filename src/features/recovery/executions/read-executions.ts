@@ -5,6 +5,7 @@ import { notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
+import { machineOf } from '../plans/target.schema.ts';
 import { groupState } from './decisions/decide.ts';
 import { RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
 import { type ExecutionQuery, STEP_STATES, type StepState } from './execution.schema.ts';
@@ -102,6 +103,7 @@ function shownStep(
   return {
     ...step,
     restoreType: definition.restore.type,
+    machine: machineOf(definition),
     cleanup: cleanupOf(actions),
     rpoSeconds:
       begunAt === null || recoveryPointAt === null ? null : secondsBetween(recoveryPointAt, begunAt),

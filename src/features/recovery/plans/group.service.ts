@@ -2,14 +2,15 @@ import { holds, type Context } from '../../../platform/context.ts';
 import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { AppError, invalid, noFields, notFound } from '../../../platform/errors.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { targetPathFault } from '../../backup/index.ts';
+import { newestSnapshots, targetPathFault } from '../../backup/index.ts';
 import { positionsOutsideOrganization } from '../../devices/index.ts';
 import { scriptsForOrganization } from '../../scripts/index.ts';
 import { brokenDependency, firstBroken } from './group-order.ts';
 import { RecoveryGroup, type RecoveryPlan } from './plan.model.ts';
 import { DEVICES_MAX, GROUPS_MAX, type NewRecoveryGroup, type RecoveryGroupPatch } from './plan.schema.ts';
 import { findPlanToChange, groupsOf } from './plan.service.ts';
-import type { RecoveryDevice } from './target.schema.ts';
+import { machineFault, wantedSnapshot } from './source-snapshot.ts';
+import { machineOf, type RecoveryDevice, sourceKey } from './target.schema.ts';
 
 export async function addGroup(ctx: Context, planId: string, input: NewRecoveryGroup) {
   const plan = await findPlanToChange(ctx, planId);
@@ -85,10 +86,11 @@ async function assertDevices(
   if (elsewhere.length + devices.length > DEVICES_MAX) {
     throw invalid('body.devices', `must have at most ${DEVICES_MAX} devices in all groups of the plan`);
   }
-  const known = new Set(elsewhere.map(({ deviceId }) => deviceId));
-  for (const [index, { deviceId }] of devices.entries()) {
-    if (known.has(deviceId)) throw invalid(`body.devices.${index}.deviceId`, 'must not be in the plan twice');
-    known.add(deviceId);
+  const known = new Set(elsewhere.map(sourceKey));
+  for (const [index, entry] of devices.entries()) {
+    const key = sourceKey(entry);
+    if (known.has(key)) throw invalid(`body.devices.${index}.deviceId`, 'must not be in the plan twice');
+    known.add(key);
   }
   const [foreignSource] = await positionsOutsideOrganization(
     ctx,
@@ -102,12 +104,26 @@ async function assertDevices(
     devices.map(({ deviceId, targetDeviceId }) => targetDeviceId ?? deviceId),
   );
   if (foreignTarget !== undefined) throw notOfPlan(foreignTarget, 'targetDeviceId');
+  await assertMachines(ctx, orgId, devices);
   await assertTargetPaths(ctx, devices);
   await assertScripts(ctx, orgId, devices);
 }
 
 const notOfPlan = (index: number, field: string) =>
   invalid(`body.devices.${index}.${field}`, 'must be a device of the organization of the plan');
+
+/** What the newest snapshots say of it. What comes later is found out when the plan is executed. */
+async function assertMachines(
+  ctx: Context,
+  orgId: string,
+  devices: readonly RecoveryDevice[],
+): Promise<void> {
+  const snapshots = await newestSnapshots(ctx.tx, orgId, devices.map(wantedSnapshot));
+  for (const [index, entry] of devices.entries()) {
+    const fault = machineFault(snapshots[index]?.machines ?? null, machineOf(entry));
+    if (fault !== undefined) throw invalid(`body.devices.${index}.restore.machine`, fault.rule);
+  }
+}
 
 async function assertTargetPaths(ctx: Context, devices: readonly RecoveryDevice[]): Promise<void> {
   const ids = devices.map(({ deviceId, targetDeviceId }) => targetDeviceId ?? deviceId);

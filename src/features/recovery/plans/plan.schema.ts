@@ -140,6 +140,7 @@ export const RecoveryPlanDetail = RecoveryPlan.extend({
         targetDeviceId: z.uuid(),
         targetDeviceName: z.string(),
         restoreType: z.enum(['files', 'vm', 'instant']),
+        machine: z.string().nullable().describe('Of a guest of the device: which one.'),
         groupId: z.uuid(),
         executionId: z.uuid(),
         since: Timestamp,

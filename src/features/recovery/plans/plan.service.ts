@@ -12,6 +12,7 @@ import { followRecoveryAlert } from './recovery-alert.ts';
 import { marksOf, openExecutionOf, planFacts } from './plan-facts.ts';
 import { RecoveryGroup, RecoveryPlan } from './plan.model.ts';
 import type { NewRecoveryPlan, RecoveryPlanPatch, RecoveryPlanQuery } from './plan.schema.ts';
+import { machineOf } from './target.schema.ts';
 
 const PLANS_MAX = 100;
 const NAME_TAKEN = 'Another recovery plan of this organization has this name.';
@@ -130,6 +131,7 @@ async function shownPlan(ctx: Pick<Context, 'tx'>, plan: RecoveryPlan) {
     failedOver: marks.map(({ definition, failedOverAt, ...mark }) => ({
       ...mark,
       restoreType: definition.restore.type,
+      machine: machineOf(definition),
       since: failedOverAt,
     })),
   });

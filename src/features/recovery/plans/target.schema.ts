@@ -68,12 +68,21 @@ const ConfigId = Id.optional().describe(
   'Only snapshots of this backup configuration are used. Default: of any.',
 );
 
+const oneLine = (name: string) => !/[\p{Cc}\u2028\u2029]/u.test(name);
+const ONE_LINE = 'must be one line without control characters';
+
 const machine = {
   configId: ConfigId,
-  vmName: text(200)
-    .refine((name) => !/[\p{Cc}\u2028\u2029]/u.test(name), 'must be one line without control characters')
+  machine: text(255)
+    .refine(oneLine, ONE_LINE)
     .optional()
-    .describe('Default: the name of the device.'),
+    .describe(
+      'Of a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.',
+    ),
+  vmName: text(200)
+    .refine(oneLine, ONE_LINE)
+    .optional()
+    .describe('Default: the name of the guest or of the device.'),
   memoryMb: z.number().int().min(512).max(4_194_304).optional(),
   cpuCount: z.number().int().min(1).max(255).optional(),
   network: VmNetwork.optional().describe(
@@ -141,3 +150,11 @@ export const RecoveryDevice = z
   })
   .meta({ id: 'RecoveryDevice' });
 export type RecoveryDevice = z.infer<typeof RecoveryDevice>;
+
+/** Of a host of KVM: which of its guests. Null: the device itself. */
+export const machineOf = ({ restore }: Pick<RecoveryDevice, 'restore'>): string | null =>
+  restore.type === 'files' ? null : (restore.machine ?? null);
+
+/** What is restored: a device, or one guest of it. */
+export const sourceKey = (entry: Pick<RecoveryDevice, 'deviceId' | 'restore'>): string =>
+  `${entry.deviceId} ${machineOf(entry)?.toLowerCase() ?? ''}`;

@@ -2,6 +2,7 @@ import { newId } from '../../../../platform/ids.ts';
 import type { VmNetwork } from '../../../../protocol/index.ts';
 import type { FoundSnapshot } from '../../../backup/index.ts';
 import type { Mark } from '../../plans/plan-facts.ts';
+import { machineFault } from '../../plans/source-snapshot.ts';
 import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';
 import type { ActionSpec } from '../action-spec.ts';
 import type { ActionKind } from '../execution.schema.ts';
@@ -51,8 +52,8 @@ export function composeRehearsal({ entry, deviceName, snapshot }: Given): Compos
         })
       : machineAction(target, {
           restore,
-          vmName: `${restore.vmName ?? deviceName} (rehearsal)`,
-          snapshotId: snapshot?.id ?? null,
+          vmName: `${nameFor({ restore, deviceName, snapshot })} (rehearsal)`,
+          snapshot,
           network: isolated(checks),
         });
   return {
@@ -71,8 +72,8 @@ export function composeFailover({ entry, deviceName, snapshot, ...systems }: Giv
   }
   const restored = machineAction(targetOf(entry), {
     restore,
-    vmName: restore.vmName ?? deviceName,
-    snapshotId: snapshot?.id ?? null,
+    vmName: nameFor({ restore, deviceName, snapshot }),
+    snapshot,
     network: reachable(restore.network, entry.checks),
   });
   return { actions: [restored, ...checks, discardOf(restored)], places: [] };
@@ -184,15 +185,27 @@ const PLAIN = {
   isOptional: false,
 } as const;
 
+const nameFor = ({
+  restore,
+  deviceName,
+  snapshot,
+}: Pick<Given, 'deviceName' | 'snapshot'> & { restore: MachineRestore }): string =>
+  restore.vmName ?? (snapshot?.machines?.[0]?.name || restore.machine || deviceName);
+
+interface MachineWork {
+  restore: MachineRestore;
+  vmName: string;
+  snapshot: FoundSnapshot | undefined;
+  network: VmNetwork;
+}
+
 function machineAction(
   deviceId: string,
-  {
-    restore: { type, memoryMb, cpuCount },
-    vmName,
-    snapshotId,
-    network,
-  }: { restore: MachineRestore; vmName: string; snapshotId: string | null; network: VmNetwork },
+  { restore, vmName, snapshot, network }: MachineWork,
 ): ComposedAction {
+  const { type, machine = null, memoryMb, cpuCount } = restore;
+  const guests = snapshot?.machines ?? null;
+  const fault = machineFault(guests, machine);
   return {
     id: newId(),
     kind: 'restore',
@@ -202,7 +215,14 @@ function machineAction(
     spec: {
       does: 'machine',
       kind: type === 'vm' ? 'as_vm' : 'instant_boot',
-      snapshotId,
+      snapshotId: snapshot?.id ?? null,
+      machine,
+      machineId: guests?.[0]?.id ?? null,
+      guest: null,
+      refusal:
+        fault === undefined
+          ? null
+          : { code: fault.code, message: `The field machine of this step ${fault.rule}.` },
       vmName: vmName.slice(0, 200),
       memoryMb: memoryMb ?? null,
       cpuCount: cpuCount ?? null,

@@ -1,8 +1,6 @@
 import type { DeviceHub } from '../../../../hub/index.ts';
-import type { Db } from '../../../../platform/db/pool.ts';
 import { type Tx, withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../../platform/http/audit.ts';
-import type { Logger } from '../../../../platform/logger.ts';
 import { cancelWork, WorkRefused } from '../../../backup/index.ts';
 import { type AddedCommand, announceCommands, cancelServerCommand } from '../../../commands/index.ts';
 import { type Decision, decide, type ExecutionNow } from '../decisions/decide.ts';
@@ -11,12 +9,11 @@ import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.mo
 import type { StepState } from '../execution.schema.ts';
 import { groupBy } from '../decisions/group-by.ts';
 import { asNow, badEnd, type DeviceNow, devicesNow, endedActions } from './observe.ts';
+import { readGuestOf, type ReadingParts } from './read-guest.ts';
 import { recordBySystem } from './system-audit.ts';
 import { startAction, type StartParts } from './start-action.ts';
 
-export interface AdvanceParts extends StartParts {
-  db: Db;
-  log: Logger;
+export interface AdvanceParts extends StartParts, ReadingParts {
   audit: AuditTrail;
 }
 
@@ -32,20 +29,30 @@ const LED_EVERY_MS = 20_000;
  * waits for no device, so a server that dies in it has done nothing; devices hear of it after the commit, or
  * from the ledger of commands where the server dies before that.
  */
-export async function advance(parts: AdvanceParts, executionId: string): Promise<Advance> {
-  const notices: Notices = { commands: [], announce: [] };
+export async function advance(
+  parts: AdvanceParts,
+  executionId: string,
+  signal: AbortSignal,
+): Promise<Advance> {
+  const notices: Notices = { commands: [], announce: [], unread: [] };
   const advanced = await withSystem(parts.db, 'go on with the execution of a recovery plan', (tx) =>
     round(tx, parts, executionId, notices),
   );
   for (const announce of notices.announce) announce();
   if (notices.commands.length > 0) announceCommands(parts.hub, notices.commands);
-  return advanced;
+  const [unread] = notices.unread;
+  if (unread === undefined) return advanced;
+  // One at a time, so that what is ready is given to its device in between.
+  await readGuestOf(parts, unread, signal);
+  return 'moved';
 }
 
 /** What devices and dashboards hear after the commit. */
 interface Notices {
   commands: AddedCommand[];
   announce: (() => void)[];
+  /** Actions with a guest of which the store was not asked yet. */
+  unread: RecoveryAction[];
 }
 
 async function round(tx: Tx, parts: AdvanceParts, executionId: string, notices: Notices): Promise<Advance> {
@@ -199,7 +206,8 @@ async function startActions(tx: Tx, { execution, state, decision, parts, notices
       const started = await withSavepoint(tx, (inner) =>
         startAction(inner, { execution, action, siblings, device }, parts),
       );
-      if (started === 'busy') continue;
+      if (started === 'unread') notices.unread.push(action);
+      if (typeof started === 'string') continue;
       if (started.command !== undefined) notices.commands.push(started.command);
       await change(tx, action, { state: 'running', startedAt, ...started.changes });
     } catch (error) {

@@ -7,7 +7,8 @@ import { marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
 import type { ExecutedGroup, RecoveryPlan } from '../../plans/plan.model.ts';
 import type { ExecutionType } from '../../plans/plan.schema.ts';
 import { groupsOf } from '../../plans/plan.service.ts';
-import type { RecoveryDevice } from '../../plans/target.schema.ts';
+import { wantedSnapshot } from '../../plans/source-snapshot.ts';
+import { type RecoveryDevice, sourceKey } from '../../plans/target.schema.ts';
 import {
   type ComposedStep,
   composeFailback,
@@ -115,8 +116,9 @@ async function planForward(
   const groups = await groupsOf(tx, plan);
   if (groups.length === 0) throw invalid('body.executionType', 'is not possible: the plan has no groups');
   const entries = groups.flatMap((group) => group.devices.map((entry) => ({ groupId: group.id, entry })));
-  const over = new Set(type === 'failover' ? (await marksOf(tx, plan)).map(({ deviceId }) => deviceId) : []);
-  if (type === 'failover' && entries.every(({ entry }) => over.has(entry.deviceId))) {
+  const marks = type === 'failover' ? await marksOf(tx, plan) : [];
+  const over = new Set(marks.map(({ definition }) => sourceKey(definition)));
+  if (type === 'failover' && entries.every(({ entry }) => over.has(sourceKey(entry)))) {
     throw new AppError('conflict', 'All devices of this plan have failed over. Execute a failback first.');
   }
   const devices = await devicesOf(
@@ -127,16 +129,12 @@ async function planForward(
   const snapshots = await newestSnapshots(
     tx,
     plan.orgId,
-    entries.map(({ entry: { deviceId, restore } }) => ({
-      deviceId,
-      kind: restore.type === 'files' ? ('files' as const) : ('machine' as const),
-      configId: restore.configId ?? null,
-    })),
+    entries.map(({ entry }) => wantedSnapshot(entry)),
   );
   const steps = entries.map(({ groupId, entry }, index) => {
     const targetDeviceId = entry.targetDeviceId ?? entry.deviceId;
     const [source, target] = [devices.get(entry.deviceId), devices.get(targetDeviceId)];
-    const isOver = over.has(entry.deviceId);
+    const isOver = over.has(sourceKey(entry));
     const snapshot = isOver ? undefined : snapshots[index];
     const deviceName = source?.name ?? GONE;
     const systems = { sourceOs: source?.osType, targetOs: target?.osType };

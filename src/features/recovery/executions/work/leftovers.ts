@@ -16,7 +16,9 @@ const AT_ONCE = 200;
 const FOLLOWED_FOR = `interval '30 days'`;
 const AGAIN_AFTER = `interval '10 minutes'`;
 
-export async function followLeftovers(parts: AdvanceParts): Promise<void> {
+type FollowParts = Omit<AdvanceParts, 'backupStore'>;
+
+export async function followLeftovers(parts: FollowParts): Promise<void> {
   const executions = await withSystem(
     parts.db,
     'find executions of recovery plans with something to take down',
@@ -44,7 +46,7 @@ export async function followLeftovers(parts: AdvanceParts): Promise<void> {
   }
 }
 
-async function followOne(tx: Tx, parts: AdvanceParts, id: string): Promise<AddedCommand[]> {
+async function followOne(tx: Tx, parts: FollowParts, id: string): Promise<AddedCommand[]> {
   const execution = await RecoveryExecution.query(tx).findById(id).forNoKeyUpdate().skipLocked();
   if (execution?.report == null) return [];
   const { orgId } = execution;
@@ -74,7 +76,7 @@ async function followOne(tx: Tx, parts: AdvanceParts, id: string): Promise<Added
     if (device === undefined) continue;
     const siblings = actions.filter(({ stepId }) => stepId === action.stepId);
     const started = await startAction(tx, { execution, action, siblings, device }, parts);
-    if (started === 'busy') continue;
+    if (typeof started === 'string') continue;
     const again = { state: 'running', startedAt: new Date(), finishedAt: null } as const;
     await RecoveryAction.query(tx)
       .findById(action.id)

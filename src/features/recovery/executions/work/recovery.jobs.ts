@@ -19,7 +19,7 @@ export function addRecoveryJobs(parts: AdvanceParts): void {
   const lead = async ({ input, signal }: JobRun<{ executionId: string }>) => {
     let pauseMs: number = PAUSE_MS.first;
     while (!signal.aborted) {
-      const advanced = await advance(parts, input.executionId);
+      const advanced = await advance(parts, input.executionId, signal);
       if (advanced === 'ended') return {};
       pauseMs = advanced === 'moved' ? PAUSE_MS.first : Math.min(pauseMs * 1.5, PAUSE_MS.longest);
       if (advanced === 'still') await delay(pauseMs, undefined, { signal }).catch(() => undefined);

@@ -38,7 +38,9 @@ export interface Start {
 export type Started =
   | { changes: Partial<RecoveryAction>; command?: AddedCommand }
   /** To be tried again later. */
-  | 'busy';
+  | 'busy'
+  /** What the store says of the guest is missing. It is read outside of the transaction, by `readGuestOf`. */
+  | 'unread';
 
 /** How long a device that is away may take to come back for the work. */
 const MAIN_TTL_SECONDS = 900;
@@ -66,9 +68,12 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
     case 'machine': {
       const type = spec.kind === 'as_vm' ? 'backup.vm-from-image' : 'backup.vm-instant-boot';
       assertCan(parts.hub, device, type, 'start virtual machines');
-      if (spec.snapshotId === null) throw noSnapshot();
-      const { kind, vmName, memoryMb, cpuCount, network, snapshotId } = spec;
-      const order = { ...common, snapshotId, kind, vmName, memoryMb, cpuCount, network };
+      if (spec.snapshotId === null) throw noSnapshot(spec.machine);
+      if (spec.refusal !== null) throw new WorkRefused(spec.refusal.code, spec.refusal.message);
+      const { kind, vmName, memoryMb, cpuCount, network, snapshotId, machineId } = spec;
+      if (machineId !== null && spec.guest === null) return 'unread';
+      const guest = machineId === null || spec.guest === null ? null : { ...spec.guest, id: machineId };
+      const order = { ...common, snapshotId, kind, guest, vmName, memoryMb, cpuCount, network };
       const { vmRestoreId, command } = await orderMachine(tx, order, parts.secrets);
       return { changes: { vmRestoreId, commandId: command.id }, command };
     }
@@ -96,10 +101,12 @@ function snapshotOf({ snapshotId, madeBy }: FilesSpec, siblings: readonly Recove
   return id;
 }
 
-const noSnapshot = () =>
+const noSnapshot = (machine: string | null = null) =>
   new WorkRefused(
     'NO_SNAPSHOT',
-    'There is no snapshot of this device on this server that could be restored.',
+    machine === null
+      ? 'There is no snapshot of this device on this server that could be restored.'
+      : `There is no snapshot of the machine "${machine}" of this device on this server.`,
   );
 
 function assertCan(hub: DeviceHub, device: DeviceNow, type: DurableCommandType, what: string): void {
