@@ -165,6 +165,7 @@ function isLostAt(
   if (device === undefined) return true;
   const awayMs = device.awaySince === null ? 0 : now.getTime() - device.awaySince.getTime();
   const askedAt = phase === 'cleanup' ? startedAt : cancelRequestedAt;
-  if (askedAt === null) return awayMs >= AWAY_MS && now.getTime() - (startedAt?.getTime() ?? 0) >= SETTLED_MS;
-  return awayMs >= AWAY_WHEN_ASKED_MS || now.getTime() - askedAt.getTime() >= SILENT_WHEN_ASKED_MS;
+  const sinceMs = now.getTime() - ((askedAt ?? startedAt)?.getTime() ?? 0);
+  if (askedAt !== null && sinceMs >= SILENT_WHEN_ASKED_MS) return true;
+  return sinceMs >= SETTLED_MS && awayMs >= (askedAt === null ? AWAY_MS : AWAY_WHEN_ASKED_MS);
 }
